@@ -42,6 +42,7 @@ include: "rules/credit_fit.smk"
 include: "rules/evaluate.smk"
 include: "rules/report.smk"
 include: "rules/truth.smk"
+include: "rules/gradients.smk"
 include: "rules/credit_agreement.smk"
 include: "rules/asked_for.smk"
 

@@ -117,6 +117,13 @@ def wanted_truths(wildcards):
     )
 
 
+def wanted_gradients(wildcards):
+    """The study's tables of gradients; stop with one line if it asks for none."""
+    return of.gradients() or sys.exit(
+        f"error: {study.config.name}: no section `gradients`; `gradients: {{}}` in its file measures them"
+    )
+
+
 def evaluations(methods=None):
     """Episode files of all methods, or of some."""
     return [f"{R}/{path}" for path in episodes(study, methods)]

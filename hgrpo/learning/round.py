@@ -95,7 +95,7 @@ class Round:
         reported = self._report()
         self.collector.engine.sleep()
         played = [group.trajectories for group in groups]
-        chosen = self._choose(played, advantages)
+        chosen = self.choose(played, advantages)
         self._heed_stops(played, chosen, step)
         if self.learner.stop.over:
             chosen = chosen.none()
@@ -131,7 +131,7 @@ class Round:
         training, began = self.learner.training, time.perf_counter()
         where = self.panel, self.id.seed, self.id.index, step, training
         tasks, further = tasks_of_step(*where), further_tasks(*where)
-        synced = self._load_engine(tasks)
+        synced = self.load_engine(tasks)
         groups: list[Group] = []
         advantages: list[GroupAdvantages] = []
         seconds = {"collect_s": 0.0, "credit_s": 0.0}
@@ -151,7 +151,7 @@ class Round:
             tasks, further = further[:missing], further[missing:]
         return groups, advantages, synced, seconds
 
-    def _load_engine(self, tasks: Sequence[Task]) -> dict[str, float | None]:
+    def load_engine(self, tasks: Sequence[Task]) -> dict[str, float | None]:
         """Load the policy's weights into the engine, check the result, and return log entries."""
         engine, policy = self.collector.engine, self.learner.policy
         engine.load_weights(policy)
@@ -179,7 +179,7 @@ class Round:
         ranks = self.learner.ranks
         return dict(ranks.broadcast(self.assigner.report() if ranks.first else None))
 
-    def _choose(
+    def choose(
         self, played: Sequence[Sequence[Trajectory]], advantages: Sequence[GroupAdvantages]
     ) -> Chosen:
         """What the update is to use: groups that are not dead and, of these, what the filter keeps.

@@ -123,12 +123,16 @@ class Learner:
         if not self.kl.coefficient and not self.training.kl.watch:
             return None
         watched = sequences if self.kl.coefficient else sequences[::_WATCHED]
-        with self.policy.reference() as model:
-            for sequence, values in zip(watched, self._score(watched, model), strict=True):
-                sequence.reference = values
+        self.score_reference(watched)
         behaviour = torch.cat([s.behaviour for s in watched])
         reference = torch.cat([s.reference for s in watched])
         return float(kl_k3(behaviour, reference).mean())
+
+    def score_reference(self, sequences: Sequence[TrainingSequence]) -> None:
+        """Store the reference's log-probs in the sequences."""
+        with self.policy.reference() as model:
+            for sequence, values in zip(sequences, self._score(sequences, model), strict=True):
+                sequence.reference = values
 
     def _correct_importance(self, sequences: Sequence[TrainingSequence]) -> dict[str, float]:
         """If `importance_cap` is set, store the trainer's log-probs before the first step.

@@ -126,6 +126,18 @@ def truth_files(study: "Study", name: str) -> list[str]:
     return [f"truth/round_{round}/{name}" for round in rounds]
 
 
+def gradient_files(study: "Study", name: str) -> list[str]:
+    """The file `name` of every policy whose gradients are measured; none if the study asks not."""
+    rounds = study.config.gradients.after_rounds if study.config.gradients else []
+    return [
+        f"{round_folder('gradients', method, seed, round)}/{name}"
+        for method, arm in study.methods.items()
+        for seed in study.config.seeds
+        for round in rounds
+        if arm.train
+    ]
+
+
 def episodes(study: "Study", methods: list[str] | None = None) -> list[str]:
     """Episode files of all evaluations; if `methods` is given, only of its evaluations."""
     return [

@@ -13,6 +13,7 @@ STAGES = (
     "rl_round",
     "credit_fit",
     "truth_round",
+    "gradients_round",
     "evaluate",
     "merge",
     "figures",

@@ -31,6 +31,7 @@ def check(study: "Study", path: Path) -> None:
         _check_endpoint,
         _check_gates,
         _check_truth,
+        _check_gradients,
         _check_panels,
         _check_penalty,
         _check_group_size,
@@ -121,6 +122,23 @@ def _check_gates(study: "Study", path: Path) -> None:
                 f"{path}: evaluation.gates: {gate.arm!r} is not among the methods"
                 f"{did_you_mean(gate.arm, known)}"
             )
+
+
+def _check_gradients(study: "Study", path: Path) -> None:
+    """Refuse gradients of a round that is not played, and of more tasks than the panel has."""
+    gradients, tasks = study.config.gradients, study.env.panels.analysis
+    if gradients is None:
+        return
+    if gradients.after_rounds[-1] > study.config.rounds:
+        raise UserError(
+            f"{path}: gradients.after_rounds: {gradients.after_rounds[-1]}: the study has "
+            f"{study.config.rounds} rounds"
+        )
+    if gradients.groups > tasks:
+        raise UserError(
+            f"{path}: gradients.groups: {gradients.groups} tasks are wanted, but env "
+            f"{study.config.env!r} has panels.analysis: {tasks}; training must not have seen them"
+        )
 
 
 def _check_truth(study: "Study", path: Path) -> None:

@@ -15,6 +15,7 @@ from hgrpo.envs.kinds import environment_settings
 from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import AgreementConfig, EvaluationConfig
 from hgrpo.evaluation.truth.settings import TruthConfig
+from hgrpo.learning.gradients.settings import GradientsConfig
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.sft_settings import SftConfig
@@ -91,6 +92,11 @@ class StudyConfig(Strict):
         None,
         description="`snakemake truth`: what turns were really worth, by continuations; "
         "`credit_agreement` then compares every method with it. null: no truth",
+    )
+    gradients: GradientsConfig | None = Field(
+        None,
+        description="`snakemake gradients`: which part of the loss drives a policy, by buckets "
+        "of groups. null: nothing is measured",
     )
     resources: Resources = Field(
         Resources(), description="what the jobs of each stage ask of the machine"

@@ -12,7 +12,7 @@ from hgrpo.config.canonical import as_json
 from hgrpo.config.user_path import contents_digest, user_path
 from hgrpo.envs.user_files import user_contents_digest, user_files_digest
 from hgrpo.errors import UserError
-from hgrpo.stages.files import episodes, fit_logs, round_files, truth_files
+from hgrpo.stages.files import episodes, fit_logs, gradient_files, round_files, truth_files
 from hgrpo.stages.job import Job
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load, resources_key
 from hgrpo.stages.paths import words
@@ -22,7 +22,7 @@ from hgrpo.workflow.code_version import code_of
 from hgrpo.workflow.plan_check import plan_hash
 
 # Stages that run only if the user names their target.
-ASKED_FOR = {"truth_round", "credit_agreement", "viewer", "paper"}
+ASKED_FOR = {"truth_round", "gradients_round", "credit_agreement", "viewer", "paper"}
 
 
 def stages_of(study: Study) -> list[str]:
@@ -133,7 +133,10 @@ class StudyRules:
     def files(self) -> list[str]:
         """All files that the study's jobs write."""
         truths = [file for mark in self.truths() for file in self._beside("truth_round", mark)]
-        found = [*flat(self.outputs("credit_agreement")), *truths]
+        measured = [
+            file for mark in self.gradients() for file in self._beside("gradients_round", mark)
+        ]
+        found = [*flat(self.outputs("credit_agreement")), *truths, *measured]
         for stage, marks in self._marks().items():
             for mark in marks:
                 found += self._beside(stage, mark) if belongs_to_an_arm(stage) else [mark]
@@ -142,6 +145,10 @@ class StudyRules:
     def truths(self) -> list[str]:
         """A file of every measured truth; none if the study asks for no truth."""
         return [f"{self.root}/{path}" for path in truth_files(self.study, "truth.parquet")]
+
+    def gradients(self) -> list[str]:
+        """A file of every policy whose gradients are measured; none if the study asks not."""
+        return [f"{self.root}/{path}" for path in gradient_files(self.study, "summary.json")]
 
     def _beside(self, stage: str, mark: str) -> list[str]:
         """All files of the job that writes `mark`, one job of several of the stage."""

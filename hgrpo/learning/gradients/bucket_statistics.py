@@ -18,14 +18,28 @@ class GroupProducts:
     Attributes:
         products: float64 [C, G, C, G], inner products of the groups' sums u.
         sizes: float64 [G], the numbers n by which a bucket's sum is divided.
+        losses: float64 [C, G], the sums of the losses themselves.
     """
 
     products: np.ndarray
     sizes: np.ndarray
+    losses: np.ndarray
 
     def of(self, groups: np.ndarray) -> "GroupProducts":
         """Some of the groups."""
-        return GroupProducts(self.products[:, groups][:, :, :, groups], self.sizes[groups])
+        products = self.products[:, groups][:, :, :, groups]
+        return GroupProducts(products, self.sizes[groups], self.losses[:, groups])
+
+    def weighted(self, weights: np.ndarray, components: np.ndarray) -> "GroupProducts":
+        """With some components multiplied by a weight for each group.
+
+        Args:
+            weights: float64 [G].
+            components: bool [C], the components that are multiplied.
+        """
+        factors = np.where(components[:, None], weights[None], 1.0)
+        products = factors[:, :, None, None] * self.products * factors
+        return GroupProducts(products, self.sizes, factors * self.losses)
 
     def combined(self, mixture: np.ndarray) -> "GroupProducts":
         """Other components, which are sums of these: row d of `mixture` [D, C] gives the d-th.
@@ -34,7 +48,7 @@ class GroupProducts:
         of A and that of A = 1.
         """
         mixed = np.einsum("ac,cgdh,bd->agbh", mixture, self.products, mixture, optimize=True)
-        return GroupProducts(mixed, self.sizes)
+        return GroupProducts(mixed, self.sizes, mixture @ self.losses)
 
 
 @dataclass(frozen=True)
@@ -42,11 +56,13 @@ class BucketStatistics:
     """What is known of a bucket's gradient; each array has a leading axis R of resamples.
 
     Attributes:
+        loss: [R, C], the loss.
         norm: [R, C], |sum u / sum n|.
         noise: [R, C], the estimated squared error of that gradient, E |estimate - truth|^2.
         cosine: [R, C, C], of each two components; nan where one is 0.
     """
 
+    loss: np.ndarray
     norm: np.ndarray
     noise: np.ndarray
     cosine: np.ndarray
@@ -95,7 +111,8 @@ def bucket_statistics(groups: GroupProducts, counts: np.ndarray | None = None) -
     noise = number / (number - 1) * np.maximum(spread, 0.0) / total[:, None] ** 2
     lengths = np.sqrt(np.maximum(np.einsum("raa->ra", sums), 0.0))
     cosine = _ratio(sums, lengths[:, :, None] * lengths[:, None, :])
-    return BucketStatistics(np.sqrt(np.maximum(square, 0.0)), noise, cosine)
+    loss = counts @ groups.losses.T / total[:, None]
+    return BucketStatistics(loss, np.sqrt(np.maximum(square, 0.0)), noise, cosine)
 
 
 def cosine_to_all(groups: GroupProducts, chosen: np.ndarray) -> np.ndarray:

@@ -4,8 +4,9 @@ One forward pass of a group gives the gradients of all its components. No optimi
 the policy stays as it is.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -41,6 +42,20 @@ class Measuring:
     autocast: torch.dtype | None = None
 
 
+class GroupGradients(NamedTuple):
+    """Sums over a group's tokens.
+
+    Attributes:
+        gradients: float32 [C, P], of each component, on the CPU; P counts trained parameters.
+        losses: float64 [C], of each component.
+        size: what both are to be divided by.
+    """
+
+    gradients: Tensor
+    losses: np.ndarray
+    size: int
+
+
 def group_size(lengths: Sequence[int], reduction: Reduction) -> int:
     """What a sum over a group's tokens is divided by: its sampled tokens, or its trajectories.
 
@@ -53,16 +68,13 @@ def group_size(lengths: Sequence[int], reduction: Reduction) -> int:
 
 def group_gradients(
     policy: Policy, group: Sequence[TrainingSequence], how: Measuring
-) -> tuple[Tensor, int]:
-    """The sums of the gradients over a group, and the size that they are to be divided by.
+) -> GroupGradients:
+    """The components of a group's loss, in the order of `COMPONENTS`.
 
     The ratio to the policy that played is 1 everywhere, because it is this policy; so no clip acts.
 
     Args:
         group: its trajectories, with the reference's log-probs.
-
-    Returns:
-        float32 [4, P], in the order of `COMPONENTS`, on the CPU; P counts trained parameters.
     """
     training = how.training
     lengths = [len(sequence.behaviour) for sequence in group]
@@ -71,20 +83,19 @@ def group_gradients(
     weights = (size * token_weights(torch.tensor(lengths), *reduction)).split(lengths)
     parameters = [parameter for _, parameter in policy.trainable]
     total = torch.zeros(len(COMPONENTS), sum(parameter.numel() for parameter in parameters))
+    sums = np.zeros(len(COMPONENTS))
     parts = micro_batches([len(s.token_ids) for s in group], training.microbatch_tokens)
     for part in parts:
         losses = _losses(policy, [group[i] for i in part], how)
         weighted = torch.cat([weights[i] for i in part])
         for row, loss in enumerate(losses):
-            total[row] += _flat(
-                torch.autograd.grad(
-                    (weighted * loss).sum(),
-                    parameters,
-                    retain_graph=row < len(losses) - 1,
-                    materialize_grads=True,
-                )
+            summed, last = (weighted * loss).sum(), row == len(losses) - 1
+            found = torch.autograd.grad(
+                summed, parameters, retain_graph=not last, materialize_grads=True
             )
-    return total, size
+            total[row] += torch.cat([each.reshape(-1).float().cpu() for each in found])
+            sums[row] += float(summed.detach())
+    return GroupGradients(total, sums, size)
 
 
 def _losses(
@@ -111,27 +122,20 @@ def _losses(
     )
 
 
-def _flat(gradients: Sequence[Tensor]) -> Tensor:
-    return torch.cat([gradient.reshape(-1).float().cpu() for gradient in gradients])
-
-
-def group_products(
-    groups: Iterable[Sequence[TrainingSequence]],
-    number: int,
-    measure: Callable[[Sequence[TrainingSequence]], tuple[Tensor, int]],
-) -> GroupProducts:
+def group_products(found: Iterable[GroupGradients], number: int) -> GroupProducts:
     """The inner products of the gradients of all groups.
 
     Args:
-        groups: the groups, each its trajectories.
+        found: the gradients of each group, or sketches of them where those of all groups do not fit
+            into memory.
         number: how many groups there are.
-        measure: gives a group's gradients [C, P] and size, such as `group_gradients`, or sketches
-            of them where the gradients of all groups do not fit into memory.
+
+    Raises:
+        ValueError: there are none.
     """
     kept: Tensor | None = None
-    sizes = np.zeros(number)
-    for index, group in enumerate(groups):
-        gradients, sizes[index] = measure(group)
+    sizes, losses = np.zeros(number), np.zeros((len(COMPONENTS), number))
+    for index, (gradients, losses[:, index], sizes[index]) in enumerate(found):
         if kept is None:
             kept = torch.empty(len(gradients), number, gradients.shape[1])
         kept[:, index] = gradients
@@ -143,4 +147,4 @@ def group_products(
     for part in flat.split(max(1, _CHUNK // len(flat)), dim=1):
         products += (part @ part.T).double()
     shape = components, number, components, number
-    return GroupProducts(products.reshape(shape).numpy(), sizes)
+    return GroupProducts(products.reshape(shape).numpy(), sizes, losses)

@@ -15,7 +15,9 @@ from hgrpo.learning.gradients.bucket_statistics import (
 def products(vectors, sizes):
     """Products of vectors [C, G, P]."""
     vectors = np.asarray(vectors, dtype=np.float64)
-    return GroupProducts(np.einsum("cgp,dhp->cgdh", vectors, vectors), np.asarray(sizes, float))
+    # The first entry of a vector stands for its loss.
+    found = np.einsum("cgp,dhp->cgdh", vectors, vectors)
+    return GroupProducts(found, np.asarray(sizes, dtype=np.float64), vectors[:, :, 0])
 
 
 @pytest.fixture
@@ -44,6 +46,7 @@ def test_they_are_those_of_the_vectors(drawn):
     found = bucket_statistics(products(vectors, sizes))
     gradient = vectors.sum(1) / sizes.sum()
     np.testing.assert_allclose(found.norm[0], np.linalg.norm(gradient, axis=1))
+    np.testing.assert_allclose(found.loss[0], gradient[:, 0])
     residual = vectors - gradient[:, None] * sizes[:, None]
     noise = 7 / 6 * (residual**2).sum((1, 2)) / sizes.sum() ** 2
     np.testing.assert_allclose(found.noise[0], noise)
@@ -84,6 +87,16 @@ def test_whitened_advantages_are_a_sum_of_components(drawn):
     mixed = products(vectors, sizes).combined(np.array([[1 / deviation, -mean / deviation]]))
     direct = products([(vectors[0] - mean * vectors[1]) / deviation], sizes)
     np.testing.assert_allclose(mixed.products, direct.products)
+    np.testing.assert_allclose(mixed.losses, direct.losses)
+
+
+def test_weights_of_groups(drawn):
+    vectors, sizes = drawn
+    weights = np.arange(7) / 3
+    found = products(vectors, sizes).weighted(weights, np.array([True, False]))
+    direct = products([vectors[0] * weights[:, None], vectors[1]], sizes)
+    np.testing.assert_allclose(found.products, direct.products, atol=1e-12)
+    np.testing.assert_allclose(found.losses, direct.losses)
 
 
 def test_a_part_of_the_groups(drawn):

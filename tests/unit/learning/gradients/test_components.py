@@ -55,7 +55,7 @@ def measured(setting, training=PLAIN, form="k3"):
     policy, groups = setting
     how = Measuring(training, form)
     found = [group_gradients(policy, group, how) for group in groups]
-    sums, sizes = torch.stack([each for each, _ in found]), [size for _, size in found]
+    sums, sizes = torch.stack([each.gradients for each in found]), [each.size for each in found]
     return dict(zip(COMPONENTS, sums.sum(0) / sum(sizes), strict=True)), sums, sizes
 
 
@@ -105,9 +105,8 @@ def test_measuring_changes_neither_weights_nor_random_numbers(setting):
 def test_products_are_those_of_the_gradients(setting):
     policy, groups = setting
     _, sums, sizes = measured(setting)
-    found = group_products(
-        groups, len(groups), lambda g: group_gradients(policy, g, Measuring(PLAIN, "k3"))
-    )
+    how = Measuring(PLAIN, "k3")
+    found = group_products((group_gradients(policy, group, how) for group in groups), len(groups))
     expected = np.einsum("gcp,hdp->cgdh", sums.double().numpy(), sums.double().numpy())
     np.testing.assert_allclose(found.products, expected, rtol=1e-3, atol=1e-5 * expected.max())
     assert found.sizes.tolist() == sizes
@@ -117,4 +116,4 @@ def test_products_are_those_of_the_gradients(setting):
 
 def test_no_groups_are_refused():
     with pytest.raises(ValueError, match="no groups"):
-        group_products([], 0, lambda group: None)
+        group_products([], 0)

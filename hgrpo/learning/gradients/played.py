@@ -1,0 +1,131 @@
+"""Groups that a policy plays for an analysis, prepared as a training step would prepare them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from hgrpo.credit.base import Group, assign_all
+from hgrpo.envs.base import Task
+from hgrpo.learning.batch import (
+    GroupAdvantages,
+    TrainingSequence,
+    group_advantages,
+    scale_advantages,
+    training_returns,
+    training_sequences,
+)
+from hgrpo.learning.chosen import Chosen
+from hgrpo.learning.critic import Critic
+from hgrpo.learning.critic_advantages import estimate, store_advantages
+from hgrpo.learning.filters import sample_deviation
+from hgrpo.learning.round import Round
+from hgrpo.streams import generator
+from hgrpo.trajectories.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a step would train on.
+
+    Attributes:
+        groups: the trajectories of each group, in the form that the trainer reads. Their advantages
+            are those before whitening and scaling.
+        deviations: the sample's deviation of each group's returns, float64 [G].
+        chosen: what the filter would keep.
+        shift, scale: training would use the advantages (A - shift) / scale.
+    """
+
+    groups: list[list[TrainingSequence]]
+    deviations: np.ndarray
+    chosen: Chosen
+    shift: float
+    scale: float
+
+
+def analysed_tasks(panel: Sequence[Task], groups: int, seed: int) -> list[Task]:
+    """The tasks that are played: the same for all arms and rounds of a seed."""
+    order = generator("gradients-tasks", seed).permutation(len(panel))
+    return [panel[index] for index in order[:groups]]
+
+
+def play(
+    of: Round, tasks: Sequence[Task], rollouts: int, on_trajectory: Callable[[], None]
+) -> list[Group]:
+    """Play one group per task, with random numbers that no training step draws."""
+    of.load_engine(tasks)
+    stream = ("gradients", of.id.seed, of.id.index)
+    found = of.collector.collect(tasks, rollouts, stream, on_trajectory)
+    of.collector.engine.sleep()
+    return [Group(group, (*stream, group[0].task.task_id)) for group in found]
+
+
+def prepare(of: Round, groups: Sequence[Group]) -> Prepared:
+    """Credit, advantages and the filter's choice, as the next step would have them.
+
+    Raises:
+        UserError: the assigner returned invalid credit.
+    """
+    training, method = of.learner.training, of.id.method
+    played = [group.trajectories for group in groups]
+    advantages = [
+        group_advantages(group, credit, method, training)
+        for group, credit in zip(groups, assign_all(of.assigner, groups), strict=True)
+    ]
+    chosen = of.choose(played, advantages)
+    flat = [trajectory for group in played for trajectory in group]
+    sequences = training_sequences(flat)
+    if of.learner.critic is None:
+        shift, scale = 0.0, _scale_of_groups(of, played, advantages, chosen)
+    else:
+        shift, scale = _estimated(of, of.learner.critic, flat, sequences, chosen)
+    of.learner.score_reference(sequences)
+    ends = np.cumsum([len(group) for group in played])
+    return Prepared(
+        [sequences[end - len(group) : end] for group, end in zip(played, ends, strict=True)],
+        np.array([sample_deviation(training_returns(group, training)) for group in played]),
+        chosen,
+        shift,
+        scale,
+    )
+
+
+def _scale_of_groups(
+    of: Round,
+    played: Sequence[Sequence[Trajectory]],
+    advantages: Sequence[GroupAdvantages],
+    chosen: Chosen,
+) -> float:
+    rms = of.learner.training.advantage_rms
+    if rms is None:
+        return 1.0
+    scaled = [
+        trajectory
+        for group, each, mask in zip(played, advantages, chosen.trajectories, strict=True)
+        for trajectory, kept in zip(group, mask, strict=True)
+        if kept and not each.dead
+    ]
+    return 1.0 / scale_advantages(scaled, rms)
+
+
+def _estimated(
+    of: Round,
+    critic: Critic,
+    flat: Sequence[Trajectory],
+    sequences: Sequence[TrainingSequence],
+    chosen: Chosen,
+) -> tuple[float, float]:
+    """Give the sequences the critic's advantages before whitening; return training's constants."""
+    training = of.learner.training
+    estimates = [
+        estimate(trajectory, values, of.id.method, training)
+        for trajectory, values in zip(flat, critic.values(sequences), strict=True)
+    ]
+    row = store_advantages(flat, sequences, estimates, chosen.flat)
+    used = [trajectory for trajectory, kept in zip(flat, chosen.flat, strict=True) if kept]
+    rms = training.advantage_rms
+    factor = 1.0 if rms is None else scale_advantages(used, rms)
+    for sequence, made in zip(sequences, estimates, strict=True):
+        sequence.advantages = torch.from_numpy(made.advantages).float()
+    return row["advantage_mean"], row["advantage_deviation"] / factor

@@ -1,0 +1,56 @@
+"""Config section `gradients` of a study: after which rounds buckets of gradients are measured."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from hgrpo.config.strict import Strict
+from hgrpo.learning.gradients.buckets import BucketMode
+from hgrpo.learning.settings import KlForm
+
+
+class GradientsConfig(Strict):
+    """What drives an update: `snakemake gradients` compares buckets of groups.
+
+    The defaults are those of RAGEN's scripts (https://github.com/mll-lab-nu/RAGEN).
+    """
+
+    after_rounds: list[Annotated[int, Field(ge=0)]] = Field(
+        [0],
+        min_length=1,
+        description="rounds after which the policy's gradients are measured; 0: the SFT policy",
+    )
+    groups: int = Field(
+        128,
+        ge=2,
+        description="tasks of the panel `analysis` that the policy plays; one group of each",
+    )
+    rollouts: int = Field(16, ge=2, description="trajectories in a group")
+    buckets: int = Field(6, ge=1, description="buckets of groups, in mode `quantile`")
+    mode: BucketMode = Field(
+        "quantile",
+        description="`quantile`: buckets of equal size by the deviation of the groups' returns; "
+        "`fixed`: deviations of 0 to 1, 1 to 2, 2 to 3, 3 to 4, 4 to 5, and 5 or more",
+    )
+    kl_coefficient: float = Field(
+        0.001, ge=0, description="weight of the KL in the weighted norms, whatever training uses"
+    )
+    kl_form: KlForm = Field("k3", description="estimate of the KL, as training.kl.form")
+    entropy_coefficient: float = Field(
+        0.001, ge=0, description="weight of the entropy in the weighted norms"
+    )
+
+    @field_validator("after_rounds")
+    @classmethod
+    def _sorted(cls, values: list[int]) -> list[int]:
+        if sorted(set(values)) != values:
+            raise ValueError("different rounds in rising order were expected")
+        return values
+
+    @model_validator(mode="after")
+    def _enough(self) -> Self:
+        if self.mode == "quantile" and 2 * self.buckets > self.groups:
+            raise ValueError(
+                f"buckets: {self.buckets} buckets of {self.groups} groups have fewer than two each"
+            )
+        return self

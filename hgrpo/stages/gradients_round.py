@@ -1,0 +1,267 @@
+"""Measure which gradient drives a policy: the task's, the KL's or the entropy's.
+
+The policy plays groups on the panel `analysis`. The groups are cut into buckets by the deviation of
+their returns, before and after the filter. For each bucket and component of the loss the stage
+measures the norm of the gradient, its noise and its direction. The policy stays as it is.
+
+A critic that has seen no step yet is warmed up first, as training would do.
+
+Example:
+  python -m hgrpo.cli.config configs/studies/sokoban_gradients.yaml --stage gradients_round \\
+      --method PPO > gradients.json
+  python -m hgrpo.cli.gradients_round --config gradients.json --seed 11 --round 1 \\
+      --assets results/sokoban_gradients/assets --base results/sokoban_gradients/base \\
+      --sft results/sokoban_gradients/sft/adapter \\
+      --policy results/sokoban_gradients/rl/PPO/seed_11/round_1/adapter --out gradients
+"""
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from hgrpo.archive import unpacked
+from hgrpo.atomic import atomic_folder
+from hgrpo.base_model.folder import open_base
+from hgrpo.config.canonical import settings_digest
+from hgrpo.envs.panels import ANALYSIS, read_panels
+from hgrpo.errors import TrainingError, UserError
+from hgrpo.learning.gradients.settings import GradientsConfig
+from hgrpo.stages import rl_round
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import folder, place
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from hgrpo.learning.gradients.bucket_statistics import GroupProducts
+    from hgrpo.learning.gradients.played import Prepared
+    from hgrpo.learning.round import Round
+    from hgrpo.learning.set_up import RoundInputs
+    from hgrpo.study.study import Study
+
+FOLDER = "gradients/{method}/seed_{seed}/round_{round}"
+JOB = ("seed", "round")
+OUTPUTS = {"buckets": "buckets.csv", "groups": "groups.csv", "summary": "summary.json"}
+RESOURCES = {"mem_mb": 4000, "runtime": 240}
+ENV_USES = ("factory",)
+ENGINE_USES = ("make",)
+LOADS_CREDIT = True
+
+
+class Settings(rl_round.Settings):
+    """How the policy plays and is trained, and what is measured."""
+
+    gradients: GradientsConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paths:
+    """The command's folders."""
+
+    assets: Path = folder("panels", "folder of games and panels")
+    base: Path = folder("base", "folder of the base model")
+    sft: Path = folder("sft", "SFT adapter, the reference of the KL")
+    policy: Path = folder("policy", "adapter of the policy to measure")
+    out: Path = folder("summary", "folder to write")
+    fitted: Path | None = folder("fitted", "fit of the credit after the round", optional=True)
+    cache: Path | None = place("folder that all jobs of a study share, for judges' answers")
+    scratch: Path | None = place("folder for the critic's warm-up; without it, beside --out")
+
+
+def from_study(study: "Study", method: str | None = None) -> dict:
+    """How the arm plays and trains, and what to measure."""
+    gradients = study.config.gradients or GradientsConfig()
+    return {
+        **rl_round.from_study(study, method),
+        "gradients": gradients.model_dump(mode="json", exclude={"after_rounds"}),
+    }
+
+
+def inputs(study: "Study", job: Job) -> dict:
+    """What the round after this one would read, whether or not it is played."""
+    after = Job(job.method, job.seed, job.round + 1)
+    return {**rl_round.inputs(study, after), "evaluations": []}
+
+
+def run(settings: Settings, job: Job, paths: Paths) -> None:
+    """Play, measure, and write the tables.
+
+    Raises:
+        UserError: a file is damaged, the panel `analysis` has too few tasks, or the critic's
+            warm-up cannot go on.
+    """
+    from hgrpo.learning.gradients.played import analysed_tasks, play, prepare
+    from hgrpo.learning.set_up import RoundInputs, carried_critic, check_inputs
+
+    began = time.perf_counter()
+    config = settings.gradients
+    inputs = RoundInputs(
+        panels=paths.assets / "panels.json",
+        tasks=unpacked(paths.assets / "tasks.tar.gz"),
+        base=open_base(paths.base),
+        sft=paths.sft,
+        policy=paths.policy,
+        fitted=paths.fitted,
+        cache=paths.cache,
+        critic=carried_critic(settings.method, paths.policy),
+    )
+    check_inputs(settings.model, inputs)
+    panel = read_panels(inputs.panels).get(ANALYSIS, [])
+    if len(panel) < config.groups:
+        raise UserError(
+            f"{inputs.panels}: gradients.groups: {config.groups} tasks are wanted, and the panel "
+            f"{ANALYSIS} has {len(panel)}"
+        )
+    after = _set_up(settings, job, paths, inputs)
+    tasks = analysed_tasks(panel, config.groups, job.seed)
+    with tqdm(total=len(tasks) * config.rollouts, desc="rollouts", unit="traj") as bar:
+        played = play(after, tasks, config.rollouts, bar.update)
+    prepared = prepare(after, played)
+    measured = _measure(after, prepared, config)
+    table, groups = _tables(measured, prepared, config, [task.task_id for task in tasks])
+    seconds = time.perf_counter() - began
+    with atomic_folder(paths.out) as out:
+        table.to_csv(out / "buckets.csv", index=False)
+        groups.to_csv(out / "groups.csv", index=False)
+        summary = _summary(settings, job, paths, prepared, after) | {"elapsed_s": seconds}
+        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    print(
+        f"{settings.method.name} seed {job.seed}, gradients after round {job.round}: "
+        f"{len(prepared.groups)} groups, {seconds:.0f} s"
+    )
+
+
+def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -> "Round":
+    """The next round, ready to play; a critic that has seen nothing is warmed up."""
+    from hgrpo.learning.checkpoints import Checkpoints
+    from hgrpo.learning.resume_key import resume_key
+    from hgrpo.learning.round import RoundId
+    from hgrpo.learning.scratch import locked_scratch
+    from hgrpo.learning.set_up import RoundSettings, set_up
+
+    warm_up = settings.training.critic.warmup_steps
+    cold = settings.method.uses_critic and inputs.critic is None
+    training = settings.training
+    if cold:
+        training = training.model_copy(update={"steps_per_round": warm_up})
+    sections = RoundSettings(settings.env, settings.model, settings.engine, training)
+    id = RoundId(settings.method, job.seed, job.round + 1)
+    identity = {"settings": settings.model_dump(mode="json"), **asdict(job)}
+    key = resume_key(identity, inputs.base, inputs.files())
+    root = paths.scratch or paths.out.with_name(f"{paths.out.name}-scratch")
+    with locked_scratch(root, key) as scratch:
+        after = set_up(id, sections, inputs, Checkpoints(scratch))
+        if cold:
+            total = warm_up * training.tasks_per_step * training.rollouts_per_task
+            with tqdm(total=total, desc="warm-up", unit="traj") as bar:
+                try:
+                    after.run(lambda row: None, bar.update)
+                except TrainingError as error:
+                    raise UserError(f"the critic's warm-up: {error}") from None
+    return after
+
+
+def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> dict:
+    """Pass -> the groups that it has, and the products of their gradients.
+
+    If the filter keeps or drops whole groups, the second pass needs no gradient anew.
+    """
+    import numpy as np
+
+    masks = prepared.chosen.trajectories
+    every = np.arange(len(prepared.groups))
+    kept = np.flatnonzero([mask.any() for mask in masks])
+    first = _products(after, prepared.groups, config, "gradients")
+    found = {"prefilter": (every, first)}
+    if all(mask.all() or not mask.any() for mask in masks):
+        second = first.of(kept)
+    else:
+        parts = [
+            [sequence for sequence, use in zip(prepared.groups[i], masks[i], strict=True) if use]
+            for i in kept
+        ]
+        second = _products(after, parts, config, "kept ones")
+    weights = prepared.chosen.weights[kept]
+    of_the_task = np.array([True, True, False, False])
+    return found | {"postfilter": (kept, second.weighted(weights, of_the_task))}
+
+
+def _products(after: "Round", groups: list, config: GradientsConfig, told: str) -> "GroupProducts":
+    from hgrpo.learning.gradients.components import Measuring, group_gradients, group_products
+
+    learner = after.learner
+    how = Measuring(learner.training, config.kl_form, learner.autocast)
+    with tqdm(groups, desc=told, unit="group") as bar:
+        return group_products(
+            (group_gradients(learner.policy, group, how) for group in bar), len(groups)
+        )
+
+
+def _tables(
+    measured: dict, prepared: "Prepared", config: GradientsConfig, tasks: list[str]
+) -> tuple["pd.DataFrame", "pd.DataFrame"]:
+    """The rows of the buckets, and one row for each group."""
+    import pandas as pd
+
+    from hgrpo.learning.gradients.buckets import buckets
+    from hgrpo.learning.gradients.table import bucket_rows, shown, tabulated
+
+    coefficients = (1.0, 1.0, config.kl_coefficient, config.entropy_coefficient)
+    passes, places = {}, {}
+    for name, (chosen, products) in measured.items():
+        deviations = prepared.deviations[chosen]
+        number = min(config.buckets, max(1, len(chosen) // 2))
+        if len(chosen) < 2:
+            passes[name] = []
+            continue
+        cut = buckets(deviations, config.mode, number)
+        found = shown(products, prepared.shift, prepared.scale)
+        passes[name] = bucket_rows(found, cut, deviations, coefficients)
+        places[name] = _places(cut, chosen)
+    groups = pd.DataFrame({"task": tasks, "deviation": prepared.deviations})
+    groups["trajectories"] = [len(group) for group in prepared.groups]
+    groups["kept"] = [int(mask.sum()) for mask in prepared.chosen.trajectories]
+    for name in measured:
+        groups[f"{name}_bucket"] = [places.get(name, {}).get(i, "") for i in groups.index]
+    return tabulated(passes), groups
+
+
+def _places(cut: list, chosen: "np.ndarray") -> dict[int, str]:
+    """Group -> its bucket."""
+    return {int(chosen[index]): each.name for each in cut[:-1] for index in each.groups}
+
+
+def _summary(
+    settings: Settings, job: Job, paths: Paths, prepared: "Prepared", after: "Round"
+) -> dict:
+    from hgrpo.base_model.digest import any_digest
+    from hgrpo.policy.compatible import weights_digest
+
+    config = settings.model_dump(mode="json")
+    training = settings.training
+    return {
+        "method": settings.method.name,
+        "seed": job.seed,
+        "round": job.round,
+        "steps": job.round * training.steps_per_round,
+        "warmed_up_steps": len(after.rows),
+        "groups": len(prepared.groups),
+        "kept_groups": sum(bool(mask.any()) for mask in prepared.chosen.trajectories),
+        "kept_trajectories": int(prepared.chosen.flat.sum()),
+        "deviation": float(prepared.deviations.mean()),
+        "advantage_shift": prepared.shift,
+        "advantage_scale": prepared.scale,
+        "settings": settings_digest(config),
+        "code": job.code,
+        "parents": {
+            "base": any_digest(paths.base),
+            "sft": weights_digest(paths.sft),
+            "policy": weights_digest(paths.policy),
+        },
+        "gradients": config["gradients"],
+    }
