@@ -1,0 +1,80 @@
+"""Groups that are played for an analysis have the advantages that a training step would use."""
+
+import copy
+
+import numpy as np
+import pytest
+from test_round_choices import FLAT, PPO, small_round
+from tiny_policy import hall_tasks
+
+from hgrpo.learning.filter_settings import FilterConfig
+from hgrpo.learning.gradients.played import analysed_tasks, play, prepare
+
+FILTER = FilterConfig(strategy="top_p", value=0.9, include_zero=False)
+
+
+def trained_on(of, monkeypatch):
+    """The groups of a round's first step, and the sequences and order that its update is given."""
+    kept, own = {}, of._play
+
+    def played(*given):
+        found = own(*given)
+        kept["groups"] = copy.deepcopy(found[0])
+        return found
+
+    def update(sequences, order):
+        kept.update(sequences=sequences, order=sorted(order))
+        raise InterruptedError
+
+    monkeypatch.setattr(of, "_play", played)
+    monkeypatch.setattr(of.learner, "update", update)
+    with pytest.raises(InterruptedError):
+        of.run(lambda row: None, lambda: None)
+    return kept
+
+
+@pytest.mark.parametrize("method", [FLAT, PPO], ids=lambda method: method.name)
+@pytest.mark.parametrize("rms", [None, 1.5])
+@pytest.mark.parametrize("chosen", [None, FILTER], ids=["all", "filtered"])
+def test_the_advantages_are_those_of_training(imitator, tmp_path, monkeypatch, method, rms, chosen):
+    given = {"advantage_rms": rms, "filter": chosen}
+    kept = trained_on(small_round(imitator, tmp_path / "one", method, **given), monkeypatch)
+    other = small_round(imitator, tmp_path / "two", method, **given)
+    if other.learner.critic:
+        # The first step gives the critic its units.
+        flat = [trajectory for group in kept["groups"] for trajectory in group.trajectories]
+        other.learner.critic.calibrate(np.array([each.env_return for each in flat]))
+    found = prepare(other, kept["groups"])
+    assert np.flatnonzero(found.chosen.flat).tolist() == kept["order"]
+    ours = [sequence for group in found.groups for sequence in group]
+    for index in kept["order"]:
+        advantages = (ours[index].advantages - found.shift) / found.scale
+        expected = kept["sequences"][index].advantages
+        np.testing.assert_allclose(advantages, expected, rtol=1e-4, atol=1e-5)
+        assert len(ours[index].reference) == len(expected)
+
+
+def test_the_deviations_are_the_samples(imitator, tmp_path):
+    of = small_round(imitator, tmp_path / "one")
+    groups = play(of, analysed_tasks(hall_tasks(30), 3, seed=1), 4, lambda: None)
+    returns = [[each.env_return for each in group.trajectories] for group in groups]
+    np.testing.assert_allclose(prepare(of, groups).deviations, np.std(returns, axis=1, ddof=1))
+
+
+def test_all_arms_play_the_same_tasks_and_training_draws_none_of_their_numbers(imitator, tmp_path):
+    tasks = analysed_tasks(hall_tasks(30), 3, seed=1)
+    assert tasks == analysed_tasks(hall_tasks(30), 3, seed=1)
+    assert tasks != analysed_tasks(hall_tasks(30), 3, seed=2)
+    of = small_round(imitator, tmp_path / "one")
+    before = {name: value.clone() for name, value in of.learner.policy.trained_state().items()}
+    first = play(of, tasks, 4, lambda: None)
+    prepare(of, first)
+    again = play(small_round(imitator, tmp_path / "two"), tasks, 4, lambda: None)
+    tokens = [[each.token_ids for each in group.trajectories] for group in first]
+    assert tokens == [[each.token_ids for each in group.trajectories] for group in again]
+    after = of.learner.policy.trained_state()
+    assert all(bool((after[name] == value).all()) for name, value in before.items())
+    # A round that is analysed first trains as one that is not.
+    other = small_round(imitator, tmp_path / "three")
+    rows = [each.run(lambda row: None, lambda: None) for each in (of, other)]
+    assert [row["grad_norm"] for row in rows[0]] == [row["grad_norm"] for row in rows[1]]
