@@ -60,7 +60,7 @@ def slopes(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
 
 
 def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
-    """The regularisers' norm minus the task's, where returns differ least and where they differ most.
+    """The regularisers' norm minus the task's, where returns differ least and most.
 
     Args:
         norms: from `weighted_norms`.
