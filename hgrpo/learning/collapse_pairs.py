@@ -4,7 +4,7 @@ Each reply is scored under each prompt by teacher forcing, with the policy that 
 `hgrpo.learning.collapse` computes the numbers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +14,9 @@ from hgrpo.agent.conversation import Replies
 from hgrpo.agent.thought import find_thought
 from hgrpo.learning.batch import SampledSequence
 from hgrpo.learning.collapse import collapse_metrics, distinct
+from hgrpo.learning.collapse_row import ANY, FIRST, as_row
 from hgrpo.streams import generator, key
 from hgrpo.trajectories.trajectory import Trajectory, Turn
-
-# Of each drawn trajectory its first turn, or a turn drawn among all of its own with equal chances.
-FIRST, ANY = "first_turn", "any_turn"
-PREFIX = "collapse"
 
 
 @dataclass(frozen=True)
@@ -48,9 +45,7 @@ def measure_step(
     longest: int,
     score: Callable[[Sequence[SampledSequence]], Sequence[Tensor]],
 ) -> dict[str, float | None]:
-    """Log entries of a step: those of `measure` for first turns, and for turns drawn among all.
-
-    Names begin with `collapse_first_turn_` and `collapse_any_turn_`.
+    """Log entries of a step: what `measure` finds in first turns, and in turns drawn among all.
 
     Args:
         trajectories: all of the step, as they were played.
@@ -64,12 +59,11 @@ def measure_step(
         FIRST: [trajectory.turns[0] for trajectory in drawn],
         ANY: [draw_turn(trajectory, stream) for trajectory in drawn],
     }
-    row = {}
+    found = {}
     for version, chosen in turns.items():
         pairs = [pair_of(t, turn, conversation) for t, turn in zip(drawn, chosen, strict=True)]
-        found = measure(pairs, longest, score)
-        row |= {f"{PREFIX}_{version}_{name}": value for name, value in found.items()}
-    return row
+        found[version] = measure(pairs, longest, score)
+    return as_row(found)
 
 
 def draw(trajectories: Sequence[Trajectory], number: int, stream: tuple) -> list[Trajectory]:
@@ -130,20 +124,6 @@ def measure(
     logprobs = np.array(columns).T[which]
     tokens = np.array([len(pair.z) for pair in kept])
     return collapse_metrics(logprobs, own, tokens) | counts
-
-
-def in_summary(rows: Sequence[Mapping]) -> dict[str, dict[str, dict]]:
-    """The entry `collapse` of a round's summary, from its log rows; empty if nothing was measured.
-
-    It holds the numbers of the last step, for each of the two versions.
-    """
-    last = rows[-1] if rows else {}
-    found = {}
-    for version in (FIRST, ANY):
-        start = f"{PREFIX}_{version}_"
-        numbers = {k.removeprefix(start): v for k, v in last.items() if k.startswith(start)}
-        found |= {version: numbers} if numbers else {}
-    return {PREFIX: found} if found else {}
 
 
 def _together(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hgrpo.learning.checkpoints import write_state
-from hgrpo.learning.collapse_pairs import in_summary
+from hgrpo.learning.collapse_row import in_summary
 from hgrpo.learning.critic import save_critic
 from hgrpo.learning.critic_settings import CRITIC
 from hgrpo.learning.round import Round

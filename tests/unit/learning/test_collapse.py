@@ -24,7 +24,8 @@ from hgrpo.learning.collapse import (
     matched,
     retrieval,
 )
-from hgrpo.learning.collapse_pairs import draw, draw_turn, in_summary, measure, pair_of
+from hgrpo.learning.collapse_pairs import draw, draw_turn, measure, pair_of
+from hgrpo.learning.collapse_row import in_summary
 from hgrpo.learning.collapse_settings import CollapseConfig
 from hgrpo.learning.round_outputs import write_round
 from hgrpo.learning.settings import TrainingConfig
