@@ -23,7 +23,7 @@ from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.torch.engine import TorchEngine
 
 TURN_CAP = 2
-_TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s"}
+_TIMINGS = {"collect_s", "credit_s", "update_s", "elapsed_s", "collapse_s"}
 TRAINING = TrainingConfig(
     steps_per_round=6,
     tasks_per_step=12,

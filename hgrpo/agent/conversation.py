@@ -2,6 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -38,6 +39,10 @@ class Replies(ABC):
         """The command in a sampled reply: the text before the closing token, stripped."""
         end = reply.index(self.end_id) if self.end_id in reply else len(reply)
         return self._decode(tuple(reply[:end])).strip()
+
+    def written(self, ids: Sequence[int]) -> str:
+        """The text of tokens as it is, special tokens included."""
+        return self.tokenizer.decode(list(ids), skip_special_tokens=False)
 
     @abstractmethod
     def _encode_uncached(self, text: str) -> tuple[int, ...]:

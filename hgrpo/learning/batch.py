@@ -17,11 +17,27 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 
 @dataclass
-class TrainingSequence:
-    """One trajectory in the form that the trainer reads; N is its number of sampled tokens.
+class SampledSequence:
+    """Tokens of which some were sampled; N is the number of these.
 
     Attributes:
-        spans: [start, end) of each sampled reply in `token_ids`.
+        spans: [start, end) of each sampled part of `token_ids`.
+    """
+
+    token_ids: list[int]
+    spans: list[tuple[int, int]]
+
+    @property
+    def sampled(self) -> int:
+        """N."""
+        return sum(end - start for start, end in self.spans)
+
+
+@dataclass
+class TrainingSequence(SampledSequence):
+    """One trajectory in the form that the trainer reads; its spans are the replies.
+
+    Attributes:
         behaviour: float32 [N], the engine's log-prob of each sampled token.
         advantages: float32 [N], the advantage of each sampled token.
         reference: float32 [N], log-probs of the reference policy. The update fills it for the
@@ -30,8 +46,6 @@ class TrainingSequence:
             it if `importance_cap` is set.
     """
 
-    token_ids: list[int]
-    spans: list[tuple[int, int]]
     behaviour: Tensor
     advantages: Tensor
     reference: Tensor | None = None

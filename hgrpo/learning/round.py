@@ -17,6 +17,7 @@ from hgrpo.learning.batch import (
 )
 from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.chosen import Chosen, choose, spread_of_returns, weigh
+from hgrpo.learning.collapse_pairs import measure_step
 from hgrpo.learning.critic import Critic
 from hgrpo.learning.critic_advantages import estimate, store_advantages
 from hgrpo.learning.filters import takes_part
@@ -99,6 +100,9 @@ class Round:
         self._heed_stops(played, chosen, step)
         if self.learner.stop.over:
             chosen = chosen.none()
+        measuring = time.perf_counter()
+        if collapse := self._measure_collapse(played, step):
+            seconds["collapse_s"] = time.perf_counter() - measuring
         diagnostics = self._update(played, advantages, chosen, step)
         elapsed = time.perf_counter() - began
         self.rows.append(
@@ -110,6 +114,7 @@ class Round:
             | reported
             | chosen.row
             | stop_row(self.learner.stop, training.stops)
+            | collapse
             | diagnostics
             | synced
             | {"lr": self.learner.optimiser.param_groups[0]["lr"]}
@@ -209,6 +214,26 @@ class Round:
             sum(won) / len(won),
             chosen.empty,
             Where(self.id.index, step),
+        )
+
+    def _measure_collapse(
+        self, played: Sequence[Sequence[Trajectory]], step: int
+    ) -> dict[str, float | None]:
+        """Log entries of the round's last step, if they are asked for, else none.
+
+        The policy is still the one that played: this comes before the update.
+        """
+        training = self.learner.training
+        last = step == training.steps_per_round - 1 or self.learner.stop.over
+        if training.collapse is None or not last:
+            return {}
+        return measure_step(
+            _flat(played),
+            training.collapse.pairs,
+            (self.id.seed, self.id.index, step),
+            self.learner.policy.conversation,
+            self.collector.engine.max_length,
+            self.learner.logprobs,
         )
 
     def _update(

@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hgrpo.evaluation.collapse_row import in_summary
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.critic import save_critic
 from hgrpo.learning.critic_settings import CRITIC
@@ -44,6 +45,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
         "method": played.id.method.name,
         **where,
         **totals(rows),
+        **in_summary(rows),
         "ended": ended,
         "train_dtype": dtype_name(learner.autocast),
         "final_kl_coef": learner.kl.coefficient,

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from hgrpo.config.strict import Strict
+from hgrpo.learning.collapse_settings import CollapseConfig
 from hgrpo.learning.critic_settings import CriticConfig
 from hgrpo.learning.filter_settings import FilterConfig
 from hgrpo.learning.gae_settings import GaeConfig
@@ -167,6 +168,11 @@ class TrainingConfig(Strict):
     )
     stops: StopConfig = Field(
         StopConfig(), description="when a run stops before its last round; by default never"
+    )
+    collapse: CollapseConfig | None = Field(
+        None,
+        description="whether the last step of each round measures how much replies depend on "
+        "their prompts; this changes nothing that is trained. null: it does not",
     )
     invalid_action_penalty: float = Field(
         0.0,

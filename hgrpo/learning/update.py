@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from hgrpo.errors import TrainingError
-from hgrpo.learning.batch import TrainingSequence
+from hgrpo.learning.batch import SampledSequence, TrainingSequence
 from hgrpo.learning.critic import Critic
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.objectives import (
@@ -184,10 +184,14 @@ class Learner:
         """The policy's entropy before each sampled token, [N] per sequence, in nats."""
         return self._score(sequences, self.policy.causal_lm, entropies=True)
 
+    def logprobs(self, sequences: Sequence[SampledSequence]) -> list[Tensor]:
+        """The policy's log-prob of each sampled token, [N] per sequence, in nats."""
+        return self._score(sequences, self.policy.causal_lm)
+
     @torch.no_grad()
     def _score(
         self,
-        sequences: Sequence[TrainingSequence],
+        sequences: Sequence[SampledSequence],
         model: "PreTrainedModel",
         entropies: bool = False,
     ) -> list[Tensor]:
@@ -199,7 +203,7 @@ class Learner:
         ]
         found: dict[int, Tensor] = {}
         for part, values in zip(parts, self.ranks.join(mine), strict=True):
-            rows = values.split([len(sequences[i].behaviour) for i in part])
+            rows = values.split([sequences[i].sampled for i in part])
             found |= dict(zip(part, rows, strict=True))
         return [found[i] for i in range(len(sequences))]
 
@@ -311,13 +315,13 @@ class Learner:
                 f"differ by {mean:.3g} a token on average"
             )
 
-    def _micro_batches(self, sequences: Sequence[TrainingSequence]) -> list[list[int]]:
+    def _micro_batches(self, sequences: Sequence[SampledSequence]) -> list[list[int]]:
         return micro_batches([len(s.token_ids) for s in sequences], self.training.microbatch_tokens)
 
     def _logprobs(
         self,
         model: "PreTrainedModel",
-        sequences: Sequence[TrainingSequence],
+        sequences: Sequence[SampledSequence],
         entropies: bool | Literal["differentiable"] = False,
     ) -> tuple[Tensor, Tensor | None]:
         """Log-probs and, if asked for, entropies [N]; on the CPU, where objectives are computed."""

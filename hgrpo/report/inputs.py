@@ -15,7 +15,7 @@ from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.evaluation.protocol import Protocol
 from hgrpo.evaluation.settings import STATISTICS, StatisticsConfig
 from hgrpo.report.arms import Arms, read_arms
-from hgrpo.report.logs import play_by_round, read_logs, read_stops
+from hgrpo.report.logs import play_by_round, read_collapse, read_logs, read_stops
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Inputs:
     Attributes:
         play: what each run has played when a round ends (`play_by_round`).
         stops: the runs that a rule has ended (`read_stops`).
+        collapse: how much replies depended on their prompts (`read_collapse`); None if no arm of
+            the study measures it.
         sweep: arm -> alpha, if the arms form a sweep of alpha (`designs.alpha_sweep`); else empty.
         doses: arm -> correlation of its credit with the oracle's (`doses.doses`).
         design: the factorial that the arms form; None if they do not form one.
@@ -36,6 +38,7 @@ class Inputs:
     logs: pd.DataFrame
     play: pd.DataFrame
     stops: pd.DataFrame
+    collapse: pd.DataFrame | None
     comparison: Comparison
     sweep: Mapping[str, float]
     doses: Mapping[str, float]
@@ -77,4 +80,7 @@ def read_inputs(
     if design:
         found = effects(comparison.scores, design, protocol.settings.score, protocol.level)
     known = doses(config["methods"])
-    return Inputs(arms, merged, logs, play, stops, comparison, sweep, known, design, found)
+    collapse = read_collapse(train_logs) if config.get("collapse") else None
+    return Inputs(
+        *(arms, merged, logs, play, stops, collapse, comparison, sweep, known, design, found)
+    )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from hgrpo.errors import UserError
+from hgrpo.evaluation.collapse_row import from_row
 from hgrpo.trajectories import store
 from hgrpo.trajectories.all_play import ALL_PLAY
 
@@ -104,6 +105,30 @@ def read_stops(paths: Sequence[Path]) -> pd.DataFrame:
     rows = [ended[run] for run in sorted(ended)]
     table = pd.DataFrame(rows, columns=["method", "seed", "status", "rule", "round", "step"])
     return table.astype(dict.fromkeys(["method", "status", "rule"], "str"))
+
+
+def read_collapse(paths: Sequence[Path]) -> pd.DataFrame:
+    """How much replies depended on their prompts at the end of each round that measured it.
+
+    Columns: method, seed, round, step, and turn, which is `first_turn` or `any_turn`; then the
+    numbers, as in the round's summary.json. One row per round and value of turn.
+
+    Args:
+        paths: train_log.json of every round.
+
+    Raises:
+        UserError: a log is missing or is not a log.
+    """
+    keys = ["method", "seed", "round", "step", "turn"]
+    rows = []
+    for path in paths:
+        of_round = dict(zip(keys, run_of(path), strict=False))
+        for row in _entry(path, "rows", list):
+            for turn, numbers in from_row(row).items():
+                rows.append({**of_round, "step": row["step"], "turn": turn, **numbers})
+    return pd.DataFrame(rows, columns=None if rows else keys).sort_values(
+        keys[:3], kind="stable", ignore_index=True
+    )
 
 
 def play_by_round(logs: pd.DataFrame, stops: pd.DataFrame | None = None) -> pd.DataFrame:

@@ -65,4 +65,5 @@ def table_names(config: Mapping) -> list[str]:
     """Names of all tables; `config` as for `figure_names`."""
     design = factorial(config["methods"], config["reference"])
     gates = ["gates"] if config.get("gates") else []
-    return [*TABLES, *gates, *(["factorial"] if design else [])]
+    collapse = ["collapse"] if config.get("collapse") else []
+    return [*TABLES, *collapse, *gates, *(["factorial"] if design else [])]

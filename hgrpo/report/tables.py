@@ -129,6 +129,8 @@ def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame
         "stops": inputs.stops,
         "cost": cost(logs, arms),
     }
+    if inputs.collapse is not None:
+        tables["collapse"] = inputs.collapse
     if len(comparison.gates):
         tables["gates"] = comparison.gates
     if inputs.design:

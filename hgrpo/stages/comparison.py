@@ -15,10 +15,15 @@ def comparison(study: "Study") -> dict:
     """Settings of the statistics, the reference arm, and all arms in the order of the study.
 
     `step_trajectories` is the number of trajectories that each trained arm trains on in a step.
+    `collapse` is there, and true, if a trained arm measures it.
     """
     # If one arm changes a training key, list the key for all arms, so that readers can compare.
     shown = _FACTORS.union(*(method.training for method in study.methods.values()))
+    measured = any(
+        method.train and study.training[name].collapse for name, method in study.methods.items()
+    )
     return {
+        **({"collapse": True} if measured else {}),
         **study.config.evaluation.model_dump(mode="json", include=STATISTICS),
         # The list keeps the arms' order, which JSON with sorted keys would lose.
         "order": list(study.methods),

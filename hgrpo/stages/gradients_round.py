@@ -29,7 +29,7 @@ from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
 from hgrpo.envs.panels import ANALYSIS, read_panels
 from hgrpo.errors import TrainingError, UserError
-from hgrpo.learning.gradients.settings import GradientsConfig
+from hgrpo.evaluation.gradients.settings import GradientsConfig
 from hgrpo.stages import rl_round
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder, place
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from hgrpo.learning.gradients.bucket_statistics import GroupProducts
+    from hgrpo.evaluation.gradients.bucket_statistics import GroupProducts
     from hgrpo.learning.gradients.played import Prepared
     from hgrpo.learning.round import Round
     from hgrpo.learning.set_up import RoundInputs
@@ -208,8 +208,8 @@ def _tables(
     """The rows of the buckets, and one row for each group."""
     import pandas as pd
 
-    from hgrpo.learning.gradients.buckets import buckets
-    from hgrpo.learning.gradients.table import bucket_rows, shown, tabulated
+    from hgrpo.evaluation.gradients.buckets import buckets
+    from hgrpo.evaluation.gradients.table import bucket_rows, shown, tabulated
 
     coefficients = (1.0, 1.0, config.kl_coefficient, config.entropy_coefficient)
     passes, places = {}, {}

@@ -13,9 +13,9 @@ from hgrpo.config.strict import Strict
 from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import environment_settings
 from hgrpo.errors import UserError
+from hgrpo.evaluation.gradients.settings import GradientsConfig
 from hgrpo.evaluation.settings import AgreementConfig, EvaluationConfig
 from hgrpo.evaluation.truth.settings import TruthConfig
-from hgrpo.learning.gradients.settings import GradientsConfig
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.sft_settings import SftConfig

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hgrpo.evaluation.gradients.bucket_statistics import GroupProducts
 from hgrpo.learning.batch import TrainingSequence
-from hgrpo.learning.gradients.bucket_statistics import GroupProducts
 from hgrpo.learning.objectives import KL_FORMS, ppo_clip, token_weights
 from hgrpo.learning.settings import KlForm, Reduction, TrainingConfig
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
@@ -77,7 +77,7 @@ def group_gradients(
         group: its trajectories, with the reference's log-probs.
     """
     training = how.training
-    lengths = [len(sequence.behaviour) for sequence in group]
+    lengths = [sequence.sampled for sequence in group]
     size = group_size(lengths, training.loss_reduction)
     reduction = training.loss_reduction, training.loss_constant
     weights = (size * token_weights(torch.tensor(lengths), *reduction)).split(lengths)

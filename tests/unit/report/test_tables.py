@@ -1,13 +1,17 @@
 """Tables of counts and costs against the logs they were summed from."""
 
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
-from report_fixtures import inputs_of, write_merged_study
+from report_fixtures import STUDIES, inputs_of, write_merged_study
+from stage_settings import stage_settings
 
+from hgrpo.evaluation.collapse_row import as_row
 from hgrpo.report.headers import HEADERS
-from hgrpo.report.names import TABLES
+from hgrpo.report.logs import run_of
+from hgrpo.report.names import TABLES, table_names
 from hgrpo.report.tables import (
     all_tables,
     cost,
@@ -17,6 +21,7 @@ from hgrpo.report.tables import (
     scripted_players,
     write_tables,
 )
+from hgrpo.study.study import load_study
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +123,57 @@ def test_an_empty_table_is_written_with_its_header(tmp_path, arm):
     read = {name: pd.read_csv(tmp_path / f"{name}.csv") for name in TABLES}
     assert read["against_reference"].empty and read["other_endpoints"].empty
     assert {"method", "label", "difference"} <= set(read["other_endpoints"].columns)
+
+
+def measured(study):
+    """Write measurements of one arm into the logs; return them, by run and kind of turn."""
+    numbers = {}
+    for path in study.files("rl/Progressive/*/*/train_log.json"):
+        log = json.loads(path.read_text())
+        found = {
+            "first_turn": {"pairs": 0, "left_out": 64},
+            "any_turn": {"pairs": 64, "left_out": 0, "mutual_information": len(numbers) / 8},
+        }
+        log["rows"][-1] |= as_row(found)
+        path.write_text(json.dumps(log))
+        numbers[run_of(path)] = found
+    return numbers
+
+
+def test_the_table_of_collapse_is_there_if_an_arm_measures_it(tmp_path):
+    arms = {"methods": ("SFTOnly", "flatGRPO", "Progressive"), "seeds": (11, 23), "rounds": 2}
+    study = write_merged_study(tmp_path, steps=3, n_test=30, n_validation=12, **arms)
+    written = measured(study)
+    assert "collapse" not in all_tables(inputs_of(study), scripted_players({}))
+    assert "collapse" not in table_names(study.config)
+    study.config["collapse"] = True
+    tables = all_tables(inputs_of(study), scripted_players({}))
+    assert list(tables) == table_names(study.config)
+    table = tables["collapse"]
+    assert len(table) == 2 * 2 * 2 and set(table["method"]) == {"Progressive"}
+    assert table["step"].tolist() == [2] * 8
+    assert table["turn"].tolist() == ["first_turn", "any_turn"] * 4
+    for row in table.to_dict("records"):
+        run = row["method"], row["seed"], row["round"]
+        expected = written[run][row["turn"]]
+        assert {name: row[name] for name in expected} == expected
+        # No pair fitted the context, so there is no information to tell.
+        assert pd.isna(row["mutual_information"]) == (row["turn"] == "first_turn")
+
+
+def test_a_study_that_measured_nothing_has_an_empty_table_of_collapse(tmp_path, study):
+    empty = inputs_of(replace(study, config=study.config | {"collapse": True}))
+    write_tables(all_tables(empty, scripted_players({})), tmp_path)
+    read = pd.read_csv(tmp_path / "collapse.csv")
+    assert read.empty and list(read.columns) == [
+        *("method", "label", "seed", "round", "step", "turn")
+    ]
+
+
+def test_the_settings_of_the_report_say_whether_collapse_is_measured():
+    path = STUDIES / "smoke.yaml"
+    plain = stage_settings(load_study(path), "report")
+    on = stage_settings(load_study(path, {"training.collapse.pairs": 8}), "report")
+    # A study that does not measure it keeps the settings it had.
+    assert "collapse" not in plain and on["collapse"] is True
+    assert table_names(on) == [*table_names(plain), "collapse"]

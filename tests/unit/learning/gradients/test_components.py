@@ -10,8 +10,8 @@ from one_update import TRAINING, gradient, rewarded
 from tiny_policy import make_policy
 
 from hgrpo.credit.base import Context, Group, make_assigner
+from hgrpo.evaluation.gradients.bucket_statistics import bucket_statistics
 from hgrpo.learning.batch import group_advantages, training_sequences
-from hgrpo.learning.gradients.bucket_statistics import bucket_statistics
 from hgrpo.learning.gradients.components import (
     COMPONENTS,
     Measuring,

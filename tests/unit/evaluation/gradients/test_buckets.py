@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgrpo.learning.gradients.buckets import ALL, buckets
+from hgrpo.evaluation.gradients.buckets import ALL, buckets
 
 
 def sizes(deviations, mode="quantile", number=6):

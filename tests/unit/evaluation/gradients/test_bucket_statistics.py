@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from hgrpo.learning.gradients.bucket_statistics import (
+from hgrpo.evaluation.gradients.bucket_statistics import (
     GroupProducts,
     bucket_statistics,
     cosine_to_all,

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from hgrpo.evaluation.truth.resampling import estimate, resamples
-from hgrpo.learning.gradients.bucket_statistics import (
+from hgrpo.evaluation.gradients.bucket_statistics import (
     GroupProducts,
     bucket_statistics,
     cosine_to_all,
 )
-from hgrpo.learning.gradients.buckets import Bucket
+from hgrpo.evaluation.gradients.buckets import Bucket
+from hgrpo.evaluation.truth.resampling import estimate, resamples
 
 # What the rows show: the task with training's advantages, and with those before whitening and
 # scaling; the KL; the entropy.

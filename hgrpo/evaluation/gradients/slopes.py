@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from hgrpo.learning.gradients.buckets import ALL
+from hgrpo.evaluation.gradients.buckets import ALL
 
 TASK, REGULARISERS = "task", ("kl", "entropy")
 BY = ["method", "round", "pass"]

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, field_validator, model_validator
 
 from hgrpo.config.strict import Strict
-from hgrpo.learning.gradients.buckets import BucketMode
+from hgrpo.evaluation.gradients.buckets import BucketMode
 from hgrpo.learning.settings import KlForm
 
 

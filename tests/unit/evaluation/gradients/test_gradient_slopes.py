@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hgrpo.evaluation.gradient_slopes import dominance, slopes, weighted_norms
+from hgrpo.evaluation.gradients.slopes import dominance, slopes, weighted_norms
 
 
 def table(task, kl=(4.0, 4.0, 4.0), entropy=(6.0, 6.0, 6.0)):
