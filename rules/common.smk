@@ -118,8 +118,10 @@ def wanted_truths(wildcards):
 
 
 def wanted_gradients(wildcards):
-    """The study's tables of gradients; stop with one line if it asks for none."""
-    return of.gradients() or sys.exit(
+    """The page about gradients; stop with one line if the study measures none."""
+    if of.gradients():
+        return of.outputs("gradients_page")["page"]
+    sys.exit(
         f"error: {study.config.name}: no section `gradients`; `gradients: {{}}` in its file measures them"
     )
 

@@ -4,6 +4,7 @@ OUTPUTS, in gradients/<method>/seed_<s>/round_<r>/, for the policy after round r
     buckets.csv     one row per pass, bucket and component
     groups.csv      one row per group that was played
     summary.json    totals, and how the advantages were whitened
+and in gradients_page/: index.html, its tables as CSV, and its figures
 """
 
 
@@ -34,8 +35,29 @@ rule gradients_round:
         " --cache {params.cache:q} --scratch {params.scratch:q} > {log:q} 2>&1"
 
 
+rule gradients_page:
+    """Norms by bucket as figures and tables, with verdicts."""
+    input:
+        unpack(inputs("gradients_page")),
+    output:
+        **of.outputs("gradients_page"),
+    log:
+        of.log("gradients_page"),
+    threads: cores("gradients_page")
+    resources:
+        **asks("gradients_page"),
+    params:
+        cfg=of.cfg("gradients_page"),
+        code=of.code("gradients_page"),
+        options=of.options("gradients_page"),
+    message:
+        "Page about gradients"
+    shell:
+        "python -m hgrpo.cli.gradients_page --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
+
+
 rule gradients:
-    """The gradients of every policy that the study's section `gradients` names."""
+    """The gradients of every policy that the study's section `gradients` names, and their page."""
     input:
         wanted_gradients,
     localrule: True

@@ -19,6 +19,7 @@ STAGES = (
     "figures",
     "report",
     "credit_agreement",
+    "gradients_page",
     "viewer",
     "paper",
 )

@@ -22,7 +22,14 @@ from hgrpo.workflow.code_version import code_of
 from hgrpo.workflow.plan_check import plan_hash
 
 # Stages that run only if the user names their target.
-ASKED_FOR = {"truth_round", "gradients_round", "credit_agreement", "viewer", "paper"}
+ASKED_FOR = {
+    "truth_round",
+    "gradients_round",
+    "gradients_page",
+    "credit_agreement",
+    "viewer",
+    "paper",
+}
 
 
 def stages_of(study: Study) -> list[str]:
@@ -136,7 +143,8 @@ class StudyRules:
         measured = [
             file for mark in self.gradients() for file in self._beside("gradients_round", mark)
         ]
-        found = [*flat(self.outputs("credit_agreement")), *truths, *measured]
+        pages = [*flat(self.outputs("credit_agreement")), *flat(self.outputs("gradients_page"))]
+        found = [*pages, *truths, *measured]
         for stage, marks in self._marks().items():
             for mark in marks:
                 found += self._beside(stage, mark) if belongs_to_an_arm(stage) else [mark]

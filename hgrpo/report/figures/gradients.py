@@ -1,0 +1,90 @@
+"""Draws norms of gradients against the deviation of returns, for one arm."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from hgrpo.evaluation.gradients.table import PASSES
+from hgrpo.report import style
+from hgrpo.report.style import MUTED, Drawing
+
+# Component -> its name and colour.
+SHOWN = {
+    "task": ("task", "#3a86c8"),
+    "kl": ("KL", "#e07b00"),
+    "entropy": ("entropy", "#009e73"),
+}
+TITLES = {"prefilter": "all groups", "postfilter": "after the filter"}
+
+
+def gradient_norms(norms: pd.DataFrame, method: str, label: str, steps: int) -> Drawing:
+    """Draw each component's weighted norm by bucket: a column for each round, a row for each pass.
+
+    Args:
+        norms: from `weighted_norms`, of all arms.
+        steps: optimiser batches in a round.
+    """
+    own = norms[(norms["method"] == method) & norms["component"].isin(list(SHOWN))]
+    rounds = sorted(own["round"].unique())
+    figure, axes = style.canvas(len(PASSES), len(rounds), height=4.6, sharex=True, sharey=True)
+    for row, name in enumerate(PASSES):
+        for column, number in enumerate(rounds):
+            ax = axes[row, column]
+            _draw(ax, own[(own["pass"] == name) & (own["round"] == number)])
+            if row == 0:
+                ax.set_title(f"after {number * steps} steps", fontsize=9)
+        axes[row, 0].set_ylabel(TITLES[name], fontsize=9)
+    for ax in axes[-1]:
+        ax.set_xlabel("deviation of returns", fontsize=8.5)
+    look = {"marker": "o", "markersize": 4}
+    style.legend_below(
+        figure,
+        [Line2D([], [], color=colour, label=text, **look) for text, colour in SHOWN.values()],
+    )
+    return Drawing(
+        f"norms_{method}",
+        "gradients",
+        f"{label}: norms of the gradients",
+        "Each point is a bucket of groups, at the mean deviation of their returns. Norms are times "
+        "the coefficients, without what noise adds; one that noise explains is drawn at 0. Thin "
+        "lines are seeds, thick ones their means. A bucket that was not measured is a gap.",
+        _said(own, label),
+        figure,
+        own,
+    )
+
+
+def _draw(ax: Axes, part: pd.DataFrame) -> None:
+    if part.empty:
+        ax.text(0.5, 0.5, "not measured", color=MUTED, ha="center", transform=ax.transAxes)
+        return
+    for component, (_, colour) in SHOWN.items():
+        rows = part[part["component"] == component]
+        several = rows["seed"].nunique() > 1
+        for _, seed in rows.groupby("seed"):
+            seed = seed.sort_values("deviation")
+            ax.plot(
+                seed["deviation"],
+                seed["norm"],
+                color=colour,
+                linewidth=0.8 if several else 1.6,
+                alpha=0.5 if several else 1,
+                marker="" if several else "o",
+                markersize=3,
+            )
+        if several:
+            mean = rows.groupby("bucket", sort=False)[["deviation", "norm"]].mean()
+            mean = mean.sort_values("deviation")
+            ax.plot(mean["deviation"], mean["norm"], color=colour, marker="o", markersize=3.5)
+
+
+def _said(own: pd.DataFrame, label: str) -> str:
+    parts = []
+    for component, (text, _) in SHOWN.items():
+        rows = own[(own["component"] == component) & (own["pass"] == PASSES[0])]
+        ends = rows.sort_values("deviation").groupby("round")["norm"].agg(["first", "last"]).mean()
+        parts.append(f"{text} from {ends['first']:.3g} to {ends['last']:.3g}")
+    return (
+        f"{label}: mean norms of all groups, from the smallest deviation to the largest: "
+        + "; ".join(parts)
+    )

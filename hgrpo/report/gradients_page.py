@@ -1,0 +1,102 @@
+"""Makes the page about gradients: which part of the loss drives a policy, by buckets of groups."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import jinja2
+import pandas as pd
+
+from hgrpo.errors import UserError, one_line
+from hgrpo.report.figures.gradients import SHOWN, TITLES
+from hgrpo.report.svg import inline
+from hgrpo.report.words import DASH, MINUS
+
+_NAMES = {name: text for name, (text, _) in SHOWN.items()} | {"regularisers": "KL and entropy"}
+_PLACES = {"lowest": "least", "highest": "most"}
+
+
+def read_buckets(paths: Sequence[Path]) -> pd.DataFrame:
+    """The tables of all jobs, with the columns method, seed and round out of their folders' names.
+
+    Raises:
+        UserError: a file is not such a table; the message names it.
+    """
+    parts = []
+    for path in paths:
+        method, seed, number = path.parts[-4:-1]
+        try:
+            table = pd.read_csv(path)
+            of = {
+                "method": method,
+                "seed": int(seed.removeprefix("seed_")),
+                "round": int(number.removeprefix("round_")),
+            }
+            parts.append(table[["pass", *table.columns.drop("pass")]].assign(**of))
+        except (OSError, ValueError, KeyError) as error:
+            raise UserError(f"{path}: not a table of gradients ({one_line(error)})") from None
+    return pd.concat(parts, ignore_index=True)
+
+
+def headline(dominance: pd.DataFrame) -> str:
+    """What the page says first: who dominates where returns differ least, over all measurements."""
+    lowest = dominance[dominance["place"] == "lowest"]
+    counts = lowest["verdict"].value_counts()
+    said = ", ".join(f"{number} times: {verdict}" for verdict, number in counts.items())
+    return f"Where the returns of a group differ least, {said}"
+
+
+def render(
+    study: str,
+    labels: Mapping[str, str],
+    steps: int,
+    slopes: pd.DataFrame,
+    dominance: pd.DataFrame,
+    figures: Sequence[Mapping],
+) -> str:
+    """The page as HTML text; the same inputs give the same text.
+
+    Args:
+        labels: arm -> its name for readers.
+        steps: optimiser batches in a round.
+        slopes, dominance: from `hgrpo.evaluation.gradients.slopes`.
+        figures: each with name, title, caption, alt and svg.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("hgrpo.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = _number
+    return environment.get_template("gradients.html.j2").render(
+        study=study,
+        headline=headline(dominance),
+        figures=[
+            figure | {"svg": inline(figure["svg"], figure["name"], figure["alt"])}
+            for figure in figures
+        ],
+        slopes=_for_readers(slopes[slopes["component"].isin(list(_NAMES))], labels, steps),
+        dominance=_for_readers(dominance, labels, steps),
+    )
+
+
+def _for_readers(
+    table: pd.DataFrame, labels: Mapping[str, str], steps: int
+) -> list[dict[str, object]]:
+    """Rows with the words that the page shows."""
+    rows = []
+    for row in table.to_dict("records"):
+        words = {
+            "label": labels[row["method"]],
+            "steps": row["round"] * steps,
+            "groups": TITLES[row["pass"]],
+            "component": _NAMES.get(row.get("component"), ""),
+            "place": _PLACES.get(row.get("place"), ""),
+        }
+        rows.append(row | words)
+    return rows
+
+
+def _number(value: float) -> str:
+    return DASH if pd.isna(value) else f"{value:.3g}".replace("-", MINUS)
