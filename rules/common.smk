@@ -10,7 +10,7 @@ from hgrpo.stages.files import episodes
 from hgrpo.study.axis import target
 from hgrpo.study.overrides import OF_THE_RUN
 from hgrpo.study.study import load_study
-from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
+from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study, studies_with_axis
 from hgrpo.workflow.code_version import package_digest
 from hgrpo.workflow.ending import finding_to_say, last_lines
 from hgrpo.workflow.exchange.imports import imported_parts
@@ -109,7 +109,8 @@ def known_studies():
 def no_such_target(wildcards):
     """Stop with one line that suggests the nearest study or target."""
     targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
-    sys.exit(f"error: {unknown_target(wildcards.target, {*known_studies(), *targets})}")
+    having = studies_with_axis(STUDIES, wildcards.target)
+    sys.exit(f"error: {unknown_target(wildcards.target, {*known_studies(), *targets}, having)}")
 
 
 def wanted_truths(wildcards):

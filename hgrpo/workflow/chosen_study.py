@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hgrpo.config.read import read_yaml
 from hgrpo.errors import UserError
-from hgrpo.study.axis import SWEEP
+from hgrpo.study.axis import SWEEP, target
 
 STUDY_VARIABLE = "HGRPO_STUDY"
 _DEFAULT = "bakeoff"
@@ -43,31 +43,36 @@ def chosen_study(
     if len(asked) > 1:
         raise UserError(f"one study at a time, not {' and '.join(sorted(asked))}")
     if not asked and STUDY_VARIABLE not in environment:
-        asked = _with_axes(Path(folder), [word for word in arguments if word.endswith(SWEEP)])
+        asked = _having_axes(folder, [word for word in arguments if word.endswith(SWEEP)])
     return next(iter(asked), environment.get(STUDY_VARIABLE, _DEFAULT))
 
 
-def _with_axes(folder: Path, targets: Sequence[str]) -> set[str]:
-    """The study that has an axis for one of the targets; empty if none has.
+def studies_with_axis(folder: Path | str, sweep: str) -> list[str]:
+    """Names of the studies that have the axis of the target `sweep`, such as `kl_sweep`."""
+    if not sweep.endswith(SWEEP):
+        return []
+    return [path.stem for path in sorted(Path(folder).glob("*.yaml")) if sweep in _targets(path)]
+
+
+def _having_axes(folder: Path | str, sweeps: Sequence[str]) -> set[str]:
+    """The study that has an axis for some of the targets `sweeps`; empty if none has.
 
     Raises:
         UserError: several studies have.
     """
-    if not targets:
-        return set()
-    having = {path.stem for path in folder.glob("*.yaml") if _axes(path) & set(targets)}
+    having = {name for sweep in sweeps for name in studies_with_axis(folder, sweep)}
     if len(having) > 1:
         raise UserError(
-            f"{', '.join(targets)}: several studies have this axis, {', '.join(sorted(having))}; "
+            f"{', '.join(sweeps)}: several studies have this axis, {', '.join(sorted(having))}; "
             "add study=<one of them> to --config"
         )
     return having
 
 
-def _axes(path: Path) -> set[str]:
+def _targets(path: Path) -> set[str]:
     """The targets of a study's axes; none of a file that is no study, for others to refuse."""
     try:
         axes = read_yaml(path).get("axes")
     except UserError:
         return set()
-    return {f"{axis}{SWEEP}" for axis in axes} if isinstance(axes, Mapping) else set()
+    return {target(axis) for axis in axes} if isinstance(axes, Mapping) else set()
