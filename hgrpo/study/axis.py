@@ -17,7 +17,7 @@ from hgrpo.study.name import Name
 
 Value = bool | int | float | str
 # A target is a rule of Snakemake, and an axis may be changed with dots: `axes.kl.values=0,0.1`.
-AxisName = Annotated[str, Field(pattern=r"^[A-Za-z]\w*$")]
+AxisName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 SWEEP = "_sweep"
 _WORD = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -31,7 +31,7 @@ class Axis(Strict):
 
     of: Name = Field(description="name of a file in configs/methods, which the arms change")
     key: str = Field(
-        pattern=r"^\w+(\.\w+)*$",
+        pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$",
         description="the key of the method that the values are for, with dots: `training.lr`",
     )
     values: list[Value] = Field(
