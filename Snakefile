@@ -4,6 +4,7 @@
     snakemake figures                                  redraw from cached results
     snakemake alpha_sweep --config seeds=11,23         another study, other seeds
     snakemake smoke_wave --config study=alpha_sweep    its first arms alone
+    snakemake kl_sweep                                 the arms of one axis of `interventions`
     snakemake results/bakeoff/rl/Progressive/seed_11/round_3/summary.json
 
 Each rule is a stage. Its module in hgrpo/stages says what it reads, what it writes and what it asks of

@@ -1,14 +1,16 @@
 """The chosen study, and what the rules ask of it: paths, settings, code hashes, resources."""
 
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
 
 from hgrpo.stages.files import episodes
+from hgrpo.study.axis import target
 from hgrpo.study.overrides import OF_THE_RUN
 from hgrpo.study.study import load_study
-from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
+from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study, studies_with_axis
 from hgrpo.workflow.code_version import package_digest
 from hgrpo.workflow.ending import finding_to_say, last_lines
 from hgrpo.workflow.exchange.imports import imported_parts
@@ -72,7 +74,7 @@ shell.prefix(f"export PATH={BIN}:$PATH TQDM_MININTERVAL=5; ")
 
 
 wildcard_constraints:
-    method="|".join(study.methods),
+    method="|".join(map(re.escape, study.methods)),
     seed=r"\d+",
     round=r"\d+",
 
@@ -107,7 +109,8 @@ def known_studies():
 def no_such_target(wildcards):
     """Stop with one line that suggests the nearest study or target."""
     targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
-    sys.exit(f"error: {unknown_target(wildcards.target, {*known_studies(), *targets})}")
+    having = studies_with_axis(STUDIES, wildcards.target)
+    sys.exit(f"error: {unknown_target(wildcards.target, {*known_studies(), *targets}, having)}")
 
 
 def wanted_truths(wildcards):
@@ -129,6 +132,19 @@ def wanted_gradients(wildcards):
 def evaluations(methods=None):
     """Episode files of all methods, or of some."""
     return [f"{R}/{path}" for path in episodes(study, methods)]
+
+
+def evaluations_of_axis(axis):
+    """A function for a rule's `input`: episode files of an axis's arms; stops if none was chosen."""
+    arms = set(study.axis_arms[axis].values())
+
+    def chosen(wildcards):
+        return evaluations(arms) or sys.exit(
+            f"error: {target(axis)}: none of its arms is among the methods; it has "
+            f"{', '.join(study.axis_arms[axis].values())}"
+        )
+
+    return chosen
 
 
 def smoke_methods():

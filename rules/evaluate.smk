@@ -52,3 +52,14 @@ rule rest_wave:
     input:
         evaluations([method for method in study.methods if method not in smoke_methods()]),
     localrule: True
+
+
+for axis in study.axis_arms:
+
+    rule:
+        """Every evaluation of the arms of one axis; the reference only if it is one of them."""
+        name:
+            target(axis)
+        input:
+            evaluations_of_axis(axis),
+        localrule: True

@@ -26,8 +26,9 @@ from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES
+from hgrpo.study.name import NAME
 from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
-from hgrpo.study.study import NAME, Study, load_study
+from hgrpo.study.study import Study, load_study
 from hgrpo.workflow.exchange.overwrites import overwrites
 from hgrpo.workflow.planning.accuracy import PLAN, check_lines, save_plan
 from hgrpo.workflow.planning.forecast import (

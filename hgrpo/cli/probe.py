@@ -22,8 +22,9 @@ from pathlib import Path
 from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.errors import UserError
+from hgrpo.study.name import NAME
 from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
-from hgrpo.study.study import NAME, load_study
+from hgrpo.study.study import load_study
 from hgrpo.workflow.code_version import PACKAGE
 from hgrpo.workflow.planning.profile import read_profile
 from hgrpo.workflow.probe import Finding, findings, one_step

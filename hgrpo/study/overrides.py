@@ -104,6 +104,9 @@ def _is_list(model: type[BaseModel], names: Sequence[str]) -> bool:
     first, *inner = names
     field = model.model_fields.get(first)
     kinds = _kinds(field.annotation) if field else []
+    # In a section of sections, such as `axes`, the next name may be any.
+    if inner and get_origin(field and field.annotation) is dict:
+        inner = inner[1:]
     if not inner:
         return any(get_origin(kind) is list for kind in kinds)
     sections = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]

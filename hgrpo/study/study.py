@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from hgrpo.config.merge import merge
 from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate
@@ -21,13 +21,12 @@ from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.settings import EngineConfig
+from hgrpo.study.axis import Axis, AxisName, read_axis
+from hgrpo.study.axis_arms import arms_of_axes, check_axes, members, shared_points
 from hgrpo.study.checks import check
+from hgrpo.study.name import Name
 from hgrpo.study.overrides import changes, parse_overrides
 from hgrpo.study.resources import Resources
-
-# Names are used as folders of the results and as words in commands.
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-Name = Annotated[str, Field(pattern=NAME)]
 
 
 class Variant(BaseModel):
@@ -46,11 +45,17 @@ class StudyConfig(Strict):
     env: Name = Field(description="name of a file in configs/envs")
     model: Name = Field(description="name of a file in configs/models")
     methods: list[Name] = Field(
-        min_length=1, description="names of files in configs/methods, or of variants"
+        min_length=1,
+        description="names of files in configs/methods, or of variants; arms of `axes` are added",
     )
     variants: dict[Name, Variant] = Field(
         default_factory=dict,
         description="further methods: name -> `{of: <a method>, <keys that differ>}`",
+    )
+    axes: dict[AxisName, Annotated[Axis, BeforeValidator(read_axis)]] = Field(
+        default_factory=dict,
+        description="further methods that differ in one key: axis -> its key and values; "
+        "`snakemake <axis>_sweep` runs the arms of one",
     )
     seeds: list[Annotated[int, Field(ge=0)]] = Field(
         [11],
@@ -124,6 +129,8 @@ class Study:
             with it waits.
         training: method name -> the study's training with that method's changes merged in.
         overridden: key, with dots -> value, where the command line changed the study's file.
+        axis_arms: axis -> value, as text -> the arm that has this value. An arm that two axes share
+            belongs to both. An arm may be missing in `methods` if the command line chose others.
     """
 
     config: StudyConfig
@@ -132,6 +139,7 @@ class Study:
     methods: dict[str, MethodConfig]
     training: dict[str, TrainingConfig]
     overridden: Mapping[str, object] = field(default_factory=dict)
+    axis_arms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def has_reference(self) -> bool:
@@ -161,10 +169,11 @@ class Study:
         resolved["env"] = self.env.model_dump(mode="json")
         resolved["model"] = self.model.model_dump(mode="json")
         resolved["methods"] = {
-            name: method.model_dump(mode="json", exclude={"training"})
-            | {"training": self.training[name].model_dump(mode="json")}
-            for name, method in self.methods.items()
+            name: _arm(method, self.training[name]) for name, method in self.methods.items()
         }
+        if not self.config.axes:
+            # Results of earlier runs know no such key, and would seem to be of another study.
+            del resolved["axes"]
         return resolved
 
 
@@ -186,23 +195,32 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     where = _source(path, given)
     config = _with(stated, given, where)
     check_name(config, path)
-    overridden = {}
+    overridden, listed = {}, config.methods
     if given:
-        before = validate(StudyConfig, stated, str(path)).model_dump(mode="json")
-        overridden = changes(before, config.model_dump(mode="json"))
+        before = validate(StudyConfig, stated, str(path))
+        overridden = changes(before.model_dump(mode="json"), config.model_dump(mode="json"))
+        listed = before.methods
     env = environment_settings(*_named(configs / "envs", config.env, f"{where}: env"))
     model = validate(ModelConfig, *_named(configs / "models", config.model, f"{where}: model"))
-    # Check all variants, also those that are not among the methods.
+    # Check all variants and arms of axes, also those that are not among the methods.
     sources = {name: f"{where}: variants.{name}" for name in config.variants}
     variants = {
         name: _variant(variant, name, configs, sources[name])
         for name, variant in config.variants.items()
     }
+    for axis, settings in config.axes.items():
+        _method(settings.of, configs, f"{where}: axes.{axis}.of")
+    arms = arms_of_axes(config.axes, config.variants, path.parent, where)
+    for name, (axis, variant) in arms.items():
+        sources[name] = f"{where}: axes.{axis}: {name}"
+        variants[name] = _variant(Variant(**variant), name, configs, sources[name])
 
     def resolved(name: str, key: str) -> MethodConfig:
         return variants.get(name) or _method(name, configs, f"{where}: {key}", variants)
 
-    methods = {name: resolved(name, "methods") for name in config.methods}
+    # Arms of axes are compared with the methods that the file lists, whether or not they run.
+    named = dict.fromkeys([*config.methods, *(listed if config.axes else [])])
+    methods = variants | {name: resolved(name, "methods") for name in named}
     # The command line may leave the reference out, but it must be a method all the same.
     if "methods" in overridden and not resolved(config.reference, "reference").train:
         raise UserError(f"{where}: reference: {config.reference!r} is not a trained method")
@@ -210,13 +228,48 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
         name: _merge_training(
             config, method, sources.get(name, str(configs / "methods" / f"{name}.yaml"))
         )
-        for name, method in (variants | methods).items()
+        for name, method in methods.items()
     }
     check_name(model, configs / "models" / f"{config.model}.yaml")
-    of_methods = {name: training[name] for name in methods}
-    study = Study(config, env, model, methods, of_methods, overridden)
+    whole = {name: _arm(method, training[name]) for name, method in methods.items()}
+    check_axes(config.axes, whole, where)
+    run_as = shared_points(config.axes, listed, whole)
+    config = _with_arms(config, run_as, chosen="methods" in given)
+    if config.axes and "methods" in given:
+        # Also if the file lists the same ones, because then the axes' arms are left out.
+        overridden["methods"] = config.methods
+    study = Study(
+        config,
+        env,
+        model,
+        {name: methods[name] for name in config.methods},
+        {name: training[name] for name in config.methods},
+        overridden,
+        members(config.axes, run_as),
+    )
     check(study, path)
     return study
+
+
+def _with_arms(config: StudyConfig, run_as: Mapping[str, str], chosen: bool) -> StudyConfig:
+    """The study with its axes' arms among the methods; if those were `chosen`, with no others.
+
+    Args:
+        config: the study.
+        run_as: from `shared_points`.
+        chosen: whether the command line names the methods.
+    """
+
+    def run(names: Iterable[str]) -> list[str]:
+        return list(dict.fromkeys(run_as.get(name, name) for name in names))
+
+    return config.model_copy(
+        update={
+            "methods": run([*config.methods, *([] if chosen else run_as)]),
+            "reference": run_as.get(config.reference, config.reference),
+            "smoke_wave": run(config.smoke_wave),
+        }
+    )
 
 
 def _with(stated: Mapping, given: Mapping, where: str) -> StudyConfig:
@@ -254,7 +307,7 @@ def _variant(variant: Variant, name: str, configs: Path, where: str) -> MethodCo
     changes = variant.model_extra or {}
     file = configs / "methods" / f"{name}.yaml"
     if file.is_file():
-        raise UserError(f"{where}: {file} is a method of that name; give the variant another")
+        raise UserError(f"{where}: {file} is a method of that name; choose another")
     if "name" in changes:
         raise UserError(f"{where}.name: a variant's name is its key, {name!r}")
     return validate(MethodConfig, _changed(base, kind, changes) | {"name": name}, where)
@@ -271,6 +324,12 @@ def _changed(base: dict, kind: str, changes: Mapping[str, object]) -> dict:
     if isinstance(credit, Mapping) and credit.get("kind", kind) != kind:
         left_out.add("credit")
     return merge({key: value for key, value in base.items() if key not in left_out}, changes)
+
+
+def _arm(method: MethodConfig, training: TrainingConfig) -> dict:
+    """A method with all its settings of training, as plain JSON types."""
+    own = method.model_dump(mode="json", exclude={"training"})
+    return own | {"training": training.model_dump(mode="json")}
 
 
 def _merge_training(config: StudyConfig, method: MethodConfig, source: str) -> TrainingConfig:

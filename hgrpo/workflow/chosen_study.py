@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hgrpo.config.read import read_yaml
 from hgrpo.errors import UserError
+from hgrpo.study.axis import SWEEP, target
 
 STUDY_VARIABLE = "HGRPO_STUDY"
 _DEFAULT = "bakeoff"
@@ -21,13 +23,14 @@ def chosen_study(
         folder: the folder of study files.
         configured: the value of `--config study=`; None if it was not given.
         arguments: words of the command. A word chooses a study if it is the study's name, or a path
-            that begins with results/<study>.
+            that begins with results/<study>. If none does, `<axis>_sweep` chooses the study that
+            has the axis.
         environment: environment variables. HGRPO_STUDY names the study if the command does not.
             This is how jobs on other machines get their study. Without the variable, the default
             study is chosen.
 
     Raises:
-        UserError: the command asks for more than one study.
+        UserError: the command asks for more than one study, or several have the axis.
     """
     known = {path.stem for path in Path(folder).glob("*.yaml")}
     asked = {
@@ -39,4 +42,37 @@ def chosen_study(
     asked |= {configured} if configured else set()
     if len(asked) > 1:
         raise UserError(f"one study at a time, not {' and '.join(sorted(asked))}")
+    if not asked and STUDY_VARIABLE not in environment:
+        asked = _having_axes(folder, [word for word in arguments if word.endswith(SWEEP)])
     return next(iter(asked), environment.get(STUDY_VARIABLE, _DEFAULT))
+
+
+def studies_with_axis(folder: Path | str, sweep: str) -> list[str]:
+    """Names of the studies that have the axis of the target `sweep`, such as `kl_sweep`."""
+    if not sweep.endswith(SWEEP):
+        return []
+    return [path.stem for path in sorted(Path(folder).glob("*.yaml")) if sweep in _targets(path)]
+
+
+def _having_axes(folder: Path | str, sweeps: Sequence[str]) -> set[str]:
+    """The study that has an axis for some of the targets `sweeps`; empty if none has.
+
+    Raises:
+        UserError: several studies have.
+    """
+    having = {name for sweep in sweeps for name in studies_with_axis(folder, sweep)}
+    if len(having) > 1:
+        raise UserError(
+            f"{', '.join(sweeps)}: several studies have this axis, {', '.join(sorted(having))}; "
+            "add study=<one of them> to --config"
+        )
+    return having
+
+
+def _targets(path: Path) -> set[str]:
+    """The targets of a study's axes; none of a file that is no study, for others to refuse."""
+    try:
+        axes = read_yaml(path).get("axes")
+    except UserError:
+        return set()
+    return {target(axis) for axis in axes} if isinstance(axes, Mapping) else set()

@@ -16,8 +16,19 @@ UNKNOWN = rf"[A-Za-z_]\w*|results/[^/]+/({'|'.join(_FOLDERS)})/.+"
 _TAKES_A_PATH = ("--report", "--archive", "--directory", "-d")
 
 
-def unknown_target(target: str, known: Collection[str]) -> str:
-    """One line about an unknown target, which matches `UNKNOWN`; `known` holds all valid names."""
+def unknown_target(target: str, known: Collection[str], elsewhere: Sequence[str] = ()) -> str:
+    """One line about an unknown target, which matches `UNKNOWN`.
+
+    Args:
+        target: the target.
+        known: all valid names.
+        elsewhere: names of other studies that have an axis of this target.
+    """
+    if elsewhere:
+        return (
+            f"{target}: the study has no such axis, but {' and '.join(elsewhere)} "
+            f"{'has' if len(elsewhere) == 1 else 'have'}; add study={elsewhere[0]} to --config"
+        )
     if "/" in target:
         results, study, folder, rest = target.split("/", 3)
         return f"{target}: this is now {results}/{study}/{_FOLDERS[folder]}/{rest}"

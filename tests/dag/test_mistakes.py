@@ -19,6 +19,14 @@ from project_copy import paths_below
         ),
         ("sedes=11", "--config sedes: unknown key; did you mean 'seeds'?"),
         ("study=gird", "configs/studies/gird.yaml: no such file; did you mean 'grid'?"),
+        (
+            "set=axes.a={of: PPO, key: training.lr, values: [1.0, 1]}",
+            "configs/studies/grid.yaml with axes overridden: axes.a.values: 1 stands twice, not",
+        ),
+        (
+            "set=axes.a={of: PPO, key: training.lrr, values: [1, 2]}",
+            "grid.yaml with axes overridden: axes.a: a_1: training.lrr: unknown key; did you mean",
+        ),
         ("methods=flatGRPO,Nobody", "methods: 'Nobody': no such file configs/methods/Nobody.yaml"),
     ],
 )

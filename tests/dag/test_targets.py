@@ -28,6 +28,29 @@ def test_without_a_smoke_wave_it_is_the_reference(checkout):
     assert rounds(checkout.planned("rest_wave")) == {"Progressive"}
 
 
+@pytest.mark.parametrize(
+    ("words", "arms"),
+    [
+        (["entropy_sweep"], {"PPO"} | {f"entropy_{x}" for x in (0.001, 0.003, 0.01, 0.03, 0.1)}),
+        # Without the reference.
+        (["kl_sweep", "methods=kl_0.001,kl_0.1,top_p_1"], {"kl_0.001", "kl_0.1"}),
+        (["kl_sweep", "set=axes.kl.values=0,0.05"], {"PPO", "kl_0.05"}),
+        (["top_p_sweep", "methods=top_p_nofilter"], {"top_p_nofilter"}),
+    ],
+)
+def test_the_arms_of_an_axis_run_alone(finished, words, arms):
+    assert rounds(finished.planned(*words, "study=interventions", "seeds=11")) == arms
+
+
+def test_an_axis_of_which_no_arm_was_chosen_is_named(finished):
+    done = finished.snakemake("-n", "kl_sweep", "study=interventions", "methods=SFTOnly")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "error: kl_sweep: none of its arms is among the methods; it has PPO, kl_0.001, kl_0.003, "
+        "kl_0.01, kl_0.03, kl_0.1"
+    )
+
+
 def test_a_study_is_a_target_by_its_name(finished):
     named = finished.snakemake("-n", "alpha_sweep", "study=alpha_sweep")
     assert named.returncode == 0

@@ -47,6 +47,8 @@ STUDY = PROJECT / "configs/studies/bakeoff.yaml"
             {"variants.Slow": "{of: Vine, training: {lr: 1.0e-4}}", "variants.Few.alpha": 1},
             {"variants": {"Slow": {"of": "Vine", "training": {"lr": 1e-4}}, "Few": {"alpha": 1}}},
         ),
+        ({"axes.kl.values": "0,0.05"}, {"axes": {"kl": {"values": ["0", "0.05"]}}}),
+        ({"axes.kl.key": "training.lr"}, {"axes": {"kl": {"key": "training.lr"}}}),
         ({"set": None}, {}),
         ({}, {}),
     ],

@@ -10,7 +10,9 @@ from hgrpo.study.recorded import recorded_study
 from hgrpo.study.study import load_study
 
 
-@pytest.mark.parametrize("name", ["smoke", "bakeoff_plateau_plus", "alfworld_qwen", "alpha_sweep"])
+@pytest.mark.parametrize(
+    "name", ["smoke", "bakeoff_plateau_plus", "alfworld_qwen", "alpha_sweep", "interventions"]
+)
 def test_a_study_comes_back_whole(project, tmp_path, name):
     study = load_study(project / f"configs/studies/{name}.yaml")
     written = study.resolved() | {"provenance": {"packages": {}}}

@@ -26,6 +26,34 @@ def test_a_target_chooses_its_study(arguments, study):
     assert chosen_study(STUDIES, None, arguments, {}) == study
 
 
+@pytest.mark.parametrize(
+    ("configured", "arguments", "environment", "study"),
+    [
+        (None, ["-n", "kl_sweep"], {}, "interventions"),
+        (None, ["kl_sweep", "top_p_sweep"], {}, "interventions"),
+        # A study that is named in another way has the say.
+        ("smoke", ["kl_sweep"], {}, "smoke"),
+        (None, ["kl_sweep", "smoke"], {}, "smoke"),
+        (None, ["kl_sweep"], {STUDY_VARIABLE: "smoke"}, "smoke"),
+        (None, ["colour_sweep"], {}, "bakeoff"),
+    ],
+)
+def test_the_target_of_an_axis_chooses_the_study_that_has_it(
+    configured, arguments, environment, study
+):
+    assert chosen_study(STUDIES, configured, arguments, environment) == study
+
+
+def test_an_axis_of_two_studies_chooses_neither(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text("axes: {kl: {}}\n")
+    # Files that are no studies are for others to refuse.
+    (tmp_path / "three.yaml").write_text("axes: [kl]\n")
+    (tmp_path / "four.yaml").write_text("axes: [\n")
+    with pytest.raises(UserError, match="kl_sweep: several studies have this axis, one, two; add"):
+        chosen_study(tmp_path, None, ["kl_sweep"], {})
+
+
 def test_what_is_configured_and_the_environment_of_a_job():
     assert chosen_study(STUDIES, "smoke", [], {STUDY_VARIABLE: "alpha_sweep"}) == "smoke"
     assert chosen_study(STUDIES, None, [], {STUDY_VARIABLE: "alpha_sweep"}) == "alpha_sweep"

@@ -1,0 +1,300 @@
+"""Axes of a study: what arms they make, and what is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from places import PROJECT
+from stage_settings import stage_settings
+
+from hgrpo.errors import UserError
+from hgrpo.stages.order import STAGES, belongs_to_an_arm
+from hgrpo.study.axis import Axis, as_text
+from hgrpo.study.axis_arms import differing
+from hgrpo.study.study import Study, load_study
+
+CONFIGS = PROJECT / "configs"
+NAME = "interventions"
+# The key that each axis is about, as RAGEN's sweeps have it.
+KEYS = {
+    "top_p": "training.filter.value",
+    "kl": "training.kl.init",
+    "entropy": "training.entropy_bonus",
+}
+STRENGTHS = ["0", "0.001", "0.003", "0.01", "0.03", "0.1"]
+LR = {"of": "PPO", "key": "training.lr", "values": [1e-4, 1e-3]}
+
+
+def interventions(**overrides: object) -> Study:
+    return load_study(CONFIGS / f"studies/{NAME}.yaml", overrides)
+
+
+@pytest.fixture
+def configs(tmp_path: Path) -> Path:
+    """A copy of configs/ that a test may spoil."""
+    return Path(shutil.copytree(CONFIGS, tmp_path / "configs"))
+
+
+def refused(configs: Path, axes: dict, **keys: object) -> str:
+    """What is said of the study bakeoff with these axes, without the name of its file."""
+    path = configs / "studies/bakeoff.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"axes": axes} | keys))
+    with pytest.raises(UserError) as caught:
+        load_study(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ") and "\n" not in message
+    return message.removeprefix(f"{path}: ")
+
+
+def test_interventions_train_nineteen_arms():
+    study = interventions()
+    assert len([name for name, method in study.methods.items() if method.train]) == 19
+    assert {axis: list(arms) for axis, arms in study.axis_arms.items()} == {
+        "top_p": ["1", "0.98", "0.95", "0.9", "0.8", "0.6", "0.4", "nofilter"],
+        "kl": STRENGTHS,
+        "entropy": STRENGTHS,
+    }
+
+
+def test_the_point_without_kl_and_entropy_is_one_arm_of_two_axes():
+    study = interventions()
+    arms = study.axis_arms
+    assert arms["kl"]["0"] == arms["entropy"]["0"] == study.config.reference == "PPO"
+    assert not {"kl_0", "entropy_0"} & set(study.methods)
+    training = study.training["PPO"]
+    assert (training.kl.init, training.entropy_bonus, training.filter) == (0, 0, None)
+
+
+@pytest.mark.parametrize("axis", KEYS)
+def test_the_arms_of_an_axis_differ_in_its_key_alone(axis):
+    arms = interventions().axis_arms[axis]
+    resolved = interventions().resolved()["methods"]
+    first, *others = (resolved[arm] for value, arm in arms.items() if value != "nofilter")
+    assert [differing(first, other) for other in others] == [[KEYS[axis]]] * len(others)
+
+
+def test_without_a_filter_the_rest_is_as_in_the_other_arms():
+    resolved = interventions().resolved()["methods"]
+    assert differing(resolved["top_p_1"], resolved["top_p_nofilter"]) == ["training.filter"]
+    assert resolved["top_p_nofilter"]["training"]["filter"] is None
+
+
+def test_the_sweeps_have_ragens_settings():
+    study = interventions()
+    top_p, strongest = study.training["top_p_0.9"], study.training["kl_0.1"]
+    assert (top_p.kl.init, top_p.entropy_bonus) == (0.001, 0.001)
+    assert (top_p.filter.strategy, top_p.filter.mode, top_p.filter.order, top_p.filter.value) == (
+        *("top_p", "softmax", "largest"),
+        0.9,
+    )
+    assert (strongest.kl.init, strongest.entropy_bonus, strongest.filter) == (0.1, 0, None)
+    assert {training.kl.form for training in study.training.values()} == {"k3_k2_gradient"}
+    assert not any(training.kl.adaptive for training in study.training.values())
+    assert study.training["entropy_0.1"].kl.init == 0
+    assert {study.methods[name].advantage for name in study.round_trajectories} == {"gae"}
+    assert study.env.penalties == "fair"
+
+
+def test_labels_do_not_collide():
+    labels = [method.shown_label for method in interventions().methods.values()]
+    assert len(set(labels)) == len(labels)
+    assert {"top-p 0.98", "KL 0.01", "KL 0.1", "entropy 0.1"} <= set(labels)
+
+
+def test_a_changed_value_changes_its_own_arm_alone():
+    before, after = interventions(), interventions(**{"axes.kl.values": "0,0.001,0.003,0.05"})
+    gone = {"kl_0.01", "kl_0.03", "kl_0.1"}
+    assert set(before.methods) - set(after.methods) == gone
+    assert set(after.methods) - set(before.methods) == {"kl_0.05"}
+    for stage in filter(belongs_to_an_arm, STAGES):
+        for arm in set(before.methods) - gone - {"SFTOnly"}:
+            assert stage_settings(before, stage, arm) == stage_settings(after, stage, arm)
+
+
+def test_an_arm_is_what_an_equal_method_file_makes(configs):
+    method = {
+        "name": "kl_0.01",
+        "label": "KL 0.01",
+        "advantage": "gae",
+        "training": {"kl": {"init": 0.01}},
+    }
+    (configs / "methods/kl_0.01.yaml").write_text(yaml.safe_dump(method))
+    path = configs / f"studies/{NAME}.yaml"
+    stated = yaml.safe_load(path.read_text())
+    del stated["axes"]
+    path.write_text(yaml.safe_dump(stated | {"methods": ["PPO", "kl_0.01"]}))
+    for stage in filter(belongs_to_an_arm, STAGES):
+        assert stage_settings(load_study(path), stage, "kl_0.01") == stage_settings(
+            interventions(), stage, "kl_0.01"
+        )
+
+
+@pytest.mark.parametrize(
+    ("overrides", "axis", "arms"),
+    [
+        ({"axes.kl.values": "0,0.05"}, "kl", {"0": "PPO", "0.05": "kl_0.05"}),
+        ({"axes.kl.values": [0.0, 5e-2]}, "kl", {"0": "PPO", "0.05": "kl_0.05"}),
+        ({"set": "axes.kl.values=[0, 5e-2]"}, "kl", {"0": "PPO", "0.05": "kl_0.05"}),
+        (
+            {"axes.top_p.values": "0.5,nofilter"},
+            "top_p",
+            {"0.5": "top_p_0.5", "nofilter": "top_p_nofilter"},
+        ),
+        (
+            {"axes.lr": "{of: PPO, key: training.lr, values: [1.0e-4, 3.0e-4]}"},
+            "lr",
+            {"0.0001": "lr_0.0001", "0.0003": "PPO"},
+        ),
+        (
+            {"axes.stop": "{of: PPO, key: training.carry_policy, values: [true, false]}"},
+            "stop",
+            {"true": "PPO", "false": "stop_false"},
+        ),
+    ],
+)
+def test_the_command_line_gives_values_and_axes(overrides, axis, arms):
+    study = interventions(**overrides)
+    assert study.axis_arms[axis] == arms
+    assert set(arms.values()) <= set(study.methods)
+
+
+def test_the_study_says_which_values_were_given():
+    given = interventions(**{"axes.kl.values": "0,0.05"})
+    assert given.overridden == {"axes.kl.values": [0, 0.05]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "run"),
+    [
+        ("kl_0.001,top_p_0.9", ["kl_0.001", "top_p_0.9"]),
+        # Another name of the shared point.
+        ("kl_0,entropy_0,kl_0.1", ["PPO", "kl_0.1"]),
+        ("SFTOnly", ["SFTOnly"]),
+    ],
+)
+def test_a_run_has_the_arms_that_it_names(asked, run):
+    study = interventions(methods=asked)
+    assert list(study.methods) == study.config.methods == study.overridden["methods"] == run
+
+
+def test_an_arm_of_an_axis_may_be_the_reference():
+    assert interventions(reference="kl_0.01").has_reference
+    assert interventions(reference="entropy_0").config.reference == "PPO"
+
+
+def test_two_axes_share_a_point_that_is_no_listed_method(configs):
+    path = configs / f"studies/{NAME}.yaml"
+    stated = yaml.safe_load(path.read_text())
+    stated |= {"methods": ["SFTOnly"], "reference": "entropy_0"}
+    path.write_text(yaml.safe_dump(stated, sort_keys=False))
+    study = load_study(path)
+    assert study.axis_arms["kl"]["0"] == study.axis_arms["entropy"]["0"] == "kl_0"
+    assert study.config.reference == "kl_0"
+    assert len(study.round_trajectories) == 19
+
+
+def test_a_study_without_axes_is_recorded_as_ever():
+    assert "axes" not in load_study(CONFIGS / "studies/bakeoff.yaml").resolved()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (-0.0, "0"), (1.0, "1"), (0.98, "0.98"), (1e-05, "1e-05"), (1e22, "1e22")]
+    + [(True, "true"), ("k2", "k2"), (-1, "-1"), (0.1234567891, "0.1234567891")],
+)
+def test_a_value_has_one_text(value, text):
+    assert as_text(value) == text
+
+
+@pytest.mark.parametrize("values", ["0.1,1e-3,3,word,true", [0.1, 0.001, 3, "word", True]])
+def test_numbers_given_as_text_are_numbers(values):
+    given = values.split(",") if isinstance(values, str) else values
+    axis = Axis(of="PPO", key="alpha", values=given)
+    assert axis.values == [0.1, 0.001, 3, "word", True]
+    assert json.loads(axis.model_dump_json())["values"] == axis.values
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"values": [0.001, 1e-3]}, "axes.a.values: 0.001 stands twice, not [0.001, 0.001]"),
+        ({"values": [1, 1.0, 2]}, "axes.a.values: 1 stands twice"),
+        ({"values": [0.1]}, "axes.a.values: an axis has two values or more, not [0.1]"),
+        ({"values": []}, "axes.a.values: an axis has two values or more, not []"),
+        ({"values": 0.1}, "axes.a.values: input should be a valid list, not 0.1"),
+        ({"values": [0.1, None]}, "axes.a.values: None is neither a number nor a word"),
+        ({"values": [0.1, float("nan")]}, "axes.a.values: nan is not a finite number"),
+        ({"values": [0.1, "a/b"]}, "axes.a.values: 'a/b' has other characters than letters"),
+        ({"values": [0.1, -1]}, "axes.a: a_-1: training.lr: input should be greater than 0, not"),
+        ({"values": [0.1, "high"]}, "axes.a: a_high: training.lr: input should be a valid number"),
+        (
+            {"values": [{"epochs": 2, "lr": 0.1}, {"lr": 0.2}]},
+            "axes.a.values: {'epochs': 2, 'lr': 0.1} is a section, but the arms of an axis differ "
+            "in one key",
+        ),
+        ({"key": ["training.lr", "alpha"]}, "axes.a.key: the arms of an axis differ in one key"),
+        (
+            {"of": "Progressive", "key": "credit.kind", "values": ["progress", "turnrd"]},
+            "axes.a: a_progress and a_turnrd differ in credit.fit, credit.kind, ",
+        ),
+        ({"key": "training.lrr"}, "axes.a: a_0.0001: training.lrr: unknown key; did you mean 'lr'"),
+        ({"key": "trainin.lr"}, "axes.a: key: trainin.lr: unknown key; did you mean 'training'?"),
+        ({"key": "kl.init"}, "axes.a: key: kl.init: unknown key; did you mean 'training.kl.init'?"),
+        ({"key": "label"}, "axes.a: key: label changes nothing that an arm does"),
+        ({"key": "training.lr.x"}, "axes.a: a_0.0001: training.lr: input should be a valid number"),
+        ({"valeus": [1, 2]}, "axes.a.valeus: unknown key; did you mean 'values'?"),
+        ({"of": "PP0"}, "axes.a.of: 'PP0': no such file"),
+        ({"fixed": {"training": {"lr": 1}}}, "axes.a: fixed: training.lr is the axis's key"),
+        ({"fixed": {"training": {"l": 1}}}, "axes.a: a_0.0001: training.l: unknown key"),
+        ({"fixed": {"label": "x"}}, "axes.a: fixed: label: what all arms share may not change"),
+        ({"without": "no_lr"}, "axes.a: without: no_lr: key training.lr is in no section"),
+    ],
+)
+def test_a_mistake_in_an_axis_is_one_line(configs, changed, said):
+    message = refused(configs, {"a": LR | changed})
+    assert message.startswith(said), message
+
+
+@pytest.mark.parametrize(
+    ("axes", "keys", "said"),
+    [
+        # Another axis's arm, a variant, a method's file.
+        (
+            {"a": LR | {"values": ["b_c", "d"]}, "a_b": LR | {"values": ["c", "d"]}},
+            {},
+            "axes.a_b.values: the arm of c would be 'a_b_c', as one of axes.a; give the axis",
+        ),
+        (
+            {"a": LR},
+            {"variants": {"a_0.001": {"of": "PPO"}}},
+            "axes.a.values: the arm of 0.001 would be 'a_0.001', as one of variants; give the axis",
+        ),
+        ({"FilterTopK": LR | {"values": ["fewer", "x"]}}, {}, "axes.FilterTopK: FilterTopK_fewer:"),
+        # A study.
+        ({"alpha": LR}, {}, "axes.alpha: its target 'alpha_sweep' is the study"),
+        # Another axis's labels.
+        (
+            {"a": LR | {"label": "b"}, "b": LR | {"fixed": {"training": {"epochs": 2}}}},
+            {},
+            "methods: a_0.0001 and b_0.0001 would both be shown as 'b 0.0001'",
+        ),
+        ({"a-b": LR}, {}, "axes.a-b.[key]: string should match pattern"),
+    ],
+)
+def test_names_that_collide_are_refused(configs, axes, keys, said):
+    message = refused(configs, axes, **keys)
+    assert message.startswith(said), message
+
+
+def test_two_axes_of_one_name_are_refused(configs):
+    path = configs / f"studies/{NAME}.yaml"
+    path.write_text(path.read_text().replace("  entropy:\n", "  kl:\n"))
+    with pytest.raises(UserError, match=rf"{NAME}\.yaml:\d+: key 'kl' stands twice"):
+        load_study(path)
+
+
+def test_an_arm_that_the_axis_does_not_have_is_named():
+    with pytest.raises(UserError, match=r"methods: 'kl_0.02': .*did you mean 'kl_0.0\d+'\?"):
+        interventions(methods="kl_0.02")
