@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hgrpo.evaluation.collapse_row import in_summary
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.critic import save_critic
 from hgrpo.learning.critic_settings import CRITIC
@@ -14,6 +13,7 @@ from hgrpo.learning.set_up import TRAINER_STATE
 from hgrpo.policy.compatible import weights_digest
 from hgrpo.policy.precision import dtype_name
 from hgrpo.trajectories.all_play import all_play
+from hgrpo.trajectories.collapse_row import in_summary
 from hgrpo.trajectories.store import join_steps
 
 # Columns of the log whose sums over the round go to the summary. In the log, the names in `_TOTALS`

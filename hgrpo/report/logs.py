@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from hgrpo.errors import UserError
-from hgrpo.evaluation.collapse_row import from_row
 from hgrpo.trajectories import store
 from hgrpo.trajectories.all_play import ALL_PLAY
+from hgrpo.trajectories.collapse_row import from_row
 
 RUN = re.compile(r"(?P<method>[^/]+)/seed_(?P<seed>\d+)/round_(?P<round>\d+)/[^/]+$")
 # Every log must have the required columns. An optional column that a log lacks is NaN.

@@ -192,14 +192,14 @@ def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> d
 
 
 def _products(after: "Round", groups: list, config: GradientsConfig, told: str) -> "GroupProducts":
+    from hgrpo.evaluation.gradients.bucket_statistics import GroupProducts
     from hgrpo.learning.gradients.components import Measuring, group_gradients, group_products
 
     learner = after.learner
     how = Measuring(learner.training, config.kl_form, learner.autocast)
     with tqdm(groups, desc=told, unit="group") as bar:
-        return group_products(
-            (group_gradients(learner.policy, group, how) for group in bar), len(groups)
-        )
+        found = (group_gradients(learner.policy, group, how) for group in bar)
+        return GroupProducts(*group_products(found, len(groups)))
 
 
 def _tables(

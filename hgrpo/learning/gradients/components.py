@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hgrpo.evaluation.gradients.bucket_statistics import GroupProducts
 from hgrpo.learning.batch import TrainingSequence
 from hgrpo.learning.objectives import KL_FORMS, ppo_clip, token_weights
 from hgrpo.learning.settings import KlForm, Reduction, TrainingConfig
@@ -122,7 +121,9 @@ def _losses(
     )
 
 
-def group_products(found: Iterable[GroupGradients], number: int) -> GroupProducts:
+def group_products(
+    found: Iterable[GroupGradients], number: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The inner products of the gradients of all groups.
 
     Args:
@@ -130,8 +131,11 @@ def group_products(found: Iterable[GroupGradients], number: int) -> GroupProduct
             into memory.
         number: how many groups there are.
 
+    Returns:
+        The products, float64 [C, G, C, G]; the groups' sizes [G]; their losses [C, G].
+
     Raises:
-        ValueError: there are none.
+        ValueError: there are no groups.
     """
     kept: Tensor | None = None
     sizes, losses = np.zeros(number), np.zeros((len(COMPONENTS), number))
@@ -147,4 +151,4 @@ def group_products(found: Iterable[GroupGradients], number: int) -> GroupProduct
     for part in flat.split(max(1, _CHUNK // len(flat)), dim=1):
         products += (part @ part.T).double()
     shape = components, number, components, number
-    return GroupProducts(products.reshape(shape).numpy(), sizes, losses)
+    return products.reshape(shape).numpy(), sizes, losses

@@ -13,7 +13,6 @@ from tiny_policy import hall_tasks
 from toy_round import TRAINING, KillError, make_round, untimed
 
 from hgrpo.envs.base import Task
-from hgrpo.evaluation.collapse_row import in_summary
 from hgrpo.learning.batch import SampledSequence, training_sequences
 from hgrpo.learning.checkpoints import Checkpoints, write_state
 from hgrpo.learning.collapse import (
@@ -32,6 +31,7 @@ from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.stop_settings import RewardCollapse, StopConfig
 from hgrpo.policy.load import load_policy
 from hgrpo.trajectories import store
+from hgrpo.trajectories.collapse_row import in_summary
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 LN2, LN3 = np.log(2), np.log(3)

@@ -8,7 +8,6 @@ import pytest
 from report_fixtures import STUDIES, inputs_of, write_merged_study
 from stage_settings import stage_settings
 
-from hgrpo.evaluation.collapse_row import as_row
 from hgrpo.report.headers import HEADERS
 from hgrpo.report.logs import run_of
 from hgrpo.report.names import TABLES, table_names
@@ -22,6 +21,7 @@ from hgrpo.report.tables import (
     write_tables,
 )
 from hgrpo.study.study import load_study
+from hgrpo.trajectories.collapse_row import as_row
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from one_update import TRAINING, gradient, rewarded
 from tiny_policy import make_policy
 
 from hgrpo.credit.base import Context, Group, make_assigner
-from hgrpo.evaluation.gradients.bucket_statistics import bucket_statistics
+from hgrpo.evaluation.gradients.bucket_statistics import GroupProducts, bucket_statistics
 from hgrpo.learning.batch import group_advantages, training_sequences
 from hgrpo.learning.gradients.components import (
     COMPONENTS,
@@ -106,7 +106,9 @@ def test_products_are_those_of_the_gradients(setting):
     policy, groups = setting
     _, sums, sizes = measured(setting)
     how = Measuring(PLAIN, "k3")
-    found = group_products((group_gradients(policy, group, how) for group in groups), len(groups))
+    found = GroupProducts(
+        *group_products((group_gradients(policy, group, how) for group in groups), len(groups))
+    )
     expected = np.einsum("gcp,hdp->cgdh", sums.double().numpy(), sums.double().numpy())
     np.testing.assert_allclose(found.products, expected, rtol=1e-3, atol=1e-5 * expected.max())
     assert found.sizes.tolist() == sizes
