@@ -9,7 +9,7 @@ import pandas as pd
 from hgrpo.errors import UserError, one_line
 from hgrpo.report.figures.gradients import SHOWN, TITLES
 from hgrpo.report.svg import inline
-from hgrpo.report.words import DASH, MINUS
+from hgrpo.report.words import DASH, MINUS, listing
 
 _NAMES = {name: text for name, (text, _) in SHOWN.items()} | {"regularisers": "KL and entropy"}
 _PLACES = {"lowest": "least", "highest": "most"}
@@ -38,11 +38,10 @@ def read_buckets(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def headline(dominance: pd.DataFrame) -> str:
-    """What the page says first: who dominates where returns differ least, over all measurements."""
-    lowest = dominance[dominance["place"] == "lowest"]
-    counts = lowest["verdict"].value_counts()
-    said = ", ".join(f"{number} times: {verdict}" for verdict, number in counts.items())
-    return f"Where the returns of a group differ least, {said}"
+    """What the page says first: how often which part dominates where returns differ least."""
+    verdicts = dominance.loc[dominance["place"] == "lowest", "verdict"]
+    found = [f"{said} in {number}" for said, number in verdicts.value_counts().items()]
+    return f"Of {len(verdicts)} measurements where returns differ least: {listing(found)}"
 
 
 def render(
