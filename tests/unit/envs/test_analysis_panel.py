@@ -155,6 +155,8 @@ def test_a_study_that_asks_for_none_keeps_its_settings_and_keys(configs):
         env = configs / f"envs/{study.config.env}.yaml"
         text = env.read_text()
         given = yaml.safe_load(text)
+        if given.get("panels", {}).get("analysis"):
+            continue
         panels = given.get("panels", {}) | {"analysis": 0}
         env.write_text(yaml.safe_dump(given | {"panels": panels}))
         spelt_out = load_study(path)
