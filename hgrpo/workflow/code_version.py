@@ -206,8 +206,8 @@ def _meaning(module: str, uses: frozenset[str], package: Path) -> Meaning:
     source = _source(module, package)
     text = source.read_bytes()
     plans = _PLANS if module.startswith(f"{package.name}.stages.") else frozenset()
-    name = " ".join([module, *sorted(uses)])
     settings = module.endswith("settings")
+    name = " ".join([module, *sorted(uses), *sorted(plans), *(["settings"] if settings else [])])
     read = functools.partial(meaning, text, str(source), uses, plans, settings)
     try:
         return _kept(package).get(name, text, read)

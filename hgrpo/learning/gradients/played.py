@@ -118,6 +118,8 @@ def _estimated(
 ) -> tuple[float, float]:
     """Give the sequences the critic's advantages before whitening; return training's constants."""
     training = of.learner.training
+    # A critic that has seen nothing gets its units here, as in its first step of training.
+    critic.calibrate(np.array([trajectory.env_return for trajectory in flat]))
     estimates = [
         estimate(trajectory, values, of.id.method, training)
         for trajectory, values in zip(flat, critic.values(sequences), strict=True)
