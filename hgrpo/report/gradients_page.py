@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import jinja2
 import pandas as pd
 
 from hgrpo.errors import UserError, one_line
 from hgrpo.report.figures.gradients import SHOWN, TITLES
+from hgrpo.report.page_environment import page_environment
 from hgrpo.report.svg import inline
 from hgrpo.report.words import DASH, MINUS, listing
 
@@ -60,13 +60,7 @@ def render(
         slopes, dominance: from `hgrpo.evaluation.gradients.slopes`.
         figures: each with name, title, caption, alt and svg.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("hgrpo.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment()
     environment.filters["number"] = _number
     return environment.get_template("gradients.html.j2").render(
         study=study,

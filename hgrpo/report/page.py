@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import jinja2
 import pandas as pd
 import yaml
 
@@ -21,6 +20,7 @@ from hgrpo.report.endpoint_rows import beside, thresholds
 from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, over_budget
 from hgrpo.report.gate_rows import gate_rows, verdict_on_gates
 from hgrpo.report.inputs import Inputs
+from hgrpo.report.page_environment import page_environment
 from hgrpo.report.rerun import command, more_seeds, target_command
 from hgrpo.report.svg import axis, height_by_width, inline, scale, whisker
 from hgrpo.report.tables import cost, counts, logged_extras, never_updated
@@ -61,13 +61,7 @@ class Page:
 
 def render(page: Page) -> str:
     """The page as HTML text; the same inputs give the same text."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("hgrpo.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment()
     environment.filters |= {
         "percent": words.percent,
         "points": words.points,

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -21,6 +20,7 @@ from markupsafe import Markup
 from hgrpo import parquet
 from hgrpo.errors import UserError, one_line
 from hgrpo.evaluation.truth.table import TRUTH_FILE, read_truth_table
+from hgrpo.report.page_environment import page_environment
 from hgrpo.trajectories import store
 
 CREDITS_FILE = "credits.parquet"
@@ -212,13 +212,7 @@ def render(study: str, entries: Sequence[Mapping], labels: Mapping[str, str]) ->
     Args:
         labels: method -> label, in display order.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("hgrpo.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment()
     shown = [{name: value for name, value in one.items() if name != "rank"} for one in entries]
     data = _json({"labels": dict(labels), "trajectories": shown})
     # Texts of games may hold "</script>" or a line separator that JavaScript would end a line at.
