@@ -18,7 +18,7 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass
 class SampledSequence:
-    """Tokens of which some were sampled; N is the number of these.
+    """A sequence of tokens. The policy sampled N of them.
 
     Attributes:
         spans: [start, end) of each sampled part of `token_ids`.

@@ -21,7 +21,7 @@ from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 @dataclass(frozen=True)
 class Pair:
-    """A prompt x and what was replied to it, as tokens.
+    """A prompt x and the reply to it, as tokens.
 
     Attributes:
         prompt: the whole conversation before the reply.

@@ -1,4 +1,4 @@
-"""Settings of the measurement of collapse. `hgrpo.learning.collapse` says what is measured.
+"""The section `training.collapse`. `hgrpo.learning.collapse` says what is measured.
 
 Importing this module imports no torch.
 """

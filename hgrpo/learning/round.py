@@ -221,7 +221,7 @@ class Round:
     ) -> dict[str, float | None]:
         """Log entries of the round's last step, if they are asked for, else none.
 
-        The policy is still the one that played: this comes before the update.
+        It comes before the update, so the policy is still the one that played.
         """
         training = self.learner.training
         last = step == training.steps_per_round - 1 or self.learner.stop.over

@@ -70,7 +70,7 @@ def _having_axes(folder: Path | str, sweeps: Sequence[str]) -> set[str]:
 
 
 def _targets(path: Path) -> set[str]:
-    """The targets of a study's axes; none of a file that is no study, for others to refuse."""
+    """The targets of a study's axes; none if the file is damaged, which other checks report."""
     try:
         axes = read_yaml(path).get("axes")
     except UserError:

@@ -13,7 +13,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class GroupProducts:
-    """The gradients of G groups, of which each has C components.
+    """The inner products of the gradients of G groups, with C components each.
 
     Attributes:
         products: float64 [C, G, C, G], inner products of the groups' sums u.
@@ -53,7 +53,7 @@ class GroupProducts:
 
 @dataclass(frozen=True)
 class BucketStatistics:
-    """What is known of a bucket's gradient; each array has a leading axis R of resamples.
+    """Loss, norm, noise and direction of a bucket's gradient, for each of R resamples.
 
     Attributes:
         loss: [R, C], the loss.
@@ -81,7 +81,7 @@ class BucketStatistics:
 def bucket_statistics(groups: GroupProducts, counts: np.ndarray | None = None) -> BucketStatistics:
     """Statistics of the gradient of all these groups.
 
-    The noise is that of a ratio of sums over independent groups:
+    Groups are independent, and the gradient is a ratio of sums over them, so its noise is
     m / (m - 1) * sum |u_k - g n_k|^2 / (sum n_k)^2 with g = sum u / sum n. See Cochran 1977,
     "Sampling Techniques", section 6.4, https://www.wiley.com/en-us/Sampling+Techniques.
 
@@ -90,7 +90,7 @@ def bucket_statistics(groups: GroupProducts, counts: np.ndarray | None = None) -
             one, in which each counts once.
 
     Raises:
-        ValueError: there are fewer than two groups, of which noise cannot be estimated.
+        ValueError: there are fewer than two groups; one group does not show how much they vary.
     """
     number = len(groups.sizes)
     if number < 2:

@@ -83,5 +83,5 @@ def _columns(name: str, values: np.ndarray) -> dict[str, float]:
 
 
 def tabulated(passes: dict[str, list[dict[str, object]]]) -> pd.DataFrame:
-    """The rows of the passes, one below the other."""
+    """All rows as one table; the column `pass` says where a row comes from."""
     return pd.DataFrame([{"pass": name, **row} for name, rows in passes.items() for row in rows])
