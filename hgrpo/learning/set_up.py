@@ -1,20 +1,20 @@
 """Sets up a round: loads the policy; makes the learner, engine, collector and credit assigner."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from torch.optim import AdamW
 
+from hgrpo.archive import unpacked
 from hgrpo.base_model.digest import any_digest
+from hgrpo.base_model.folder import open_base
 from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum
 from hgrpo.credit.base import Context, make_assigner
 from hgrpo.credit.settings import CreditSettings
 from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
-from hgrpo.errors import UserError
 from hgrpo.learning.checkpoints import Checkpoints, read_state
 from hgrpo.learning.critic import Critic, check_critic, read_critic, value_head
 from hgrpo.learning.critic_settings import CRITIC
@@ -25,6 +25,7 @@ from hgrpo.learning.resume_key import files_in
 from hgrpo.learning.round import Round, RoundId
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.update import Learner
+from hgrpo.learning.validation import greedy_validation
 from hgrpo.policy.compatible import check_adapter, check_policy
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.policy import Policy
@@ -78,7 +79,36 @@ class RoundInputs:
         return [self.panels, *in_folders, *self.evaluations, *critic]
 
 
-def carried_critic(method: MethodConfig, policy: Path) -> Path | None:
+def round_inputs(
+    method: MethodConfig,
+    *,
+    assets: Path,
+    base: Path,
+    sft: Path,
+    policy: Path,
+    fitted: Path | None = None,
+    cache: Path | None = None,
+    evaluations: Sequence[Path] = (),
+) -> RoundInputs:
+    """What a round of an arm reads, from a command's folders; packed ones are unpacked first.
+
+    Raises:
+        UserError: an archive or the folder of the base model is damaged.
+    """
+    return RoundInputs(
+        panels=assets / "panels.json",
+        tasks=unpacked(assets / "tasks.tar.gz"),
+        base=open_base(base),
+        sft=sft,
+        policy=policy,
+        fitted=fitted,
+        cache=cache,
+        evaluations=evaluations,
+        critic=_carried_critic(method, policy),
+    )
+
+
+def _carried_critic(method: MethodConfig, policy: Path) -> Path | None:
     """The file of the critic that a round from `policy` on goes on with; None if there is none."""
     carried = method.uses_critic and (policy / TRAINER_STATE).is_file()
     return policy.parent / CRITIC if carried else None
@@ -133,21 +163,6 @@ def set_up(
     panel = read_panels(inputs.panels)["train"]
     validation = [greedy_validation(path) for path in inputs.evaluations]
     return Round(id, panel, collector, assigner, learner, checkpoints, validation)
-
-
-def greedy_validation(summary: Path) -> float:
-    """Greedy success on the validation panel, from the summary of an evaluation.
-
-    Raises:
-        UserError: the file is damaged, or that panel was not played.
-    """
-    try:
-        return float(json.loads(summary.read_text())["success"]["validation T=0"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(
-            f"{summary}: no greedy success on the validation panel, which "
-            "training.stops.low_validation reads"
-        ) from None
 
 
 def _learner(policy: Policy, settings: RoundSettings, inputs: RoundInputs, ranks: Ranks) -> Learner:

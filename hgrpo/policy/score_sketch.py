@@ -2,10 +2,7 @@
 
 The gradient of an update is a sum over turns: each turn's advantage times the gradient of the
 log-probability of its reply. With one sketch per turn, the inner products of any two updates on the
-same turns follow without the model. The projection is a count sketch (Charikar, Chen and
-Farach-Colton 2002, "Finding Frequent Items in Data Streams",
-https://doi.org/10.1007/3-540-45465-9_59): each parameter is added, with a random sign, to one
-random place of the sketch. It is linear, and inner products keep their expectation.
+same turns follow without the model.
 """
 
 from collections.abc import Sequence
@@ -14,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hgrpo.policy.count_sketch import CountSketch
 from hgrpo.policy.logprobs import make_batch, sampled_logprobs
 from hgrpo.policy.policy import Policy
-from hgrpo.streams import generator
 
 
 class ScoreSketcher:
@@ -28,14 +25,10 @@ class ScoreSketcher:
     """
 
     def __init__(self, policy: Policy, size: int, temperature: float):
-        self._policy, self._size, self._temperature = policy, size, temperature
+        self._policy, self._temperature = policy, temperature
         self._parameters = [parameter for _, parameter in policy.trainable]
         count = sum(parameter.numel() for parameter in self._parameters)
-        rng = generator("score-sketch", size)
-        places = rng.integers(size, size=count, dtype=np.int32)
-        signs = 2 * rng.integers(2, size=count, dtype=np.int8) - 1
-        self._places = torch.from_numpy(places).to(policy.device)
-        self._signs = torch.from_numpy(signs).to(policy.device)
+        self._project = CountSketch(count, size, policy.device, "score-sketch")
 
     def of_turns(self, token_ids: Sequence[int], spans: Sequence[tuple[int, int]]) -> np.ndarray:
         """Sketch of each turn's gradient, float32 [turns, size].
@@ -53,12 +46,11 @@ class ScoreSketcher:
             self._sketch(part.sum(), last=index == len(parts) - 1)
             for index, part in enumerate(parts)
         ]
-        return np.array(sketches, dtype=np.float32).reshape(len(spans), self._size)
+        return np.array(sketches, dtype=np.float32).reshape(len(spans), self._project.size)
 
     def _sketch(self, score: Tensor, last: bool) -> np.ndarray:
         gradients = torch.autograd.grad(
             score, self._parameters, retain_graph=not last, materialize_grads=True
         )
         flat = torch.cat([gradient.reshape(-1).float() for gradient in gradients])
-        found = torch.zeros(self._size, device=flat.device)
-        return found.index_add_(0, self._places, flat * self._signs).cpu().numpy()
+        return self._project(flat).cpu().numpy()

@@ -138,6 +138,21 @@ def gradient_files(study: "Study", name: str) -> list[str]:
     ]
 
 
+def gradient_evaluations(study: "Study") -> list[str]:
+    """Summaries of the evaluations of the policies whose gradients are measured, if asked for.
+
+    The evaluation after round 0 is that of an untrained arm.
+    """
+    gradients = study.config.gradients
+    if not (gradients and gradients.with_validation):
+        return []
+    return [
+        f"{round_folder('eval', *run)}/summary.json"
+        for run in runs(study)
+        if run[-1] in gradients.after_rounds
+    ]
+
+
 def episodes(study: "Study", methods: list[str] | None = None) -> list[str]:
     """Episode files of all evaluations; if `methods` is given, only of its evaluations."""
     return [

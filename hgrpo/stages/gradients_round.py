@@ -23,9 +23,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder
-from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
 from hgrpo.envs.panels import ANALYSIS, read_panels
 from hgrpo.errors import TrainingError, UserError
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hgrpo.evaluation.gradients.bucket_statistics import GroupProducts
+    from hgrpo.evaluation.gradients.table import Pass
     from hgrpo.learning.gradients.played import Prepared
     from hgrpo.learning.round import Round
     from hgrpo.learning.set_up import RoundInputs
@@ -78,7 +77,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     gradients = study.config.gradients or GradientsConfig()
     return {
         **rl_round.from_study(study, method),
-        "gradients": gradients.model_dump(mode="json", exclude={"after_rounds"}),
+        "gradients": gradients.model_dump(mode="json", exclude={"after_rounds", "with_validation"}),
     }
 
 
@@ -95,20 +94,20 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         UserError: a file is damaged, the panel `analysis` has too few tasks, or the critic's
             warm-up cannot go on.
     """
+    from hgrpo.evaluation.gradients.table import bucket_table
     from hgrpo.learning.gradients.played import analysed_tasks, play, prepare
-    from hgrpo.learning.set_up import RoundInputs, carried_critic, check_inputs
+    from hgrpo.learning.set_up import check_inputs, round_inputs
 
     began = time.perf_counter()
     config = settings.gradients
-    inputs = RoundInputs(
-        panels=paths.assets / "panels.json",
-        tasks=unpacked(paths.assets / "tasks.tar.gz"),
-        base=open_base(paths.base),
+    inputs = round_inputs(
+        settings.method,
+        assets=paths.assets,
+        base=paths.base,
         sft=paths.sft,
         policy=paths.policy,
         fitted=paths.fitted,
         cache=paths.cache,
-        critic=carried_critic(settings.method, paths.policy),
     )
     check_inputs(settings.model, inputs)
     panel = read_panels(inputs.panels).get(ANALYSIS, [])
@@ -123,7 +122,9 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         played = play(after, tasks, config.rollouts, bar.update)
     prepared = prepare(after, played)
     measured = _measure(after, prepared, config)
-    table, groups = _tables(measured, prepared, config, [task.task_id for task in tasks])
+    whitening = prepared.shift, prepared.scale
+    table, places = bucket_table(measured, prepared.deviations, config, *whitening)
+    groups = _groups(prepared, [task.task_id for task in tasks], places)
     seconds = time.perf_counter() - began
     with atomic_folder(paths.out) as out:
         table.to_csv(out / "buckets.csv", index=False)
@@ -166,74 +167,70 @@ def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -
     return after
 
 
-def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> dict:
-    """Pass -> the groups that it has, and the products of their gradients.
+def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> dict[str, "Pass"]:
+    """All groups, and those that the filter keeps, with the products of their gradients.
 
     If the filter keeps or drops whole groups, the second pass needs no gradient anew.
     """
     import numpy as np
 
+    from hgrpo.evaluation.gradients.table import Pass
+
     masks = prepared.chosen.trajectories
-    every = np.arange(len(prepared.groups))
     kept = np.flatnonzero([mask.any() for mask in masks])
+    parts = [
+        [sequence for sequence, use in zip(prepared.groups[i], masks[i], strict=True) if use]
+        for i in kept
+    ]
     first = _products(after, prepared.groups, config, "gradients")
-    found = {"prefilter": (every, first)}
     if all(mask.all() or not mask.any() for mask in masks):
         second = first.of(kept)
     else:
-        parts = [
-            [sequence for sequence, use in zip(prepared.groups[i], masks[i], strict=True) if use]
-            for i in kept
-        ]
         second = _products(after, parts, config, "kept ones")
     weights = prepared.chosen.weights[kept]
     of_the_task = np.array([True, True, False, False])
-    return found | {"postfilter": (kept, second.weighted(weights, of_the_task))}
+    every = np.arange(len(prepared.groups))
+    return {
+        "prefilter": Pass(every, first, *_counts(prepared.groups)),
+        "postfilter": Pass(kept, second.weighted(weights, of_the_task), *_counts(parts)),
+    }
+
+
+def _counts(groups: list) -> tuple["np.ndarray", "np.ndarray"]:
+    """Trajectories and sampled tokens of each group."""
+    import numpy as np
+
+    tokens = [sum(sequence.sampled for sequence in group) for group in groups]
+    return np.array([len(group) for group in groups], int), np.array(tokens, int)
 
 
 def _products(after: "Round", groups: list, config: GradientsConfig, told: str) -> "GroupProducts":
     from hgrpo.evaluation.gradients.bucket_statistics import GroupProducts
     from hgrpo.learning.gradients.components import Measuring, group_gradients, group_products
+    from hgrpo.policy.count_sketch import CountSketch
 
     learner = after.learner
-    how = Measuring(learner.training, config.kl_form, learner.autocast)
+    length = sum(parameter.numel() for _, parameter in learner.policy.trainable)
+    sketch = config.sketch
+    project = CountSketch(length, sketch, learner.policy.device, "gradients") if sketch else None
+    how = Measuring(learner.training, config.kl_form, learner.autocast, project)
     with tqdm(groups, desc=told, unit="group") as bar:
         found = (group_gradients(learner.policy, group, how) for group in bar)
         return GroupProducts(*group_products(found, len(groups)))
 
 
-def _tables(
-    measured: dict, prepared: "Prepared", config: GradientsConfig, tasks: list[str]
-) -> tuple["pd.DataFrame", "pd.DataFrame"]:
-    """The rows of the buckets, and one row for each group."""
+def _groups(
+    prepared: "Prepared", tasks: list[str], places: dict[str, dict[int, str]]
+) -> "pd.DataFrame":
+    """One row for each group that was played."""
     import pandas as pd
 
-    from hgrpo.evaluation.gradients.buckets import buckets
-    from hgrpo.evaluation.gradients.table import bucket_rows, shown, tabulated
-
-    coefficients = (1.0, 1.0, config.kl_coefficient, config.entropy_coefficient)
-    passes, places = {}, {}
-    for name, (chosen, products) in measured.items():
-        deviations = prepared.deviations[chosen]
-        number = min(config.buckets, max(1, len(chosen) // 2))
-        if len(chosen) < 2:
-            passes[name] = []
-            continue
-        cut = buckets(deviations, config.mode, number)
-        found = shown(products, prepared.shift, prepared.scale)
-        passes[name] = bucket_rows(found, cut, deviations, coefficients)
-        places[name] = _places(cut, chosen)
     groups = pd.DataFrame({"task": tasks, "deviation": prepared.deviations})
     groups["trajectories"] = [len(group) for group in prepared.groups]
     groups["kept"] = [int(mask.sum()) for mask in prepared.chosen.trajectories]
-    for name in measured:
+    for name in ("prefilter", "postfilter"):
         groups[f"{name}_bucket"] = [places.get(name, {}).get(i, "") for i in groups.index]
-    return tabulated(passes), groups
-
-
-def _places(cut: list, chosen: "np.ndarray") -> dict[int, str]:
-    """Group -> its bucket."""
-    return {int(chosen[index]): each.name for each in cut[:-1] for index in each.groups}
+    return groups
 
 
 def _summary(

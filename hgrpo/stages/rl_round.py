@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING
 import yaml
 from tqdm import tqdm
 
-from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder
-from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.learning.critic_settings import CRITIC
@@ -145,23 +143,22 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.learning.ranks import become_ranks, joined_ranks
     from hgrpo.learning.resume_key import resume_key
     from hgrpo.learning.scratch import locked_scratch
-    from hgrpo.learning.set_up import RoundInputs, carried_critic, check_inputs
+    from hgrpo.learning.set_up import check_inputs, round_inputs
 
     if paths.processes < 1:
         raise UserError(f"--processes: {paths.processes}; one or more were expected")
     become_ranks(paths.processes)
     if job.round < 1:
         raise UserError(f"--round: {job.round}; rounds count from 1, round 0 is the SFT policy")
-    inputs = RoundInputs(
-        panels=paths.assets / "panels.json",
-        tasks=unpacked(paths.assets / "tasks.tar.gz"),
-        base=open_base(paths.base),
+    inputs = round_inputs(
+        settings.method,
+        assets=paths.assets,
+        base=paths.base,
         sft=paths.sft,
         policy=paths.policy,
         fitted=paths.fitted,
         cache=paths.cache,
         evaluations=paths.evaluations,
-        critic=carried_critic(settings.method, paths.policy),
     )
     check_inputs(settings.model, inputs)
     ranks = joined_ranks()

@@ -124,15 +124,24 @@ def _check_gates(study: "Study", path: Path) -> None:
             )
 
 
+def _check_played(study: "Study", path: Path, section: str, after_rounds: list[int]) -> None:
+    if after_rounds[-1] > study.config.rounds:
+        raise UserError(
+            f"{path}: {section}.after_rounds: {after_rounds[-1]}: the study has "
+            f"{study.config.rounds} rounds"
+        )
+
+
 def _check_gradients(study: "Study", path: Path) -> None:
     """Refuse gradients of a round that is not played, and of more tasks than the panel has."""
     gradients, tasks = study.config.gradients, study.env.panels.analysis
     if gradients is None:
         return
-    if gradients.after_rounds[-1] > study.config.rounds:
+    _check_played(study, path, "gradients", gradients.after_rounds)
+    if gradients.with_validation and not study.config.evaluation.validate_trained:
         raise UserError(
-            f"{path}: gradients.after_rounds: {gradients.after_rounds[-1]}: the study has "
-            f"{study.config.rounds} rounds"
+            f"{path}: gradients.with_validation: evaluation.validate_trained is false, so trained "
+            "policies do not play the validation panel"
         )
     if gradients.groups > tasks:
         raise UserError(
@@ -146,11 +155,7 @@ def _check_truth(study: "Study", path: Path) -> None:
     truth, games = study.config.truth, study.env.panels.train
     if truth is None:
         return
-    if truth.after_rounds[-1] > study.config.rounds:
-        raise UserError(
-            f"{path}: truth.after_rounds: {truth.after_rounds[-1]}: the study has "
-            f"{study.config.rounds} rounds"
-        )
+    _check_played(study, path, "truth", truth.after_rounds)
     if games is not None and truth.groups > games:
         raise UserError(
             f"{path}: truth.groups: {truth.groups} games are wanted, but the train panel of env "

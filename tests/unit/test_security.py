@@ -552,7 +552,9 @@ def test_a_figure_shows_titles_and_actions_as_they_are(tmp_path):
 
 def test_the_pages_escape_whatever_they_are_given(project):
     report = project / "hgrpo/report"
-    environments = [path.name for path in report.rglob("*.py") if "Environment(" in path.read_text()]
+    environments = [
+        path.name for path in report.rglob("*.py") if "Environment(" in path.read_text()
+    ]
     assert environments == ["page_environment.py"]
     assert "autoescape=True" in (report / "page_environment.py").read_text()
     scripts = {}

@@ -1,9 +1,10 @@
 """Config section `gradients` of a study: after which rounds buckets of gradients are measured."""
 
-from typing import Annotated, Self
+from typing import Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
+from hgrpo.config.rising import RisingRounds
 from hgrpo.config.strict import Strict
 from hgrpo.evaluation.gradients.buckets import BucketMode
 from hgrpo.learning.settings import KlForm
@@ -15,9 +16,8 @@ class GradientsConfig(Strict):
     The defaults are those of RAGEN's scripts (https://github.com/mll-lab-nu/RAGEN).
     """
 
-    after_rounds: list[Annotated[int, Field(ge=0)]] = Field(
+    after_rounds: RisingRounds = Field(
         [0],
-        min_length=1,
         description="rounds after which the policy's gradients are measured; 0: the SFT policy",
     )
     groups: int = Field(
@@ -32,6 +32,18 @@ class GradientsConfig(Strict):
         description="`quantile`: buckets of equal size by the deviation of the groups' returns; "
         "`fixed`: deviations of 0 to 1, 1 to 2, 2 to 3, 3 to 4, 4 to 5, and 5 or more",
     )
+    with_validation: bool = Field(
+        False,
+        description="whether the policies also play the validation panel, for the page; needs "
+        "evaluation.validate_trained",
+    )
+    sketch: int | None = Field(
+        None,
+        ge=1024,
+        description="numbers that a group's gradient is projected to, at random, where those of "
+        "all groups do not fit into memory (16 bytes for each trained parameter and group); an "
+        "inner product is then off by about 1 / sqrt(sketch) of the gradients' lengths",
+    )
     kl_coefficient: float = Field(
         0.001, ge=0, description="weight of the KL in the weighted norms, whatever training uses"
     )
@@ -39,13 +51,6 @@ class GradientsConfig(Strict):
     entropy_coefficient: float = Field(
         0.001, ge=0, description="weight of the entropy in the weighted norms"
     )
-
-    @field_validator("after_rounds")
-    @classmethod
-    def _sorted(cls, values: list[int]) -> list[int]:
-        if sorted(set(values)) != values:
-            raise ValueError("different rounds in rising order were expected")
-        return values
 
     @model_validator(mode="after")
     def _enough(self) -> Self:

@@ -1,6 +1,7 @@
 """The table of a policy's gradients: one row for each pass, bucket and component."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,8 @@ from hgrpo.evaluation.gradients.bucket_statistics import (
     bucket_statistics,
     cosine_to_all,
 )
-from hgrpo.evaluation.gradients.buckets import Bucket
+from hgrpo.evaluation.gradients.buckets import Bucket, buckets
+from hgrpo.evaluation.gradients.settings import GradientsConfig
 from hgrpo.evaluation.truth.resampling import estimate, resamples
 
 # What the rows show: the task with training's advantages, and with those before whitening and
@@ -31,34 +33,81 @@ def shown(measured: GroupProducts, shift: float, scale: float) -> GroupProducts:
     return measured.combined(mixture)
 
 
-def bucket_rows(
-    found: GroupProducts,
-    cut: Sequence[Bucket],
+@dataclass(frozen=True)
+class Pass:
+    """What was measured of some of the groups: all of them, or those that the filter kept.
+
+    Attributes:
+        groups: their indices among all groups that were played, [M].
+        products: of their gradients, with the components that `shown` reads.
+        trajectories, tokens: how many trajectories and sampled tokens of each group, int [M].
+    """
+
+    groups: np.ndarray
+    products: GroupProducts
+    trajectories: np.ndarray
+    tokens: np.ndarray
+
+
+def bucket_table(
+    passes: Mapping[str, Pass],
     deviations: np.ndarray,
-    coefficients: Sequence[float],
+    config: GradientsConfig,
+    shift: float,
+    scale: float,
+) -> tuple[pd.DataFrame, dict[str, dict[int, str]]]:
+    """One row for each pass, bucket and component, and the bucket of each group in each pass.
+
+    A pass has at most one bucket for every two of its groups, and none if it has fewer than two.
+
+    Args:
+        deviations: of the returns of all groups that were played, [G].
+        shift, scale: training uses the advantages (A - shift) / scale.
+    """
+    coefficients = (1.0, 1.0, config.kl_coefficient, config.entropy_coefficient)
+    rows, places = [], {}
+    for name, measured in passes.items():
+        own = deviations[measured.groups]
+        if len(own) < 2:
+            continue
+        cut = buckets(own, config.mode, min(config.buckets, len(own) // 2))
+        places[name] = {
+            int(measured.groups[index]): bucket.name
+            for bucket in cut[:-1]
+            for index in bucket.groups
+        }
+        found = shown(measured.products, shift, scale)
+        counted = replace(measured, products=found)
+        rows += [{"pass": name, **row} for row in _bucket_rows(counted, cut, own, coefficients)]
+    return pd.DataFrame(rows), places
+
+
+def _bucket_rows(
+    measured: Pass, cut: Sequence[Bucket], deviations: np.ndarray, coefficients: Sequence[float]
 ) -> list[dict[str, object]]:
     """Rows of all buckets that have two groups or more; intervals are bootstraps over groups.
 
     Args:
-        found: the components `SHOWN` of G groups.
+        measured: its products have the components `SHOWN`.
         cut: the buckets, the last of which holds all groups.
-        deviations: of the groups' returns, [G].
+        deviations: of the groups' returns, [M].
         coefficients: of the components, with which training would weigh them.
     """
     rows = []
     for bucket in cut:
         if len(bucket.groups) < 2:
             continue
-        part, spread = found.of(bucket.groups), deviations[bucket.groups]
+        part, spread = measured.products.of(bucket.groups), deviations[bucket.groups]
         statistics = bucket_statistics(part, resamples(len(bucket.groups)))
-        to_all = cosine_to_all(found, bucket.groups)
+        to_all = cosine_to_all(measured.products, bucket.groups)
         for index, (component, coefficient) in enumerate(zip(SHOWN, coefficients, strict=True)):
             rows.append(
                 {
                     "bucket": bucket.name,
                     "component": component,
                     "groups": len(bucket.groups),
-                    "size": part.sizes.sum(),
+                    "trajectories": measured.trajectories[bucket.groups].sum(),
+                    "tokens": measured.tokens[bucket.groups].sum(),
                     "deviation": spread.mean(),
                     "deviation_min": spread.min(),
                     "deviation_max": spread.max(),
@@ -80,8 +129,3 @@ def bucket_rows(
 def _columns(name: str, values: np.ndarray) -> dict[str, float]:
     value, lower, upper = estimate(values)
     return {name: value, f"{name}_lower": lower, f"{name}_upper": upper}
-
-
-def tabulated(passes: dict[str, list[dict[str, object]]]) -> pd.DataFrame:
-    """All rows as one table; the column `pass` says where a row comes from."""
-    return pd.DataFrame([{"pass": name, **row} for name, rows in passes.items() for row in rows])

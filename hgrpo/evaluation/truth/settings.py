@@ -1,18 +1,16 @@
 """Config section `truth` of a study: for which policies the turns' true worth is measured."""
 
-from typing import Annotated
+from pydantic import Field
 
-from pydantic import Field, field_validator
-
+from hgrpo.config.rising import RisingRounds
 from hgrpo.config.strict import Strict
 
 
 class TruthConfig(Strict):
     """Truth by continuations: `snakemake truth`, and what `credit_agreement` compares with it."""
 
-    after_rounds: list[Annotated[int, Field(ge=0)]] = Field(
+    after_rounds: RisingRounds = Field(
         [0, 1],
-        min_length=1,
         description="rounds of the reference arm, in the study's first seed, after which the "
         "policy's truth is measured; 0: the SFT policy",
     )
@@ -33,10 +31,3 @@ class TruthConfig(Strict):
         description="numbers that a turn's gradient is projected to, at random; an inner product "
         "of two gradients is then off by about 1 / sqrt(sketch) of their lengths",
     )
-
-    @field_validator("after_rounds")
-    @classmethod
-    def _sorted(cls, values: list[int]) -> list[int]:
-        if sorted(set(values)) != values:
-            raise ValueError("different rounds in rising order were expected")
-        return values

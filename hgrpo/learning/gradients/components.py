@@ -15,6 +15,7 @@ from torch import Tensor
 from hgrpo.learning.batch import TrainingSequence
 from hgrpo.learning.objectives import KL_FORMS, ppo_clip, token_weights
 from hgrpo.learning.settings import KlForm, Reduction, TrainingConfig
+from hgrpo.policy.count_sketch import CountSketch
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import cast
@@ -34,18 +35,21 @@ class Measuring:
         training: its temperature, clip, reduction and size of micro-batches.
         kl_form: the estimate of the KL.
         autocast: the number format of the forward pass; None for that of the weights.
+        project: makes gradients shorter where those of all groups do not fit into memory.
     """
 
     training: TrainingConfig
     kl_form: KlForm
     autocast: torch.dtype | None = None
+    project: CountSketch | None = None
 
 
 class GroupGradients(NamedTuple):
     """Sums over a group's tokens.
 
     Attributes:
-        gradients: float32 [C, P], of each component, on the CPU; P counts trained parameters.
+        gradients: float32 [C, P], of each component, on the CPU. P counts trained parameters, or
+            the numbers of a sketch.
         losses: float64 [C], of each component.
         size: what both are to be divided by.
     """
@@ -81,7 +85,9 @@ def group_gradients(
     reduction = training.loss_reduction, training.loss_constant
     weights = (size * token_weights(torch.tensor(lengths), *reduction)).split(lengths)
     parameters = [parameter for _, parameter in policy.trainable]
-    total = torch.zeros(len(COMPONENTS), sum(parameter.numel() for parameter in parameters))
+    project = how.project
+    length = project.size if project else sum(parameter.numel() for parameter in parameters)
+    total = torch.zeros(len(COMPONENTS), length)
     sums = np.zeros(len(COMPONENTS))
     parts = micro_batches([len(s.token_ids) for s in group], training.microbatch_tokens)
     for part in parts:
@@ -92,7 +98,8 @@ def group_gradients(
             found = torch.autograd.grad(
                 summed, parameters, retain_graph=not last, materialize_grads=True
             )
-            total[row] += torch.cat([each.reshape(-1).float().cpu() for each in found])
+            flat = torch.cat([each.reshape(-1).float() for each in found])
+            total[row] += (project(flat) if project else flat).cpu()
             sums[row] += float(summed.detach())
     return GroupGradients(total, sums, size)
 
@@ -127,8 +134,7 @@ def group_products(
     """The inner products of the gradients of all groups.
 
     Args:
-        found: the gradients of each group, or sketches of them where those of all groups do not fit
-            into memory.
+        found: the gradients of each group, or sketches of them.
         number: how many groups there are.
 
     Returns:

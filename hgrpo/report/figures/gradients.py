@@ -1,5 +1,7 @@
 """Draws norms of gradients against the deviation of returns, for one arm."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -14,11 +16,13 @@ SHOWN = {
     "kl": ("KL", "#e07b00"),
     "entropy": ("entropy", "#009e73"),
 }
+# What shares a vertical axis: the task's norm can be a thousand times the others'.
+SCALES = (("task",), ("kl", "entropy"))
 TITLES = {"prefilter": "all groups", "postfilter": "after the filter"}
 
 
 def gradient_norms(norms: pd.DataFrame, method: str, label: str, steps: int) -> Drawing:
-    """Draw each component's weighted norm by bucket: a column for each round, a row for each pass.
+    """Draw the weighted norms by bucket: a column for each round, two rows for each pass.
 
     Args:
         norms: from `weighted_norms`, of all arms.
@@ -26,14 +30,16 @@ def gradient_norms(norms: pd.DataFrame, method: str, label: str, steps: int) -> 
     """
     own = norms[(norms["method"] == method) & norms["component"].isin(list(SHOWN))]
     rounds = sorted(own["round"].unique())
-    figure, axes = style.canvas(len(PASSES), len(rounds), height=4.6, sharex=True, sharey=True)
-    for row, name in enumerate(PASSES):
+    rows = [(name, parts) for name in PASSES for parts in SCALES]
+    figure, axes = style.canvas(len(rows), len(rounds), height=7.4, sharex=True, sharey="row")
+    for row, (name, parts) in enumerate(rows):
         for column, number in enumerate(rounds):
             ax = axes[row, column]
-            _draw(ax, own[(own["pass"] == name) & (own["round"] == number)])
+            _draw(ax, own[(own["pass"] == name) & (own["round"] == number)], parts)
             if row == 0:
                 ax.set_title(f"after {number * steps} steps", fontsize=9)
-        axes[row, 0].set_ylabel(TITLES[name], fontsize=9)
+        told = " and ".join(SHOWN[part][0] for part in parts)
+        axes[row, 0].set_ylabel(f"{told},\n{TITLES[name]}", fontsize=8)
     for ax in axes[-1]:
         ax.set_xlabel("deviation of returns", fontsize=8.5)
     look = {"marker": "o", "markersize": 4}
@@ -54,11 +60,12 @@ def gradient_norms(norms: pd.DataFrame, method: str, label: str, steps: int) -> 
     )
 
 
-def _draw(ax: Axes, part: pd.DataFrame) -> None:
+def _draw(ax: Axes, part: pd.DataFrame, components: Sequence[str]) -> None:
     if part.empty:
         ax.text(0.5, 0.5, "not measured", color=MUTED, ha="center", transform=ax.transAxes)
         return
-    for component, (_, colour) in SHOWN.items():
+    for component in components:
+        colour = SHOWN[component][1]
         rows = part[part["component"] == component]
         several = rows["seed"].nunique() > 1
         for _, seed in rows.groupby("seed"):

@@ -1,12 +1,15 @@
 """The page about gradients, from tables of two arms."""
 
+import json
+
 import pandas as pd
 import pytest
 
 from hgrpo.errors import UserError
 from hgrpo.evaluation.gradients.slopes import dominance, slopes, weighted_norms
+from hgrpo.report.figures.gradient_buckets import Measured, policy_figures
 from hgrpo.report.figures.gradients import gradient_norms
-from hgrpo.report.gradients_page import headline, read_buckets, render
+from hgrpo.report.gradients_page import headline, read_success, read_tables, render
 from hgrpo.report.style import save
 
 LABELS = {"PPO": "PPO <i>", "GRPO": "GRPO"}
@@ -20,9 +23,12 @@ def write_buckets(root, method, seed, number, task):
             "pass": "prefilter",
             "bucket": bucket,
             "component": component,
+            "trajectories": 10,
+            "tokens": 200,
             "deviation": deviation,
-            "coefficient": 1.0,
-            "corrected": norm,
+            "coefficient": 2.0 if component == "kl" else 1.0,
+            "loss": 0.1,
+            "corrected": norm / 2 if component == "kl" else norm,
         }
         for deviation, bucket in enumerate(("bucket_1", "bucket_2", "all"))
         for component, norm in (("task", task[deviation]), ("kl", 0.5), ("entropy", 0.5))
@@ -32,16 +38,46 @@ def write_buckets(root, method, seed, number, task):
 
 
 @pytest.fixture
-def norms(tmp_path):
-    return weighted_norms(
-        read_buckets(
-            [
-                write_buckets(tmp_path, method, seed, 3, task)
-                for method, task in (("PPO", (0.1, 4.0, 9.0)), ("GRPO", (3.0, 5.0, 9.0)))
-                for seed in (11, 23)
-            ]
-        )
+def table(tmp_path):
+    return read_tables(
+        [
+            write_buckets(tmp_path, method, seed, 3, task)
+            for method, task in (("PPO", (0.1, 4.0, 9.0)), ("GRPO", (3.0, 5.0, 9.0)))
+            for seed in (11, 23)
+        ],
+        ("pass", "bucket", "component"),
     )
+
+
+@pytest.fixture
+def norms(table):
+    return weighted_norms(table)
+
+
+@pytest.fixture
+def figures(table):
+    """PPO's own figures by stem."""
+    groups = pd.DataFrame(
+        {
+            "task": ["a", "b", "c"],
+            "seed": 11,
+            "deviation": [0.0, 1.0, 1.2],
+            "prefilter_bucket": ["bucket_1", "bucket_2", "bucket_2"],
+            "postfilter_bucket": "",
+        }
+    )
+    drawn = policy_figures(Measured("PPO", "PPO", 30, table[table["method"] == "PPO"], groups))
+    return {drawing.name.removeprefix("PPO_step_30/"): drawing for drawing in drawn}
+
+
+def panels(drawing):
+    """Title -> axes, of the row of all groups."""
+    axes = drawing.figure.axes
+    return {ax.get_title(loc="left"): ax for ax in axes[: len(axes) // 2]}
+
+
+def bars(ax):
+    return [bar.get_height() for bar in ax.patches]
 
 
 def test_the_page_says_who_dominates_and_escapes_labels(norms, tmp_path):
@@ -54,10 +90,12 @@ def test_the_page_says_who_dominates_and_escapes_labels(norms, tmp_path):
     for method, label in LABELS.items():
         drawing = gradient_norms(norms, method, label, 10)
         save(drawing, tmp_path)
-        told = {name: getattr(drawing, name) for name in ("name", "title", "caption", "alt")}
+        names = ("name", "section", "title", "caption", "alt")
+        told = {name: getattr(drawing, name) for name in names}
         figures.append(told | {"svg": (tmp_path / f"{drawing.name}.svg").read_text()})
         assert drawing.data["norm"].max() == task_at_the_end(method)
-    page = render("toy", LABELS, 10, slopes(norms), who, figures)
+    success = pd.DataFrame([{"method": "PPO", "round": 3, "seeds": 2, "success": 0.25}])
+    page = render("toy", LABELS, 10, slopes(norms), who, success, figures)
     assert "PPO &lt;i&gt;" in page and "<i>" not in page
     assert "regularisers dominate" in page and ">30<" in page
 
@@ -70,7 +108,40 @@ def test_a_pass_without_groups_is_drawn_as_a_gap(norms):
     texts = [
         t.get_text() for ax in gradient_norms(norms, "PPO", "PPO", 10).figure.axes for t in ax.texts
     ]
-    assert texts == ["not measured"]
+    assert texts == ["not measured"] * 2  # the task's norms, and the others'
+
+
+def test_each_figure_of_a_policy_shows_its_numbers(figures):
+    assert list(figures) == ["summary", "plots", "loss_plots", "reward_std", "normed_grads"]
+    assert bars(panels(figures["plots"])["task"]) == [0.1, 4.0]
+    assert bars(panels(figures["plots"])["KL"]) == [0.5, 0.5]
+    assert bars(panels(figures["loss_plots"])["KL"]) == pytest.approx([0.2, 0.2])
+    # Task, entropy, and the KL's twice.
+    assert bars(panels(figures["loss_plots"])["total"]) == pytest.approx([0.4, 0.4])
+    assert bars(panels(figures["reward_std"])["deviation of returns"]) == [0, 1]
+    shares = panels(figures["normed_grads"])
+    assert bars(shares["task a trajectory"]) == pytest.approx([0.01, 0.4])
+    assert bars(shares["task a token"]) == pytest.approx([0.0005, 0.02])
+    together = panels(figures["summary"])["KL + entropy"].lines
+    assert [line.get_ydata().tolist() for line in together] == [[1.0, 1.0]] * 2
+
+
+def test_what_the_filter_left_is_a_gap_where_nothing_was_measured(figures):
+    for drawing in figures.values():
+        texts = [text.get_text() for ax in drawing.figure.axes for text in ax.texts]
+        assert texts and set(texts) == {"not measured"}
+
+
+def test_success_is_the_mean_over_seeds(tmp_path):
+    paths = []
+    for seed, success in ((11, 0.2), (23, 0.4)):
+        path = tmp_path / f"eval/PPO/seed_{seed}/round_3/summary.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({"success": {"validation T=0": success}}))
+        paths.append(path)
+    found = read_success(paths).to_dict("records")
+    assert found == [{"method": "PPO", "round": 3, "seeds": 2, "success": pytest.approx(0.3)}]
+    assert read_success([]).empty
 
 
 def test_a_damaged_table_is_named(tmp_path):
@@ -78,4 +149,4 @@ def test_a_damaged_table_is_named(tmp_path):
     path.parent.mkdir(parents=True)
     path.write_text("a,b\n1,2\n")
     with pytest.raises(UserError, match=r"buckets.csv: not a table of gradients"):
-        read_buckets([path])
+        read_tables([path], ("pass", "bucket"))

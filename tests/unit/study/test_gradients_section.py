@@ -3,6 +3,7 @@
 import pytest
 
 from hgrpo.errors import UserError
+from hgrpo.stages.files import gradient_evaluations
 from hgrpo.study.study import load_study
 
 
@@ -13,6 +14,7 @@ from hgrpo.study.study import load_study
         ({"after_rounds": [3, 0]}, "gradients.after_rounds: different rounds in rising order"),
         ({"groups": 129}, "gradients.groups: 129 tasks are wanted, but env 'sokoban-analysis' has"),
         ({"groups": 10}, "6 buckets of 10 groups have fewer than two each"),
+        ({"sketch": 0}, "gradients.sketch: input should be greater than or equal to 1024"),
         ({"mode": "equal"}, "gradients.mode: input should be"),
     ],
 )
@@ -20,3 +22,22 @@ def test_what_cannot_be_measured_is_refused(project, given, said):
     with pytest.raises(UserError) as refused:
         load_study(project / "configs/studies/sokoban_gradients.yaml", {"gradients": given})
     assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_success_on_a_panel_that_trained_policies_do_not_play_is_refused(project):
+    given = {"gradients.with_validation": True, "evaluation.validate_trained": False}
+    with pytest.raises(
+        UserError, match=r"gradients\.with_validation: evaluation\.validate_trained"
+    ):
+        load_study(project / "configs/studies/sokoban_gradients.yaml", given)
+
+
+def test_success_is_read_of_the_policies_that_are_measured(project):
+    path = project / "configs/studies/sokoban_gradients.yaml"
+    study = load_study(path, {"gradients.with_validation": True, "seeds": [11]})
+    assert gradient_evaluations(study) == [
+        f"eval/{method}/seed_11/round_{round}/summary.json"
+        for method, rounds in (("SFTOnly", [0]), ("PPO", [3, 6]), ("GRPO", [3, 6]))
+        for round in rounds
+    ]
+    assert gradient_evaluations(load_study(path)) == []

@@ -20,6 +20,7 @@ from hgrpo.learning.gradients.components import (
 )
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import KlConfig
+from hgrpo.policy.count_sketch import CountSketch
 
 KL, BONUS = 0.1, 0.2
 PLAIN = TRAINING.model_copy(update={"kl": KlConfig(init=0.0, watch=False)})
@@ -114,6 +115,18 @@ def test_products_are_those_of_the_gradients(setting):
     assert found.sizes.tolist() == sizes
     whole = torch.linalg.vector_norm(sums.double().sum(0), dim=1) / sum(sizes)
     np.testing.assert_allclose(bucket_statistics(found).norm[0], whole.numpy(), rtol=1e-4)
+
+
+def test_sketches_stand_for_gradients(setting):
+    policy, groups = setting
+    length = sum(parameter.numel() for _, parameter in policy.trainable)
+    project = CountSketch(length, 2**16, "cpu", "test")
+    exact, _, _ = measured(setting)
+    how = Measuring(PLAIN, "k3", project=project)
+    found = [group_gradients(policy, group, how) for group in groups]
+    sums, size = sum(each.gradients for each in found), sum(each.size for each in found)
+    for row, name in enumerate(COMPONENTS):
+        assert near(sums[row] / size, project(exact[name]))
 
 
 def test_no_groups_are_refused():

@@ -1,0 +1,211 @@
+"""Draws the buckets of one policy: deviations, norms by component, losses, norms a token.
+
+The figures have the names of those that RAGEN's own script draws
+(https://github.com/mll-lab-nu/RAGEN). There, a part that was not measured is drawn as 0; here it is
+a gap.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from hgrpo.evaluation.gradients.buckets import ALL
+from hgrpo.evaluation.gradients.table import PASSES
+from hgrpo.report import style
+from hgrpo.report.figures.gradients import SHOWN, TITLES
+from hgrpo.report.style import INK, MUTED, Drawing
+
+_GREY = "#8a939d"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One policy's tables, of all seeds.
+
+    Attributes:
+        method, label: the arm, and its name for readers.
+        steps: how many optimiser batches the policy has had.
+        buckets: rows of buckets.csv, with the column seed.
+        groups: rows of groups.csv, with the column seed.
+    """
+
+    method: str
+    label: str
+    steps: int
+    buckets: pd.DataFrame
+    groups: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class _Panel:
+    title: str
+    draw: Callable[[Axes, pd.DataFrame, str], None]
+
+
+def policy_figures(of: Measured) -> list[Drawing]:
+    """The figures `summary`, `plots`, `loss_plots`, `reward_std` and `normed_grads` of a policy.
+
+    Each has a row for all groups and one for those that the filter kept.
+    """
+    rows = of.buckets[of.buckets["bucket"] != ALL].copy()
+    rows["weighted"] = rows["coefficient"] * rows["corrected"]
+    rows["weighted_loss"] = rows["coefficient"] * rows["loss"]
+    for unit in ("trajectories", "tokens"):
+        rows[f"by_{unit}"] = rows["weighted"] / rows[unit]
+    rows = pd.concat([rows, _total_loss(rows)], ignore_index=True)
+    boxes = partial(_boxes, of.groups)
+    return [
+        _figure(
+            of,
+            rows,
+            "summary",
+            "deviations and norms",
+            "Left: the deviation of returns in each bucket, one box over its groups. Middle and "
+            "right: norms of the task's gradient, and of the KL's and the entropy's together, at "
+            "the bucket's mean deviation. Norms are times the coefficients, without what noise "
+            "adds. Each line is a seed.",
+            [
+                _Panel("deviation", boxes),
+                _Panel("task", partial(_lines, ("task",))),
+                _Panel("KL + entropy", partial(_lines, ("kl", "entropy"))),
+            ],
+        ),
+        _figure(
+            of,
+            rows,
+            "plots",
+            "norms by bucket",
+            "Norms times the coefficients, without what noise adds. Bars are means over seeds, "
+            "dots are seeds.",
+            [_Panel(text, partial(_bars, name, "weighted")) for name, (text, _) in SHOWN.items()],
+        ),
+        _figure(
+            of,
+            rows,
+            "loss_plots",
+            "losses by bucket",
+            "The parts of the loss, times their coefficients, and their sum. Bars are means over "
+            "seeds, dots are seeds.",
+            [
+                *(
+                    _Panel(text, partial(_bars, name, "weighted_loss"))
+                    for name, (text, _) in SHOWN.items()
+                ),
+                _Panel("total", partial(_bars, "total", "weighted_loss")),
+            ],
+        ),
+        _figure(
+            of,
+            rows,
+            "reward_std",
+            "deviations by bucket",
+            "Mean deviation of the returns of a bucket's groups. Bars are means over seeds, dots "
+            "are seeds.",
+            [_Panel("deviation of returns", partial(_bars, "task", "deviation"))],
+        ),
+        _figure(
+            of,
+            rows,
+            "normed_grads",
+            "norms for a trajectory and a token",
+            "Norms times the coefficients, without what noise adds, divided by the bucket's "
+            "trajectories (upper figure of each pair) and by its sampled tokens (lower one).",
+            [
+                _Panel(f"{text} a {one}", partial(_bars, name, f"by_{unit}"))
+                for unit, one in (("trajectories", "trajectory"), ("tokens", "token"))
+                for name, (text, _) in SHOWN.items()
+            ],
+            columns=3,
+        ),
+    ]
+
+
+def _total_loss(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a component `total`, whose loss is the weighted sum of those in `SHOWN`."""
+    parts = rows[rows["component"].isin(list(SHOWN))]
+    keys = ["pass", "bucket", "seed"]
+    total = parts.groupby(keys, as_index=False, sort=False)["weighted_loss"].sum()
+    return total.assign(component="total")
+
+
+def _figure(
+    of: Measured,
+    rows: pd.DataFrame,
+    stem: str,
+    about: str,
+    caption: str,
+    panels: Sequence[_Panel],
+    columns: int | None = None,
+) -> Drawing:
+    columns = columns or len(panels)
+    lines = -(-len(panels) // columns)
+    height = 0.6 + 1.55 * lines * len(PASSES)
+    figure, axes = style.canvas(lines * len(PASSES), columns, height=height)
+    for place, name in enumerate(PASSES):
+        own = rows[rows["pass"] == name]
+        for index, panel in enumerate(panels):
+            ax = axes[place * lines + index // columns, index % columns]
+            ax.set_title(panel.title, fontsize=8.5)
+            ax.tick_params(labelsize=7.5)
+            if own.empty:
+                ax.text(0.5, 0.5, "not measured", color=MUTED, ha="center", transform=ax.transAxes)
+            else:
+                panel.draw(ax, own, name)
+        axes[place * lines, 0].set_ylabel(TITLES[name], fontsize=8.5)
+    return Drawing(
+        f"{of.method}_step_{of.steps}/{stem}",
+        "policies",
+        f"{of.label} after {of.steps} steps: {about}",
+        f"{caption} What was not measured is a gap.",
+        f"{of.label} after {of.steps} steps: {about}, for {len(set(rows['bucket']))} buckets",
+        figure,
+        rows,
+    )
+
+
+def _numbers(rows: pd.DataFrame) -> list[str]:
+    """The buckets in order."""
+    return sorted(rows["bucket"].unique(), key=_number)
+
+
+def _number(bucket: str) -> int:
+    return int(bucket.removeprefix("bucket_"))
+
+
+def _boxes(groups: pd.DataFrame, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
+    names = _numbers(rows)
+    column = groups[f"{of_pass}_bucket"]
+    spreads = [groups.loc[column == name, "deviation"].to_numpy() for name in names]
+    look = {f"{part}props": {"color": INK} for part in ("box", "whisker", "cap", "median")}
+    ax.boxplot(spreads, positions=[_number(name) for name in names], widths=0.6, **look)
+    ax.set_xlabel("bucket", fontsize=7.5)
+
+
+def _lines(components: Sequence[str], ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
+    part = rows[rows["component"].isin(components)]
+    keys = ["seed", "bucket"]
+    both = part.groupby(keys).agg(deviation=("deviation", "first"), norm=("weighted", "sum"))
+    colour = SHOWN[components[0]][1] if len(components) == 1 else _GREY
+    for _, seed in both.groupby(level="seed"):
+        seed = seed.sort_values("deviation")
+        ax.plot(seed["deviation"], seed["norm"], color=colour, marker="o", markersize=3, alpha=0.7)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("deviation", fontsize=7.5)
+
+
+def _bars(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
+    part = rows[rows["component"] == component]
+    places = part["bucket"].map(_number)
+    means = part.groupby(places)[column].mean()
+    colour = SHOWN[component][1] if component in SHOWN else _GREY
+    ax.bar(means.index, means, color=colour, width=0.7, alpha=0.6)
+    if part["seed"].nunique() > 1:
+        ax.plot(places, part[column], "o", color=INK, markersize=2.5)
+    ax.axhline(0, color=INK, linewidth=0.7)
+    ax.set_xticks(np.arange(1, places.max() + 1))
+    ax.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
+    ax.yaxis.get_offset_text().set_fontsize(7)
