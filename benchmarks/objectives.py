@@ -58,6 +58,7 @@ def measure(laptop: Laptop) -> dict:
     config = TRAINING.critic
     tokens = TRAINING.microbatch_tokens
     critic = Critic(body, head, critic_optimiser, config, tokens, dtype)
+    critic.calibrate(np.array([trajectory.env_return for trajectory in flat]))
 
     def grpo(training: TrainingConfig = TRAINING) -> None:
         policy.load_trained_state(start)

@@ -12,7 +12,8 @@ from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory
 
-_FLOOR = 1e-8
+# The least deviation that whitening divides by.
+FLOOR = 1e-8
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Whitening:
     deviation: float
 
     def __call__(self, advantages: np.ndarray) -> np.ndarray:
-        return (advantages - self.mean) / max(self.deviation, _FLOOR)
+        return (advantages - self.mean) / max(self.deviation, FLOOR)
 
 
 def whitening(advantages: Sequence[np.ndarray]) -> Whitening:

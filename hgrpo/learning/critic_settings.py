@@ -4,9 +4,6 @@ from pydantic import Field
 
 from hgrpo.config.strict import Strict
 
-# In a round's folder: the critic's weights.
-CRITIC = "critic.safetensors"
-
 
 class CriticConfig(Strict):
     """The critic: the SFT policy with a value head in the place of its language-model head."""

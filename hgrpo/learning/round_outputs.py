@@ -7,9 +7,8 @@ from pathlib import Path
 
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.critic import save_critic
-from hgrpo.learning.critic_settings import CRITIC
+from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.learning.round import Round
-from hgrpo.learning.set_up import TRAINER_STATE
 from hgrpo.policy.compatible import weights_digest
 from hgrpo.policy.precision import dtype_name
 from hgrpo.trajectories.all_play import all_play

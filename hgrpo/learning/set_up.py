@@ -17,7 +17,7 @@ from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
 from hgrpo.learning.checkpoints import Checkpoints, read_state
 from hgrpo.learning.critic import Critic, check_critic, read_critic, value_head
-from hgrpo.learning.critic_settings import CRITIC
+from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.ranks import ALONE, Ranks
@@ -34,8 +34,6 @@ from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.settings import EngineConfig
-
-TRAINER_STATE = "trainer_state.pt"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -9,7 +10,9 @@ import pandas as pd
 from hgrpo.errors import UserError
 from hgrpo.report.figures import (
     alpha,
+    axes,
     by_play,
+    collapse,
     credit,
     dose_response,
     factorial,
@@ -50,6 +53,10 @@ def study_drawings(
     makers = [
         lambda: outcome.forest(comparison, arms),
         lambda: alpha.alpha(comparison, logs, arms, inputs.sweep),
+        *(
+            partial(axes.axis_figure, comparison, logs, inputs.stops, inputs.collapse, arms, axis)
+            for axis in inputs.axes
+        ),
         lambda: (
             dose_response.dose_response(comparison, arms, inputs.doses)
             if arms.has_reference
@@ -66,6 +73,7 @@ def study_drawings(
         lambda: credit.own_credit_strips(credit.own_credit_table(last), arms),
         lambda: training.protocol_comparison(comparison, logs, arms),
         lambda: alpha.alpha_diagnostics(logs, arms, inputs.sweep),
+        lambda: collapse.collapse(inputs.collapse, arms),
         lambda: turnrd.turnrd(logs, fits, arms),
         lambda: training.health(logs, arms),
     ]

@@ -1,23 +1,54 @@
 """Makes the page about gradients: which part of the loss drives a policy, by buckets of groups."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from hgrpo.errors import UserError, one_line
+from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS
 from hgrpo.learning.validation import greedy_validation
+from hgrpo.report.figures.gradient_buckets import policy_name
 from hgrpo.report.figures.gradients import SHOWN, TITLES
 from hgrpo.report.page_environment import page_environment
 from hgrpo.report.svg import inline
 from hgrpo.report.words import DASH, MINUS, listing
 
-_NAMES = {name: text for name, (text, _) in SHOWN.items()} | {"regularisers": "KL and entropy"}
+_NAMES = {
+    **{name: text for name, (text, _) in SHOWN.items()},
+    "task_unwhitened": "task, advantages as they are",
+    REGULARISERS: "KL and entropy",
+}
 _PLACES = {"lowest": "least", "highest": "most"}
 
 
+@dataclass(frozen=True)
+class GradientArm:
+    """How the page names an arm, and how many optimiser batches its rounds have."""
+
+    label: str
+    steps: int
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What the page shows as tables.
+
+    Attributes:
+        buckets: from `hgrpo.evaluation.gradients.bucket_means`.
+        slopes, dominance: from `hgrpo.evaluation.gradients.slopes`.
+        success: from `read_success`.
+    """
+
+    buckets: pd.DataFrame
+    slopes: pd.DataFrame
+    dominance: pd.DataFrame
+    success: pd.DataFrame
+
+
 def read_tables(paths: Sequence[Path], columns: Sequence[str]) -> pd.DataFrame:
-    """The tables of all jobs, with the columns method, seed and round out of their folders' names.
+    """The tables of all jobs, with the columns method, seed and round.
 
     Args:
         columns: some that every table must have.
@@ -49,7 +80,7 @@ def read_success(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def _job(path: Path) -> dict[str, object]:
-    """The job that wrote a file, by the names of its folders."""
+    """The job that wrote a file: its folders are called after it."""
     method, seed, number = path.parts[-4:-1]
     return {
         "method": method,
@@ -59,60 +90,64 @@ def _job(path: Path) -> dict[str, object]:
 
 
 def headline(dominance: pd.DataFrame) -> str:
-    """What the page says first: how often which part dominates where returns differ least."""
-    verdicts = dominance.loc[dominance["place"] == "lowest", "verdict"]
+    """What the page says first: which part dominates where returns differ least.
+
+    It counts policies, by all groups that they played. What a filter keeps differs anyway.
+    """
+    chosen = (dominance["place"] == "lowest") & (dominance["pass"] == PASSES[0])
+    verdicts = dominance.loc[chosen, "verdict"]
     found = [f"{said} in {number}" for said, number in verdicts.value_counts().items()]
-    return f"Of {len(verdicts)} measurements where returns differ least: {listing(found)}"
+    return f"Where returns differ least, of {len(verdicts)} policies: {listing(found)}"
 
 
 def render(
     study: str,
-    labels: Mapping[str, str],
-    steps: int,
-    slopes: pd.DataFrame,
-    dominance: pd.DataFrame,
-    success: pd.DataFrame,
+    arms: Mapping[str, GradientArm],
+    tables: Tables,
     figures: Sequence[Mapping],
 ) -> str:
     """The page as HTML text; the same inputs give the same text.
 
     Args:
-        labels: arm -> its name for readers.
-        steps: optimiser batches in a round.
-        slopes, dominance: from `hgrpo.evaluation.gradients.slopes`.
-        success: from `read_success`.
-        figures: each with name, section, title, caption, alt and svg.
+        figures: each with name, section, title, caption, alt and svg. Those of one policy have its
+            name as their section, as `policy_name` gives it.
     """
     environment = page_environment()
     environment.filters["number"] = _number
+    by_section: dict[str, list[Mapping]] = {}
+    for figure in figures:
+        drawn = figure | {"svg": inline(figure["svg"], _id(figure["name"]), figure["alt"])}
+        by_section.setdefault(figure["section"], []).append(drawn)
+    policies = [
+        {
+            "title": f"{arms[method].label} after {arms[method].steps * round} steps",
+            "rows": _for_readers(own[own["component"].isin(list(_NAMES))], arms),
+            "figures": by_section.get(policy_name(method, arms[method].steps * round), []),
+        }
+        for (method, round), own in tables.buckets.groupby(["method", "round"], sort=False)
+    ]
+    slopes = tables.slopes
     return environment.get_template("gradients.html.j2").render(
         study=study,
-        headline=headline(dominance),
-        **{
-            section: [
-                figure | {"svg": inline(figure["svg"], _id(figure["name"]), figure["alt"])}
-                for figure in figures
-                if figure["section"] == section
-            ]
-            for section in ("gradients", "policies")
-        },
-        success=_for_readers(success, labels, steps),
-        slopes=_for_readers(slopes[slopes["component"].isin(list(_NAMES))], labels, steps),
-        dominance=_for_readers(dominance, labels, steps),
+        headline=headline(tables.dominance),
+        figures=by_section["gradients"],
+        policies=policies,
+        success=_for_readers(tables.success, arms),
+        slopes=_for_readers(slopes[slopes["component"].isin(list(_NAMES))], arms),
+        dominance=_for_readers(tables.dominance, arms),
     )
 
 
-def _for_readers(
-    table: pd.DataFrame, labels: Mapping[str, str], steps: int
-) -> list[dict[str, object]]:
+def _for_readers(table: pd.DataFrame, arms: Mapping[str, GradientArm]) -> list[dict[str, object]]:
     """Rows with the words that the page shows."""
     rows = []
     for row in table.to_dict("records"):
+        arm = arms.get(row["method"])
         words = {
-            "label": labels.get(row["method"], row["method"]),
-            "steps": row["round"] * steps,
-            "groups": TITLES.get(row.get("pass"), ""),
-            "component": _NAMES.get(row.get("component"), ""),
+            "label": arm.label if arm else row["method"],
+            "steps": row["round"] * arm.steps if arm else 0,
+            "of": TITLES.get(row.get("pass"), ""),
+            "part": _NAMES.get(row.get("component"), ""),
             "place": _PLACES.get(row.get("place"), ""),
         }
         rows.append(row | words)

@@ -15,6 +15,7 @@ from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.evaluation.protocol import Protocol
 from hgrpo.evaluation.settings import STATISTICS, StatisticsConfig
 from hgrpo.report.arms import Arms, read_arms
+from hgrpo.report.axes import AxisArms, read_axes
 from hgrpo.report.logs import play_by_round, read_collapse, read_logs, read_stops
 
 
@@ -29,6 +30,7 @@ class Inputs:
             the study measures it.
         sweep: arm -> alpha, if the arms form a sweep of alpha (`designs.alpha_sweep`); else empty.
         doses: arm -> correlation of its credit with the oracle's (`doses.doses`).
+        axes: the study's axes (`axes.read_axes`).
         design: the factorial that the arms form; None if they do not form one.
         effects: main effects and interactions (`effects.effects`); empty without a factorial.
     """
@@ -42,6 +44,7 @@ class Inputs:
     comparison: Comparison
     sweep: Mapping[str, float]
     doses: Mapping[str, float]
+    axes: Sequence[AxisArms]
     design: Factorial | None
     effects: pd.DataFrame
 
@@ -79,8 +82,8 @@ def read_inputs(
     found = pd.DataFrame()
     if design:
         found = effects(comparison.scores, design, protocol.settings.score, protocol.level)
-    known = doses(config["methods"])
+    known, axes = doses(config["methods"]), read_axes(config)
     collapse = read_collapse(train_logs) if config.get("collapse") else None
     return Inputs(
-        *(arms, merged, logs, play, stops, collapse, comparison, sweep, known, design, found)
+        *(arms, merged, logs, play, stops, collapse, comparison, sweep, known, axes, design, found)
     )

@@ -19,6 +19,7 @@ OPTIONAL = (
     *("success_rate", "n_groups", "dead_groups", "n_turns", "n_forward_tokens", "n_action_tokens"),
     *("inadmissible", "overlong", "empty", "truncated", "context_overflow"),
     *("observed_kl", "kl_coef", "grad_norm", "entropy", "clip_fraction", "ess", "mismatch_max"),
+    *("filter_kept_groups", "filter_kept_mass"),
     *("mean_abs_turn_adv", "mean_abs_token_adv", "collect_s", "credit_s", "update_s"),
     # Credit assigners log these: TurnRD's weights, continuations, calls to a judge.
     *("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "cls_query_norm"),

@@ -24,6 +24,7 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
     drawn = {
         "forest": _has_pairs(config),
         "alpha": sweep,
+        **{f"axis_{axis['name']}": True for axis in config.get("axes", [])},
         "dose_response": bool(doses(methods)) and config["reference"] in methods,
         "factorial": factorial(methods, config["reference"]),
         "sft_temperatures": len(trained(methods)) < len(methods),
@@ -37,6 +38,7 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
         "credit_last_round": rounds > 1 and bool(fitted(methods)),
         "protocol_comparison": learns,
         "alpha_diagnostics": sweep,
+        "collapse": config.get("collapse", False),
         "turnrd": rounds > 1 and with_figure(methods, "turnrd"),
         "health": learns,
     }

@@ -15,7 +15,8 @@ def comparison(study: "Study") -> dict:
     """Settings of the statistics, the reference arm, and all arms in the order of the study.
 
     `step_trajectories` is the number of trajectories that each trained arm trains on in a step.
-    `collapse` is there, and true, if a trained arm measures it.
+    `collapse` is there, and true, if a trained arm measures it. `axes` is there if two arms or more
+    of one axis are run.
     """
     # If one arm changes a training key, list the key for all arms, so that readers can compare.
     shown = _FACTORS.union(*(method.training for method in study.methods.values()))
@@ -24,6 +25,7 @@ def comparison(study: "Study") -> dict:
     )
     return {
         **({"collapse": True} if measured else {}),
+        **({"axes": axes} if (axes := _axes(study)) else {}),
         **study.config.evaluation.model_dump(mode="json", include=STATISTICS),
         # The list keeps the arms' order, which JSON with sorted keys would lose.
         "order": list(study.methods),
@@ -36,3 +38,15 @@ def comparison(study: "Study") -> dict:
             for name, method in study.methods.items()
         },
     }
+
+
+def _axes(study: "Study") -> list[dict]:
+    """The axes, and their arms that are run, in the order of the axes and of their values."""
+    found = []
+    for name, arms in study.axis_arms.items():
+        axis = study.config.axes[name]
+        run = [(value, arm) for value, arm in arms.items() if arm in study.methods]
+        if len(run) > 1:
+            label = axis.label or name
+            found.append({"name": name, "label": label, "key": axis.key, "arms": run})
+    return found

@@ -127,7 +127,7 @@ def truth_files(study: "Study", name: str) -> list[str]:
 
 
 def gradient_files(study: "Study", name: str) -> list[str]:
-    """The file `name` of every policy whose gradients are measured; none if the study asks not."""
+    """The file `name` of every policy whose gradients are measured; none if it asks for none."""
     rounds = study.config.gradients.after_rounds if study.config.gradients else []
     return [
         f"{round_folder('gradients', method, seed, round)}/{name}"

@@ -29,12 +29,11 @@ RESOURCES = "report"
 
 
 class Settings(Strict):
-    """Which study the page is about, how it names the arms, and the steps of a round."""
+    """Which study the page is about, and its trained arms."""
 
     study: str
-    # (name, label) in display order, which JSON with sorted keys would lose in a mapping.
-    labels: list[tuple[str, str]]
-    steps_per_round: int
+    # (name, label, steps of a round) in the order of the study's file.
+    arms: list[tuple[str, str, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +49,14 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The study's name, its trained arms' labels, and the steps of a round."""
+    """The study's name; name, label and steps of a round of its trained arms."""
     return {
         "study": study.config.name,
-        "labels": [(name, arm.shown_label) for name, arm in study.methods.items() if arm.train],
-        "steps_per_round": study.config.training.steps_per_round,
+        "arms": [
+            (name, arm.shown_label, study.training[name].steps_per_round)
+            for name, arm in study.methods.items()
+            if arm.train
+        ],
     }
 
 
@@ -69,24 +71,33 @@ def inputs(study: "Study", job: Job) -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the tables, and write the page, its tables and its figures."""
+    from hgrpo.evaluation.gradients.bucket_means import bucket_means
     from hgrpo.evaluation.gradients.slopes import dominance, slopes, weighted_norms
     from hgrpo.report.csv_file import write_csv
     from hgrpo.report.figures.gradient_buckets import Measured, policy_figures
     from hgrpo.report.figures.gradients import gradient_norms
-    from hgrpo.report.gradients_page import headline, read_success, read_tables, render
+    from hgrpo.report.gradients_page import (
+        GradientArm,
+        Tables,
+        headline,
+        read_success,
+        read_tables,
+        render,
+    )
     from hgrpo.report.style import save
 
+    arms = {name: GradientArm(label, steps) for name, label, steps in settings.arms}
     buckets = read_tables(paths.buckets, ("pass", "bucket", "component"))
     groups = read_tables(paths.groups, ("task", "deviation"))
-    norms, labels, steps = weighted_norms(buckets), dict(settings.labels), settings.steps_per_round
-    found, who = slopes(norms), dominance(norms)
-    drawings = [gradient_norms(norms, *arm, steps) for arm in settings.labels]
-    for method, label in settings.labels:
-        for round in sorted(buckets["round"].unique()):
-            own = [
-                each.query("method == @method and round == @round") for each in (buckets, groups)
-            ]
-            drawings += policy_figures(Measured(method, label, int(round) * steps, *own))
+    norms = weighted_norms(buckets)
+    tables = Tables(
+        bucket_means(buckets), slopes(norms), dominance(norms), read_success(paths.evaluations)
+    )
+    drawings = [gradient_norms(norms, name, arm.label, arm.steps) for name, arm in arms.items()]
+    for (method, round), own in buckets.groupby(["method", "round"], sort=False):
+        played = groups[(groups["method"] == method) & (groups["round"] == round)]
+        steps = int(round) * arms[method].steps
+        drawings += policy_figures(Measured(method, arms[method].label, steps, own, played))
     figures = []
     with atomic_folder(paths.out) as out:
         for drawing in drawings:
@@ -94,9 +105,9 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             svg = (out / f"{drawing.name}.svg").read_text()
             told = ("name", "section", "title", "caption", "alt")
             figures.append({name: getattr(drawing, name) for name in told} | {"svg": svg})
-        success = read_success(paths.evaluations)
-        page = render(settings.study, labels, steps, found, who, success, figures)
+        page = render(settings.study, arms, tables, figures)
         (out / OUTPUTS["page"]).write_text(page, encoding="utf-8")
-        for name, rows in (("buckets", buckets), ("slopes", found), ("dominance", who)):
+        written = {"buckets": buckets, "slopes": tables.slopes, "dominance": tables.dominance}
+        for name, rows in written.items():
             write_csv(rows, out / OUTPUTS[name])
-    print(f"{headline(who)}. {paths.out / OUTPUTS['page']}")
+    print(f"{headline(tables.dominance)}. {paths.out / OUTPUTS['page']}")

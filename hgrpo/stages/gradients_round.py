@@ -28,7 +28,9 @@ from hgrpo.config.canonical import settings_digest
 from hgrpo.envs.panels import ANALYSIS, read_panels
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.evaluation.gradients.settings import GradientsConfig
+from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.stages import rl_round
+from hgrpo.stages.files import policy_files, policy_folder
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder, place
 
@@ -82,17 +84,24 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """What the round after this one would read, whether or not it is played."""
-    after = Job(job.method, job.seed, job.round + 1)
-    return {**rl_round.inputs(study, after), "evaluations": []}
+    """What a round that goes on from this policy would read, whether or not it is played."""
+    read = rl_round.inputs(study, Job(job.method, job.seed, job.round + 1))
+    own = policy_folder(study, job.method, job.seed, job.round)
+    return {
+        **read,
+        **policy_files(study, own),
+        "state": f"{own}/{TRAINER_STATE}" if job.round else [],
+        "critic": f"{own.removesuffix('/adapter')}/{CRITIC}" if job.round else [],
+        "evaluations": [],
+    }
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Play, measure, and write the tables.
 
     Raises:
-        UserError: a file is damaged, the panel `analysis` has too few tasks, or the critic's
-            warm-up cannot go on.
+        UserError: the policy is that of another round or has lost its critic, a file is damaged,
+            the panel `analysis` has too few tasks, or the critic's warm-up cannot go on.
     """
     from hgrpo.evaluation.gradients.table import bucket_table
     from hgrpo.learning.gradients.played import analysed_tasks, play, prepare
@@ -110,6 +119,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         cache=paths.cache,
     )
     check_inputs(settings.model, inputs)
+    _check_round(settings, job, paths, inputs)
     panel = read_panels(inputs.panels).get(ANALYSIS, [])
     if len(panel) < config.groups:
         raise UserError(
@@ -135,6 +145,25 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         f"{settings.method.name} seed {job.seed}, gradients after round {job.round}: "
         f"{len(prepared.groups)} groups, {seconds:.0f} s"
     )
+
+
+def _check_round(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -> None:
+    """Refuse a policy that is not the one after the job's round, or that lacks its critic."""
+    if job.round < 0:
+        raise UserError(f"--round: {job.round}; 0 is the SFT policy")
+    summary = paths.policy.parent / rl_round.OUTPUTS["summary"]
+    try:
+        # The summary of supervised fine-tuning names no round.
+        of = json.loads(summary.read_text()).get("round", 0) if summary.is_file() else 0
+    except (ValueError, AttributeError):
+        raise UserError(f"{summary}: not the summary of a stage") from None
+    if of != job.round:
+        raise UserError(f"--round: {job.round}, but {paths.policy} is the policy after round {of}")
+    if job.round and settings.method.uses_critic and inputs.critic is None:
+        raise UserError(
+            f"{paths.policy / TRAINER_STATE}: no such file, so {settings.method.name} has no "
+            f"critic after round {job.round}"
+        )
 
 
 def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -> "Round":
@@ -170,11 +199,12 @@ def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -
 def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> dict[str, "Pass"]:
     """All groups, and those that the filter keeps, with the products of their gradients.
 
-    If the filter keeps or drops whole groups, the second pass needs no gradient anew.
+    If the filter keeps or drops whole groups, their gradients are already known.
     """
     import numpy as np
 
-    from hgrpo.evaluation.gradients.table import Pass
+    from hgrpo.evaluation.gradients.table import PASSES, Pass
+    from hgrpo.learning.gradients.components import COMPONENTS
 
     masks = prepared.chosen.trajectories
     kept = np.flatnonzero([mask.any() for mask in masks])
@@ -186,14 +216,16 @@ def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> d
     if all(mask.all() or not mask.any() for mask in masks):
         second = first.of(kept)
     else:
-        second = _products(after, parts, config, "kept ones")
+        second = _products(after, parts, config, "gradients of what the filter keeps")
     weights = prepared.chosen.weights[kept]
-    of_the_task = np.array([True, True, False, False])
+    # The filter's weights scale advantages, never KL or entropy.
+    of_the_task = np.isin(COMPONENTS, ("task", "score"))
     every = np.arange(len(prepared.groups))
-    return {
-        "prefilter": Pass(every, first, *_counts(prepared.groups)),
-        "postfilter": Pass(kept, second.weighted(weights, of_the_task), *_counts(parts)),
-    }
+    found = (
+        Pass(every, first, *_counts(prepared.groups)),
+        Pass(kept, second.weighted(weights, of_the_task), *_counts(parts)),
+    )
+    return dict(zip(PASSES, found, strict=True))
 
 
 def _counts(groups: list) -> tuple["np.ndarray", "np.ndarray"]:
@@ -225,10 +257,12 @@ def _groups(
     """One row for each group that was played."""
     import pandas as pd
 
+    from hgrpo.evaluation.gradients.table import PASSES
+
     groups = pd.DataFrame({"task": tasks, "deviation": prepared.deviations})
     groups["trajectories"] = [len(group) for group in prepared.groups]
     groups["kept"] = [int(mask.sum()) for mask in prepared.chosen.trajectories]
-    for name in ("prefilter", "postfilter"):
+    for name in PASSES:
         groups[f"{name}_bucket"] = [places.get(name, {}).get(i, "") for i in groups.index]
     return groups
 

@@ -21,7 +21,7 @@ from tqdm import tqdm
 from hgrpo.atomic import atomic_folder
 from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import TrainingError, UserError
-from hgrpo.learning.critic_settings import CRITIC
+from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.provenance import provenance
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 FOLDER = "rl/{method}/seed_{seed}/round_{round}"
 JOB = ("seed", "round")
 OUTPUTS = {
-    "state": "adapter/trainer_state.pt",
+    "state": f"adapter/{TRAINER_STATE}",
     "critic": CRITIC,
     "turns": "turns.parquet",
     "sequences": "sequences.parquet",
@@ -111,7 +111,7 @@ def inputs(study: "Study", job: Job) -> dict:
         **BASE,
         **policy_files(study, SFT_ADAPTER, "sft"),
         **policy_files(study, before),
-        "state": f"{before}/trainer_state.pt" if carries else [],
+        "state": f"{before}/{TRAINER_STATE}" if carries else [],
         "critic": f"{before.removesuffix('/adapter')}/{CRITIC}" if carries else [],
         **fitted_files(study, job.method, job.seed, job.round),
         "evaluations": [

@@ -76,7 +76,7 @@ class Axis(Strict):
     def _changes_its_key_alone(self) -> Self:
         first = self.key.split(".")[0]
         if first in ("name", "label"):
-            raise ValueError(f"key: {self.key} changes nothing that an arm does")
+            raise ValueError(f"key: {self.key} names an arm; it changes nothing else")
         if first in TrainingConfig.model_fields:
             raise ValueError(f"key: {self.key}: unknown key; did you mean 'training.{self.key}'?")
         if first not in MethodConfig.model_fields:
@@ -84,9 +84,11 @@ class Axis(Strict):
             raise ValueError(f"key: {self.key}: unknown key{known}")
         for key in ("name", "label", "of"):
             if key in self.fixed:
-                raise ValueError(f"fixed: {key}: what all arms share may not change their {key}")
+                raise ValueError(f"fixed: {key}: the axis itself gives its arms their {key}")
         if _holds(self.fixed, self.key.split(".")):
             raise ValueError(f"fixed: {self.key} is the axis's key, which `values` sets")
+        if self.without is not None and not isinstance(_read(self.without), str):
+            raise ValueError(f"without: {self.without}: a word was expected, such as `off`")
         if self.without is not None and self.key.count(".") < 2:
             raise ValueError(
                 f"without: {self.without}: key {self.key} is in no section that could be null"

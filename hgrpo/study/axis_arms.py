@@ -60,12 +60,20 @@ def check_axes(axes: Mapping[str, Axis], arms: Mapping[str, Mapping], where: str
         UserError: the message names two arms and the keys in which they differ.
     """
     for axis, settings in axes.items():
+        names = [arm_name(axis, value) for value in settings.values]
+        for index, name in enumerate(names):
+            equal = next((o for o in names[:index] if not differing(arms[o], arms[name])), None)
+            if equal:
+                raise UserError(
+                    f"{where}: axes.{axis}.values: {equal} and {name} have equal settings; give "
+                    "each value once"
+                )
         for first, second, key in _compared(axis, settings):
             differ = differing(arms[first], arms[second])
             if differ != [key]:
                 raise UserError(
                     f"{where}: axes.{axis}: {first} and {second} differ in "
-                    f"{', '.join(differ) or 'nothing'}, but the arms of an axis differ in one "
+                    f"{', '.join(differ)}, but the arms of an axis differ in one "
                     f"key, here {key}"
                 )
 

@@ -52,6 +52,9 @@ class StudyConfig(Strict):
         default_factory=dict,
         description="further methods: name -> `{of: <a method>, <keys that differ>}`",
     )
+    axes_of: Name | None = Field(
+        None, description="a study whose axes this one has too, beside those of its own `axes`"
+    )
     axes: dict[AxisName, Annotated[Axis, BeforeValidator(read_axis)]] = Field(
         default_factory=dict,
         description="further methods that differ in one key: axis -> its key and values; "
@@ -171,8 +174,9 @@ class Study:
         resolved["methods"] = {
             name: _arm(method, self.training[name]) for name, method in self.methods.items()
         }
+        # Results of earlier runs know no such keys, and would seem to be of another study.
+        del resolved["axes_of"]
         if not self.config.axes:
-            # Results of earlier runs know no such key, and would seem to be of another study.
             del resolved["axes"]
         return resolved
 
@@ -191,7 +195,7 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     path = Path(path)
     configs = path.parent.parent
     given = parse_overrides(overrides or {}, StudyConfig)
-    stated = read_yaml(path)
+    stated = _with_axes_of(read_yaml(path), path)
     where = _source(path, given)
     config = _with(stated, given, where)
     check_name(config, path)
@@ -251,6 +255,18 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     return study
 
 
+def _with_axes_of(stated: Mapping, path: Path) -> Mapping:
+    """A study's file, with the axes of the study that its key `axes_of` names."""
+    other, own = stated.get("axes_of"), stated.get("axes", {})
+    if not isinstance(other, str) or not isinstance(own, Mapping):
+        return stated
+    content, where = _named(path.parent, other, f"{path}: axes_of")
+    axes = content.get("axes")
+    if not isinstance(axes, Mapping):
+        raise UserError(f"{path}: axes_of: {where} has no section `axes`")
+    return {**stated, "axes": {**axes, **own}}
+
+
 def _with_arms(config: StudyConfig, run_as: Mapping[str, str], chosen: bool) -> StudyConfig:
     """The study with its axes' arms among the methods; if those were `chosen`, with no others.
 
@@ -263,10 +279,15 @@ def _with_arms(config: StudyConfig, run_as: Mapping[str, str], chosen: bool) -> 
     def run(names: Iterable[str]) -> list[str]:
         return list(dict.fromkeys(run_as.get(name, name) for name in names))
 
+    gates = [
+        gate.model_copy(update={"arm": run_as.get(gate.arm, gate.arm)})
+        for gate in config.evaluation.gates
+    ]
     return config.model_copy(
         update={
             "methods": run([*config.methods, *([] if chosen else run_as)]),
             "reference": run_as.get(config.reference, config.reference),
+            "evaluation": config.evaluation.model_copy(update={"gates": gates}),
             "smoke_wave": run(config.smoke_wave),
         }
     )

@@ -155,7 +155,7 @@ class StudyRules:
         return [f"{self.root}/{path}" for path in truth_files(self.study, "truth.parquet")]
 
     def gradients(self) -> list[str]:
-        """A file of every policy whose gradients are measured; none if the study asks not."""
+        """A file of every policy whose gradients are measured; none if it asks for none."""
         return [f"{self.root}/{path}" for path in gradient_files(self.study, "summary.json")]
 
     def _beside(self, stage: str, mark: str) -> list[str]:

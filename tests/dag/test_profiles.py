@@ -56,9 +56,9 @@ def jobs(printed: str) -> dict[str, int]:
     return {rule: int(count) for rule, count in map(str.split, table.splitlines())}
 
 
-def expected_jobs(name: str) -> dict[str, int]:
+def expected_jobs(name: str, **given: object) -> dict[str, int]:
     """The same, worked out from the study."""
-    study = load_study(PROJECT / f"configs/studies/{name}.yaml")
+    study = load_study(PROJECT / f"configs/studies/{name}.yaml", given)
     seeds, rounds = len(study.config.seeds), study.config.rounds
     arms = study.methods.values()
     trained = sum(arm.train for arm in arms)
@@ -77,7 +77,28 @@ def expected_jobs(name: str) -> dict[str, int]:
 @pytest.mark.parametrize("profile", ["laptop", "slurm"])
 @pytest.mark.parametrize("study", STUDIES)
 def test_every_shipped_study_has_a_plan(plan, study, profile):
+    # More seeds and rounds are more of the same jobs, and take long to plan.
+    given = {"seeds": 11, "rounds": max(2, least_rounds(study))}
+    few = plan(profile, study, *(f"{key}={value}" for key, value in given.items()))
+    assert jobs(few) == expected_jobs(study, **given)
+
+
+def least_rounds(name: str) -> int:
+    """How many rounds a study needs at least: those after which something is measured."""
+    config = load_study(PROJECT / f"configs/studies/{name}.yaml").config
+    sections = [section for section in (config.truth, config.gradients) if section]
+    return max((section.after_rounds[-1] for section in sections), default=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", ["laptop", "slurm"])
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_shipped_study_has_a_plan_in_full(plan, study, profile):
     assert jobs(plan(profile, study)) == expected_jobs(study)
+
+
+def test_a_study_is_planned_in_full(plan):
+    assert jobs(plan("laptop", "bakeoff")) == expected_jobs("bakeoff")
 
 
 def test_the_test_profile_has_the_same_plan(plan):
@@ -89,8 +110,8 @@ def test_one_gpu_has_the_same_plan(plan):
 
 
 @pytest.mark.parametrize("profile", ["one-gpu", "slurm-test"])
-@pytest.mark.parametrize("study", SEED_STUDIES)
-def test_the_seeds_studies_have_a_plan_on_the_other_profiles_too(plan, study, profile):
+@pytest.mark.parametrize("study", [*SEED_STUDIES, "sokoban_gradients_qwen"])
+def test_studies_for_a_gpu_have_a_plan_on_the_other_profiles_too(plan, study, profile):
     assert jobs(plan(profile, study)) == expected_jobs(study)
 
 

@@ -81,12 +81,51 @@ def test_every_policy_is_measured_on_the_same_tasks(root):
 def test_buckets_hold_every_group_once(root):
     table = pd.read_csv(folder(root, "PPO", 1) / "buckets.csv")
     for _, part in table.groupby(["pass", "component"]):
-        sizes = part.set_index("bucket")["groups"]
-        assert sizes.drop("all").tolist() == [4, 4, 4] and sizes["all"] == GROUPS
-        assert (part["corrected"] <= part["norm"]).all()
+        rows = part.set_index("bucket")
+        assert rows["groups"].drop("all").tolist() == [4, 4, 4] and rows["groups"]["all"] == GROUPS
+        for count in ("trajectories", "tokens"):
+            assert rows[count].drop("all").sum() == rows.loc["all", count] > 0
+    # KL and entropy together are shorter than the sum of both: they are not parallel.
+    trained = pd.read_csv(folder(root, "FilterTopP", 1) / "buckets.csv")
+    norms = trained.pivot(index=["pass", "bucket"], columns="component", values="norm")
+    assert (norms["kl"] > 0).all()
+    assert (norms["regularisers"] < 0.001 * (norms["kl"] + norms["entropy"])).all()
     # The SFT policy is its own reference: neither KL nor its gradient.
     first = pd.read_csv(folder(root, "PPO", 0) / "buckets.csv")
     assert (first[first["component"] == "kl"]["norm"] < 1e-4).all()
+
+
+@pytest.mark.parametrize(
+    ("policy", "number", "said"),
+    [
+        ("rl/PPO/seed_11/round_1/adapter", -1, "--round: -1; 0 is the SFT policy"),
+        ("rl/PPO/seed_11/round_1/adapter", 2, "is the policy after round 1"),
+        ("sft/adapter", 1, "is the policy after round 0"),
+    ],
+)
+def test_a_policy_of_another_round_is_refused(root, tmp_path, policy, number, said):
+    results = root / "results/measured"
+    settings = ("configs/studies/measured.yaml", "--stage", "gradients_round", "--method", "PPO")
+    config = run(root, "hgrpo.cli.config", *settings).stdout
+    paths = {
+        "assets": results / "assets",
+        "base": results / "base",
+        "sft": results / "sft/adapter",
+        "policy": results / policy,
+        "out": tmp_path / "out",
+    }
+    options = [word for name, path in paths.items() for word in (f"--{name}", path)]
+    (tmp_path / "config.json").write_text(config)
+    given = ("--config", tmp_path / "config.json", "--seed", 11, "--round", number)
+    done = run(root, "hgrpo.cli.gradients_round", *given, *options)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def run(root, module, *words):
+    command = [sys.executable, "-m", module, *map(str, words)]
+    env = os.environ | {"PYTHONPATH": str(root)}
+    return subprocess.run(command, cwd=root, env=env, capture_output=True, text=True)
 
 
 def test_a_new_critic_is_warmed_up_and_another_goes_on(root):
@@ -100,4 +139,7 @@ def test_a_new_critic_is_warmed_up_and_another_goes_on(root):
 def test_the_page_stands_alone_and_nothing_is_measured_twice(root):
     page = (root / "results/measured/gradients_page/index.html").read_text()
     assert "PPO: norms of the gradients" in page and "src=" not in page
+    assert page.count("<details>") == 4 and "PPO after 2 steps: norms by bucket" in page
+    stems = {path.stem for path in (root / "results/measured/gradients_page/PPO_step_2").iterdir()}
+    assert stems == {"summary", "plots", "loss_plots", "reward_std", "normed_grads"}
     assert "Nothing to be done" in snakemake(root, "-n", "--", "gradients")

@@ -2,8 +2,8 @@
 
 A bucket's loss is a mean over its tokens (or trajectories), so its gradient is sum u_k / sum n_k,
 where u_k is the sum over group k and n_k is its number of tokens (or trajectories). Everything here
-follows from the products of the u_k with each other. So a bootstrap over groups needs no gradient
-again.
+follows from the products of the u_k with each other, so a bootstrap over groups needs no further
+backward pass.
 """
 
 from dataclasses import dataclass
@@ -59,23 +59,32 @@ class BucketStatistics:
         loss: [R, C], the loss.
         norm: [R, C], |sum u / sum n|.
         noise: [R, C], the estimated squared error of that gradient, E |estimate - truth|^2.
+        drawn: [R, C], what drawing groups adds to the squared norm: 0 where every group counts
+            once, and else the noise of the groups themselves, since a resample strays from them as
+            they stray from the truth.
         cosine: [R, C, C], of each two components; nan where one is 0.
     """
 
     loss: np.ndarray
     norm: np.ndarray
     noise: np.ndarray
+    drawn: np.ndarray
     cosine: np.ndarray
 
     @property
+    def signal(self) -> np.ndarray:
+        """[R, C], the squared norm without what noise adds; below 0 where noise explains it all."""
+        return self.norm**2 - self.noise - self.drawn
+
+    @property
     def corrected(self) -> np.ndarray:
-        """The norm without what noise adds: the root of norm^2 - noise, or 0 if that is less."""
-        return np.sqrt(np.maximum(self.norm**2 - self.noise, 0.0))
+        """[R, C], the norm without what noise adds: the root of the signal, or 0 if it is less."""
+        return np.sqrt(np.maximum(self.signal, 0.0))
 
     @property
     def signal_to_noise(self) -> np.ndarray:
-        """(norm^2 - noise) / noise; nan where there is no noise."""
-        return _ratio(self.norm**2 - self.noise, self.noise)
+        """[R, C], signal / noise; nan where there is no noise."""
+        return _ratio(self.signal, self.noise)
 
 
 def bucket_statistics(groups: GroupProducts, counts: np.ndarray | None = None) -> BucketStatistics:
@@ -112,7 +121,11 @@ def bucket_statistics(groups: GroupProducts, counts: np.ndarray | None = None) -
     lengths = np.sqrt(np.maximum(np.einsum("raa->ra", sums), 0.0))
     cosine = _ratio(sums, lengths[:, :, None] * lengths[:, None, :])
     loss = counts @ groups.losses.T / total[:, None]
-    return BucketStatistics(loss, np.sqrt(np.maximum(square, 0.0)), noise, cosine)
+    whole = (counts == 1).all(axis=1, keepdims=True)
+    drawn = np.zeros_like(noise)
+    if not whole.all():
+        drawn = np.where(whole, 0.0, bucket_statistics(groups).noise)
+    return BucketStatistics(loss, np.sqrt(np.maximum(square, 0.0)), noise, drawn, cosine)
 
 
 def cosine_to_all(groups: GroupProducts, chosen: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from hgrpo.config.rising import RisingRounds
-from hgrpo.config.strict import Strict
+from hgrpo.config.strict import Strict, refuse_unread
 from hgrpo.evaluation.gradients.buckets import BucketMode
 from hgrpo.learning.settings import KlForm
 
@@ -54,6 +54,7 @@ class GradientsConfig(Strict):
 
     @model_validator(mode="after")
     def _enough(self) -> Self:
+        refuse_unread(self, ("buckets", self.mode == "quantile", "mode: quantile"))
         if self.mode == "quantile" and 2 * self.buckets > self.groups:
             raise ValueError(
                 f"buckets: {self.buckets} buckets of {self.groups} groups have fewer than two each"

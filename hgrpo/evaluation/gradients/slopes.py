@@ -10,8 +10,9 @@ import pandas as pd
 from scipy import stats
 
 from hgrpo.evaluation.gradients.buckets import ALL
+from hgrpo.evaluation.gradients.student import student
+from hgrpo.evaluation.gradients.table import REGULARISERS, TASK
 
-TASK, REGULARISERS = "task", ("kl", "entropy")
 BY = ["method", "round", "pass"]
 
 
@@ -22,18 +23,11 @@ def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
         table: rows of buckets.csv with the columns method, seed and round.
 
     Returns:
-        The columns of `BY`, seed, bucket, component, deviation and norm. The component
-        `regularisers` is the sum of those of the KL and of the entropy.
+        The columns of `BY`, seed, bucket, component, deviation and norm.
     """
     rows = table[table["bucket"] != ALL].copy()
     rows["norm"] = rows["coefficient"] * rows["corrected"]
-    keys = [*BY, "seed", "bucket"]
-    kept = rows[[*keys, "component", "deviation", "norm"]]
-    both = kept[kept["component"].isin(REGULARISERS)]
-    both = both.groupby(keys, as_index=False).agg(
-        deviation=("deviation", "first"), norm=("norm", "sum")
-    )
-    return pd.concat([kept, both.assign(component="regularisers")], ignore_index=True)
+    return rows[[*BY, "seed", "bucket", "component", "deviation", "norm"]].reset_index(drop=True)
 
 
 def slopes(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
@@ -53,14 +47,16 @@ def slopes(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
         rows.append(
             dict(zip(BY, key, strict=True))
             | {"component": component, "seeds": len(each)}
-            | _interval("slope", own, level)
-            | _interval("relative", relative, level)
+            | student("slope", own, level)
+            | student("relative", relative, level)
         )
     return pd.DataFrame(rows)
 
 
 def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
-    """The regularisers' norm minus the task's, where returns differ least and most.
+    """The norm of the regularisers' gradient minus that of the task's.
+
+    It is taken in the buckets where returns differ least and most.
 
     Args:
         norms: from `weighted_norms`.
@@ -73,7 +69,7 @@ def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     for key, part in norms.groupby(BY, sort=False):
         for place in ("lowest", "highest"):
             each = [_difference(own, place) for _, own in part.groupby("seed")]
-            found = _interval("difference", each, level)
+            found = student("difference", each, level)
             rows.append(
                 dict(zip(BY, key, strict=True))
                 | {"place": place, "seeds": len(each)}
@@ -92,17 +88,11 @@ def _slope(part: pd.DataFrame) -> tuple[float, float]:
 
 
 def _difference(part: pd.DataFrame, place: str) -> float:
-    wide = part.pivot(index="deviation", columns="component", values="norm").sort_index()
-    row = wide.iloc[0 if place == "lowest" else -1]
-    return float(row["regularisers"] - row[TASK])
-
-
-def _interval(name: str, values: list[float], level: float) -> dict[str, float]:
-    mean, lower, upper = float(np.mean(values)), np.nan, np.nan
-    if len(values) > 1 and np.isfinite(values).all():
-        half = stats.sem(values) * stats.t.ppf((1 + level) / 2, len(values) - 1)
-        lower, upper = mean - half, mean + half
-    return {name: mean, f"{name}_lower": lower, f"{name}_upper": upper}
+    # Buckets may have one deviation, such as 0; then they keep their order.
+    ordered = part[part["component"] == TASK].sort_values("deviation", kind="stable")
+    bucket = ordered["bucket"].iloc[0 if place == "lowest" else -1]
+    norm = part[part["bucket"] == bucket].set_index("component")["norm"]
+    return float(norm[REGULARISERS] - norm[TASK])
 
 
 def _verdict(lower: float, upper: float) -> str:

@@ -15,22 +15,30 @@ from hgrpo.evaluation.gradients.buckets import Bucket, buckets
 from hgrpo.evaluation.gradients.settings import GradientsConfig
 from hgrpo.evaluation.truth.resampling import estimate, resamples
 
-# What the rows show: the task with training's advantages, and with those before whitening and
-# scaling; the KL; the entropy.
-SHOWN = ("task", "task_unwhitened", "kl", "entropy")
+# What the rows show: the task with whitened and scaled advantages, and with those before; the KL;
+# the entropy; and the gradient of KL and entropy together, each times its coefficient.
+TASK, REGULARISERS = "task", "regularisers"
+SHOWN = (TASK, "task_unwhitened", "kl", "entropy", REGULARISERS)
 PASSES = ("prefilter", "postfilter")
 
 
-def shown(measured: GroupProducts, shift: float, scale: float) -> GroupProducts:
+def shown(
+    measured: GroupProducts, shift: float, scale: float, kl: float, entropy: float
+) -> GroupProducts:
     """The components `SHOWN`, from those of `components.COMPONENTS`.
 
     Args:
-        shift, scale: training uses the advantages (A - shift) / scale.
+        shift, scale: the advantages are to be (A - shift) / scale.
+        kl, entropy: coefficients.
     """
-    mixture = np.array(
-        [[1 / scale, -shift / scale, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-    )
-    return measured.combined(mixture)
+    mixture = [
+        [1 / scale, -shift / scale, 0, 0],
+        [1, 0, 0, 0],
+        [0, 0, 1, 0],
+        [0, 0, 0, 1],
+        [0, 0, kl, entropy],
+    ]
+    return measured.combined(np.array(mixture))
 
 
 @dataclass(frozen=True)
@@ -62,9 +70,10 @@ def bucket_table(
 
     Args:
         deviations: of the returns of all groups that were played, [G].
-        shift, scale: training uses the advantages (A - shift) / scale.
+        shift, scale: the advantages are to be (A - shift) / scale.
     """
-    coefficients = (1.0, 1.0, config.kl_coefficient, config.entropy_coefficient)
+    weights = config.kl_coefficient, config.entropy_coefficient
+    coefficients = (1.0, 1.0, *weights, 1.0)
     rows, places = [], {}
     for name, measured in passes.items():
         own = deviations[measured.groups]
@@ -76,7 +85,7 @@ def bucket_table(
             for bucket in cut[:-1]
             for index in bucket.groups
         }
-        found = shown(measured.products, shift, scale)
+        found = shown(measured.products, shift, scale, *weights)
         counted = replace(measured, products=found)
         rows += [{"pass": name, **row} for row in _bucket_rows(counted, cut, own, coefficients)]
     return pd.DataFrame(rows), places
@@ -91,7 +100,7 @@ def _bucket_rows(
         measured: its products have the components `SHOWN`.
         cut: the buckets, the last of which holds all groups.
         deviations: of the groups' returns, [M].
-        coefficients: of the components, with which training would weigh them.
+        coefficients: with which the analysis weighs the components.
     """
     rows = []
     for bucket in cut:

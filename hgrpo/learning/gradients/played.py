@@ -18,7 +18,7 @@ from hgrpo.learning.batch import (
 )
 from hgrpo.learning.chosen import Chosen
 from hgrpo.learning.critic import Critic
-from hgrpo.learning.critic_advantages import estimate, store_advantages
+from hgrpo.learning.critic_advantages import FLOOR, estimate, store_advantages
 from hgrpo.learning.filters import sample_deviation
 from hgrpo.learning.round import Round
 from hgrpo.streams import generator
@@ -34,7 +34,8 @@ class Prepared:
             are those before whitening and scaling.
         deviations: the sample's deviation of each group's returns, float64 [G].
         chosen: what the filter would keep.
-        shift, scale: training would use the advantages (A - shift) / scale.
+        shift, scale: a step on these groups would use the advantages (A - shift) / scale. The
+            constants come from what the filter keeps, or from all groups if it keeps none.
     """
 
     groups: list[list[TrainingSequence]]
@@ -57,7 +58,6 @@ def play(
     of.load_engine(tasks)
     stream = ("gradients", of.id.seed, of.id.index)
     found = of.collector.collect(tasks, rollouts, stream, on_trajectory)
-    of.collector.engine.sleep()
     return [Group(group, (*stream, group[0].task.task_id)) for group in found]
 
 
@@ -73,6 +73,8 @@ def prepare(of: Round, groups: Sequence[Group]) -> Prepared:
         group_advantages(group, credit, method, training)
         for group, credit in zip(groups, assign_all(of.assigner, groups), strict=True)
     ]
+    # Some assigners play on from the groups, so the engine sleeps only now.
+    of.collector.engine.sleep()
     chosen = of.choose(played, advantages)
     flat = [trajectory for group in played for trajectory in group]
     sequences = training_sequences(flat)
@@ -124,10 +126,11 @@ def _estimated(
         estimate(trajectory, values, of.id.method, training)
         for trajectory, values in zip(flat, critic.values(sequences), strict=True)
     ]
-    row = store_advantages(flat, sequences, estimates, chosen.flat)
-    used = [trajectory for trajectory, kept in zip(flat, chosen.flat, strict=True) if kept]
+    kept = chosen.flat if chosen.flat.any() else np.ones_like(chosen.flat)
+    row = store_advantages(flat, sequences, estimates, kept)
+    used = [trajectory for trajectory, own in zip(flat, kept, strict=True) if own]
     rms = training.advantage_rms
     factor = 1.0 if rms is None else scale_advantages(used, rms)
     for sequence, made in zip(sequences, estimates, strict=True):
         sequence.advantages = torch.from_numpy(made.advantages).float()
-    return row["advantage_mean"], row["advantage_deviation"] / factor
+    return row["advantage_mean"], max(row["advantage_deviation"], FLOOR) / factor

@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from hgrpo.evaluation.gradients.buckets import ALL
-from hgrpo.evaluation.gradients.table import PASSES
+from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS, TASK
 from hgrpo.report import style
 from hgrpo.report.figures.gradients import SHOWN, TITLES
 from hgrpo.report.style import INK, MUTED, Drawing
@@ -38,6 +38,11 @@ class Measured:
     steps: int
     buckets: pd.DataFrame
     groups: pd.DataFrame
+
+
+def policy_name(method: str, steps: int) -> str:
+    """The folder of a policy's figures."""
+    return f"{method}_step_{steps}"
 
 
 @dataclass(frozen=True)
@@ -65,13 +70,13 @@ def policy_figures(of: Measured) -> list[Drawing]:
             "summary",
             "deviations and norms",
             "Left: the deviation of returns in each bucket, one box over its groups. Middle and "
-            "right: norms of the task's gradient, and of the KL's and the entropy's together, at "
+            "right: norms of the task's gradient, and of the one of KL and entropy together, at "
             "the bucket's mean deviation. Norms are times the coefficients, without what noise "
-            "adds. Each line is a seed.",
+            "adds. Each line is a seed; bars are 95 % intervals, by a bootstrap over groups.",
             [
                 _Panel("deviation", boxes),
-                _Panel("task", partial(_lines, ("task",))),
-                _Panel("KL + entropy", partial(_lines, ("kl", "entropy"))),
+                _Panel("task", partial(_lines, TASK)),
+                _Panel("KL + entropy", partial(_lines, REGULARISERS)),
             ],
         ),
         _figure(
@@ -105,7 +110,7 @@ def policy_figures(of: Measured) -> list[Drawing]:
             "deviations by bucket",
             "Mean deviation of the returns of a bucket's groups. Bars are means over seeds, dots "
             "are seeds.",
-            [_Panel("deviation of returns", partial(_bars, "task", "deviation"))],
+            [_Panel("deviation of returns", partial(_bars, TASK, "deviation"))],
         ),
         _figure(
             of,
@@ -113,7 +118,9 @@ def policy_figures(of: Measured) -> list[Drawing]:
             "normed_grads",
             "norms for a trajectory and a token",
             "Norms times the coefficients, without what noise adds, divided by the bucket's "
-            "trajectories (upper figure of each pair) and by its sampled tokens (lower one).",
+            "trajectories (upper figure of each pair) and by its sampled tokens (lower one). RAGEN "
+            "draws them. A gradient is already a mean, so they say little but how large buckets "
+            "are.",
             [
                 _Panel(f"{text} a {one}", partial(_bars, name, f"by_{unit}"))
                 for unit, one in (("trajectories", "trajectory"), ("tokens", "token"))
@@ -157,8 +164,8 @@ def _figure(
                 panel.draw(ax, own, name)
         axes[place * lines, 0].set_ylabel(TITLES[name], fontsize=8.5)
     return Drawing(
-        f"{of.method}_step_{of.steps}/{stem}",
-        "policies",
+        f"{policy_name(of.method, of.steps)}/{stem}",
+        policy_name(of.method, of.steps),
         f"{of.label} after {of.steps} steps: {about}",
         f"{caption} What was not measured is a gap.",
         f"{of.label} after {of.steps} steps: {about}, for {len(set(rows['bucket']))} buckets",
@@ -185,14 +192,14 @@ def _boxes(groups: pd.DataFrame, ax: Axes, rows: pd.DataFrame, of_pass: str) -> 
     ax.set_xlabel("bucket", fontsize=7.5)
 
 
-def _lines(components: Sequence[str], ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
-    part = rows[rows["component"].isin(components)]
-    keys = ["seed", "bucket"]
-    both = part.groupby(keys).agg(deviation=("deviation", "first"), norm=("weighted", "sum"))
-    colour = SHOWN[components[0]][1] if len(components) == 1 else _GREY
-    for _, seed in both.groupby(level="seed"):
-        seed = seed.sort_values("deviation")
-        ax.plot(seed["deviation"], seed["norm"], color=colour, marker="o", markersize=3, alpha=0.7)
+def _lines(component: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
+    colour = SHOWN[component][1] if component in SHOWN else _GREY
+    for _, seed in rows[rows["component"] == component].groupby("seed"):
+        seed = seed.sort_values("deviation", kind="stable")
+        ends = seed["coefficient"] * seed[["corrected_lower", "corrected_upper"]].T
+        away = (ends - seed["weighted"]).abs().to_numpy()
+        look = {"color": colour, "marker": "o", "markersize": 3, "elinewidth": 0.8, "alpha": 0.7}
+        ax.errorbar(seed["deviation"], seed["weighted"], yerr=away, **look)
     ax.set_ylim(bottom=0)
     ax.set_xlabel("deviation", fontsize=7.5)
 

@@ -89,7 +89,8 @@ def _said(own: pd.DataFrame, label: str) -> str:
     parts = []
     for component, (text, _) in SHOWN.items():
         rows = own[(own["component"] == component) & (own["pass"] == PASSES[0])]
-        ends = rows.sort_values("deviation").groupby("round")["norm"].agg(["first", "last"]).mean()
+        mean = rows.groupby(["round", "bucket"])[["deviation", "norm"]].mean()
+        ends = mean.sort_values("deviation").groupby("round")["norm"].agg(["first", "last"]).mean()
         parts.append(f"{text} from {ends['first']:.3g} to {ends['last']:.3g}")
     return (
         f"{label}: mean norms of all groups, from the smallest deviation to the largest: "

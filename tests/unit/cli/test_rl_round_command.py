@@ -15,8 +15,7 @@ from hgrpo.envs.base import Task
 from hgrpo.envs.panels import PANELS
 from hgrpo.errors import UserError
 from hgrpo.learning.checkpoints import write_state
-from hgrpo.learning.critic_settings import CRITIC
-from hgrpo.learning.set_up import TRAINER_STATE
+from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.learning.update import Learner
 from hgrpo.learning.validation import greedy_validation
 from hgrpo.stages import rl_round

@@ -19,7 +19,8 @@ from hgrpo.learning.critic import (
     value_loss,
 )
 from hgrpo.learning.critic_advantages import estimate, store_advantages
-from hgrpo.learning.critic_settings import CRITIC, CriticConfig
+from hgrpo.learning.critic_settings import CriticConfig
+from hgrpo.learning.file_names import CRITIC
 from hgrpo.learning.gae import Estimate
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig

@@ -6,10 +6,18 @@ import pandas as pd
 import pytest
 
 from hgrpo.errors import UserError
+from hgrpo.evaluation.gradients.bucket_means import bucket_means
 from hgrpo.evaluation.gradients.slopes import dominance, slopes, weighted_norms
 from hgrpo.report.figures.gradient_buckets import Measured, policy_figures
 from hgrpo.report.figures.gradients import gradient_norms
-from hgrpo.report.gradients_page import headline, read_success, read_tables, render
+from hgrpo.report.gradients_page import (
+    GradientArm,
+    Tables,
+    headline,
+    read_success,
+    read_tables,
+    render,
+)
 from hgrpo.report.style import save
 
 LABELS = {"PPO": "PPO <i>", "GRPO": "GRPO"}
@@ -23,15 +31,28 @@ def write_buckets(root, method, seed, number, task):
             "pass": "prefilter",
             "bucket": bucket,
             "component": component,
+            "groups": 5,
             "trajectories": 10,
             "tokens": 200,
             "deviation": deviation,
             "coefficient": 2.0 if component == "kl" else 1.0,
             "loss": 0.1,
             "corrected": norm / 2 if component == "kl" else norm,
+            "corrected_lower": 0.0,
+            "corrected_upper": 10.0,
+            "norm": norm,
+            "signal_to_noise": 2.0,
+            "cosine_to_all": 0.9,
+            "cosine_to_task": 0.1,
+            "cosine_to_regularisers": 0.1,
         }
         for deviation, bucket in enumerate(("bucket_1", "bucket_2", "all"))
-        for component, norm in (("task", task[deviation]), ("kl", 0.5), ("entropy", 0.5))
+        for component, norm in (
+            ("task", task[deviation]),
+            ("kl", 0.5),
+            ("entropy", 0.5),
+            ("regularisers", 1.0),
+        )
     ]
     pd.DataFrame(rows).to_csv(folder / "buckets.csv", index=False)
     return folder / "buckets.csv"
@@ -80,28 +101,31 @@ def bars(ax):
     return [bar.get_height() for bar in ax.patches]
 
 
-def test_the_page_says_who_dominates_and_escapes_labels(norms, tmp_path):
-    who = dominance(norms)
-    assert headline(who) == (
-        "Of 2 measurements where returns differ least: regularisers dominate in 1 and the task "
+def test_the_page_says_who_dominates_and_escapes_labels(table, norms, figures, tmp_path):
+    tables = Tables(
+        bucket_means(table),
+        slopes(norms),
+        dominance(norms),
+        pd.DataFrame([{"method": "PPO", "round": 3, "seeds": 2, "success": 0.25}]),
+    )
+    assert headline(tables.dominance) == (
+        "Where returns differ least, of 2 policies: regularisers dominate in 1 and the task "
         "dominates in 1"
     )
-    figures = []
-    for method, label in LABELS.items():
-        drawing = gradient_norms(norms, method, label, 10)
+    drawings = [gradient_norms(norms, method, label, 10) for method, label in LABELS.items()]
+    assert [d.data["norm"].max() for d in drawings] == [4.0, 5.0]
+    given = []
+    for drawing in (*drawings, *figures.values()):
         save(drawing, tmp_path)
         names = ("name", "section", "title", "caption", "alt")
         told = {name: getattr(drawing, name) for name in names}
-        figures.append(told | {"svg": (tmp_path / f"{drawing.name}.svg").read_text()})
-        assert drawing.data["norm"].max() == task_at_the_end(method)
-    success = pd.DataFrame([{"method": "PPO", "round": 3, "seeds": 2, "success": 0.25}])
-    page = render("toy", LABELS, 10, slopes(norms), who, success, figures)
+        given.append(told | {"svg": (tmp_path / f"{drawing.name}.svg").read_text()})
+    arms = {method: GradientArm(label, 10) for method, label in LABELS.items()}
+    page = render("toy", arms, tables, given)
     assert "PPO &lt;i&gt;" in page and "<i>" not in page
-    assert "regularisers dominate" in page and ">30<" in page
-
-
-def task_at_the_end(method):
-    return {"PPO": 4.0, "GRPO": 5.0}[method]
+    assert "regularisers dominate" in page and ">30<" in page and ">0.25<" in page
+    assert page.count("<details>") == 2 and page.count("<svg") == 2 + 5
+    assert "PPO &lt;i&gt; after 30 steps" in page
 
 
 def test_a_pass_without_groups_is_drawn_as_a_gap(norms):

@@ -14,6 +14,7 @@ from hgrpo.stages.order import STAGES, belongs_to_an_arm
 from hgrpo.study.axis import Axis, as_text
 from hgrpo.study.axis_arms import differing
 from hgrpo.study.study import Study, load_study
+from hgrpo.workflow.chosen_study import studies_with_axis
 
 CONFIGS = PROJECT / "configs"
 NAME = "interventions"
@@ -242,14 +243,19 @@ def test_numbers_given_as_text_are_numbers(values):
         ({"key": "training.lrr"}, "axes.a: a_0.0001: training.lrr: unknown key; did you mean 'lr'"),
         ({"key": "trainin.lr"}, "axes.a: key: trainin.lr: unknown key; did you mean 'training'?"),
         ({"key": "kl.init"}, "axes.a: key: kl.init: unknown key; did you mean 'training.kl.init'?"),
-        ({"key": "label"}, "axes.a: key: label changes nothing that an arm does"),
+        ({"key": "label"}, "axes.a: key: label names an arm; it changes"),
         ({"key": "training.lr.x"}, "axes.a: a_0.0001: training.lr: input should be a valid number"),
         ({"valeus": [1, 2]}, "axes.a.valeus: unknown key; did you mean 'values'?"),
         ({"of": "PP0"}, "axes.a.of: 'PP0': no such file"),
         ({"fixed": {"training": {"lr": 1}}}, "axes.a: fixed: training.lr is the axis's key"),
         ({"fixed": {"training": {"l": 1}}}, "axes.a: a_0.0001: training.l: unknown key"),
-        ({"fixed": {"label": "x"}}, "axes.a: fixed: label: what all arms share may not change"),
+        ({"fixed": {"label": "x"}}, "axes.a: fixed: label: the axis itself gives its arms"),
         ({"without": "no_lr"}, "axes.a: without: no_lr: key training.lr is in no section"),
+        ({"without": "0"}, "axes.a: without: 0: a word was expected"),
+        (
+            {"key": "training.kl.watch", "values": [False, 0]},
+            "axes.a.values: a_false and a_0 have equal settings; give each value once",
+        ),
     ],
 )
 def test_a_mistake_in_an_axis_is_one_line(configs, changed, said):
@@ -286,6 +292,37 @@ def test_a_mistake_in_an_axis_is_one_line(configs, changed, said):
 def test_names_that_collide_are_refused(configs, axes, keys, said):
     message = refused(configs, axes, **keys)
     assert message.startswith(said), message
+
+
+def test_a_study_may_have_the_axes_of_another(configs):
+    path = configs / "studies/bakeoff.yaml"
+    own = yaml.safe_load(path.read_text()) | {
+        "axes_of": NAME,
+        "methods": ["PPO"],
+        "reference": "PPO",
+    }
+    own["evaluation"]["gates"] = []
+    path.write_text(yaml.safe_dump(own | {"axes": {"a": LR}}))
+    study = load_study(path)
+    assert list(study.axis_arms) == ["top_p", "kl", "entropy", "a"]
+    assert "axes_of" not in study.resolved()
+    assert list(load_study(path, {"axes.kl.values": "0,0.05"}).axis_arms["kl"]) == ["0", "0.05"]
+    # The target of a sweep chooses the study whose own axis it is.
+    assert studies_with_axis(configs / "studies", "kl_sweep") == [NAME]
+    path.write_text(yaml.safe_dump(own | {"axes_of": "smoke"}))
+    with pytest.raises(UserError, match=r"axes_of: .*smoke\.yaml has no section `axes`"):
+        load_study(path)
+    path.write_text(yaml.safe_dump(own | {"axes_of": "intervention"}))
+    with pytest.raises(UserError, match=r"axes_of: 'intervention': no such file"):
+        load_study(path)
+
+
+def test_a_gate_may_name_an_arm_by_its_axis(configs):
+    path = configs / f"studies/{NAME}.yaml"
+    own = yaml.safe_load(path.read_text()) | {"reference": "kl_0.001"}
+    own["evaluation"]["gates"] = [{"arm": "entropy_0", "expect": "no_difference"}]
+    path.write_text(yaml.safe_dump(own))
+    assert load_study(path).config.evaluation.gates[0].arm == "PPO"
 
 
 def test_two_axes_of_one_name_are_refused(configs):

@@ -10,6 +10,7 @@ from hgrpo.evaluation.gradients.bucket_statistics import (
     bucket_statistics,
     cosine_to_all,
 )
+from hgrpo.evaluation.truth.resampling import estimate, resamples
 
 
 def products(vectors, sizes):
@@ -79,6 +80,23 @@ def test_the_correction_removes_what_noise_adds():
         square.append(found.norm[0, 0] ** 2 - found.noise[0, 0])
     assert np.mean(plain) > 1.4
     assert abs(np.mean(square) - 1) < 4 * np.std(square) / math.sqrt(40)
+
+
+@pytest.mark.parametrize("length", [0.0, 1.5])
+def test_intervals_of_corrected_norms_cover_the_truth(length):
+    # Noise alone has a norm of about 1.1 here.
+    rng = np.random.default_rng(5)
+    truth = np.zeros(60)
+    truth[0] = length
+    covered = []
+    for _ in range(60):
+        vectors = truth + rng.normal(size=(1, 48, 60))
+        found = bucket_statistics(products(vectors, np.ones(48)), resamples(48, 400))
+        value, lower, upper = estimate(found.corrected[:, 0])
+        whole = bucket_statistics(products(vectors, np.ones(48)))
+        assert value == pytest.approx(whole.corrected[0, 0])
+        covered.append(lower <= length <= upper)
+    assert np.mean(covered) > 0.85
 
 
 def test_whitened_advantages_are_a_sum_of_components(drawn):

@@ -4,14 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hgrpo.evaluation.gradients.bucket_means import bucket_means
 from hgrpo.evaluation.gradients.slopes import dominance, slopes, weighted_norms
 
 
-def table(task, kl=(4.0, 4.0, 4.0), entropy=(6.0, 6.0, 6.0)):
-    """Three buckets of deviations 0, 1 and 2; a list of the task's norms for each seed."""
+def table(task, regularisers=(3.5, 3.5, 3.5), deviations=(0.0, 1.0, 2.0)):
+    """Three buckets, and a list of the task's norms for each seed."""
     rows = []
     for seed, own in enumerate(task):
-        for name, norms, weight in (("task", own, 1), ("kl", kl, 0.5), ("entropy", entropy, 0.25)):
+        for name, norms, weight in (("task", own, 1), ("regularisers", regularisers, 1)):
             rows += [
                 {
                     "method": "PPO",
@@ -20,13 +21,14 @@ def table(task, kl=(4.0, 4.0, 4.0), entropy=(6.0, 6.0, 6.0)):
                     "pass": "prefilter",
                     "bucket": f"bucket_{index}",
                     "component": name,
-                    "deviation": float(index),
+                    "deviation": deviation,
                     "corrected": norm,
                     "coefficient": weight,
                 }
-                for index, norm in enumerate(norms)
+                for index, (norm, deviation) in enumerate(zip(norms, deviations, strict=True))
             ]
     rows.append(rows[0] | {"bucket": "all", "corrected": 99.0})
+    rows.append(rows[0] | {"component": "kl", "corrected": 8.0, "coefficient": 0.25})
     return weighted_norms(pd.DataFrame(rows))
 
 
@@ -40,9 +42,9 @@ def test_slopes_by_hand():
     # Relative to mean norms of 1 and 3 both slopes are 1.
     assert task["relative"] == pytest.approx(1) == task["relative_lower"]
     assert found.loc["regularisers", "slope"] == pytest.approx(0, abs=1e-12)
-    # 0.5 * 4 + 0.25 * 6
     norms = table([[0.0, 1.0, 2.0]])
-    assert set(norms[norms["component"] == "regularisers"]["norm"]) == {3.5}
+    assert set(norms[norms["component"] == "kl"]["norm"]) == {2.0}
+    assert 99.0 not in set(norms["norm"])
 
 
 def test_dominance_by_hand():
@@ -59,7 +61,52 @@ def test_one_seed_has_no_interval_and_no_verdict():
     assert set(dominance(norms)["verdict"]) == {"inconclusive"}
 
 
-def test_buckets_of_one_deviation_have_no_slope():
-    norms = table([[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]]).assign(deviation=0.5)
-    found = slopes(norms.drop_duplicates(["seed", "component"]))
+def test_buckets_of_one_deviation_keep_their_order_and_have_no_slope():
+    norms = table([[1.0, 2.0, 9.0], [1.0, 2.0, 9.0]], deviations=(0.5, 0.5, 0.5))
+    found = slopes(norms)
     assert found["slope"].isna().all() and found["slope_lower"].isna().all()
+    place = dominance(norms).set_index("place")["difference"]
+    assert place.to_dict() == {"lowest": 3.5 - 1.0, "highest": 3.5 - 9.0}
+
+
+def test_two_buckets_without_deviation_are_no_obstacle():
+    norms = table([[1.0, 2.0, 9.0]], deviations=(0.0, 0.0, 2.0))
+    assert dominance(norms)["difference"].tolist() == [2.5, -5.5]
+
+
+def test_means_over_seeds_have_intervals_and_one_seed_has_its_own():
+    rows = [
+        {
+            "method": "PPO",
+            "round": 0,
+            "pass": "prefilter",
+            "bucket": "bucket_1",
+            "component": component,
+            "seed": seed,
+            "deviation": 0.5,
+            "groups": 4,
+            "trajectories": 16,
+            "tokens": 100 + seed,
+            "norm": 1.0 + seed,
+            "corrected": 2.0 * seed,
+            "cosine_to_all": 0.5,
+            "corrected_lower": 0.1,
+            "corrected_upper": 0.9,
+            "signal_to_noise": np.nan if seed else 4.0,
+            "cosine_to_task": 0.3,
+            "cosine_to_regularisers": 0.2 + seed,
+        }
+        for seed in (0, 2)
+        for component in ("task", "kl", "regularisers")
+    ]
+    found = bucket_means(pd.DataFrame(rows)).set_index("component")
+    task = found.loc["task"]
+    # Norms 1 and 3: mean 2, standard error 1.
+    assert task["norm"] == 2 and task["norm_lower"] == pytest.approx(2 - 12.7062, abs=1e-3)
+    assert task["tokens"] == 101 and task["seeds"] == 2
+    assert task["signal_to_noise"] == 4 and np.isnan(task["signal_to_noise_lower"])
+    assert task["cosine"] == pytest.approx(1.2) and found.loc["regularisers", "cosine"] == 0.3
+    assert np.isnan(found.loc["kl", "cosine"])
+    one = bucket_means(pd.DataFrame(rows[:3])).set_index("component").loc["task"]
+    assert (one["corrected_lower"], one["corrected_upper"]) == (0.1, 0.9)
+    assert np.isnan(one["norm_lower"])

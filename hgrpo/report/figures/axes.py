@@ -1,0 +1,145 @@
+"""Draws the arms of an axis: the endpoint, and how much replies depend on their prompts."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from hgrpo.evaluation.comparison import Comparison
+from hgrpo.report import style
+from hgrpo.report.arms import Arms
+from hgrpo.report.axes import AxisArms, kept_the_same
+from hgrpo.report.endpoint_words import endpoint_phrase
+from hgrpo.report.figures.measures import MEASURES
+from hgrpo.report.style import MUTED, Drawing
+from hgrpo.report.words import listing, percent
+from hgrpo.trajectories.collapse_row import ANY
+
+# Column of a collapse table -> the title of its panel.
+COLLAPSE = {
+    "mutual_information": "I(X;Z), nats",
+    "conditional_entropy": "H(Z|X), nats",
+}
+_FAILED = "stopped"
+
+
+def axis_figure(
+    comparison: Comparison,
+    logs: pd.DataFrame,
+    stops: pd.DataFrame,
+    collapse: pd.DataFrame | None,
+    arms: Arms,
+    axis: AxisArms,
+) -> Drawing:
+    """Draw the endpoint of each value with its interval, and the collapse metrics at the end.
+
+    Args:
+        logs, stops, collapse: from `hgrpo.report.logs`; no collapse metrics are drawn without them.
+    """
+    table = axis_table(comparison, stops, collapse, axis)
+    measured = [name for name in COLLAPSE if f"{name}_last" in table]
+    figure, axes = style.canvas(1 + len(measured), height=2.4 + 1.9 * len(measured), sharex=True)
+    first, *others = axes[:, 0]
+    places = np.arange(len(table))
+    ends = (table["lower"], table["upper"])
+    colours = [arms[name].colour for name in table["method"]]
+    first.plot(places, table["endpoint"], color=MUTED, linewidth=1, zorder=1)
+    first.vlines(places, *ends, colours, linewidth=1.6)
+    for place, row in zip(places, table.itertuples(), strict=True):
+        marker = "X" if row.failed else arms[row.method].marker
+        first.plot(place, row.endpoint, marker, color=arms[row.method].colour, markersize=6)
+    measure = MEASURES[comparison.protocol.settings.score]
+    style.percent_axis(first.yaxis, measure.unit)
+    first.set_title(f"Test: {endpoint_phrase(comparison)}", fontsize=9.5)
+    for ax, name in zip(others, measured, strict=True):
+        _draw_collapse(ax, table, name, collapse, arms)
+    axes[-1, 0].set_xticks(places, table["value"])
+    axes[-1, 0].set_xlabel(f"{axis.label} ({axis.key})", fontsize=9)
+    said = ", ".join(
+        f"{100 * row.endpoint:.1f}{measure.unit} at {row.value}" for row in table.itertuples()
+    )
+    return Drawing(
+        f"axis_{axis.name}",
+        "outcome",
+        f"{axis.label}: one key, {len(table)} values",
+        f"Bars are {percent(comparison.protocol.level, 0)} intervals of each arm; verdicts use the "
+        f"paired differences instead. {_notes(table, measured)}{_same(logs, axis)}".rstrip(),
+        f"Greedy test play, {endpoint_phrase(comparison)}, by {axis.label}: {said}.",
+        figure,
+        table,
+    )
+
+
+def axis_table(
+    comparison: Comparison, stops: pd.DataFrame, collapse: pd.DataFrame | None, axis: AxisArms
+) -> pd.DataFrame:
+    """One row for each value.
+
+    Columns: value, method, endpoint with its interval, seeds, and failed, the number of runs that a
+    rule has stopped. With collapse metrics also <name>_first and <name>_last for those of
+    `COLLAPSE`: means over seeds of the first and the last round that measured them.
+    """
+    greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
+    failed = stops.loc[stops["status"] == _FAILED, "method"].value_counts()
+    rows = []
+    for value, method in axis.arms.items():
+        own = greedy.loc[method]
+        row = {
+            "value": value,
+            "method": method,
+            "endpoint": own["endpoint"],
+            "lower": own["endpoint_lower"],
+            "upper": own["endpoint_upper"],
+            "seeds": int(own["n_seeds"]),
+            "failed": int(failed.get(method, 0)),
+        }
+        if collapse is not None:
+            runs = _runs(collapse, method)
+            for name in COLLAPSE:
+                row |= {f"{name}_{end}": runs[name].agg(end).mean() for end in ("first", "last")}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _runs(collapse: pd.DataFrame, method: str) -> pd.api.typing.DataFrameGroupBy:
+    rows = collapse[(collapse["method"] == method) & (collapse["turn"] == ANY)]
+    rows = rows.reindex(columns=["seed", "round", *COLLAPSE])
+    return rows.sort_values("round", kind="stable").groupby("seed")
+
+
+def _draw_collapse(
+    ax: Axes, table: pd.DataFrame, name: str, collapse: pd.DataFrame, arms: Arms
+) -> None:
+    ax.set_title(COLLAPSE[name], fontsize=9.5)
+    ax.plot(table[f"{name}_first"], color=MUTED, linewidth=1, linestyle=":")
+    ax.plot(table[f"{name}_last"], color=MUTED, linewidth=1)
+    for place, method in enumerate(table["method"]):
+        seeds = _runs(collapse, method)[name].last()
+        look = {"color": arms[method].colour, "markersize": 4, "linestyle": "none"}
+        ax.plot([place] * len(seeds), seeds, arms[method].marker, **look)
+
+
+def _notes(table: pd.DataFrame, measured: Sequence[str]) -> str:
+    notes = ""
+    failed = [
+        f"{row.failed} of {row.seeds} at {row.value}" for row in table.itertuples() if row.failed
+    ]
+    if failed:
+        notes += f"A cross marks a value with runs that a rule has stopped: {listing(failed)}. "
+    if measured:
+        notes += (
+            "Below: how much a turn's reply Z tells of its prompt X, and how varied it is, when "
+            "the run ends (points are seeds); dotted: after the first round. "
+        )
+    return notes
+
+
+def _same(logs: pd.DataFrame, axis: AxisArms) -> str:
+    pairs = [f"{one} and {other}" for one, other, _ in kept_the_same(logs, axis)]
+    if not pairs:
+        return ""
+    return (
+        "These values kept the same groups in every batch that both arms met with one policy, so "
+        f"they may be one filter: {listing(pairs)}. "
+    )

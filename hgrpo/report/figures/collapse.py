@@ -1,0 +1,60 @@
+"""Draws how much replies depend on their prompts, round by round."""
+
+import pandas as pd
+
+from hgrpo.report import style
+from hgrpo.report.arms import Arms
+from hgrpo.report.style import INK, Drawing
+from hgrpo.trajectories.collapse_row import ANY
+
+PANELS = {
+    "mutual_information": "I(X;Z), nats",
+    "conditional_entropy": "H(Z|X), nats",
+    "retrieval_at_1": "a reply's own prompt is the likeliest, share",
+}
+CHANCE = "chance_at_1"
+
+
+def collapse(table: pd.DataFrame | None, arms: Arms) -> Drawing | None:
+    """Draw mutual information, conditional entropy and retrieval, as means over seeds.
+
+    Args:
+        table: from `hgrpo.report.logs.read_collapse`; None if no arm measures it.
+
+    Returns:
+        None if no arm measures it.
+    """
+    if table is None:
+        return None
+    rows = table[table["turn"] == ANY].reindex(columns=["method", "round", *PANELS, CHANCE])
+    means = rows.groupby(["method", "round"], as_index=False)[[*PANELS, CHANCE]].mean()
+    figure, axes = style.canvas(len(PANELS), height=6.4, sharex=True)
+    drawn = [name for name in arms.trained if name in set(means["method"])]
+    for ax, (column, title) in zip(axes[:, 0], PANELS.items(), strict=True):
+        for name in drawn:
+            own = means[means["method"] == name]
+            look = arms[name].look | {"markersize": 4, "label": arms.label(name)}
+            ax.plot(own["round"], own[column], **look)
+        ax.set_title(title, fontsize=9.5)
+    chance = means.groupby("round")[CHANCE].mean()
+    axes[-1, 0].plot(chance.index, chance, color=INK, linewidth=1, linestyle=":")
+    axes[-1, 0].set_ylim(0, 1.02)
+    style.whole_numbers(axes[-1, 0], "round", fontsize=9)
+    if drawn:
+        style.legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
+    ends = means.sort_values("round").groupby("method")["mutual_information"].agg(["first", "last"])
+    said = ", ".join(
+        f"{arms.label(name)} from {ends.loc[name, 'first']:.2f} to {ends.loc[name, 'last']:.2f}"
+        for name in drawn
+    )
+    return Drawing(
+        "collapse",
+        "training",
+        "Do replies still depend on their prompts?",
+        "X is the prompt of a turn drawn from a trajectory. Z is its thought, or its reply if it "
+        "has none. Low I(X;Z) with high H(Z|X) is a template: varied words, the same for every "
+        "prompt. Dotted: retrieval by chance. Means over seeds.",
+        f"Mutual information of prompt and reply, first to last round: {said}.",
+        figure,
+        means,
+    )
