@@ -1,10 +1,11 @@
-"""What a critic, an entropy bonus and a filter cost, against a plain update of the same play.
+"""What a critic, an entropy bonus, a filter and an analysis cost, against a plain update.
 
 A step's trajectories are played once, 16 groups of 8 on games of 12 turns. Then each side updates
 on them from the same policy, alternately: a GRPO update; the same with an entropy bonus, whose
 gradient runs over the whole vocabulary; a PPO update, in which the critic values the trajectories
-and is updated too. The filter and the estimate of the advantages are timed by themselves, as
-shares of the GRPO update's step. All times are process time on one thread.
+and is updated too; the analysis of gradients, which takes four gradients of every group and their
+products, with the reference's log-probs. The filter and the estimate of the advantages are timed by
+themselves, as shares of the GRPO update's step. All times are process time on one thread.
 """
 
 import json
@@ -27,6 +28,7 @@ from hgrpo.learning.critic import Critic, value_head
 from hgrpo.learning.critic_advantages import estimate, store_advantages
 from hgrpo.learning.filter_settings import FilterConfig
 from hgrpo.learning.filters import filter_batch
+from hgrpo.learning.gradients.components import Measuring, group_gradients, group_products
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import KlConfig, TrainingConfig
@@ -34,7 +36,8 @@ from hgrpo.learning.update import Learner
 from hgrpo.policy.precision import autocast_dtype
 
 GROUPS, ROLLOUTS, TURNS, REPLY, REPEATS = 16, 8, 12, 12, 5
-TRAINING = TrainingConfig(kl=KlConfig(init=0.0, watch=False), minibatches=2)
+KL = KlConfig(init=0.0, watch=False)
+TRAINING = TrainingConfig(kl=KL, minibatches=2)
 FLAT, PPO = MethodConfig(name="flatGRPO"), MethodConfig(name="PPO", advantage="gae")
 
 
@@ -74,10 +77,23 @@ def measure(laptop: Laptop) -> dict:
         critic.update(sequences, before, estimates, order)
         grpo()
 
+    policy.load_reference(laptop.folder / "sft" / "adapter")
+    optimiser = AdamW([p for _, p in policy.trainable])
+    scorer = Learner(policy, optimiser, KlController(KL), TRAINING, dtype)
+    measuring = Measuring(TRAINING, "k3", dtype)
+
+    def analysis() -> None:
+        groups = [training_sequences(group) for group in played]
+        policy.load_trained_state(start)
+        scorer.score_reference([sequence for group in groups for sequence in group])
+        found = (group_gradients(policy, group, measuring) for group in groups)
+        group_products(found, len(groups))
+
     sides = {
         "grpo": grpo,
         "entropy": lambda: grpo(TRAINING.model_copy(update={"entropy_bonus": 0.001})),
         "ppo": ppo,
+        "analysis": analysis,
     }
     for side in sides.values():
         side()
@@ -97,7 +113,7 @@ def measure(laptop: Laptop) -> dict:
         "grpo_s": median(seconds["grpo"]),
         "ratios": {
             name: sorted(b / a for a, b in zip(seconds["grpo"], seconds[name], strict=True))
-            for name in ("entropy", "ppo")
+            for name in ("entropy", "ppo", "analysis")
         },
         "shares": {
             name: median(_timed(side)[1] for _ in range(REPEATS)) / step

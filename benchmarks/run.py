@@ -33,7 +33,7 @@ _ROLLOUT = {("plain", "generate"): 8, ("compiled", "generate"): 10}
 _WEBSHOP, _ENGINE, _SOKOBAN = 50, 200, 5
 _DAG, _CACHED_S, _MORE_MB = 1.6, 60, 5
 _TRUTH = 3
-_OBJECTIVES = {"entropy": 1.3, "ppo": 2.5}
+_OBJECTIVES = {"entropy": 1.3, "ppo": 2.5, "analysis": 6.0}
 _SMALL = 0.01
 _CREDIT = {"state_graph": 0.01, "turnrd": 0.10, "judge": 0.01}
 
@@ -134,6 +134,7 @@ def _objective_rows(objectives: dict) -> list[str]:
     names = {
         "entropy": "a GRPO update with an entropy bonus over the whole vocabulary",
         "ppo": "a PPO update: values, advantages, critic and policy",
+        "analysis": "an analysis of gradients: the parts of the loss for each of 16 groups",
     }
     small = {"filter": "rollout filter", "gae": "advantages from the critic's values"}
     many = objectives["trajectories"]
