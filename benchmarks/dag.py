@@ -25,6 +25,7 @@ from pathlib import Path
 
 import yaml
 
+from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.stages.order import STAGES, belongs_to_an_arm
 from hgrpo.study.study import Study, load_study
 from hgrpo.workflow.rules import StudyRules
@@ -188,7 +189,7 @@ def _generalised(path: str) -> str:
     text = path.replace(_SAMPLE["method"], "{w.method}").replace("seed_0", "seed_{w.seed}")
     text = text.replace(f"round_{number}", f"round_{{int(w.round) + {step}}}")
     name = path.rpartition("/")[2]
-    sft = f"results/large/sft/adapter/{name}" if name != "trainer_state.pt" else []
+    sft = f"results/large/sft/adapter/{name}" if name not in (TRAINER_STATE, CRITIC) else []
     first = "w.method == 'SFTOnly'" if step == 0 else "w.round == '1'"
     return f"{sft!r} if {first} else f{text!r}"
 

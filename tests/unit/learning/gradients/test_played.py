@@ -74,3 +74,27 @@ def test_all_arms_play_the_same_tasks_and_training_draws_none_of_their_numbers(i
     other = small_round(imitator, tmp_path / "three")
     rows = [each.run(lambda row: None, lambda: None) for each in (of, other)]
     assert [row["grad_norm"] for row in rows[0]] == [row["grad_norm"] for row in rows[1]]
+
+
+@pytest.mark.parametrize("method", [FLAT, PPO], ids=lambda method: method.name)
+def test_where_the_filter_keeps_nothing_all_groups_give_the_constants(
+    imitator, tmp_path, monkeypatch, method
+):
+    of = small_round(imitator, tmp_path / "one", method)
+    groups = play(of, analysed_tasks(hall_tasks(30), 3, seed=1), 4, lambda: None)
+    everything = prepare(of, copy.deepcopy(groups))
+    choose = of.choose
+    monkeypatch.setattr(of, "choose", lambda *given: choose(*given).none())
+    nothing = prepare(of, groups)
+    assert not nothing.chosen.flat.any()
+    assert (nothing.shift, nothing.scale) == (everything.shift, everything.scale)
+    assert nothing.scale > 0
+
+
+def test_credit_that_plays_on_finds_the_engine_awake(imitator, tmp_path, monkeypatch):
+    of, events = small_round(imitator, tmp_path / "one"), []
+    monkeypatch.setattr(of.collector.engine, "sleep", lambda: events.append("sleep"))
+    assign = of.assigner.assign
+    monkeypatch.setattr(of.assigner, "assign", lambda *g: events.append("credit") or assign(*g))
+    prepare(of, play(of, analysed_tasks(hall_tasks(30), 2, seed=1), 4, lambda: None))
+    assert events == ["credit", "credit", "sleep"]
