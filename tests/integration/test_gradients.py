@@ -143,3 +143,20 @@ def test_the_page_stands_alone_and_nothing_is_measured_twice(root):
     stems = {path.stem for path in (root / "results/measured/gradients_page/PPO_step_2").iterdir()}
     assert stems == {"summary", "plots", "loss_plots", "reward_std", "normed_grads"}
     assert "Nothing to be done" in snakemake(root, "-n", "--", "gradients")
+
+
+def test_policies_are_the_same_without_the_analysis(root, project, tmp_path):
+    copy_project(project, tmp_path)
+    for name in ("envs/measured", "studies/measured"):
+        text = (root / f"configs/{name}.yaml").read_text()
+        (tmp_path / f"configs/{name}.yaml").write_text(text)
+    study = {key: value for key, value in STUDY.items() if key != "gradients"}
+    (tmp_path / "configs/studies/measured.yaml").write_text(yaml.safe_dump(study))
+    trained = [
+        f"results/measured/rl/{method}/seed_11/round_1/{name}"
+        for method in ("PPO", "FilterTopP")
+        for name in ("adapter/model.safetensors", "adapter/trainer_state.pt", "critic.safetensors")
+    ]
+    snakemake(tmp_path, "--cores", "2", "--", *trained)
+    for path in trained:
+        assert (tmp_path / path).read_bytes() == (root / path).read_bytes(), path
