@@ -97,7 +97,8 @@ def headline(dominance: pd.DataFrame) -> str:
     chosen = (dominance["place"] == "lowest") & (dominance["pass"] == PASSES[0])
     verdicts = dominance.loc[chosen, "verdict"]
     found = [f"{said} in {number}" for said, number in verdicts.value_counts().items()]
-    return f"Where returns differ least, of {len(verdicts)} policies: {listing(found)}"
+    policies = "policy" if len(verdicts) == 1 else "policies"
+    return f"Where returns differ least, of {len(verdicts)} {policies}: {listing(found)}"
 
 
 def render(

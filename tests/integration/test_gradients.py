@@ -33,8 +33,8 @@ STUDY = {
 }
 
 
-def snakemake(root, *words):
-    command = [sys.executable, "-m", "snakemake", "--config", "study=measured", *words]
+def snakemake(root, *words, study="measured"):
+    command = [sys.executable, "-m", "snakemake", "--config", f"study={study}", *words]
     done = subprocess.run(
         command,
         cwd=root,
@@ -160,3 +160,23 @@ def test_policies_are_the_same_without_the_analysis(root, project, tmp_path):
     snakemake(tmp_path, "--cores", "2", "--", *trained)
     for path in trained:
         assert (tmp_path / path).read_bytes() == (root / path).read_bytes(), path
+
+
+@pytest.mark.parametrize(("env", "trajectories"), [("alfworld-smoke", 500), ("chores-eight", 500)])
+def test_other_environments_are_measured_too(project, tmp_path, env, trajectories):
+    copy_project(project, tmp_path)
+    configs = tmp_path / "configs"
+    settings = yaml.safe_load((configs / f"envs/{env}.yaml").read_text())
+    settings["panels"] = {"train": 20, "validation": 8, "test": 8, "analysis": GROUPS}
+    settings["expert"]["trajectories"] = trajectories
+    (configs / "envs/other.yaml").write_text(yaml.safe_dump(settings))
+    study = STUDY | {"name": "other", "env": "other", "reference": "flatGRPO"}
+    study |= {"methods": ["SFTOnly", "flatGRPO"], "sft": STUDY["sft"] | {"epochs": 0.3}}
+    study |= {"gradients": STUDY["gradients"] | {"after_rounds": [0]}}
+    study |= {"evaluation": STUDY["evaluation"] | {"test_games": 8}}
+    (configs / "studies/other.yaml").write_text(yaml.safe_dump(study))
+    snakemake(tmp_path, "--cores", "2", "--", "gradients", study="other")
+    page = tmp_path / "results/other/gradients_page/index.html"
+    assert "Where returns differ least, of 1 policy: " in page.read_text()
+    groups = tmp_path / "results/other/gradients/flatGRPO/seed_11/round_0/groups.csv"
+    assert len(pd.read_csv(groups)) == GROUPS
