@@ -40,8 +40,10 @@ STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/studies"))
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 with one_line_errors():
+    # `study=` with nothing behind it is no request for the default study.
+    asked = (config["study"] or "") if "study" in config else None
     study = load_study(
-        f"{STUDIES}/{chosen_study(STUDIES, config.get('study'), sys.argv[1:], os.environ)}.yaml",
+        f"{STUDIES}/{chosen_study(STUDIES, asked, sys.argv[1:], os.environ)}.yaml",
         {key: value for key, value in config.items() if key not in OF_THE_RUN},
     )
     reuses = switch(config.get("reuse", "yes"))

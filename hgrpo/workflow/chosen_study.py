@@ -21,7 +21,7 @@ def chosen_study(
 
     Args:
         folder: the folder of study files.
-        configured: the value of `--config study=`; None if it was not given.
+        configured: the value of `--config study=`, "" if it is empty; None if it was not given.
         arguments: words of the command. A word chooses a study if it is the study's name, or a path
             that begins with results/<study>. If none does, `<axis>_sweep` chooses the study that
             has the axis.
@@ -30,8 +30,11 @@ def chosen_study(
             study is chosen.
 
     Raises:
-        UserError: the command asks for more than one study, or several have the axis.
+        UserError: the command asks for more than one study or for one without a name, or several
+            have the axis.
     """
+    if configured == "":
+        raise UserError("study=: the name of a study was expected, such as study=bakeoff")
     known = {path.stem for path in Path(folder).glob("*.yaml")}
     asked = {
         name

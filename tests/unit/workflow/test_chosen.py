@@ -65,3 +65,8 @@ def test_two_studies_at_a_time_are_refused():
         chosen_study(STUDIES, None, ["smoke", "results/bakeoff/config.yaml"], {})
     with pytest.raises(UserError, match="not alpha_sweep and smoke"):
         chosen_study(STUDIES, "alpha_sweep", ["smoke"], {})
+
+
+def test_a_study_without_a_name_is_refused(tmp_path):
+    with pytest.raises(UserError, match="study=: the name of a study was expected"):
+        chosen_study(tmp_path, "", ["all"], {})
