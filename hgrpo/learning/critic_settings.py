@@ -1,4 +1,4 @@
-"""Settings of the critic, and the name of its file."""
+"""Settings of the critic."""
 
 from pydantic import Field
 

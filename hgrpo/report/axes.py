@@ -13,7 +13,7 @@ _PLAYED = ["n_trajectories", "mean_reward", "std_reward", "success_rate"]
 
 @dataclass(frozen=True)
 class AxisArms:
-    """An axis with two arms or more among those that were run.
+    """An axis of which two arms or more were run.
 
     Attributes:
         key: of a method, with dots.
@@ -55,7 +55,7 @@ def kept_the_same(logs: pd.DataFrame, axis: AxisArms) -> list[tuple[str, str, in
 
 
 def _shared(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
-    """What both kept, under `one` and `other`, in the batches that both have met."""
+    """What two arms kept in the batches that both met, in columns `one` and `other`."""
     both = one.index.intersection(other.index).sort_values()
     one, other = one.loc[both], other.loc[both]
     alike = (one[_PLAYED] == other[_PLAYED]).all(axis=1)

@@ -43,7 +43,7 @@ def shown(
 
 @dataclass(frozen=True)
 class Pass:
-    """What was measured of some of the groups: all of them, or those that the filter kept.
+    """The groups of one pass: all that were played, or those that the filter kept.
 
     Attributes:
         groups: their indices among all groups that were played, [M].

@@ -136,10 +136,10 @@ def _notes(table: pd.DataFrame, measured: Sequence[str]) -> str:
 
 
 def _same(logs: pd.DataFrame, axis: AxisArms) -> str:
-    pairs = [f"{one} and {other}" for one, other, _ in kept_the_same(logs, axis)]
+    pairs = [f"{one} and {other} ({n})" for one, other, n in kept_the_same(logs, axis)]
     if not pairs:
         return ""
     return (
-        "These values kept the same groups in every batch that both arms met with one policy, so "
-        f"they may be one filter: {listing(pairs)}. "
+        "These values kept the same groups in every batch that both arms met with one policy (how "
+        f"many stands in brackets), so they may be one filter: {listing(pairs)}. "
     )
