@@ -121,6 +121,15 @@ def gates(tables: Tables) -> str:
     return f"**{verdict_on_gates(table)}**\n\n{_table(lines)}"
 
 
+def pairs(tables: Tables) -> str:
+    """One line per pair of arms that the study declares beside those with its reference."""
+    labels = tables["methods"].set_index("method")["label"]
+    lines = [["arm", "against", "difference, points"]]
+    for row in tables["pairs"].to_dict("records"):
+        lines.append([row["label"], labels[row["baseline"]], f"{found(row)}, {row['verdict']}"])
+    return _table(lines)
+
+
 def thresholds(tables: Tables) -> str:
     """One line per trained arm: the trajectories that it needs to each threshold.
 
@@ -213,6 +222,7 @@ KINDS: dict[str, Callable[[Tables], str]] = {
     "effects": effects,
     "areas": areas,
     "gates": gates,
+    "pairs": pairs,
     "thresholds": thresholds,
     "seeds_needed": seeds_needed,
     "dose_response": dose_response,

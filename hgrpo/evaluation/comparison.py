@@ -12,6 +12,8 @@ inside the family:
    temperature alone can raise a policy's success, so only a larger gain shows learning. The
    supervised policy has one evaluation, so it has the same score at every endpoint.
 
+A study may declare further pairs of trained arms. They are a third family.
+
 The other endpoints are compared too, with intervals but without verdicts.
 """
 
@@ -44,6 +46,7 @@ class Comparison:
             temperature is not 0, the arm has a second row, at this temperature.
         seeds: the endpoint, and success and return of the last round, of each run.
         against_reference, against_untrained: one row per paired comparison of the endpoint.
+        pairs: the same for the study's further pairs, of which both arms have episodes.
         endpoints: score of every arm at every endpoint; `declared` marks the study's own.
         other_endpoints: paired differences of the endpoints that were not declared.
         mcnemar: one row per paired comparison and seed, on success after the last round.
@@ -64,6 +67,7 @@ class Comparison:
     seeds: pd.DataFrame
     against_reference: pd.DataFrame
     against_untrained: pd.DataFrame
+    pairs: pd.DataFrame
     endpoints: pd.DataFrame
     other_endpoints: pd.DataFrame
     mcnemar: pd.DataFrame
@@ -131,16 +135,21 @@ def compare(
     declared = played[endpoint_name(settings.endpoint)]
     methods = arm_tables.methods(episodes, arms, declared, played[LAST_ROUND], protocol, last)
 
-    # The two families of comparisons.
+    # The families of comparisons.
     rivals = [name for name in trained if name != protocol.reference]
     reference = (protocol.reference, GREEDY)
     compares = protocol.reference in trained
     asked = [(rivals, reference)] if rivals and compares else []
     asked += [(trained, (untrained, best_temperature))] if untrained and trained else []
     compared = {
-        baseline: families.with_verdicts(declared, names, baseline, settings)
+        baseline: families.with_verdicts(declared, [(name, baseline) for name in names], settings)
         for names, baseline in asked
     }
+    pairs = [
+        (pair.arm, (pair.against, GREEDY))
+        for pair in settings.pairs
+        if {pair.arm, pair.against} <= {*trained}
+    ]
     rounds = breakdowns.rounds(episodes, order, level)
     by_seed = breakdowns.rounds_by_seed(episodes)
     first = _first_rounds(by_seed, play, methods, trained, best_temperature, protocol)
@@ -151,6 +160,7 @@ def compare(
         seeds=arm_tables.seeds(arms, declared, played[LAST_ROUND], settings.score),
         against_reference=compared.get(reference, pd.DataFrame()),
         against_untrained=compared.get((untrained, best_temperature), pd.DataFrame()),
+        pairs=families.with_verdicts(declared, pairs, settings) if pairs else pd.DataFrame(),
         endpoints=arm_tables.endpoints(played, arms, others, settings),
         other_endpoints=pd.DataFrame(
             {"endpoint": name, "score": score} | row
@@ -160,7 +170,7 @@ def compare(
         ),
         mcnemar=pd.DataFrame(
             row
-            for names, baseline in asked
+            for names, baseline in [*asked, *(([name], baseline) for name, baseline in pairs)]
             for row in families.mcnemar(played[LAST_ROUND], names, baseline)
         ),
         temperatures=temperatures,

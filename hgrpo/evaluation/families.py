@@ -1,6 +1,6 @@
 """Paired comparisons of arms with one baseline: with verdicts, or for the record only.
 
-A family is all comparisons with one baseline; Holm's correction covers a family.
+Holm's correction covers a family: all comparisons with one baseline, or a study's declared pairs.
 """
 
 from collections.abc import Sequence
@@ -18,18 +18,21 @@ from hgrpo.evaluation.settings import Score, StatisticsConfig
 
 
 def with_verdicts(
-    played: Played, methods: Sequence[str], baseline: Arm, settings: StatisticsConfig
+    played: Played, family: Sequence[tuple[str, Arm]], settings: StatisticsConfig
 ) -> pd.DataFrame:
-    """Compare each method's greedy play with the baseline, at the declared endpoint and score.
+    """Compare each method's greedy play with its baseline, at the declared endpoint and score.
 
     The minimum detectable effect is NaN where seeds show no spread (`power.seeds_differ`).
 
+    Args:
+        family: methods, each with its baseline.
+
     Raises:
-        UserError: an arm and the baseline have different seeds.
+        UserError: an arm and its baseline have different seeds.
     """
-    theirs, score, level, rows = played[baseline], settings.score, settings.confidence, []
-    for method in methods:
-        mine = played[method, GREEDY]
+    score, level, rows = settings.score, settings.confidence, []
+    for method, baseline in family:
+        mine, theirs = played[method, GREEDY], played[baseline]
         _check_pairs(method, mine, baseline[0], theirs)
         tables = scores.table(mine, score), scores.table(theirs, score)
         estimate = scores.score_difference(mine, theirs, score, level)
@@ -38,7 +41,7 @@ def with_verdicts(
             tables[0] - tables[1], rng, settings.bootstrap, level
         )
         differ = power.seeds_differ(tables[0] - tables[1])
-        effect = power.minimum_detectable_effect(estimate, len(methods), level)
+        effect = power.minimum_detectable_effect(estimate, len(family), level)
         rows.append(
             _pair(method, baseline)
             | {

@@ -8,6 +8,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from hgrpo.config.read import SectionError
 from hgrpo.config.strict import Strict
 from hgrpo.evaluation.gates import Gate
+from hgrpo.evaluation.pairs import Pair
 
 Score = Literal["success", "return"]
 
@@ -49,6 +50,12 @@ class StatisticsConfig(Strict):
         [],
         description="what controls must show, such as `{arm: Oracle, expect: above, points: 10}`: "
         "the report judges each, and opens with the result",
+    )
+    pairs: list[Pair] = Field(
+        [],
+        description="comparisons of trained arms beside those with the reference, such as "
+        "`{arm: top_p_0.9, against: top_p_nofilter}`. Holm's correction covers them together. A "
+        "pair is left out if one of its arms is not run",
     )
     bootstrap: int = Field(10_000, gt=0, description="samples of the bootstrap intervals")
     confidence: float = Field(

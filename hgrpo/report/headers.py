@@ -16,6 +16,7 @@ _COMPARED = (
 HEADERS = {
     "against_reference": _COMPARED,
     "against_sft": _COMPARED,
+    "pairs": _COMPARED,
     "other_endpoints": ("endpoint", "score", *_PAIR, *_ENDS),
     "mcnemar": (*_PAIR, "seed", "only_method", "only_baseline", "p_value"),
     "sft_temperatures": (

@@ -68,4 +68,5 @@ def table_names(config: Mapping) -> list[str]:
     design = factorial(config["methods"], config["reference"])
     gates = ["gates"] if config.get("gates") else []
     collapse = ["collapse"] if config.get("collapse") else []
-    return [*TABLES, *collapse, *gates, *(["factorial"] if design else [])]
+    pairs = ["pairs"] if config.get("pairs") else []
+    return [*TABLES, *collapse, *gates, *pairs, *(["factorial"] if design else [])]

@@ -175,22 +175,23 @@ def _scripted(players: pd.DataFrame, measures: Sequence[str]) -> list[dict]:
 
 def _families(comparison: Comparison, arms: Arms) -> list[dict]:
     """The full tables of paired comparisons, one per family, with McNemar's test per seed."""
+    tests = comparison.mcnemar.groupby(["method", "baseline"]) if len(comparison.mcnemar) else {}
     families = []
-    for table in (comparison.against_reference, comparison.against_untrained):
+    for table in (comparison.against_reference, comparison.against_untrained, comparison.pairs):
         if not len(table):
             continue
-        name, temperature = table.iloc[0][["baseline", "baseline_temperature"]]
-        tests = comparison.mcnemar[comparison.mcnemar["baseline"] == name]
         rows = [
             {
                 "arm": arms[row.method],
                 "row": row,
-                "mcnemar": list(tests[tests["method"] == row.method].itertuples()),
+                "baseline": words.opponent(arms, row.baseline, row.baseline_temperature),
+                "mcnemar": list(tests.get_group((row.method, row.baseline)).itertuples()),
             }
             for row in table.sort_values("difference", ascending=False).itertuples()
         ]
-        baseline = words.opponent(arms, name, temperature)
-        families.append({"baseline": baseline, "rows": rows, "size": len(table)})
+        declared = table is comparison.pairs
+        against = "further pairs of arms" if declared else f"against {rows[0]['baseline']}"
+        families.append({"against": against, "rows": rows, "pairs": declared})
     return families
 
 

@@ -133,6 +133,8 @@ def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame
         tables["collapse"] = inputs.collapse
     if len(comparison.gates):
         tables["gates"] = comparison.gates
+    if comparison.protocol.settings.pairs:
+        tables["pairs"] = comparison.pairs
     if inputs.design:
         tables["factorial"] = cells(comparison.methods, inputs.design)
     return {name: _labelled(with_header(name, table), arms) for name, table in tables.items()}

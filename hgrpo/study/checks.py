@@ -30,6 +30,7 @@ def check(study: "Study", path: Path) -> None:
         _check_cut,
         _check_endpoint,
         _check_gates,
+        _check_pairs,
         _check_truth,
         _check_gradients,
         _check_panels,
@@ -115,13 +116,37 @@ def _check_gates(study: "Study", path: Path) -> None:
     for gate in config.evaluation.gates:
         if gate.arm == config.reference:
             raise UserError(f"{path}: evaluation.gates: {gate.arm} is the reference itself")
-        # A run of fewer arms leaves its gates open.
+        # A run of other arms leaves its gates open.
         known = [*config.methods, *config.variants]
-        if gate.arm not in known and "methods" not in study.overridden:
+        if gate.arm not in known and not _has_other_arms(study):
             raise UserError(
                 f"{path}: evaluation.gates: {gate.arm!r} is not among the methods"
                 f"{did_you_mean(gate.arm, known)}"
             )
+
+
+def _has_other_arms(study: "Study") -> bool:
+    """Whether the command line changes which arms there are."""
+    return any(key.split(".")[0] in ("methods", "axes") for key in study.overridden)
+
+
+def _check_pairs(study: "Study", path: Path) -> None:
+    """Refuse a pair of arms that the study's file does not have, or that is compared anyway."""
+    config = study.config
+    plays_only = {name for name, method in study.methods.items() if not method.train}
+    known = [name for name in [*config.methods, *config.variants] if name not in plays_only]
+    for pair in config.evaluation.pairs:
+        for arm in (pair.arm, pair.against):
+            if arm == config.reference:
+                raise UserError(
+                    f"{path}: evaluation.pairs: {arm} is the reference, with which all arms are "
+                    "compared anyway"
+                )
+            if arm not in known and not _has_other_arms(study):
+                raise UserError(
+                    f"{path}: evaluation.pairs: {arm!r} is not among the trained methods"
+                    f"{did_you_mean(arm, known)}"
+                )
 
 
 def _check_played(study: "Study", path: Path, section: str, after_rounds: list[int]) -> None:

@@ -13,7 +13,9 @@ from hgrpo.config.strict import Strict
 from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import environment_settings
 from hgrpo.errors import UserError
+from hgrpo.evaluation.gates import Gate
 from hgrpo.evaluation.gradients.settings import GradientsConfig
+from hgrpo.evaluation.pairs import Pair
 from hgrpo.evaluation.settings import AgreementConfig, EvaluationConfig
 from hgrpo.evaluation.truth.settings import TruthConfig
 from hgrpo.learning.method import MethodConfig
@@ -279,27 +281,35 @@ def _with_arms(config: StudyConfig, run_as: Mapping[str, str], chosen: bool) -> 
     def run(names: Iterable[str]) -> list[str]:
         return list(dict.fromkeys(run_as.get(name, name) for name in names))
 
-    gates = [
-        gate.model_copy(update={"arm": run_as.get(gate.arm, gate.arm)})
-        for gate in config.evaluation.gates
-    ]
+    def run_in(claim: Gate | Pair) -> Gate | Pair:
+        arms = {key: arm for key, arm in claim if key in ("arm", "against")}
+        return claim.model_copy(update={key: run_as.get(arm, arm) for key, arm in arms.items()})
+
+    declared = config.evaluation
+    claims = {
+        key: [run_in(claim) for claim in getattr(declared, key)] for key in ("gates", "pairs")
+    }
     return config.model_copy(
         update={
             "methods": run([*config.methods, *([] if chosen else run_as)]),
             "reference": run_as.get(config.reference, config.reference),
-            "evaluation": config.evaluation.model_copy(update={"gates": gates}),
+            "evaluation": declared.model_copy(update=claims),
             "smoke_wave": run(config.smoke_wave),
         }
     )
 
 
 def _with(stated: Mapping, given: Mapping, where: str) -> StudyConfig:
-    """The study's file with the overrides. Its gates speak of its reference, and of no other."""
+    """The study's file with the overrides. Its gates speak of its reference, and of no other.
+
+    The same holds for its pairs, because one of them may hold the new reference.
+    """
     config = validate(StudyConfig, merge(stated, given), where)
     usual = stated.get("reference", StudyConfig.model_fields["reference"].default)
-    if config.reference == usual or "gates" in given.get("evaluation", {}):
+    own = {"gates", "pairs"} - {*given.get("evaluation", {})}
+    if config.reference == usual or not own:
         return config
-    without = config.evaluation.model_copy(update={"gates": []})
+    without = config.evaluation.model_copy(update={key: [] for key in own})
     return config.model_copy(update={"evaluation": without})
 
 

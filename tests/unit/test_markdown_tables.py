@@ -233,6 +233,16 @@ def test_gates_by_hand(calibrated):
     ]
 
 
+def test_pairs_by_hand(calibrated):
+    table = pd.DataFrame(
+        [["A", "arm A", "flat", 0.12, 0.02, 0.22, "better"]],
+        columns=["method", "label", "baseline", "difference", "lower", "upper", "verdict"],
+    )
+    assert markdown.pairs(calibrated | {"pairs": table}).splitlines()[2:] == [
+        "| arm A | flat GRPO | +12.0 (+2.0 to +22.0), better |"
+    ]
+
+
 def test_thresholds_by_hand(calibrated):
     assert markdown.thresholds(calibrated).splitlines() == [
         "| arm | to 50 | to 75 |",

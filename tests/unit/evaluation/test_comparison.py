@@ -87,6 +87,26 @@ def comparison():
     return compare(small_study(), PROTOCOL)
 
 
+def test_declared_pairs_are_a_family_of_their_own(comparison):
+    third = small_study().query("method == 'New'").assign(method="Third")
+    third["success"] &= third["task_id"].str[-2:] != "00"
+    pairs = [
+        {"arm": "Third", "against": "New"},
+        {"arm": "New", "against": "Third"},
+        # An arm that has not run.
+        {"arm": "New", "against": "Later"},
+    ]
+    found = compare(pd.concat([small_study(), third]), protocol(pairs=pairs))
+    table = found.pairs.set_index("method")
+    # Third solves all that New solves but one task of twenty.
+    assert table["difference"].to_dict() == pytest.approx({"Third": -0.05, "New": 0.05})
+    assert table["baseline"].to_dict() == {"Third": "New", "New": "Third"}
+    assert (table["p_holm"] == np.minimum(2 * table["p_value"], 1)).all()
+    tests = found.mcnemar.query("method == 'Third' and baseline == 'New'")
+    assert tests[["only_method", "only_baseline"]].to_numpy().tolist() == [[0, 1], [0, 1]]
+    assert len(comparison.pairs) == 0
+
+
 def test_sft_temperature_is_chosen_on_validation_with_ties_to_the_lower(comparison):
     # 0.3 and 0.7 tie on validation; 1.0 is best on test and must not matter.
     assert comparison.best_temperature == 0.3

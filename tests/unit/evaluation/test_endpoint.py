@@ -89,4 +89,12 @@ def test_the_settings_survive_being_written_and_read():
     written = StatisticsConfig(**given).model_dump(mode="json")
     assert {key: written[key] for key in given} == given
     assert StatisticsConfig(**written) == StatisticsConfig(**given)
-    assert {"endpoint", "score", "thresholds", "gates", "bootstrap", "confidence"} == STATISTICS
+    assert {
+        "endpoint",
+        "score",
+        "thresholds",
+        "gates",
+        "pairs",
+        "bootstrap",
+        "confidence",
+    } == STATISTICS

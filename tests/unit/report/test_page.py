@@ -93,6 +93,18 @@ def test_the_page_opens_with_the_gates(tmp_path):
     assert table["lower"].tolist() == against.loc[table["method"], "lower"].tolist()
 
 
+def test_the_page_has_the_declared_pairs(tmp_path):
+    study = write_study(tmp_path, seeds=(11, 23), rounds=2, steps=3, **PANELS)
+    study.config["pairs"] = [{"arm": "RandomCredit", "against": "Progressive"}]
+    page = build_report(study)
+    row = pd.read_csv(page.parent / "tables/pairs.csv").iloc[0]
+    assert (row["method"], row["baseline"]) == ("RandomCredit", "Progressive")
+    html = page.read_text()
+    assert ", further pairs of arms: 1 comparison, paired" in html
+    shown = html[html.index("random credit, against Progressive</th>") :]
+    assert f">{words.points(row['difference'])}</td>" in shown[:200]
+
+
 def test_credit_before_a_first_fit_is_called_that(tmp_path_factory, html):
     root = tmp_path_factory.mktemp("fits")
     arms = ("SFTOnly", "flatGRPO", "TurnRDV2")

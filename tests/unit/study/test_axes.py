@@ -49,9 +49,14 @@ def refused(configs: Path, axes: dict, **keys: object) -> str:
     return message.removeprefix(f"{path}: ")
 
 
-def test_interventions_train_nineteen_arms():
+def test_interventions_train_nineteen_arms_of_axes_and_one_more():
     study = interventions()
-    assert len([name for name, method in study.methods.items() if method.train]) == 19
+    trained = {name for name, method in study.methods.items() if method.train}
+    of_axes = {arm for arms in study.axis_arms.values() for arm in arms.values()}
+    assert len(of_axes) == 19 and trained - of_axes == {"PPOTopP_fewer"}
+    own = study.resolved()["methods"]
+    batch = "training.minibatch_trajectories"
+    assert differing(own["top_p_0.9"], own["PPOTopP_fewer"]) == [batch]
     assert {axis: list(arms) for axis, arms in study.axis_arms.items()} == {
         "top_p": ["1", "0.98", "0.95", "0.9", "0.8", "0.6", "0.4", "nofilter"],
         "kl": STRENGTHS,
@@ -124,7 +129,7 @@ def test_an_arm_is_what_an_equal_method_file_makes(configs):
     (configs / "methods/kl_0.01.yaml").write_text(yaml.safe_dump(method))
     path = configs / f"studies/{NAME}.yaml"
     stated = yaml.safe_load(path.read_text())
-    del stated["axes"]
+    del stated["axes"], stated["evaluation"]["pairs"]
     path.write_text(yaml.safe_dump(stated | {"methods": ["PPO", "kl_0.01"]}))
     for stage in filter(belongs_to_an_arm, STAGES):
         assert stage_settings(load_study(path), stage, "kl_0.01") == stage_settings(
@@ -189,6 +194,7 @@ def test_two_axes_share_a_point_that_is_no_listed_method(configs):
     path = configs / f"studies/{NAME}.yaml"
     stated = yaml.safe_load(path.read_text())
     stated |= {"methods": ["SFTOnly"], "reference": "entropy_0"}
+    del stated["evaluation"]["pairs"]
     path.write_text(yaml.safe_dump(stated, sort_keys=False))
     study = load_study(path)
     assert study.axis_arms["kl"]["0"] == study.axis_arms["entropy"]["0"] == "kl_0"

@@ -93,6 +93,22 @@ def test_a_gate_names_an_arm_of_the_study(configs):
     assert load_study(study, {"methods": "flatGRPO,LLMJudge"}).config.evaluation.gates
 
 
+def test_a_pair_names_two_trained_arms_beside_the_reference(configs):
+    study = configs / "studies/bakeoff_plateau.yaml"
+    for arm, against, said in (
+        ("Progresive", "TurnRDV2", "'Progresive' is not among the trained methods; did you mean"),
+        ("SFTOnly", "TurnRDV2", "'SFTOnly' is not among the trained methods"),
+        ("flatGRPO", "TurnRDV2", "flatGRPO is the reference, with which all arms are compared"),
+        ("TurnRDV2", "TurnRDV2", "TurnRDV2 is the arm itself"),
+    ):
+        edit(study, evaluation={"pairs": [{"arm": arm, "against": against}]})
+        assert said in error_of(configs)
+    edit(study, evaluation={"pairs": [{"arm": "Progressive", "against": "TurnRDV2"}]})
+    assert load_study(study, {"methods": "flatGRPO,LLMJudge"}).config.evaluation.pairs
+    # With another reference, the pair may hold the reference itself.
+    assert not load_study(study, {"reference": "Progressive"}).config.evaluation.pairs
+
+
 def test_a_budget_is_checked_against_every_arms_rounds(configs):
     edit(configs / "methods/Progressive.yaml", training={"tasks_per_step": 48})
     edit(configs / "studies/bakeoff_plateau.yaml", evaluation={"endpoint": {"budget": 2000}})
