@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+import markdown_gradients
 import pandas as pd
 
 from hgrpo.errors import UserError
@@ -14,6 +15,7 @@ from hgrpo.evaluation.outcomes import TEST
 from hgrpo.evaluation.power import MOST_SEEDS
 from hgrpo.evaluation.settings import Score
 from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_title, threshold_text
+from hgrpo.report.figures.axes import COLLAPSE
 from hgrpo.report.gate_rows import claim, found, verdict_on_gates
 from hgrpo.report.words import MINUS, percent, points
 
@@ -205,6 +207,23 @@ def _correlation(row: pd.Series, name: str) -> str:
     return f"{value:.2f} ({lower:.2f} to {upper:.2f})".replace("-", "\N{MINUS SIGN}")
 
 
+def axis(tables: Tables, name: str) -> str:
+    """One line per value of an axis: the endpoint, runs that a rule ended, and collapse metrics.
+
+    A metric is shown at the first and at the last step, as means over seeds.
+    """
+    table, score = tables[f"axis_{name}"], _score_of(tables)
+    measured = [each for each in COLLAPSE if f"{each}_last" in table]
+    titles = [f"{COLLAPSE[each]}, first to last step" for each in measured]
+    lines = [[name, _endpoint_title(tables), "runs ended by a rule", *titles]]
+    for row in table.to_dict("records"):
+        level = _amounts(row["endpoint"], row["lower"], row["upper"], score)
+        ended = f"{row['failed']} of {row['seeds']}"
+        ends = [[f"{row[f'{each}_{end}']:.2f}" for end in ("first", "last")] for each in measured]
+        lines.append([str(row["value"]), level, ended, *(" to ".join(pair) for pair in ends)])
+    return _table(lines)
+
+
 FIGURES = {
     "forest": "Paired differences",
     "learning_curves": "Learning curves",
@@ -212,6 +231,13 @@ FIGURES = {
     "dose_response": "Endpoint and time to a threshold, by the credit's correlation with Oracle's",
     "thresholds": "Trajectories to a threshold",
     "sft_temperatures": "Sampling alone",
+    "collapse": "How much replies depend on their prompts",
+    "stops": "Which runs a rule ended",
+    "axis_top_p": "Arms of the axis top-p",
+    "axis_kl": "Arms of the axis KL",
+    "axis_entropy": "Arms of the axis entropy",
+    "norms_PPO": "Norms of gradients by the deviation of returns, PPO",
+    "norms_GRPO": "Norms of gradients by the deviation of returns, GRPO",
     "closest": "Who is closest to the truth, and at what price",
 }
 NOT_PUBLISHED = "*Not run yet: no results are published.*"
@@ -227,6 +253,8 @@ KINDS: dict[str, Callable[[Tables], str]] = {
     "seeds_needed": seeds_needed,
     "dose_response": dose_response,
     "truth": truth,
+    "slopes": lambda tables: _table(markdown_gradients.slopes(tables)),
+    "dominance": lambda tables: _table(markdown_gradients.dominance(tables)),
 }
 
 
@@ -238,7 +266,8 @@ def fill(
 ) -> str:
     """Rewrite every block between `<!-- kind study -->` and `<!-- end -->` of a page.
 
-    `<!-- figure study name -->` begins a block that holds a figure of `FIGURES`.
+    `<!-- figure study name -->` begins a block that holds a figure of `FIGURES`, and
+    `<!-- axis study name -->` one that holds the table of an axis.
 
     Args:
         studies: study -> its published tables.
@@ -252,7 +281,8 @@ def fill(
 
     def made(match: re.Match) -> str:
         kind, study, name = match["kind"], match["study"], match["name"]
-        if not (kind in KINDS and name is None) and not (kind == "figure" and name in FIGURES):
+        known = name in FIGURES if kind == "figure" else (kind == "axis") == (name is not None)
+        if not known or kind not in (*KINDS, "figure", "axis"):
             raise UserError(f"{match['head']}: no such table or figure")
         if study not in studies and study not in planned:
             raise UserError(f"{match['head']}: no such study")
@@ -266,6 +296,8 @@ def fill(
 
 def _filled(match: re.Match, tables: Tables) -> str:
     try:
+        if match["kind"] == "axis":
+            return axis(tables, match["name"])
         return KINDS[match["kind"]](tables)
     except KeyError as error:
         raise UserError(f"{match['head']}: {error} is not published") from None

@@ -8,11 +8,13 @@ tables. A block of a study that is not published yet says so.
 Examples:
   python workflow_scripts/publish.py bakeoff alpha_sweep   # after the studies have run
   python workflow_scripts/publish.py --truth bakeoff_plus   # after `snakemake credit_agreement`
+  python workflow_scripts/publish.py --gradients sokoban_gradients   # after `snakemake gradients`
   python workflow_scripts/publish.py                         # only fill the pages again
 """
 
 import argparse
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import markdown_tables
@@ -23,6 +25,7 @@ from hgrpo.errors import UserError
 
 TABLES = (
     "gates",
+    "pairs",
     "methods",
     "scripted",
     "seeds",
@@ -36,6 +39,8 @@ TABLES = (
     "seeds_needed",
     "cost",
     "factorial",
+    "collapse",
+    "stops",
 )
 # Seconds depend on the machine's other work, so only counts are published.
 TIMINGS = ["seconds", "collect_s", "credit_s", "update_s", "fit_s"]
@@ -52,9 +57,12 @@ FIGURES = (
     "dose_response",
     "factorial",
     "turnrd",
+    "collapse",
+    "stops",
 )
-# What the credit agreement gives: a table and a figure.
+# What two further targets of a study give.
 TRUTH = ("truth.csv", "closest.svg")
+GRADIENTS = ("slopes.csv", "dominance.csv", "norms_*.svg")
 DOCS, STUDIES = Path("docs"), Path("configs/studies")
 SEEDS = 3
 
@@ -69,11 +77,16 @@ def main() -> None:
         "--truth", nargs="*", default=[], help="names of studies that compared credit with truth"
     )
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of studies")
+    parser.add_argument(
+        "--gradients", nargs="*", default=[], help="names of studies that analysed gradients"
+    )
     args = parser.parse_args()
     for study in args.studies:
         copy(args.results / study / "report", study)
     for study in args.truth:
-        copy_truth(args.results / study / "credit_agreement", study)
+        copy_further(args.results / study / "credit_agreement", study, TRUTH)
+    for study in args.gradients:
+        copy_further(args.results / study / "gradients_page", study, GRADIENTS)
     for page, text in filled(DOCS, STUDIES).items():
         page.write_text(text)
         print(page)
@@ -92,7 +105,7 @@ def copy(report: Path, study: str) -> None:
         raise UserError(f"{report}: {seeds} seeds; publish studies with {SEEDS} seeds or more")
     tables, figures = _folders(study)
     for old in (*tables.iterdir(), *figures.iterdir()):
-        if old.name not in TRUTH:
+        if not any(old.match(kept) for kept in (*TRUTH, *GRADIENTS)):
             old.unlink()
     for name in TABLES:
         if (report / f"tables/{name}.csv").is_file():
@@ -108,18 +121,23 @@ def copy(report: Path, study: str) -> None:
     for name in FIGURES:
         if (report / f"figures/{name}.svg").is_file():
             shutil.copy(report / f"figures/{name}.svg", figures)
+    for path in sorted(report.glob("figures/axis_*")):
+        shutil.copy(path, tables if path.suffix == ".csv" else figures)
 
 
-def copy_truth(agreement: Path, study: str) -> None:
-    """Copy a study's comparison of credit with truth.
+def copy_further(made: Path, study: str, names: Sequence[str]) -> None:
+    """Copy the tables and figures `names` from the folder that another target of a study made.
 
     Raises:
-        UserError: the study has not compared credit with truth yet.
+        UserError: the target has not been run.
     """
-    for name, folder in zip(TRUTH, _folders(study), strict=True):
-        if not (agreement / name).is_file():
-            raise UserError(f"{agreement}: no {name}; run `snakemake credit_agreement` first")
-        shutil.copy(agreement / name, folder)
+    tables, figures = _folders(study)
+    for name in names:
+        found = sorted(made.glob(name))
+        if not found:
+            raise UserError(f"{made}: no {name}; run the target that makes this folder first")
+        for path in found:
+            shutil.copy(path, tables if path.suffix == ".csv" else figures)
 
 
 def _folders(study: str) -> tuple[Path, Path]:

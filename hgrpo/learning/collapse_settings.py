@@ -9,7 +9,10 @@ from hgrpo.config.strict import Strict
 
 
 class CollapseConfig(Strict):
-    """How much replies depend on their prompts, measured at the last step of each round."""
+    """How much replies depend on their prompts.
+
+    It is measured at the run's first step and at the last step of each round.
+    """
 
     pairs: int = Field(
         64,

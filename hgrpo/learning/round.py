@@ -219,13 +219,15 @@ class Round:
     def _measure_collapse(
         self, played: Sequence[Sequence[Trajectory]], step: int
     ) -> dict[str, float | None]:
-        """Log entries of the round's last step, if they are asked for, else none.
+        """Log entries of the run's first step and of each round's last one, if they are asked for.
 
-        It comes before the update, so the policy is still the one that played.
+        It comes before the update, so the policy is still the one that played, at first the SFT
+        policy.
         """
         training = self.learner.training
         last = step == training.steps_per_round - 1 or self.learner.stop.over
-        if training.collapse is None or not last:
+        first = self.id.index == 1 and step == 0
+        if training.collapse is None or not (first or last):
             return {}
         return measure_step(
             _flat(played),

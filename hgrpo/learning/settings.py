@@ -171,8 +171,8 @@ class TrainingConfig(Strict):
     )
     collapse: CollapseConfig | None = Field(
         None,
-        description="whether the last step of each round measures how much replies depend on "
-        "their prompts; this changes nothing that is trained. null: it does not",
+        description="whether the first step of a run and the last of each round measure how much "
+        "replies depend on their prompts; this changes nothing that is trained. null: they do not",
     )
     invalid_action_penalty: float = Field(
         0.0,

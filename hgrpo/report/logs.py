@@ -109,10 +109,10 @@ def read_stops(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def read_collapse(paths: Sequence[Path]) -> pd.DataFrame:
-    """How much replies depended on their prompts at the end of each round that measured it.
+    """How much replies depended on their prompts, before a run's first update and at rounds' ends.
 
     Columns: method, seed, round, step, and turn, which is `first_turn` or `any_turn`; then the
-    numbers, as in the round's summary.json. One row per round and value of turn.
+    numbers, as in the round's summary.json. One row per step that was measured, and value of turn.
 
     Args:
         paths: train_log.json of every round.
@@ -128,7 +128,7 @@ def read_collapse(paths: Sequence[Path]) -> pd.DataFrame:
             for turn, numbers in from_row(row).items():
                 rows.append({**of_round, "step": row["step"], "turn": turn, **numbers})
     return pd.DataFrame(rows, columns=None if rows else keys).sort_values(
-        keys[:3], kind="stable", ignore_index=True
+        keys[:4], kind="stable", ignore_index=True
     )
 
 

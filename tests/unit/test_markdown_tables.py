@@ -346,15 +346,61 @@ def test_truth_by_hand():
 ENDS = ("", "_lower", "_upper")
 
 
+def test_an_axis_by_hand(calibrated):
+    table = pd.DataFrame(
+        [["0", 0.6, 0.5, 0.7, 3, 0, 2.0, 1.5], ["0.1", 0.1, 0.0, 0.2, 3, 2, 2.0, 0.25]],
+        columns=[
+            *("value", "endpoint", "lower", "upper", "seeds", "failed"),
+            *("mutual_information_first", "mutual_information_last"),
+        ],
+    )
+    assert markdown.axis(calibrated | {"axis_kl": table}, "kl").splitlines() == [
+        "| kl | area: mean test score | runs ended by a rule | I(X;Z), nats, first to last step |",
+        "| --- | --- | --- | --- |",
+        "| 0 | 60.0 (50.0 to 70.0) | 0 of 3 | 2.00 to 1.50 |",
+        "| 0.1 | 10.0 (0.0 to 20.0) | 2 of 3 | 2.00 to 0.25 |",
+    ]
+
+
+def test_slopes_and_dominance_by_hand():
+    nothing = float("nan")
+    slopes = pd.DataFrame(
+        [
+            ["PPO", 3, "prefilter", "task", 1.234, 1.0, 1.5],
+            ["PPO", 3, "prefilter", "regularisers", -0.5, nothing, nothing],
+            ["PPO", 3, "postfilter", "task", 9.0, 9.0, 9.0],
+        ],
+        columns=[
+            *("method", "round", "pass", "component"),
+            *("relative", "relative_lower", "relative_upper"),
+        ],
+    )
+    page = "<!-- slopes s -->\n<!-- end -->\n<!-- dominance s -->\n<!-- end -->"
+    dominance = pd.DataFrame(
+        [
+            ["PPO", 3, "prefilter", "lowest", 0.5, 0.1, 0.9, "regularisers dominate"],
+            ["PPO", 3, "postfilter", "lowest", 9.0, 9.0, 9.0, "inconclusive"],
+        ],
+        columns=[
+            *("method", "round", "pass", "place"),
+            *("difference", "difference_lower", "difference_upper", "verdict"),
+        ],
+    )
+    filled = markdown.fill(page, {"s": {"slopes": slopes, "dominance": dominance}})
+    assert "| PPO | 3 | 1.23 (1 to 1.5) | \u22120.5 |" in filled
+    assert "| PPO | 3 | least | 0.5 (0.1 to 0.9) | regularisers dominate |" in filled
+    assert filled.count("| PPO") == 2
+
+
 def test_publishing_again_keeps_the_comparison_with_truth(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     agreement = tmp_path / "results/credit_agreement"
-    with pytest.raises(UserError, match="no truth.csv; run `snakemake credit_agreement` first"):
-        publish.copy_truth(agreement, "some")
+    with pytest.raises(UserError, match="no truth.csv; run the target that makes"):
+        publish.copy_further(agreement, "some", publish.TRUTH)
     agreement.mkdir(parents=True)
     for name in publish.TRUTH:
         (agreement / name).write_text(name)
-    publish.copy_truth(agreement, "some")
+    publish.copy_further(agreement, "some", publish.TRUTH)
     report = tmp_path / "results/report"
     (report / "tables").mkdir(parents=True)
     (report / "report.html").touch()

@@ -78,7 +78,7 @@ def axis_table(
 
     Columns: value, method, endpoint with its interval, seeds, and failed, the number of runs that a
     rule has stopped. With collapse metrics also <name>_first and <name>_last for those of
-    `COLLAPSE`: means over seeds of the first and the last round that measured them.
+    `COLLAPSE`: means over seeds before the first update and at the last step.
     """
     greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
     failed = stops.loc[stops["status"] == _FAILED, "method"].value_counts()
@@ -104,8 +104,8 @@ def axis_table(
 
 def _runs(collapse: pd.DataFrame, method: str) -> pd.api.typing.DataFrameGroupBy:
     rows = collapse[(collapse["method"] == method) & (collapse["turn"] == ANY)]
-    rows = rows.reindex(columns=["seed", "round", *COLLAPSE])
-    return rows.sort_values("round", kind="stable").groupby("seed")
+    rows = rows.reindex(columns=["seed", "round", "step", *COLLAPSE])
+    return rows.sort_values(["round", "step"], kind="stable").groupby("seed")
 
 
 def _draw_collapse(
@@ -130,7 +130,7 @@ def _notes(table: pd.DataFrame, measured: Sequence[str]) -> str:
     if measured:
         notes += (
             "Below: how much a turn's reply Z tells of its prompt X, and how varied it is, when "
-            "the run ends (points are seeds); dotted: after the first round. "
+            "the run ends (points are seeds); dotted: before the first update. "
         )
     return notes
 

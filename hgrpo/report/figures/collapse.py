@@ -1,4 +1,4 @@
-"""Draws how much replies depend on their prompts, round by round."""
+"""Draws how much replies depend on their prompts, from before training to its end."""
 
 import pandas as pd
 
@@ -26,23 +26,28 @@ def collapse(table: pd.DataFrame | None, arms: Arms) -> Drawing | None:
     """
     if table is None:
         return None
-    rows = table[table["turn"] == ANY].reindex(columns=["method", "round", *PANELS, CHANCE])
-    means = rows.groupby(["method", "round"], as_index=False)[[*PANELS, CHANCE]].mean()
+    rows = table[table["turn"] == ANY].reindex(columns=["method", "round", "step", *PANELS, CHANCE])
+    # A step is measured before its update.
+    steps = table["step"].max() + 1
+    rows["trained"] = rows["round"] - 1 + rows["step"] / steps
+    means = rows.groupby(["method", "trained"], as_index=False)[[*PANELS, CHANCE]].mean()
     figure, axes = style.canvas(len(PANELS), height=6.4, sharex=True)
     drawn = [name for name in arms.trained if name in set(means["method"])]
     for ax, (column, title) in zip(axes[:, 0], PANELS.items(), strict=True):
         for name in drawn:
             own = means[means["method"] == name]
             look = arms[name].look | {"markersize": 4, "label": arms.label(name)}
-            ax.plot(own["round"], own[column], **look)
+            ax.plot(own["trained"], own[column], **look)
         ax.set_title(title, fontsize=9.5)
-    chance = means.groupby("round")[CHANCE].mean()
+    chance = means.groupby("trained")[CHANCE].mean()
     axes[-1, 0].plot(chance.index, chance, color=INK, linewidth=1, linestyle=":")
     axes[-1, 0].set_ylim(0, 1.02)
-    style.whole_numbers(axes[-1, 0], "round", fontsize=9)
+    style.whole_numbers(axes[-1, 0], "rounds of training", fontsize=9)
     if drawn:
         style.legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
-    ends = means.sort_values("round").groupby("method")["mutual_information"].agg(["first", "last"])
+    ends = (
+        means.sort_values("trained").groupby("method")["mutual_information"].agg(["first", "last"])
+    )
     said = ", ".join(
         f"{arms.label(name)} from {ends.loc[name, 'first']:.2f} to {ends.loc[name, 'last']:.2f}"
         for name in drawn
@@ -54,7 +59,7 @@ def collapse(table: pd.DataFrame | None, arms: Arms) -> Drawing | None:
         "X is the prompt of a turn drawn from a trajectory. Z is its thought, or its reply if it "
         "has none. Low I(X;Z) with high H(Z|X) is a template: varied words, the same for every "
         "prompt. Dotted: retrieval by chance. Means over seeds.",
-        f"Mutual information of prompt and reply, first to last round: {said}.",
+        f"Mutual information of prompt and reply, before training and at its end: {said}.",
         figure,
         means,
     )

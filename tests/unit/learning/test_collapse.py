@@ -228,23 +228,24 @@ MEASURED = {"collapse": CollapseConfig(pairs=8)}
 def test_a_round_trains_the_same_bytes_with_and_without_the_measurement(imitator, tmp_path):
     written, rows = {}, {}
     for name, given_settings in (("plain", {}), ("measured", MEASURED)):
-        play = toy_round(imitator, tmp_path / name, **given_settings)
+        play = toy_round(imitator, tmp_path / name, steps_per_round=3, **given_settings)
         rows[name] = untimed(run(play))
         play.learner.policy.save_adapter(tmp_path / name / "adapter")
         write_state(play.learner.state(), tmp_path / name / "trainer_state.pt")
-        store.join_steps(tmp_path / name, 2, tmp_path / name)
+        store.join_steps(tmp_path / name, 3, tmp_path / name)
         files = [tmp_path / name / file for file in ("turns.parquet", "sequences.parquet")]
         files += [*(tmp_path / name / "adapter").iterdir(), tmp_path / name / "trainer_state.pt"]
         written[name] = {file.name: file.read_bytes() for file in files}
     assert any(name.endswith(".safetensors") for name in written["plain"])
     assert written["plain"] == written["measured"]
-    # Only the last step is measured, and nothing else of its row differs.
-    assert not any(name.startswith("collapse") for name in rows["measured"][0])
+    # The first and the last step are measured, and nothing else of their rows differs.
+    measured = ["collapse_any_turn_matched" in row for row in rows["measured"]]
+    assert measured == [True, False, True]
     rest = [
         {name: value for name, value in row.items() if not name.startswith("collapse")}
         for row in rows["measured"]
     ]
-    assert rest == rows["plain"] and len(rows["measured"][1]) > len(rest[1])
+    assert rest == rows["plain"]
 
 
 def test_a_round_says_what_it_measured(imitator, tmp_path):
@@ -380,8 +381,8 @@ def test_a_killed_round_measures_what_it_would_have_measured(imitator, tmp_path)
 
 
 def test_the_step_at_which_a_run_stops_is_measured(imitator, tmp_path):
-    stops = StopConfig(reward_collapse=RewardCollapse(window=1, floor=9.0))
-    play = toy_round(imitator, tmp_path / "a", steps_per_round=5, stops=stops, **MEASURED)
+    stops = StopConfig(reward_collapse=RewardCollapse(window=2, floor=9.0))
+    play = toy_round(imitator, tmp_path / "a", steps_per_round=6, stops=stops, **MEASURED)
     rows = run(play)
-    assert len(rows) == 2 and play.learner.stop.over
-    assert ["collapse_any_turn_matched" in row for row in rows] == [False, True]
+    assert play.learner.stop.over
+    assert ["collapse_any_turn_matched" in row for row in rows] == [True, False, False, True]
