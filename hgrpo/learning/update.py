@@ -15,17 +15,14 @@ from hgrpo.errors import TrainingError
 from hgrpo.learning.batch import SampledSequence, TrainingSequence
 from hgrpo.learning.critic import Critic
 from hgrpo.learning.kl import KlController
-from hgrpo.learning.objectives import (
-    KL_FORMS,
-    clip_fraction,
-    dual_clip,
+from hgrpo.learning.objectives.clip import clip_fraction, dual_clip, ppo_clip
+from hgrpo.learning.objectives.importance import (
     effective_sample_share,
     importance_weights,
-    kl_k3,
-    ppo_clip,
-    token_weights,
     truncated_share,
 )
+from hgrpo.learning.objectives.kl import KL_FORMS, kl_k3
+from hgrpo.learning.objectives.reduction import token_weights
 from hgrpo.learning.optimisers import clip_gradients
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.settings import TrainingConfig

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor
 
 from hgrpo.learning.batch import TrainingSequence
-from hgrpo.learning.objectives import KL_FORMS, ppo_clip, token_weights
+from hgrpo.learning.objectives.clip import ppo_clip
+from hgrpo.learning.objectives.kl import KL_FORMS
+from hgrpo.learning.objectives.reduction import token_weights
 from hgrpo.learning.settings import KlForm, Reduction, TrainingConfig
 from hgrpo.policy.count_sketch import CountSketch
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hgrpo.learning.objectives import KL_FORMS, kl_k2, kl_k3, kl_k3_k2_gradient
+from hgrpo.learning.objectives.kl import KL_FORMS, kl_k2, kl_k3, kl_k3_k2_gradient
 from hgrpo.learning.settings import KlConfig
 
 LOGITS = torch.tensor([0.3, -0.7, 1.1, 0.0], dtype=torch.float64)

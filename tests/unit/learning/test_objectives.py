@@ -6,16 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgrpo.learning.kl import KlController
-from hgrpo.learning.objectives import (
-    clip_fraction,
-    dual_clip,
+from hgrpo.learning.objectives.clip import clip_fraction, dual_clip, ppo_clip
+from hgrpo.learning.objectives.importance import (
     effective_sample_share,
     importance_weights,
-    kl_k3,
-    ppo_clip,
-    token_weights,
     truncated_share,
 )
+from hgrpo.learning.objectives.kl import kl_k3
+from hgrpo.learning.objectives.reduction import token_weights
 from hgrpo.learning.settings import KlConfig
 
 
