@@ -5,6 +5,7 @@ import torch
 from torch.optim import SGD
 
 from hgrpo.learning.kl import KlController
+from hgrpo.learning.rules.section import ObjectiveConfig
 from hgrpo.learning.settings import KlConfig, TrainingConfig
 from hgrpo.learning.update import Learner
 
@@ -23,11 +24,21 @@ def rewarded(trajectories):
     return [trajectories[i : i + 8] for i in range(0, 64, 8)]
 
 
-def gradient(policy, batch, training=TRAINING, order=None):
-    """The gradient one update step applies, and its diagnostics; the policy is left as it was."""
+def gradient(policy, batch, training=TRAINING, order=None, **objective):
+    """The gradient one update step applies, and its diagnostics; the policy is left as it was.
+
+    `objective` is the section of that name.
+    """
     before = policy.trained_state()
     parameters = [parameter for _, parameter in policy.trainable]
-    learner = Learner(policy, SGD(parameters, lr=1.0), KlController(training.kl), training, None)
+    learner = Learner(
+        policy,
+        SGD(parameters, lr=1.0),
+        KlController(training.kl),
+        training,
+        None,
+        objective=ObjectiveConfig(**objective),
+    )
     row = learner.update(batch, list(range(len(batch))) if order is None else order)
     moved = torch.cat(
         [(before[name] - parameter.detach()).flatten() for name, parameter in policy.trainable]

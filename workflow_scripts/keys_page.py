@@ -22,12 +22,14 @@ from hgrpo.credit import kinds as credits
 from hgrpo.credit.section import CreditConfig
 from hgrpo.envs import kinds as environments
 from hgrpo.learning.method import MethodConfig
+from hgrpo.learning.rules import kinds as rules
+from hgrpo.learning.rules.section import ObjectiveConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout import kinds as engines
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.study.study import StudyConfig, Variant
 
-_KINDS = {CreditConfig: credits, EngineConfig: engines}
+_KINDS = {CreditConfig: credits, EngineConfig: engines, ObjectiveConfig: rules}
 _INTRODUCTION = """\
 # Keys
 
@@ -56,7 +58,8 @@ class Section:
     Attributes:
         file: heading of the kind of file.
         keys: the keys that lead to the section, joined by dots; "" for the file itself.
-        kind: the `kind` of the section or of the section that contains it; "" if neither has one.
+        kind: the plug-in that the section, or the one that contains it, names: `kind turnrd` or
+            `rule TPO`; "" if neither names one.
         model: the pydantic model that checks the section.
     """
 
@@ -68,7 +71,7 @@ class Section:
     @property
     def name(self) -> str:
         """The section's heading, without the name of the file."""
-        return self.keys + (f", kind {self.kind}" if self.kind else "")
+        return self.keys + (f", {self.kind}" if self.kind else "")
 
     @property
     def link(self) -> str:
@@ -129,7 +132,7 @@ def _within(file: str, keys: str, kind: str, model: type[BaseModel]) -> Iterator
         place = f"{keys}.{_joined(names)}".lstrip(".")
         if issubclass(each, KindSection):
             for own in _KINDS[each].known():
-                yield from _within(file, place, own, each.settings_model(own))
+                yield from _within(file, place, f"{each.key} {own}", each.settings_model(own))
         elif each is not Variant:
             yield from _within(file, place, kind, each)
 
@@ -159,7 +162,7 @@ def _default(field: FieldInfo) -> str:
         return "required"
     value = field.get_default(call_default_factory=True)
     if isinstance(value, KindSection):
-        return _yaml({"kind": value.kind})
+        return _yaml({value.key: getattr(value, value.key)})
     if isinstance(value, BaseModel):
         given = value.model_dump(mode="json", exclude_unset=True)
         return _yaml(given) if given else ""

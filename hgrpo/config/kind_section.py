@@ -1,9 +1,9 @@
-"""A config section whose key `kind` names a plug-in; its other keys are the plug-in's settings."""
+"""A config section of which one key names a plug-in; its other keys are the plug-in's settings."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
@@ -12,11 +12,15 @@ from hgrpo.config.strict import Strict
 
 
 class KindSection(BaseModel):
-    """Base class of sections that name a plug-in; a subclass says which plug-ins exist."""
+    """Base class of sections that name a plug-in; a subclass says which plug-ins exist.
+
+    Attributes:
+        key: the section's key that names the plug-in; a subclass declares it as a field.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    kind: str
+    key: ClassVar[str] = "kind"
 
     @classmethod
     @abstractmethod
@@ -29,17 +33,17 @@ class KindSection(BaseModel):
 
     @classmethod
     def keys_for(cls, kind: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The entries of `given` (the section without `kind`) that go to the plug-in's settings."""
+        """The entries of `given` (the section without `key`) that go to the plug-in's settings."""
         return given
 
     @cached_property
     def declared(self) -> Any:
         """The plug-in's settings and declarations, in one pydantic object."""
-        return self.settings_model(self.kind).model_validate(self.settings)
+        return self.settings_model(getattr(self, self.key)).model_validate(self.settings)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The section without `kind`, as plain JSON types."""
+        """The section without `key`, as plain JSON types."""
         return dict(self.model_extra or {})
 
     @model_validator(mode="before")
@@ -47,11 +51,11 @@ class KindSection(BaseModel):
     def _check_the_kinds_settings(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        kind = given.get("kind", cls.model_fields["kind"].default)
+        kind = given.get(cls.key, cls.model_fields[cls.key].default)
         model = cls.settings_model(kind)
-        own = cls.keys_for(kind, {key: value for key, value in given.items() if key != "kind"})
+        own = cls.keys_for(kind, {key: value for key, value in given.items() if key != cls.key})
         try:
             settings = model.model_validate(own)
         except ValidationError as error:
-            raise SectionError(model, error, also=["kind"]) from None
-        return {"kind": kind} | settings.model_dump(mode="json")
+            raise SectionError(model, error, also=[cls.key]) from None
+        return {cls.key: kind} | settings.model_dump(mode="json")

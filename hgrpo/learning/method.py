@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from hgrpo.config.strict import Strict
 from hgrpo.credit.section import CreditConfig
+from hgrpo.learning.rules.section import ObjectiveConfig
 
 
 class MethodConfig(Strict):
@@ -25,6 +26,11 @@ class MethodConfig(Strict):
         description="group: a trajectory is compared with its group, and turns get their credit; "
         "the others ask a critic what was still to be earned: before every token (gae), before "
         "every turn (turn_gae), or first over turns and then over tokens (bi_level_gae)",
+    )
+    objective: ObjectiveConfig = Field(
+        default_factory=ObjectiveConfig,
+        description="the update rule, which turns advantages into a loss: `rule` and the rule's "
+        "own keys",
     )
     alpha: float = Field(
         1.0,
@@ -69,6 +75,16 @@ class MethodConfig(Strict):
                 f"advantage: {self.advantage} takes the turns' credit from the critic, so "
                 f"credit.kind: {self.credit.kind} with alpha: {self.alpha:g} would not be used; "
                 "leave both out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _suits_its_rule(self) -> Self:
+        compares = self.advantage == "group" and self.alpha == 1.0
+        if self.objective.declared.of_groups and not compares:
+            raise ValueError(
+                f"objective.rule: {self.objective.rule} compares whole trajectories of a group, so "
+                f"it needs advantage: group and alpha: 1, not {self.advantage} and {self.alpha:g}"
             )
         return self
 

@@ -149,7 +149,7 @@ def set_up(
     """
     policy = load_policy(settings.model, inputs.base, inputs.policy)
     policy.load_reference(inputs.sft)
-    learner = _learner(policy, settings, inputs, ranks)
+    learner = _learner(policy, id.method, settings, ranks)
     if id.method.uses_critic:
         learner.critic = _critic(learner, settings, inputs)
     _carry_on(learner, inputs)
@@ -163,7 +163,9 @@ def set_up(
     return Round(id, panel, collector, assigner, learner, checkpoints, validation)
 
 
-def _learner(policy: Policy, settings: RoundSettings, inputs: RoundInputs, ranks: Ranks) -> Learner:
+def _learner(
+    policy: Policy, method: MethodConfig, settings: RoundSettings, ranks: Ranks
+) -> Learner:
     """The learner of a policy, with a fresh optimiser."""
     training = settings.training
     parameters = [parameter for _, parameter in policy.trainable]
@@ -171,7 +173,7 @@ def _learner(policy: Policy, settings: RoundSettings, inputs: RoundInputs, ranks
     optimiser = AdamW(parameters, lr=training.lr, betas=training.betas, weight_decay=decay)
     autocast = autocast_dtype(settings.model, policy.device)
     kl = KlController(training.kl)
-    return Learner(policy, optimiser, kl, training, autocast, ranks)
+    return Learner(policy, optimiser, kl, training, autocast, ranks, objective=method.objective)
 
 
 def _critic(learner: Learner, settings: RoundSettings, inputs: RoundInputs) -> Critic:

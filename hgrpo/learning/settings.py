@@ -14,7 +14,6 @@ from hgrpo.learning.stop_settings import StopConfig
 # The keys of `TrainingConfig` that are needed to play turns without training on them.
 PLAY = {"temperature", "max_action_tokens", "in_flight"}
 Beta = Annotated[float, Field(ge=0, lt=1)]
-Loss = Literal["ppo_clip", "dual_clip"]
 Reduction = Literal["token", "sequence", "constant"]
 KlForm = Literal["k2", "k3", "k3_k2_gradient"]
 
@@ -110,12 +109,6 @@ class TrainingConfig(Strict):
     clip_high: float = Field(
         0.2, gt=0, description="the probability ratio is clipped above 1 plus this"
     )
-    loss: Loss = Field(
-        "ppo_clip",
-        description="dual_clip: ppo_clip, and a token with a negative advantage costs at most "
-        "`dual_clip` times the advantage's size",
-    )
-    dual_clip: float = Field(3.0, gt=1, description="the bound of the loss dual_clip")
     loss_reduction: Reduction = Field(
         "token",
         description="token: mean over all tokens of a minibatch; sequence: mean over trajectories "

@@ -4,9 +4,9 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
@@ -14,8 +14,9 @@ from torch.optim import Optimizer
 from hgrpo.errors import TrainingError
 from hgrpo.learning.batch import SampledSequence, TrainingSequence
 from hgrpo.learning.critic import Critic
+from hgrpo.learning.group_slopes import group_slopes
 from hgrpo.learning.kl import KlController
-from hgrpo.learning.objectives.clip import clip_fraction, dual_clip, ppo_clip
+from hgrpo.learning.minibatches import minibatches
 from hgrpo.learning.objectives.importance import (
     effective_sample_share,
     importance_weights,
@@ -25,7 +26,10 @@ from hgrpo.learning.objectives.kl import KL_FORMS, kl_k3
 from hgrpo.learning.objectives.reduction import token_weights
 from hgrpo.learning.optimisers import clip_gradients
 from hgrpo.learning.ranks import ALONE, Ranks
+from hgrpo.learning.rules.rule import GroupRule, UpdateRule
+from hgrpo.learning.rules.section import ObjectiveConfig
 from hgrpo.learning.settings import TrainingConfig
+from hgrpo.learning.step_diagnostics import STEP_DIAGNOSTICS, SUMS, mismatch, over_steps
 from hgrpo.learning.stops import StopState
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy
@@ -37,14 +41,6 @@ if TYPE_CHECKING:
 # Without a KL penalty, the KL is measured on every 8th trajectory of the batch only. A forward pass
 # of the reference over all trajectories would take a fifth of the update's time.
 _WATCHED = 8
-# Diagnostics that are None when no step was taken.
-_STEP_DIAGNOSTICS = (
-    *("policy_loss", "kl_term", "entropy_term", "total_loss", "grad_norm", "entropy"),
-    *("ratio_mean", "ratio_max", "clip_fraction", "ess"),
-    *("mismatch_mean", "mismatch_max", "mismatch_kl", "importance_mean", "importance_truncated"),
-)
-# Diagnostics of a minibatch that are sums over its micro-batches.
-_SUMS = ("policy_loss", "kl_term", "entropy_term", "entropy", "clip_fraction")
 
 
 @dataclass
@@ -66,8 +62,14 @@ class Learner:
     ranks: Ranks = ALONE
     critic: Critic | None = None
     stop: StopState = field(default_factory=StopState)
+    objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
 
     STATE = ("weights", "optimiser", "kl_coefficient", "critic", "stop")
+
+    @cached_property
+    def rule(self) -> UpdateRule:
+        """The update rule."""
+        return self.objective.make(self.training)
 
     def state(self) -> dict[str, object]:
         """The values that training carries from step to step and from round to round."""
@@ -92,11 +94,10 @@ class Learner:
         """Take `epochs` passes over a batch of trajectories, one optimiser step a minibatch.
 
         Args:
-            order: indices of the trajectories that take part, each once. Minibatches are
-                consecutive parts of `order`; there are at most `len(order)` of them.
+            order: indices of the trajectories that take part, each once; `minibatches` cuts it.
 
         Returns:
-            Diagnostics for the log; those of `_STEP_DIAGNOSTICS` are None if `order` is empty.
+            Diagnostics for the log; those of `STEP_DIAGNOSTICS` are None if `order` is empty.
             `n_updates` counts optimiser steps. `observed_kl` is KL(policy that played || reference)
             per token: the mean over the whole batch or, without a KL penalty, over every
             `_WATCHED`-th trajectory; None if the penalty is off and the KL is not watched.
@@ -108,12 +109,12 @@ class Learner:
         observed = self._measure_kl(sequences)
         row = {"observed_kl": observed, "kl_coef": self.kl.coefficient}
         if not order:
-            return dict.fromkeys(_STEP_DIAGNOSTICS) | row | {"n_updates": 0}
+            return dict.fromkeys(STEP_DIAGNOSTICS) | row | {"n_updates": 0}
         importance = self._correct_importance([sequences[i] for i in order])
-        steps, mismatch = self._take_steps(sequences, order, importance)
+        steps, before = self._take_steps(sequences, order, importance)
         if observed is not None:
             self.kl.update(observed)
-        return _over_steps(steps) | mismatch | importance | row | {"n_updates": len(steps)}
+        return over_steps(steps) | before | importance | row | {"n_updates": len(steps)}
 
     def _measure_kl(self, sequences: Sequence[TrainingSequence]) -> float | None:
         """Store the reference's log-probs; return the mean k3 of KL(policy || reference)."""
@@ -145,7 +146,7 @@ class Learner:
             sequence.old = values
         old = torch.cat([s.old for s in sequences])
         behaviour = torch.cat([s.behaviour for s in sequences])
-        return _mismatch(old - behaviour) | {
+        return mismatch(old - behaviour) | {
             "importance_mean": float(importance_weights(old, behaviour, cap).mean()),
             "importance_truncated": float(truncated_share(old, behaviour, cap)),
         }
@@ -158,24 +159,21 @@ class Learner:
     ) -> tuple[list[dict[str, float]], dict[str, float]]:
         """Take all steps; return each step's diagnostics, and the mismatch before the first."""
         steps: list[dict[str, float]] = []
-        mismatch: dict[str, float] = {}
+        before: dict[str, float] = {}
         for _ in range(self.training.epochs):
-            for part in np.array_split(order, self._minibatches(len(order))):
-                step, log_ratio = self._differentiate([sequences[i] for i in part])
+            for part in minibatches(order, self.training, self._is_of_groups):
+                step, log_ratio = self._differentiate([sequences[i] for i in part], part)
                 if not steps:
                     # Before the first step engine and trainer hold the same weights, so any
                     # difference is numerical.
-                    mismatch = _mismatch(log_ratio)
-                    self._check_mismatch((mismatch | importance)["mismatch_mean"])
+                    before = mismatch(log_ratio)
+                    self._check_mismatch((before | importance)["mismatch_mean"])
                 steps.append(step | {"grad_norm": self._descend()})
-        return steps, mismatch
+        return steps, before
 
-    def _minibatches(self, trajectories: int) -> int:
-        """Optimiser steps that a pass over so many trajectories takes."""
-        size = self.training.minibatch_trajectories
-        return min(
-            trajectories, math.ceil(trajectories / size) if size else self.training.minibatches
-        )
+    @property
+    def _is_of_groups(self) -> bool:
+        return isinstance(self.rule, GroupRule)
 
     def entropies(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
         """The policy's entropy before each sampled token, [N] per sequence, in nats."""
@@ -205,9 +203,11 @@ class Learner:
         return [found[i] for i in range(len(sequences))]
 
     def _differentiate(
-        self, minibatch: Sequence[TrainingSequence]
+        self, minibatch: Sequence[TrainingSequence], places: Sequence[int]
     ) -> tuple[dict[str, float], Tensor]:
         """Compute the gradient of a minibatch's loss; it stays in the parameters.
+
+        `places` says where the minibatch's trajectories stand in the batch.
 
         Returns the diagnostics, and the log ratio [N] of each token. Tokens are in the order of the
         ranks and, within a rank, of the micro-batches.
@@ -218,40 +218,65 @@ class Learner:
         lengths = torch.tensor([len(s.behaviour) for s in minibatch])
         reduction = self.training.loss_reduction, self.training.loss_constant
         weights = token_weights(lengths, *reduction).split(lengths.tolist())
-        sums, ratios = dict.fromkeys(_SUMS, 0.0), []
+        of_groups = self._first_pass(minibatch, places) if self._is_of_groups else None
+        sums, ratios = dict.fromkeys(SUMS, 0.0), []
         for part in self.ranks.share(self._micro_batches(minibatch)):
             chosen = [minibatch[i] for i in part]
             share = int(lengths[part].sum()) / int(lengths.sum())
-            terms, log_ratio = self._backward(chosen, torch.cat([weights[i] for i in part]), share)
+            own = torch.cat([weights[i] for i in part])
+            slopes = None if of_groups is None else of_groups[1][part]
+            terms, log_ratio = self._backward(chosen, own, share, slopes)
+            if of_groups is not None:
+                terms["policy_loss"] = of_groups[0] * share
             sums = {name: sums[name] + terms[name] for name in sums}
             ratios.append(log_ratio)
         return self._joined(sums, ratios)
 
+    def _first_pass(
+        self, minibatch: Sequence[TrainingSequence], places: Sequence[int]
+    ) -> tuple[float, Tensor]:
+        """The loss of a rule of groups, and its derivatives by the trajectories' log-probs [B]."""
+        groups: dict[int, list[int]] = {}
+        for index, place in enumerate(places):
+            groups.setdefault(place // self.training.rollouts_per_task, []).append(index)
+        scores = torch.stack([values.sum() for values in self.logprobs(minibatch)])
+        old = torch.stack([s.behaviour.sum() for s in minibatch])
+        # All tokens of a trajectory have its advantage.
+        skills = torch.stack([s.advantages[0] for s in minibatch])
+        return group_slopes(self.rule, list(groups.values()), scores, old, skills)
+
     def _backward(
-        self, sequences: Sequence[TrainingSequence], weights: Tensor, share: float
+        self,
+        sequences: Sequence[TrainingSequence],
+        weights: Tensor,
+        share: float,
+        slopes: Tensor | None,
     ) -> tuple[dict[str, float], Tensor]:
         """Add the gradient of a micro-batch to the parameters.
 
-        Returns the micro-batch's contribution to each of `_SUMS`, and its log ratios [N].
+        Returns the micro-batch's contribution to each of `SUMS`, and its log ratios [N].
 
         `weights`, float32 [N], are the weights of the tokens in the loss of the whole minibatch.
-        `share` is the micro-batch's share of the sampled tokens of the minibatch.
+        `share` is the micro-batch's share of the sampled tokens of the minibatch. `slopes`, one per
+        sequence, are those of `_first_pass`.
         """
         bonus = self.training.entropy_bonus
         watch = "differentiable" if bonus else True
         logprobs, entropy = self._logprobs(self.policy.causal_lm, sequences, entropies=watch)
         behaviour = torch.cat([s.behaviour for s in sequences])
         advantages = torch.cat([s.advantages for s in sequences])
-        cap, clip = self.training.importance_cap, (self.training.clip_low, self.training.clip_high)
-        # Log-probs in the denominator of the clipped ratio.
+        cap = self.training.importance_cap
+        # Log-probs in the denominator of the ratio.
         start = behaviour if cap is None else torch.cat([s.old for s in sequences])
-        if self.training.loss == "dual_clip":
-            objective = dual_clip(logprobs, start, advantages, *clip, self.training.dual_clip)
+        clipped = None
+        if slopes is None:
+            objective, clipped = self.rule.terms(logprobs, start, advantages), self.rule.clipped
+            if cap is not None:
+                objective = objective * importance_weights(start, behaviour, cap)
+            policy_loss = (weights * objective).sum()
         else:
-            objective = ppo_clip(logprobs, start, advantages, *clip)
-        if cap is not None:
-            objective = objective * importance_weights(start, behaviour, cap)
-        policy_loss = (weights * objective).sum()
+            lengths = torch.tensor([s.sampled for s in sequences])
+            policy_loss = (slopes.float().repeat_interleave(lengths) * logprobs).sum()
         kl_term = torch.zeros(())
         if self.kl.coefficient:
             form = KL_FORMS[self.training.kl.form]
@@ -269,7 +294,9 @@ class Learner:
                 "kl_term": float(kl_term),
                 "entropy_term": float(entropy_term),
                 "entropy": float(entropy.mean() * share),
-                "clip_fraction": float(clip_fraction(logprobs, start, advantages, *clip) * share),
+                "clip_fraction": float(clipped(logprobs, start, advantages) * share)
+                if clipped
+                else 0.0,
             }
             return terms, (logprobs - start).detach()
 
@@ -327,23 +354,3 @@ class Learner:
         with cast(self.policy.device, self.autocast):
             logprobs, entropy = sampled_logprobs(model, batch, self.training.temperature, entropies)
         return logprobs.cpu(), entropy.cpu() if entropies else None
-
-
-def _over_steps(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Combine the steps' diagnostics: maximum of `ratio_max`, minimum of `ess`, mean of others."""
-    row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
-    row["ratio_max"] = max(step["ratio_max"] for step in steps)
-    row["ess"] = min(step["ess"] for step in steps)
-    return row
-
-
-def _mismatch(difference: Tensor) -> dict[str, float]:
-    """Diagnostics of `difference` [N], the trainer's log-probs minus the engine's.
-
-    `mismatch_kl` is the mean k3 of KL(engine || trainer) per token.
-    """
-    return {
-        "mismatch_mean": float(difference.abs().mean()),
-        "mismatch_max": float(difference.abs().max()),
-        "mismatch_kl": float(kl_k3(torch.zeros_like(difference), difference).mean()),
-    }

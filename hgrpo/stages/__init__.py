@@ -10,6 +10,7 @@ A stage's module says everything about the stage:
                  another stage whose resources this stage shares
     ENV_USES, ENGINE_USES    capabilities of environment and engine that the stage uses
     LOADS_CREDIT present if the stage loads the credit assigners that its settings name
+    LOADS_RULE   present if the stage loads the update rule that its settings name
     Settings     the settings that the stage receives as --config
     Paths        the files and folders that the stage's command takes
     from_study   a function that takes the stage's settings from a study

@@ -60,6 +60,7 @@ RESOURCES = {"mem_mb": 1700}
 ENV_USES = ("factory",)
 ENGINE_USES = ("make",)
 LOADS_CREDIT = True
+LOADS_RULE = True
 
 
 class Settings(Playing):

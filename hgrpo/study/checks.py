@@ -35,6 +35,7 @@ def check(study: "Study", path: Path) -> None:
         _check_gradients,
         _check_panels,
         _check_penalty,
+        _check_rule,
         _check_group_size,
         _check_dynamic_sampling,
         _check_tasks,
@@ -168,6 +169,12 @@ def _check_gradients(study: "Study", path: Path) -> None:
             f"{path}: gradients.with_validation: evaluation.validate_trained is false, so trained "
             "policies do not play the validation panel"
         )
+    for name, method in study.methods.items():
+        if method.train and method.objective.rule not in ("PPOClip", "DualClip"):
+            raise UserError(
+                f"{path}: gradients: {name} trains with objective.rule: {method.objective.rule}, "
+                "but the analysis measures the gradient of PPOClip; leave the arm out"
+            )
     if gradients.groups > tasks:
         raise UserError(
             f"{path}: gradients.groups: {gradients.groups} tasks are wanted, but env "
@@ -196,6 +203,17 @@ def _check_panels(study: "Study", path: Path) -> None:
             raise UserError(
                 f"{path}: evaluation.{panel}_games: {wanted} games are wanted, but the {panel} "
                 f"panel of env {study.config.env!r} holds {games}"
+            )
+
+
+def _check_rule(study: "Study", path: Path) -> None:
+    """Refuse an update rule of whole groups whose tokens would need weights of their own."""
+    for name, method in study.methods.items():
+        of_groups = method.train and method.objective.declared.of_groups
+        if of_groups and study.training[name].importance_cap is not None:
+            raise UserError(
+                f"{path}: {name}: objective.rule: {method.objective.rule} weighs whole "
+                "trajectories, and training.importance_cap weighs tokens; set it to null"
             )
 
 

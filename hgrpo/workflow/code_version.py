@@ -3,7 +3,7 @@
 Snakemake sees only a stage's shell command, so it cannot notice an edit in a Python module. This
 hash covers:
 - the stage's module
-- the environment, engine and credit assigners that the job uses
+- the environment, engine, credit assigners and update rule that the job uses
 - every hgrpo module that these import, also inside functions
 - the data files in the packages of all these modules
 
@@ -26,6 +26,7 @@ from pathlib import Path
 
 from hgrpo.credit import kinds as credit_kinds
 from hgrpo.errors import UserError
+from hgrpo.learning.rules import kinds as rule_kinds
 from hgrpo.stages.order import load
 from hgrpo.workflow.code_meaning import PLUGINS, Meaning, meaning
 from hgrpo.workflow.kept_meanings import KeptMeanings
@@ -34,14 +35,18 @@ PACKAGE = Path(__file__).resolve().parent.parent
 # Names in a stage's module that only planning uses. Their effect reaches jobs as params and inputs.
 _PLANS = frozenset(
     {"from_study", "from_whole_study", "inputs", "outputs", "Paths", "reusable", "needed"}
-    | {"RESOURCES", "ENV_USES", "ENGINE_USES", "LOADS_CREDIT"}
+    | {"RESOURCES", "ENV_USES", "ENGINE_USES", "LOADS_CREDIT", "LOADS_RULE"}
 )
 _PLANNING_MODULES = ("stages.comparison", "stages.files", "stages.order", "stages.paths")
 _RECORDING_MODULES = ("provenance", "envs.user_files")
 
 
 def code_version(
-    stage: str, env: str | None = None, engine: str | None = None, credit: Iterable[str] = ()
+    stage: str,
+    env: str | None = None,
+    engine: str | None = None,
+    credit: Iterable[str] = (),
+    rule: str | None = None,
 ) -> str:
     """Hash (16 hex digits) of the code that a job of a stage runs.
 
@@ -50,15 +55,16 @@ def code_version(
         env: name of the environment; None if the stage uses none.
         engine: kind of the rollout engine; None if the stage uses none.
         credit: kinds of the credit assigners that the job loads.
+        rule: name of the update rule; None if the job trains nothing.
     """
-    return _code_version(stage, env, engine, tuple(sorted(set(credit))))
+    return _code_version(stage, env, engine, tuple(sorted(set(credit))), rule)
 
 
 def code_of(stage: str, settings: Mapping) -> str:
     """`code_version` of a job whose --config holds `settings`.
 
     The section `env` names the environment, and `engine` names the engine. If the stage loads
-    credit assigners, every section `credit` names one.
+    credit assigners, every section `credit` names one; if it trains, `objective` names the rule.
     """
     return code_version(stage, *_choices(stage, settings))
 
@@ -72,11 +78,13 @@ def modules_of(stage: str, settings: Mapping) -> dict[str, str]:
     return {name: found[name][:16] for name in sorted(found)}
 
 
-def _choices(stage: str, settings: Mapping) -> tuple[str | None, str | None, set[str]]:
-    """The environment, the engine and the credit assigners of a job; None or empty if unused."""
+def _choices(stage: str, settings: Mapping) -> tuple[str | None, str | None, set[str], str | None]:
+    """Environment, engine, credit assigners and update rule of a job; None or empty if unused."""
     env, engine = settings.get("env") or {}, settings.get("engine") or {}
     credit = _credit_kinds(settings) if "LOADS_CREDIT" in vars(load(stage)) else set()
-    return env.get("name"), engine.get("kind"), credit
+    objective = (settings.get("method") or {}).get("objective") or {}
+    rule = objective.get("rule") if "LOADS_RULE" in vars(load(stage)) else None
+    return env.get("name"), engine.get("kind"), credit, rule
 
 
 def _credit_kinds(settings: object) -> set[str]:
@@ -90,9 +98,15 @@ def _credit_kinds(settings: object) -> set[str]:
 
 
 @functools.cache
-def _code_version(stage: str, env: str | None, engine: str | None, credit: tuple[str, ...]) -> str:
+def _code_version(
+    stage: str,
+    env: str | None,
+    engine: str | None,
+    credit: tuple[str, ...],
+    rule: str | None,
+) -> str:
     digest = hashlib.sha256()
-    roots, uses = plug_ins(stage, env, engine, credit)
+    roots, uses = plug_ins(stage, env, engine, credit, rule)
     for name, content in sorted(contents(roots, uses).items()):
         digest.update(f"{name}\0{content}\n".encode())
     return digest.hexdigest()[:16]
@@ -113,7 +127,11 @@ def package_digest(package: Path = PACKAGE) -> str:
 
 
 def plug_ins(
-    stage: str, env: str | None, engine: str | None, credit: Iterable[str]
+    stage: str,
+    env: str | None,
+    engine: str | None,
+    credit: Iterable[str],
+    rule: str | None = None,
 ) -> tuple[list[str], frozenset[str]]:
     """The modules that a job starts from, and the capabilities of plug-ins that it uses."""
     module = load(stage)
@@ -125,6 +143,8 @@ def plug_ins(
         roots.append(f"hgrpo.envs.{env}")
     if engine is not None and engine_uses:
         roots.append(f"hgrpo.rollout.{engine}")
+    if rule is not None:
+        roots.append(rule_kinds.module_name(rule))
     return roots, frozenset({*env_uses, *engine_uses, "Settings"})
 
 

@@ -311,7 +311,7 @@ def test_dual_clip_bounds_what_a_bad_token_costs(setting):
         sequence.behaviour = sequence.behaviour - 4.0  # every ratio is far above 3
     far = QUIET.model_copy(update={"mismatch_limit": None})
     _, plain = gradient(policy, batch, far)
-    moved, row = gradient(policy, batch, far.model_copy(update={"loss": "dual_clip"}))
+    moved, row = gradient(policy, batch, far, rule="DualClip")
     assert row["policy_loss"] < plain["policy_loss"]
     # Good tokens are beyond the upper clip, and bad ones beyond the bound: nothing is left.
     assert moved.norm() == 0

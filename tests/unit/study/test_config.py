@@ -109,6 +109,20 @@ def test_a_pair_names_two_trained_arms_beside_the_reference(configs):
     assert not load_study(study, {"reference": "Progressive"}).config.evaluation.pairs
 
 
+def test_a_rule_of_groups_is_refused_where_tokens_have_weights(configs):
+    edit(configs / "methods/Progressive.yaml", objective={"rule": "TPO"}, alpha=1.0)
+    study = configs / "studies/bakeoff_plateau.yaml"
+    assert load_study(study).methods["Progressive"].objective.declared.eta == 1.0
+    edit(study, training={"importance_cap": 2.0})
+    assert "Progressive: objective.rule: TPO weighs whole trajectories" in error_of(configs)
+
+
+def test_gradients_are_analysed_of_the_surrogate_alone():
+    path = CONFIGS / "studies/sokoban_gradients.yaml"
+    with pytest.raises(UserError, match=r"gradients: TPO trains with objective\.rule: TPO, but"):
+        load_study(path, {"methods": "SFTOnly,GRPO,TPO"})
+
+
 def test_a_budget_is_checked_against_every_arms_rounds(configs):
     edit(configs / "methods/Progressive.yaml", training={"tasks_per_step": 48})
     edit(configs / "studies/bakeoff_plateau.yaml", evaluation={"endpoint": {"budget": 2000}})

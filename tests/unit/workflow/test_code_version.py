@@ -85,7 +85,9 @@ def plug_in_modules() -> set[str]:
 def test_no_module_is_imported_by_a_computed_name():
     computed = re.compile(r"import_module|import_plug_in|__import__|(?<![.\w])(exec|eval)\(")
     # Assigners and environments are named by configs, and the hash is told which ones they are.
-    kinds = [PACKAGE / f"{part}/kinds.py" for part in ("credit", "envs", "rollout")]
+    kinds = [
+        PACKAGE / f"{part}/kinds.py" for part in ("credit", "envs", "learning/rules", "rollout")
+    ]
     # The warm process imports other people's libraries, and no module of the package.
     warm = PACKAGE / "workflow/warm/server.py"
     allowed = {*kinds, warm, PACKAGE / "config/plug_in.py", PACKAGE / "stages/order.py"}
@@ -110,10 +112,14 @@ def test_a_round_depends_on_its_own_assigner_environment_and_engine():
 
 @pytest.mark.parametrize(
     ("changed", "value"),
-    [("env", "webshop"), ("engine", "vllm"), ("credit", ["flat"]), ("stage", "evaluate")],
+    [
+        *(("env", "webshop"), ("engine", "vllm"), ("credit", ["flat"]), ("stage", "evaluate")),
+        ("rule", "TPO"),
+    ],
 )
 def test_the_version_follows_each_plug_in(changed, value):
     job = {"stage": "rl_round", "env": "alfworld", "engine": "torch", "credit": ["random"]}
+    job |= {"rule": "PPOClip"}
     assert code_version(**job) == code_version(**job)
     assert code_version(**job | {changed: value}) != code_version(**job)
 
@@ -126,6 +132,19 @@ def test_a_stage_depends_on_the_capabilities_that_it_uses():
     assert "hgrpo.envs.alfworld.judge" in judged - play
     base = of_job("base", None, "torch")
     assert "hgrpo.rollout.torch" in base and "hgrpo.rollout.torch.engine" not in base
+
+
+def test_a_round_depends_on_its_own_update_rule():
+    rounds = {
+        rule: set(contents(*plug_ins("rl_round", "alfworld", "torch", ["flat"], rule)))
+        for rule in ("PPOClip", "TPO")
+    }
+    own = {
+        "PPOClip": {"hgrpo.learning.rules.ppo_clip", "hgrpo.learning.objectives.clip"},
+        "TPO": {"hgrpo.learning.rules.tpo", "hgrpo.learning.objectives.tpo"},
+    }
+    assert rounds["PPOClip"] - rounds["TPO"] == own["PPOClip"]
+    assert rounds["TPO"] - rounds["PPOClip"] == own["TPO"]
 
 
 def test_a_comparison_depends_on_the_assigners_it_compares():
@@ -147,7 +166,8 @@ def test_training_depends_neither_on_the_report_nor_on_the_workflow(stage):
 def test_the_settings_of_a_stage_name_its_plug_ins():
     of = {"kind": "flat"}
     settings = {"env": {"name": "alfworld"}, "engine": {"kind": "torch"}, "method": {"credit": of}}
-    expected = code_version("rl_round", "alfworld", "torch", ["flat"])
+    settings["method"]["objective"] = {"rule": "TPO", "eta": 1.0}
+    expected = code_version("rl_round", "alfworld", "torch", ["flat"], "TPO")
     assert module.code_of("rl_round", settings) == expected
     # The report shows the methods' credit; it loads none.
     assert module.code_of("report", settings) == code_version("report", "alfworld", "torch")
