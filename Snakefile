@@ -14,17 +14,24 @@ OUTPUTS: results/<study>/, listed at the head of each rules file.
 """
 
 import sys
+from pathlib import Path
 
+from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.logging import logger
 from snakemake.utils import min_version
 
-from hgrpo.workflow.run import ShortCommands, draw_if_asked
+from hgrpo.workflow.given_profile import check_given_profile
+from hgrpo.workflow.run import NothingToDo, ShortCommands, draw_if_asked, one_line_errors
 from hgrpo.workflow.warm import start as warm
 
 min_version("9.0")
 logger.addFilter(ShortCommands())
 
 if workflow.is_main_process:
+    with one_line_errors():
+        # Before `workdir:`, so that relative paths still mean what they meant on the command line.
+        here = None if workflow.overwrite_workdir else Path.cwd()
+        check_given_profile(sys.argv[1:], here, Path(workflow.basedir))
     draw_if_asked(sys.argv[1:])
 
 
@@ -60,9 +67,11 @@ onstart:
             show_progress(study_jobs(study, Path(R)))
 
 
+logger.addFilter(NothingToDo(NOTHING_TO_BE_DONE_MSG, say_results))
+
+
 onsuccess:
-    if any(job.rule.name == "report" for job in workflow.dag.jobs):
-        say_last([finding_to_say(Path(R), os.environ)])
+    say_results()
 
 
 onerror:

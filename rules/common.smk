@@ -12,7 +12,7 @@ from hgrpo.study.overrides import OF_THE_RUN
 from hgrpo.study.study import load_study
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study, studies_with_axis
 from hgrpo.workflow.code_version import package_digest
-from hgrpo.workflow.ending import finding_to_say, last_lines
+from hgrpo.workflow.ending import last_lines, results_to_say
 from hgrpo.workflow.exchange.imports import imported_parts
 from hgrpo.workflow.plan_check import PACKAGE_VARIABLE, PLANNED_VARIABLE
 from hgrpo.workflow.planning.tables import lost_lines, made_anew_lines
@@ -136,14 +136,22 @@ def evaluations(methods=None):
     return [f"{R}/{path}" for path in episodes(study, methods)]
 
 
+def with_config(files):
+    """Files that a target asks for, with the study's config.yaml, which cost and monitor read."""
+    return [*of.outputs("study_config").values(), *files]
+
+
 def evaluations_of_axis(axis):
     """A function for a rule's `input`: episode files of an axis's arms; stops if none was chosen."""
     arms = set(study.axis_arms[axis].values())
 
     def chosen(wildcards):
-        return evaluations(arms) or sys.exit(
-            f"error: {target(axis)}: none of its arms is among the methods; it has "
-            f"{', '.join(study.axis_arms[axis].values())}"
+        return with_config(
+            evaluations(arms)
+            or sys.exit(
+                f"error: {target(axis)}: none of its arms is among the methods; it has "
+                f"{', '.join(study.axis_arms[axis].values())}"
+            )
         )
 
     return chosen
@@ -182,6 +190,11 @@ def imported_here():
     """What of the study colleagues gave, as JSON for the report; nothing in a bucket."""
     with one_line_errors():
         return "[]" if ELSEWHERE else imported_parts(study, Path(R))
+
+
+def say_results():
+    """Say at the end of the run where its pages are, and what the report found."""
+    say_last(results_to_say({job.rule.name for job in workflow.dag.jobs}, Path(R), os.environ))
 
 
 def shown(files, category, caption):

@@ -36,21 +36,23 @@ rule evaluate:
 rule evaluations:
     """Every evaluation, without merge, statistics and report."""
     input:
-        evaluations(),
+        with_config(evaluations()),
     localrule: True
 
 
 rule smoke_wave:
     """Every evaluation of the methods in `smoke_wave`, or of the reference."""
     input:
-        evaluations(smoke_methods()),
+        with_config(evaluations(smoke_methods())),
     localrule: True
 
 
 rule rest_wave:
     """Every evaluation of the other methods."""
     input:
-        evaluations([method for method in study.methods if method not in smoke_methods()]),
+        with_config(
+            evaluations([method for method in study.methods if method not in smoke_methods()])
+        ),
     localrule: True
 
 

@@ -235,7 +235,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     print(
         f"{len(labels)} methods, {len(played[-1].plan)} computations on "
         f"{sum(len(each.rollouts.trajectories) for each in played)} trajectories, "
-        f"{time.perf_counter() - began:.0f} s"
+        f"{time.perf_counter() - began:.0f} s: {paths.out}"
     )
 
 

@@ -236,6 +236,8 @@ def _examples(settings: Settings, paths: Paths, policy: "Policy") -> _Data:
         )
     if not train or not validation:
         raise UserError(
-            f"{paths.expert}: {len(demonstrations)} trajectories are too few to hold any out"
+            f"{paths.expert}: {len(demonstrations)} trajectories are too few to hold any out: with "
+            f"sft.validation_share: {sft.validation_share} there are {len(train)} to train on and "
+            f"{len(validation)} to measure the loss; more trajectories or another share would help"
         )
     return _Data(train, validation, too_long)

@@ -1,4 +1,4 @@
-"""The last lines of a run: the finding and its page, what each failed job said, what was kept."""
+"""The last lines of a run: pages and the finding, what each failed job said, what was kept."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -12,9 +12,11 @@ from hgrpo.workflow.watch.status import State, job_statuses, kept_steps
 _FAILED = re.compile(r"^Error in (?:rule|group) ([\w-]+)", re.MULTILINE)
 _LOG = re.compile(r"^ +log: (\S+?)(?:,| \(|$)", re.MULTILINE)
 
-# `make bakeoff` sets this variable, because it prints the finding itself: as its last line, and
-# also when nothing had to be done, where Snakemake calls no hook.
+# `make bakeoff` sets this variable, because it prints the finding itself, below the run's seconds.
 FINDING_VARIABLE = "HGRPO_FINDING"
+
+# Stages whose last line says what they wrote, and where.
+PAGES = ("figures", "viewer", "paper", "credit_agreement", "gradients_page")
 
 _NOTHING_SAID = "it ended without a message, as a killed job does"
 # What Snakemake says after Ctrl-C, and after SIGTERM.
@@ -78,11 +80,29 @@ def failure_lines(snakemake_log: str) -> list[str]:
 
 def finding(results: Path) -> str:
     """The last line of the report's log: its headline and path; "" without a report."""
-    log = results / "logs" / "report" / "report.log"
-    lines = log.read_text().splitlines() if log.is_file() else []
-    return lines[-1] if lines and (results / "report" / "report.html").is_file() else ""
+    return _said(results, "report") if (results / "report" / "report.html").is_file() else ""
 
 
-def finding_to_say(results: Path, environment: Mapping[str, str]) -> str:
-    """What a run of Snakemake says last: the finding; "" where `make` prints it."""
-    return "" if environment.get(FINDING_VARIABLE) else finding(results)
+def results_to_say(
+    stages: Collection[str], results: Path, environment: Mapping[str, str]
+) -> list[str]:
+    """What a run of Snakemake says last: where its pages are, then the finding.
+
+    Args:
+        stages: the stages that the run needed, also those with nothing to do.
+        results: results/<study>.
+        environment: environment variables; one says that `make` prints the finding.
+    """
+    # The report shows the figures, so its line is enough.
+    hidden = {"figures"} if "report" in stages else set()
+    lines = [_said(results, stage) for stage in PAGES if stage in stages and stage not in hidden]
+    if "report" in stages and not environment.get(FINDING_VARIABLE):
+        lines.append(finding(results))
+    return list(filter(None, lines))
+
+
+def _said(results: Path, stage: str) -> str:
+    """The last line of the log of a stage with one job; "" without a log."""
+    log = results / "logs" / stage / f"{stage}.log"
+    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
+    return lines[-1] if lines else ""

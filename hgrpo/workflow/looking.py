@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hgrpo.config.read import read_yaml
 from hgrpo.errors import UserError
+from hgrpo.report.rerun import command
 from hgrpo.study.overrides import changes
 from hgrpo.study.recorded import recorded_file
 
@@ -20,7 +21,11 @@ _NAMED = 3
 
 
 def check_looking(
-    targets: Collection[str], missing: Sequence[tuple[str, str]], study: Mapping, results: Path
+    targets: Collection[str],
+    missing: Sequence[tuple[str, str]],
+    study: Mapping,
+    overridden: Mapping[str, object],
+    results: Path,
 ) -> None:
     """Refuse to train, or to replace part of a report, because somebody wants to look at a study.
 
@@ -32,6 +37,7 @@ def check_looking(
         targets: names of the rules that were asked for.
         missing: (method, seed) of each round that would be trained.
         study: the resolved study of this command.
+        overridden: key, with dots -> value, where this command changed the study's file.
         results: results/<study>.
 
     Raises:
@@ -42,7 +48,7 @@ def check_looking(
     only = bool(targets) and set(targets) <= {*LOOKING, *_OF_THE_REPORT}
     if not only:
         return
-    train = f"`make bakeoff STUDY={study['name']}`"
+    train = f"`{command(study, overridden)}`"
     given = keys_of_last_run(study, results)
     if missing and set(targets) <= set(LOOKING):
         runs = [f"{method} seed {seed}" for method, seed in sorted(set(missing))]

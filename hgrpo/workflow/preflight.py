@@ -93,6 +93,7 @@ class UserPath:
             variables in the path are checked.
         holds: patterns of files that the folder must hold.
         hint: what the message adds if the path does not exist.
+        sha256: hash of a file's only right content, in hex; None if it is not known.
     """
 
     stage: str
@@ -101,6 +102,7 @@ class UserPath:
     made: bool = False
     holds: tuple[str, ...] = ()
     hint: str = ""
+    sha256: str | None = None
 
 
 def check_user_files(study: Study, stages: Collection[str]) -> None:
@@ -147,7 +149,9 @@ def user_paths(study: Study) -> list[UserPath]:
     files = environments.load(study.env.name).user_files(study.env)
     env = f"env {study.config.env}"
     paths = [
-        UserPath(file.stage, f"{env}: {file.key}", file.path, file.made, file.holds)
+        UserPath(
+            file.stage, f"{env}: {file.key}", file.path, file.made, file.holds, sha256=file.sha256
+        )
         for file in files
     ]
     model, name = study.model, f"model {study.config.model}"

@@ -11,17 +11,20 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from hgrpo.config.user_path import missing
+from hgrpo.config.user_path import missing, user_path
 from hgrpo.envs import kinds as environments
 from hgrpo.errors import UserError
 from hgrpo.study.study import Study
-from hgrpo.workflow.preflight import missing_variables, user_paths
+from hgrpo.workflow.exchange.manifest import sha256
+from hgrpo.workflow.planning.disk import disk_need
+from hgrpo.workflow.preflight import UserPath, missing_variables, user_paths
+from hgrpo.workflow.rules import results_folder
 
 # Packages whose versions are always shown; others only if they are lacking.
 PACKAGES = ("torch", "transformers", "peft", "tokenizers", "pandas", "pyarrow", "snakemake")
 _OWN = "hgrpo"  # an extra may take in another one: "hgrpo[fetch]"
-# Below this a run of any study is likely to fill the disk. `make plan` says what a run writes.
-LEAST_FREE_BYTES = 5 * 10**9
+# Owner of every model on the Hugging Face hub whose name begins like this.
+_HUB_OWNER = "Qwen"
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ def findings(study: Study, environment: Mapping[str, str], folder: Path) -> list
     Args:
         study: the study to run.
         environment: environment variables, which may hold keys.
-        folder: a folder on the disk that results go to.
+        folder: the project's folder, on the disk that results go to.
     """
     return [
         Finding("python", platform.python_version()),
@@ -54,7 +57,7 @@ def findings(study: Study, environment: Mapping[str, str], folder: Path) -> list
         *_gpus(study),
         *_keys(study, environment),
         *_data(study),
-        _disk(folder),
+        _disk(study, folder),
     ]
 
 
@@ -118,7 +121,8 @@ def _gpus(study: Study) -> Iterator[Finding]:
         import torch
     except ImportError:
         return  # it is among the packages that are lacking
-    there = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    seen = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
+    there = [f"{gpu.name} with {gpu.total_memory / 2**30:.0f} GiB" for gpu in seen]
     found = ", ".join(there) or "none that PyTorch sees"
     yield Finding(f"GPU ({wanted} for a job)", found, lacking=len(there) < wanted)
 
@@ -138,19 +142,59 @@ def _keys(study: Study, environment: Mapping[str, str]) -> Iterator[Finding]:
 def _data(study: Study) -> Iterator[Finding]:
     """The environment's data files, and the user's model or SFT policy."""
     for file in user_paths(study):
+        remedy = _remedy(file, study)
         try:
             gone = missing(file.path, file.key, file.holds)
         except UserError as error:
-            yield Finding(file.path, str(error), lacking=True)
+            hint = f"; set it, then {remedy}" if remedy else ""
+            yield Finding(file.path, f"{error}{hint}", lacking=True)
             continue
-        hint = f"; `make fetch-assets STUDY={study.config.name}` downloads it"
-        said = "there" if gone is None else f"there is no {gone}{hint if file.made else ''}"
-        yield Finding(file.path, said, lacking=gone is not None)
+        if gone is not None:
+            hint = f"; {remedy}" if remedy else ""
+            yield Finding(file.path, f"there is no {gone}{hint}", lacking=True)
+        elif damage := _damage(file):
+            yield Finding(file.path, f"{damage}; remove it, then {remedy}", lacking=True)
+        else:
+            same = ", with the official file's SHA-256" if file.sha256 else ""
+            yield Finding(file.path, f"there{same}")
 
 
-def _disk(folder: Path) -> Finding:
+def _damage(file: UserPath) -> str:
+    """What is wrong with a file whose hash is known; "" if nothing is, or if it is not known."""
+    if file.sha256 is None:
+        return ""
+    try:
+        same = sha256(user_path(file.path, file.key)) == file.sha256
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    return "" if same else "damaged: its SHA-256 is not the official file's"
+
+
+def _remedy(file: UserPath, study: Study) -> str:
+    """How to get a file that is not there; "" if only its owner knows."""
+    if file.made:
+        return f"`make fetch-assets STUDY={study.config.name}` downloads it"
+    if file.path != study.model.path:
+        return ""
+    name = Path(file.path).name
+    key = f"`path` in configs/models/{study.model.name}.yaml names the folder"
+    if not name.startswith(_HUB_OWNER):
+        return f"put a Hugging Face model there; {key}"
+    fetch = f"`hf download {_HUB_OWNER}/{name} --local-dir {file.path}`"
+    return f"{fetch} fetches it from the Hugging Face hub; {key}"
+
+
+def _disk(study: Study, folder: Path) -> Finding:
     free = shutil.disk_usage(folder).free
-    return Finding("disk", f"{free / 1e9:.0f} GB free", lacking=free < LEAST_FREE_BYTES)
+    need = disk_need(study, folder / results_folder(study))
+    if need.round_bytes is None:
+        each = "its model's size, and so theirs, is not known yet"
+    else:
+        each = f"each keeps up to {need.round_bytes / 1e6:.0f} MB"
+    found = f"{free / 1e9:.0f} GB free; the study writes about {need.bytes / 1e9:.0f} GB"
+    return Finding(
+        "disk", f"{found} (rounds to play: {need.rounds}; {each})", lacking=free < need.bytes
+    )
 
 
 def one_step(study: Study) -> list[str]:

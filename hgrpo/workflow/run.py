@@ -5,7 +5,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -72,6 +72,24 @@ class ShortCommands(logging.Filter):
         return True
 
 
+class NothingToDo(logging.Filter):
+    """Calls a function when Snakemake says that nothing is to be done: it has no hook for this.
+
+    Args:
+        message: Snakemake's message.
+        call: the function.
+    """
+
+    def __init__(self, message: str, call: Callable[[], None]):
+        super().__init__()
+        self._message, self._call = message, call
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.msg == self._message:
+            self._call()
+        return True
+
+
 def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
     """Lock the study, check what its jobs need, and copy the report if the next one holds less.
 
@@ -104,7 +122,7 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
     untrained = [
         (job.wildcards.method, job.wildcards.seed) for job in planned if job.rule.name == "rl_round"
     ]
-    check_looking(targets, untrained, study.resolved(), results)
+    check_looking(targets, untrained, study.resolved(), study.overridden, results)
     jobs = [(job.rule.name, job.wildcards.get("method")) for job in planned]
     check_given_adapter(study, results)
     if not elsewhere:

@@ -52,7 +52,7 @@ def test_a_changed_value_plans_its_arm_and_the_pages_alone(swept):
     assert swept.planned("study=swept") == set()
     swept.edit("configs/studies/swept.yaml", "- 0.01\n", "- 0.05\n")
     assert swept.planned("study=swept") == CONFIG | of_arm("rate_0.05") | PAGES
-    assert swept.planned("rate_sweep", "study=swept") == of_arm("rate_0.05")
+    assert swept.planned("rate_sweep", "study=swept") == CONFIG | of_arm("rate_0.05")
 
 
 def test_gradients_are_measured_on_request_and_train_nothing(swept):

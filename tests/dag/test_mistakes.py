@@ -81,6 +81,10 @@ def test_an_endpoint_that_the_rounds_cannot_give(checkout, endpoint, expected):
             "--set-resources=turnrd_fit:mem_mb=9",
             "error: --set-resources: turnrd_fit: no such rule; it is now called credit_fit",
         ),
+        (
+            "--workflow-profile=profiles/laptpo",
+            "error: --workflow-profile profiles/laptpo: no such profile; did you mean 'laptop'?",
+        ),
     ],
 )
 def test_a_target_or_rule_that_does_not_exist(finished, target, expected):

@@ -76,10 +76,15 @@ def test_whoever_only_looks_trains_nothing(checkout):
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
         "error: viewer: would have to train Progressive seed 31, flatGRPO seed 31; the last run of "
-        "this study had seeds=11,23: add that to --config, or train with `make bakeoff STUDY=grid`"
+        "this study had seeds=11,23: add that to --config, or train with `make bakeoff STUDY=grid "
+        'SEEDS="11 31"`'
     )
     assert not (checkout.root / "results/grid/rl/flatGRPO/seed_31").exists()
-    assert checkout.snakemake("viewer", "seeds=11").returncode == 0
+    # Whether the page is new or there already, its path is said.
+    for _ in range(2):
+        done = checkout.snakemake("viewer", "seeds=11")
+        assert done.returncode == 0
+        assert done.stderr.splitlines()[-1] == "viewer is in results/grid/viewer"
     (checkout.root / "results/grid/rl/flatGRPO/seed_11/round_1/turns.parquet").unlink()
     done = checkout.snakemake("viewer")
     assert done.returncode == 1
@@ -94,16 +99,20 @@ def test_whoever_only_looks_trains_nothing(checkout):
 def test_no_part_of_a_report_is_replaced_by_that_of_other_runs(checkout):
     made = checkout.root / "results/grid/report"
     before = {path: path.stat().st_mtime_ns for path in made.rglob("*") if path.is_file()}
-    for given, last in (
-        ("seeds=11", "seeds=11,23"),
-        ("set=evaluation.thresholds=[0.5]", 'set="evaluation.thresholds=[]"'),
+    for given, last, again in (
+        ("seeds=11", "seeds=11,23", "SEEDS=11"),
+        (
+            "set=evaluation.thresholds=[0.5]",
+            'set="evaluation.thresholds=[]"',
+            "SET='evaluation.thresholds=[0.5]'",
+        ),
     ):
         done = checkout.snakemake("figures", given)
         assert done.returncode == 1
         assert done.stderr.splitlines()[-1] == (
             f"error: figures: the report of this study is of a run with {last}, and this command "
             "would put other numbers beside it; add that to --config, or make another report with "
-            "`make bakeoff STUDY=grid`"
+            f"`make bakeoff STUDY=grid {again}`"
         )
     assert before == {path: path.stat().st_mtime_ns for path in made.rglob("*") if path.is_file()}
     said = checkout.snakemake("viewer", "seeds=11").stderr

@@ -451,4 +451,6 @@ def test_no_demonstrations_are_too_few_not_too_long(study, tmp_path):
     rows = pd.read_parquet(study.root / "expert/trajectories.parquet").head(0)
     rows.to_parquet(expert / "trajectories.parquet")
     done = study.run("sft", base=study.root / "base", expert=expert, out=tmp_path / "sft")
-    assert "0 trajectories are too few to hold any out" in one_line_error(done)
+    share = study.configs["sft"]["sft"]["validation_share"]
+    said = f"too few to hold any out: with sft.validation_share: {share} there are 0 to train on"
+    assert f": 0 trajectories are {said}" in one_line_error(done)

@@ -45,7 +45,7 @@ return [...document.querySelectorAll('select')].filter(e => e.checkVisibility())
 TINTED = """
 const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
 const paper = getComputedStyle(document.body).backgroundColor;
-return [...document.querySelectorAll('td.value, .key + span, .muted, .seen')].map(e => {
+return [...document.querySelectorAll('td.value, .key + span, .muted, .seen, .disputed')].map(e => {
   for (const colour of [paper, getComputedStyle(e).backgroundColor]) {
     canvas.fillStyle = colour;
     canvas.fillRect(0, 0, 1, 1);
@@ -165,6 +165,52 @@ def test_the_keyboard_and_a_link_lead_to_a_trajectory(browser, page):
     assert (
         browser.find_element("css selector", "h2").text == "put a clean mug 2 in the coffee machine"
     )
+    assert browser.get_log("browser") == []
+
+
+# What a reader of the first trajectory is told about the turn that arms disagree about.
+DISPUTED = """
+const row = document.getElementById('disputed');
+const box = row?.getBoundingClientRect();
+return [
+  [...document.querySelectorAll('#detail tbody tr')].indexOf(row),
+  row?.querySelector('th .disputed').textContent,
+  [...document.querySelectorAll('#detail .steps button')].map(e => e.textContent).at(-1),
+  row === document.activeElement && box.top >= 0 && box.bottom <= innerHeight,
+  document.querySelectorAll('.disputed').length,
+]
+"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_turn_about_which_arms_disagree_is_marked_in_words(browser, tmp_path, width):
+    """Less its mean and scaled, credit of turn 18 is 1 by one arm and -1 by the other."""
+    one, alone, agreed = entries(3)
+    length = len(one["turns"])
+    assert length > 20
+    flat = [0.0] * length
+    up, down = (flat[:17] + [sign] + flat[18:] for sign in (1.0, -0.5))
+    one["credit"] = {"Arm0": up, "Arm1": down}
+    alone["credit"] = {"Arm0": [float(n) for n in range(len(alone["turns"]))]}
+    agreed["credit"] = {arm: [0.25] * len(agreed["turns"]) for arm in ("Arm0", "Arm1")}
+    path = tmp_path / "index.html"
+    path.write_text(render("bakeoff", [alone, agreed, one], LABELS), encoding="utf-8")
+    open_page(browser, path, width)
+    # One arm, or arms that agree: nothing is marked.
+    for _ in (alone, agreed):
+        place, words, *_, marked = browser.execute_script(DISPUTED)
+        assert (place, words, marked) == (-1, None, 0)
+        browser.find_element("css selector", "body").send_keys("j")
+    # Sorted by disagreement, the third comes first.
+    browser.execute_script(ANSWER, "order", "disagree")
+    assert browser.find_element("css selector", "h2").text == one["goal"]
+    told = [17, "arms disagree most here", "Arms disagree most about turn 18"]
+    assert browser.execute_script(DISPUTED) == [*told, False, 1]
+    browser.execute_script(
+        "document.querySelector('#detail .steps:not(:first-child) button').click()"
+    )
+    assert browser.execute_script(DISPUTED) == [*told, True, 1]
+    keep_screenshot(browser, f"disputed-{width}")
     assert browser.get_log("browser") == []
 
 

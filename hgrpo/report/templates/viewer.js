@@ -53,8 +53,9 @@ function tints(values) {
   return values.map((value) => [value < 0 ? "down" : "up", full ? Math.min(1, Math.abs(value ?? 0) / full) : 0]);
 }
 
-// How much arms disagree about which turns mattered: the largest spread, over turns, of credit less
-// its mean over the trajectory, scaled to each arm's largest value. Equal credit says nothing.
+// How much arms disagree about which turns mattered, and about which turn most: the largest spread, over
+// turns, of credit less its mean over the trajectory, scaled to each arm's largest value. Equal credit says
+// nothing; then, or with one arm, the turn is -1.
 function disagreement(one) {
   const scaled = Object.values(one.credit).filter((values) => known(values).length).map((values) => {
     const mean = known(values).reduce((sum, value) => sum + value, 0) / known(values).length;
@@ -62,9 +63,11 @@ function disagreement(one) {
     const top = Math.max(...less.map(Math.abs));
     return less.map((value) => (top > 1e-9 ? value / top : 0));
   });
-  if (scaled.length < 2) return 0;
+  if (scaled.length < 2) return { size: 0, turn: -1 };
   const spread = (_, turn) => Math.max(...scaled.map((each) => each[turn])) - Math.min(...scaled.map((each) => each[turn]));
-  return Math.max(...one.turns.map(spread));
+  const spreads = one.turns.map(spread);
+  const size = Math.max(...spreads);
+  return { size, turn: size > 1e-9 ? spreads.indexOf(size) : -1 };
 }
 
 trajectories.forEach((one, index) => {
@@ -135,7 +138,7 @@ function wanted(one, given) {
 
 const ORDERS = {
   "": (a, b) => a.index - b.index,
-  disagree: (a, b) => b.disagreement - a.disagreement || a.index - b.index,
+  disagree: (a, b) => b.disagreement.size - a.disagreement.size || a.index - b.index,
   long: (a, b) => b.turns.length - a.turns.length || a.index - b.index,
 };
 let chosen = -1;
@@ -187,11 +190,13 @@ function observation(text) {
   return folded;
 }
 
-// The cell of a turn: what the policy saw, what it did, and what came of it.
-function turnCell(turn, number) {
+// The cell of a turn: what the policy saw, what it did, and what came of it; `disputed` marks the turn about
+// which arms disagree most, in words, so that no mark needs eyes or colours.
+function turnCell(turn, number, disputed) {
   const cell = element("th");
   cell.scope = "row";
   cell.append(observation(turn.observation), element("span", `${number + 1}. ${turn.action}`, "action"));
+  if (disputed) cell.append(element("span", "arms disagree most here", "disputed"));
   if (!turn.admissible) cell.append(element("span", "inadmissible", "bad"));
   const paid = ["reward", "progress"].filter((name) => turn[name]).map((name) => `${name} ${shown(turn[name])}`);
   if (paid.length) cell.append(element("span", paid.join(", "), "muted paid"));
@@ -210,7 +215,9 @@ function turnTable(one, found) {
   const coloured = found.map(([, values]) => tints(values));
   one.turns.forEach((turn, number) => {
     const row = body.insertRow();
-    row.append(turnCell(turn, number));
+    const disputed = number === one.disagreement.turn;
+    if (disputed) row.id = "disputed";
+    row.append(turnCell(turn, number, disputed));
     found.forEach(([name, values], column) => {
       const [sign, strength] = coloured[column][number];
       const cell = element("td", shown(values[number]), "value");
@@ -231,16 +238,32 @@ function step(by) {
   choose(kept[place].index, true);
 }
 
-function steps() {
+// A paragraph of buttons, given as [text, what a click does, class].
+function buttons(all) {
   const made = element("p", undefined, "steps");
-  const all = [["List", () => list.scrollIntoView()], ["Previous (k)", () => step(-1)], ["Next (j)", () => step(1)]];
-  for (const [text, act] of all) {
-    const button = element("button", text);
+  for (const [text, act, look] of all) {
+    const button = element("button", text, look);
     button.type = "button";
     button.addEventListener("click", act);
     made.append(button);
   }
   return made;
+}
+
+function steps() {
+  return buttons([["List", () => list.scrollIntoView(), "list"], ["Previous (k)", () => step(-1)], ["Next (j)", () => step(1)]]);
+}
+
+// A button that leads to the turn about which arms disagree most; nothing if there is none.
+function leads(one) {
+  const { turn } = one.disagreement;
+  const go = () => {
+    const row = document.getElementById("disputed");
+    row.tabIndex = -1;
+    row.scrollIntoView({ block: "center" });
+    row.focus({ preventScroll: true });
+  };
+  return turn < 0 ? [] : [buttons([[`Arms disagree most about turn ${turn + 1}`, go]])];
 }
 
 function show() {
@@ -256,6 +279,7 @@ function show() {
     steps(),
     element("h2", one.goal || one.task),
     ...facts.map((fact) => element("p", fact, "muted")),
+    ...leads(one),
     legend(colour, found),
     turnTable(one, found),
   );

@@ -10,7 +10,7 @@ from watched_study import finish, jobs, record
 
 from hgrpo.errors import UserError
 from hgrpo.learning.scratch import step_folder
-from hgrpo.workflow.ending import failure_lines, finding, finding_to_say, last_lines
+from hgrpo.workflow.ending import failure_lines, finding, last_lines, results_to_say
 from hgrpo.workflow.study_lock import hold_study
 
 FAILED = """
@@ -79,9 +79,37 @@ def test_the_finding_is_the_last_line_of_the_reports_log(tmp_path):
     (tmp_path / "report").mkdir()
     (tmp_path / "report/report.html").touch()
     assert finding(tmp_path) == "No arm differs. r.html"
-    assert finding_to_say(tmp_path, {}) == "No arm differs. r.html"
-    # `make` prints it below the times of the run.
-    assert finding_to_say(tmp_path, {"HGRPO_FINDING": "last"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("stages", "environment", "said"),
+    [
+        ({"report", "figures", "rl_round"}, {}, ["report says r.html"]),
+        # `make` prints the finding below the times of the run.
+        ({"report", "figures"}, {"HGRPO_FINDING": "last"}, []),
+        ({"rl_round", "viewer"}, {}, ["viewer says v.html"]),
+        ({"report", "paper"}, {"HGRPO_FINDING": "last"}, ["paper says p"]),
+        (
+            {"report", "viewer", "paper"},
+            {},
+            ["viewer says v.html", "paper says p", "report says r.html"],
+        ),
+        ({"figures", "credit_agreement"}, {}, ["figures says f"]),
+        ({"rl_round"}, {}, []),
+    ],
+)
+def test_a_run_says_last_where_its_pages_are(tmp_path, stages, environment, said):
+    for stage, page in {
+        "report": "r.html",
+        "viewer": "v.html",
+        "paper": "p",
+        "figures": "f",
+    }.items():
+        (tmp_path / "logs" / stage).mkdir(parents=True)
+        (tmp_path / "logs" / stage / f"{stage}.log").write_text(f"more\n{stage} says {page}\n")
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report/report.html").touch()
+    assert results_to_say(stages, tmp_path, environment) == said
 
 
 def test_a_second_run_of_a_study_is_refused(tmp_path):

@@ -1,10 +1,14 @@
 """What a study needs of a machine, and the shortest run of all its stages."""
 
+import hashlib
 import importlib.metadata
+from types import SimpleNamespace
 
 import pytest
 from places import PROJECT
 
+from hgrpo.envs.source import Source
+from hgrpo.envs.webshop.data import OFFICIAL
 from hgrpo.study.overrides import read_assignments
 from hgrpo.study.study import load_study
 from hgrpo.workflow.probe import extras, findings, one_step
@@ -28,7 +32,12 @@ def test_a_study_for_a_gpu_names_all_that_is_missing(monkeypatch):
     data = {"$WEBSHOP_DATA/items_shuffle_1000.json", "$WEBSHOP_DATA/items_ins_v2_1000.json"}
     assert {"OPENAI_API_KEY", *data, "$HGRPO_MODELS/Qwen2.5-1.5B-Instruct"} <= set(found)
     assert "needed by LLMJudge_gpt" in found["OPENAI_API_KEY"]
-    assert all("the environment variable is not set" in found[name] for name in data)
+    unset = "is not set; set it, then `make fetch-assets STUDY=webshop_5x40` downloads it"
+    assert all(found[name].endswith(unset) for name in data)
+    model = found["$HGRPO_MODELS/Qwen2.5-1.5B-Instruct"]
+    fetch = "hf download Qwen/Qwen2.5-1.5B-Instruct --local-dir $HGRPO_MODELS/Qwen2.5-1.5B-Instruct"
+    assert f"is not set; set it, then `{fetch}` fetches it from the Hugging Face hub" in model
+    assert model.endswith("; `path` in configs/models/qwen2.5-1.5b-5x40.yaml names the folder")
 
 
 def test_each_file_of_the_shop_and_the_models_weights_are_looked_for(monkeypatch, tmp_path):
@@ -38,20 +47,45 @@ def test_each_file_of_the_shop_and_the_models_weights_are_looked_for(monkeypatch
     model.mkdir()
     (model / "config.json").write_text("{}")
     (tmp_path / "data").mkdir()
-    (tmp_path / "data/items_ins_v2_1000.json").write_text("[]")
     (tmp_path / "data/items_shuffle_1000.json.part").write_text("[")
     found = lacking("webshop_5x40", {"OPENAI_API_KEY": "k"})
     said = found["$WEBSHOP_DATA/items_shuffle_1000.json"]
     assert said.endswith("; `make fetch-assets STUDY=webshop_5x40` downloads it")
     assert "*.safetensors" in found["$HGRPO_MODELS/Qwen2.5-1.5B-Instruct"]
-    assert not {"OPENAI_API_KEY", "$WEBSHOP_DATA/items_ins_v2_1000.json"} & set(found)
-    (tmp_path / "data/items_shuffle_1000.json").write_text("[]")
+    assert "OPENAI_API_KEY" not in found
     (model / "model.safetensors").write_text("")
+    # The sizes are right, and every byte is 0.
+    for name in ("items_shuffle_1000.json", "items_ins_v2_1000.json"):
+        with (tmp_path / "data" / name).open("wb") as file:
+            file.truncate(OFFICIAL[name].size)
+    found = lacking("webshop_5x40", {"OPENAI_API_KEY": "k"})
+    damaged = [name for name in found if name.startswith("$")]
+    assert sorted(damaged) == [f"$WEBSHOP_DATA/items_{n}_1000.json" for n in ("ins_v2", "shuffle")]
+    for name in damaged:
+        assert found[name].startswith("damaged: its SHA-256 is not the official file's; remove it")
+        assert found[name].endswith("then `make fetch-assets STUDY=webshop_5x40` downloads it")
+    for name in ("items_shuffle_1000.json", "items_ins_v2_1000.json"):
+        (tmp_path / "data" / name).write_text("[]")
+        digest = hashlib.sha256(b"[]").hexdigest()
+        monkeypatch.setitem(OFFICIAL, name, Source("https://x/", 2, digest))
     found = lacking("webshop_5x40", {"OPENAI_API_KEY": "k"})
     assert not [name for name in found if name.startswith("$")]
 
 
+def test_a_gpu_is_named_with_its_memory(monkeypatch):
+    card = SimpleNamespace(name="NVIDIA H100", total_memory=85_017_493_504)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda index: card)
+    study = load_study(STUDIES / "webshop_5x40.yaml")
+    (found,) = (each for each in findings(study, {}, PROJECT) if each.name.startswith("GPU"))
+    # 85,017,493,504 / 2^30 = 79.18
+    assert (found.found, found.lacking) == ("NVIDIA H100 with 79 GiB", False)
+
+
 def test_games_that_lack_a_split_are_not_there(monkeypatch, tmp_path):
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    unset = "is not set; set it, then `make fetch-assets STUDY=alfworld_5x40` downloads it"
+    assert lacking("alfworld_5x40")["$ALFWORLD_DATA/json_2.1.1"].endswith(unset)
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
     for split in ("train", "valid_seen", "valid_unseen"):
         said = lacking("alfworld_5x40")["$ALFWORLD_DATA/json_2.1.1"]
