@@ -49,18 +49,18 @@ def refused(configs: Path, axes: dict, **keys: object) -> str:
     return message.removeprefix(f"{path}: ")
 
 
-def test_interventions_train_nineteen_arms_of_axes_and_one_more():
+def test_interventions_train_twenty_arms_of_axes_and_one_more():
     study = interventions()
     trained = {name for name, method in study.methods.items() if method.train}
     of_axes = {arm for arms in study.axis_arms.values() for arm in arms.values()}
-    assert len(of_axes) == 19 and trained - of_axes == {"PPOTopP_fewer"}
+    assert len(of_axes) == 20 and trained - of_axes == {"PPOTopP_fewer"}
     own = study.resolved()["methods"]
     batch = "training.minibatch_trajectories"
     assert differing(own["top_p_0.9"], own["PPOTopP_fewer"]) == [batch]
     assert {axis: list(arms) for axis, arms in study.axis_arms.items()} == {
         "top_p": ["1", "0.98", "0.95", "0.9", "0.8", "0.6", "0.4", "nofilter"],
         "kl": STRENGTHS,
-        "entropy": STRENGTHS,
+        "entropy": [*STRENGTHS, "3"],
     }
 
 
@@ -199,7 +199,7 @@ def test_two_axes_share_a_point_that_is_no_listed_method(configs):
     study = load_study(path)
     assert study.axis_arms["kl"]["0"] == study.axis_arms["entropy"]["0"] == "kl_0"
     assert study.config.reference == "kl_0"
-    assert len(study.round_trajectories) == 19
+    assert len(study.round_trajectories) == 20
 
 
 def test_a_study_without_axes_is_recorded_as_ever():
