@@ -55,7 +55,6 @@ def test_an_endpoint_that_the_rounds_cannot_give(checkout, endpoint, expected):
     ("target", "expected"),
     [
         ("gird", "error: gird: no such target; did you mean 'grid'?"),
-        ("study=grid", "error: study=grid: a setting stands after --config: --config study=grid"),
         (
             "gradients_round",
             "error: gradients_round: this rule has many jobs; name a file of one of them, such as "
