@@ -159,7 +159,9 @@ def warn_at_end_of_dry_run(workflow: "Workflow", study: Study, results: Path) ->
     def warn() -> None:
         if workflow.dryrun and workflow.dag is not None:
             try:
-                said = overwrites(study, results, _written(workflow.dag.needrun_jobs()))
+                # At the end of a dry run, Snakemake calls all its jobs finished.
+                planned = workflow.dag.needrun_jobs(exclude_finished=False)
+                said = overwrites(study, results, _written(planned))
             except UserError as error:
                 said = f"error: {error}"
             if said:
