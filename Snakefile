@@ -117,3 +117,7 @@ with one_line_errors():
     # If results are in a bucket, paths differ, so skip the check.
     if workflow.is_main_process and not ELSEWHERE:
         check_targets(workflow, sys.argv[1:], of, known_studies())
+
+if workflow.is_main_process and not ELSEWHERE:
+    logger.addFilter(OwnLockMessage(study.config.name))
+    warn_at_end_of_dry_run(workflow, study, Path(R))

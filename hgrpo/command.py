@@ -3,6 +3,7 @@
 import errno
 import gc
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from hgrpo.errors import UserError
 
 USER_ERROR = 2
 INTERRUPTED = 130
+# What a shell reports of a program that SIGPIPE ends.
+READER_GONE = 141
 
 
 def run(main: Callable[[], None]) -> None:
@@ -36,9 +39,36 @@ def run(main: Callable[[], None]) -> None:
         )
         sys.exit(INTERRUPTED)
     except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            _end_if_unread(lost=True)
         where = f"{error.filename}: " if error.filename else ""
         full = not where and error.errno in (errno.ENOSPC, errno.EDQUOT)
         # The system does not say which disk is full.
         which = f" (of the output or of {os.environ.get('TMPDIR', '/tmp')})" if full else ""
         print(f"error: {where}{error.strerror or error}{which}", file=sys.stderr)
         sys.exit(USER_ERROR)
+    finally:
+        _end_if_unread(lost=False)
+
+
+def _end_if_unread(lost: bool) -> None:
+    """Write what is left for stdout; if its reader has gone, as `head` does, end without a word.
+
+    Args:
+        lost: whether a pipe has broken. It may be another one than stdout, such as a server's.
+    """
+    try:
+        sys.stdout.flush()
+        if not (lost and _has_no_reader(sys.stdout.fileno())):
+            return
+    except BrokenPipeError:
+        pass
+    # Python writes once more when it ends, and would complain.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(READER_GONE)
+
+
+def _has_no_reader(pipe: int) -> bool:
+    poll = select.poll()
+    poll.register(pipe, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

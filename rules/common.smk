@@ -20,11 +20,13 @@ from hgrpo.workflow.preflight import set_variables
 from hgrpo.workflow.reuse import REUSE_VARIABLE, switch
 from hgrpo.workflow.rules import StudyRules, results_folder
 from hgrpo.workflow.run import (
+    OwnLockMessage,
     before_jobs,
     check_rule_names,
     check_targets,
     one_line_errors,
     say_last,
+    warn_at_end_of_dry_run,
 )
 from hgrpo.workflow.targets import UNKNOWN, unknown_target
 from hgrpo.workflow.watch.jobs import study_jobs

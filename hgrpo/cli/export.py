@@ -63,12 +63,15 @@ def _export(
     own = {key: value for key, value in given.items() if key not in OF_THE_RUN}
     study = load_study(Path("configs/studies") / f"{name}.yaml", own)
     results = Path("results") / name
+    seeds = "_".join(map(str, study.config.seeds))
+    target = out or Path(f"{name}-{'_'.join(study.methods)}-seeds_{seeds}.tar")
+    if target.is_dir():
+        raise UserError(f"{target}: this is a folder; a file was expected, such as --out share.tar")
+    if target.exists():
+        raise UserError(f"{target}: is there already; remove it, or name another file with --out")
     jobs = exchanged_jobs(study, results, start)
     config = as_config([f"{key}={value}" for key, value in given.items()])
     check_finished(jobs, read_jobs(snakemake_summary(config, profile)))
-    seeds = "_".join(map(str, study.config.seeds))
-    target = out or Path(f"{name}-{'_'.join(study.methods)}-seeds_{seeds}.tar")
-    target.parent.mkdir(parents=True, exist_ok=True)
     return pack(study, jobs, results, target), target
 
 

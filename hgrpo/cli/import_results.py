@@ -21,7 +21,7 @@ from hgrpo.errors import UserError
 from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
 from hgrpo.study.study import load_study
 from hgrpo.workflow.exchange.belongs import check_belongs
-from hgrpo.workflow.exchange.manifest import Manifest, exchanged_jobs
+from hgrpo.workflow.exchange.manifest import Manifest, exchanged_jobs, holds_start
 from hgrpo.workflow.exchange.unpack import read_manifest, unpack
 from hgrpo.workflow.study_lock import hold_study
 from hgrpo.workflow.telling_line import telling_line
@@ -46,7 +46,7 @@ def main() -> None:
     path = Path("configs/studies") / f"{manifest.study}.yaml"
     study = load_study(path, given)
     results = Path("results") / manifest.study
-    jobs = exchanged_jobs(study, results, start="sft" in manifest.made)
+    jobs = exchanged_jobs(study, results, start=holds_start(manifest))
     words = [f"study={manifest.study}", *(f"{key}={value}" for key, value in given.items())]
     with hold_study(results):
         check_belongs(args.archive, manifest, study, jobs, results)

@@ -49,8 +49,11 @@ from hgrpo.workflow.preflight import missing_variables
 
 RESULTS = Path("results")
 _NOTHING_KNOWN = (
-    "no estimates: no job of this study, or of a study with its model, has finished here yet;",
-    "`make bakeoff STUDY=smoke` runs every stage with the model `tiny` in a few minutes",
+    "no estimates: no job of this study, or of a study with its model, has finished here yet"
+)
+_SMALLEST = "smoke"
+_HOW_TO_KNOW = (
+    f"`make bakeoff STUDY={_SMALLEST}` runs every stage with the model `tiny` in a few minutes"
 )
 
 
@@ -150,7 +153,8 @@ def report(
     lines.append(wall_line(everything, minutes, profile, unknown))
     if everything.to_run:
         if everything.seconds_each is None:
-            lines += _NOTHING_KNOWN
+            lines.append(_NOTHING_KNOWN)
+            lines += [_HOW_TO_KNOW] if study.config.name != _SMALLEST else []
         lines += footnotes(by_arm)
         lines += price_lines(everything, profile, bool(calls))
     return lines + lost_lines([one.job.lost for one in expected if one.job.lost]) + calls

@@ -50,8 +50,8 @@ def parse_overrides(given: Mapping[str, object], study: type[BaseModel]) -> dict
         study: the pydantic model of a study's file.
 
     Raises:
-        UserError: a key is unknown or malformed, or a value is not YAML. The message names the
-            key, and the nearest one that exists.
+        UserError: a key is unknown or malformed, or a value is empty or not YAML. The message names
+            the key, and the nearest one that exists.
     """
     known = [name for name in study.model_fields if name != "name"]
     parsed: dict = {}
@@ -60,6 +60,11 @@ def parse_overrides(given: Mapping[str, object], study: type[BaseModel]) -> dict
         if first not in known:
             nearest = did_you_mean(first, [*known, SET, *OF_THE_RUN])
             raise UserError(f"--config {key}: unknown key{nearest}")
+        # Snakemake makes None of `methods=`, and the word "null" stays a word.
+        if value is None or value == "":
+            raise UserError(
+                f"{key}=: a value was expected; without {key}=, that of the study's file holds"
+            )
         change = _typed(value, key, _is_list(study, [first, *inner]))
         for name in reversed(inner):
             change = {name: change}

@@ -10,6 +10,7 @@ from hgrpo.config.read import read_yaml
 from hgrpo.errors import UserError
 
 FOLDER = "earlier_reports"
+_ONE = {"seeds": "seed", "methods": "method"}
 
 
 def keep_report(root: Path, study: Mapping) -> str:
@@ -38,16 +39,17 @@ def keep_report(root: Path, study: Mapping) -> str:
         with atomic_folder(kept) as folder:
             shutil.copytree(page.parent, folder, dirs_exist_ok=True)
             shutil.copy2(root / "config.yaml", folder / "config.yaml")
-    return f"the report with {lost} is kept in {kept}; this run replaces {page}"
+    return f"this run replaces {page} by a report without {lost}; the earlier report is in {kept}"
 
 
 def _lost(before: Mapping, after: Mapping) -> str:
     """What the earlier study has and the next one lacks, as text; "" if nothing."""
     words = []
     if before["rounds"] > after["rounds"]:
-        words.append(f"{before['rounds']} rounds")
-    for key in ("seeds", "methods"):
+        first, last = after["rounds"] + 1, before["rounds"]
+        words.append(f"rounds {first} to {last}" if first < last else f"round {last}")
+    for key in _ONE:
         gone = [str(each) for each in before[key] if each not in after[key]]
         if gone:
-            words.append(f"the {key} {', '.join(gone)}")
+            words.append(f"{_ONE[key] if len(gone) == 1 else key} {', '.join(gone)}")
     return " and ".join(words)

@@ -14,18 +14,22 @@ from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, load
 from hgrpo.study.study import Study
 from hgrpo.workflow.earlier_report import keep_report
-from hgrpo.workflow.exchange.overwrites import check_overwrites
+from hgrpo.workflow.exchange.overwrites import check_overwrites, overwrites
 from hgrpo.workflow.looking import check_looking
 from hgrpo.workflow.preflight import check_given_adapter, check_jobs
+from hgrpo.workflow.read_weights import check_read_weights
 from hgrpo.workflow.rules import StudyRules
 from hgrpo.workflow.study_lock import hold_study
-from hgrpo.workflow.targets import check_paths, check_rules, target_paths
+from hgrpo.workflow.targets import check_paths, check_rules, check_wildcards, target_paths
 
 if TYPE_CHECKING:
+    from snakemake.jobs import Job
     from snakemake.workflow import Workflow
 
 # Settings within a command: one quoted word, up to the next option or the log.
 _SETTINGS = re.compile(r"--config '\{.*?\}' (?=--|>|$)", re.DOTALL)
+# A wildcard in a rule's path, which Snakemake writes with its pattern.
+_CONSTRAINED = re.compile(r"\{(\w+)[^}]*\}")
 # The open files that hold the locks of this process.
 _HELD: list[IO[str]] = []
 
@@ -90,6 +94,26 @@ class NothingToDo(logging.Filter):
         return True
 
 
+class OwnLockMessage(logging.Filter):
+    """Says in the project's words that another run holds the lock of a study's files.
+
+    Args:
+        study: name of the study.
+    """
+
+    def __init__(self, study: str):
+        super().__init__()
+        self._said = (
+            f"error: results/{study}: another snakemake is running this study: wait for it; if it "
+            f"was killed, `make unlock STUDY={study}`"
+        )
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if "Directory cannot be locked" in str(record.msg):
+            record.msg = self._said
+        return True
+
+
 def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
     """Lock the study, check what its jobs need, and copy the report if the next one holds less.
 
@@ -104,7 +128,7 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
     Raises:
         UserError: another run holds the study, a job belongs to a round that the study does not
             have or would overwrite imported results, somebody who only wants to look would train,
-            or the jobs to run need something that is missing.
+            or the jobs to run need something that is missing or damaged.
     """
     # With a storage provider, the results are elsewhere, and jobs run on machines with other
     # packages and files.
@@ -126,12 +150,8 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
     jobs = [(job.rule.name, job.wildcards.get("method")) for job in planned]
     check_given_adapter(study, results)
     if not elsewhere:
-        written = [
-            (job.rule.name, load(job.rule.name).FOLDER.format(**dict(job.wildcards.items())))
-            for job in planned
-            if job.rule.name in STAGES
-        ]
-        check_overwrites(study, results, written)
+        check_overwrites(study, results, _written(planned))
+        check_read_weights([(list(job.input), list(job.output)) for job in planned])
     check_jobs(study, jobs, os.environ, elsewhere, workflow.executor_plugin.name)
     if ("report", None) in jobs and not elsewhere:
         said = keep_report(results, study.resolved())
@@ -139,10 +159,39 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
             print(said, file=sys.stderr)
 
 
+def _written(planned: Iterable["Job"]) -> list[tuple[str, str]]:
+    """(stage, folder below results/<study>) of each of Snakemake's jobs that belongs to a stage."""
+    return [
+        (job.rule.name, load(job.rule.name).FOLDER.format(**dict(job.wildcards.items())))
+        for job in planned
+        if job.rule.name in STAGES
+    ]
+
+
+def warn_at_end_of_dry_run(workflow: "Workflow", study: Study, results: Path) -> None:
+    """After a dry run, print which imported results a real run would refuse to overwrite.
+
+    Snakemake calls no hook in a dry run, so this happens when the process ends.
+    """
+
+    def warn() -> None:
+        if workflow.dryrun and workflow.dag is not None:
+            try:
+                # At the end of a dry run, Snakemake calls all its jobs finished.
+                planned = workflow.dag.needrun_jobs(exclude_finished=False)
+                said = overwrites(study, results, _written(planned))
+            except UserError as error:
+                said = f"error: {error}"
+            if said:
+                print(said, file=sys.stderr)
+
+    atexit.register(warn)
+
+
 def check_targets(
     workflow: "Workflow", arguments: Sequence[str], rules: StudyRules, studies: Collection[str]
 ) -> None:
-    """Refuse a target's path that no rule makes.
+    """Refuse a target that is a rule with wildcards, or a path that no rule makes.
 
     Args:
         workflow: Snakemake's workflow with all its rules.
@@ -151,13 +200,22 @@ def check_targets(
         studies: names of all studies.
 
     Raises:
-        UserError: there is such a path. The message suggests the nearest.
+        UserError: there is such a target. For a path, the message suggests the nearest.
     """
 
     def made(path: str) -> bool:
         return any(rule.is_producer(path) for rule in workflow.rules)
 
-    check_paths(target_paths(arguments), made, studies, rules.files())
+    files = rules.files()
+    of_many_jobs = {
+        rule.name: next(
+            filter(rule.is_producer, files), _CONSTRAINED.sub(r"<\1>", str(rule.output[0]))
+        )
+        for rule in workflow.rules
+        if rule.has_wildcards()
+    }
+    check_wildcards(arguments, of_many_jobs)
+    check_paths(target_paths(arguments), made, studies, files)
 
 
 def check_rule_names(workflow: "Workflow") -> None:

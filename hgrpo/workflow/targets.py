@@ -2,7 +2,8 @@
 
 import difflib
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
@@ -10,10 +11,14 @@ from hgrpo.errors import UserError
 # Old name -> new name, of rules and of their folders below results/<study>.
 _RULES = {"turnrd_fit": "credit_fit"}
 _FOLDERS = {"turnrd": "credit_fit"}
+# A setting that stands before --config, which Snakemake takes for a target.
+_SETTING = r"[A-Za-z_][\w.]*=.*"
 # A target of this form is unknown if no other rule has that name or makes that file.
-UNKNOWN = rf"[A-Za-z_]\w*|results/[^/]+/({'|'.join(_FOLDERS)})/.+"
+UNKNOWN = rf"[A-Za-z_]\w*|{_SETTING}|results/[^/]+/({'|'.join(_FOLDERS)})/.+"
 # Options of snakemake that take a path. The path after such an option is not a target.
 _TAKES_A_PATH = ("--report", "--archive", "--directory", "-d")
+# No option, or one that takes no word.
+_DRY = ("", "-n", "--dry-run", "--dryrun", "-np")
 
 
 def unknown_target(target: str, known: Collection[str], elsewhere: Sequence[str] = ()) -> str:
@@ -24,6 +29,9 @@ def unknown_target(target: str, known: Collection[str], elsewhere: Sequence[str]
         known: all valid names.
         elsewhere: names of other studies that have an axis of this target.
     """
+    if re.fullmatch(_SETTING, target):
+        given = f'set="{target}"' if "." in target.partition("=")[0] else target
+        return f"{target}: a setting stands after --config: --config {given}"
     if elsewhere:
         return (
             f"{target}: the study has no such axis, but {' and '.join(elsewhere)} "
@@ -52,6 +60,27 @@ def check_rules(option: str, given: Iterable[str], known: Collection[str]) -> No
         if name not in known:
             near = f"; it is now called {_RULES[name]}" if name in _RULES else ""
             raise UserError(f"{option}: {name}: no such rule{near or did_you_mean(name, known)}")
+
+
+def check_wildcards(arguments: Sequence[str], of_many_jobs: Mapping[str, str]) -> None:
+    """Refuse a rule with wildcards as a target.
+
+    Args:
+        arguments: words of the command, without the program.
+        of_many_jobs: rule with wildcards -> a file that one of its jobs writes.
+
+    Raises:
+        UserError: there is such a target. The message names the file.
+    """
+    option = ""
+    for word in arguments:
+        option = word if word.startswith("-") else option
+        # After another option, the word may be a value, as in `--until rl_round`.
+        if word in of_many_jobs and option in _DRY:
+            raise UserError(
+                f"{word}: this rule has many jobs; name a file of one of them, such as "
+                f"{of_many_jobs[word]}"
+            )
 
 
 def target_paths(arguments: Sequence[str]) -> list[str]:

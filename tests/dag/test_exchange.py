@@ -47,7 +47,8 @@ def command(checkout, name, *words):
 
 
 def share(checkout, *words):
-    """Export, and return the archive."""
+    """Export, and return the archive; one of the same name from before is removed."""
+    (checkout.root / "new/folder/share.tar").unlink(missing_ok=True)
     done = command(checkout, "export", "study=team", *words, "--out", "new/folder/share.tar")
     assert done.returncode == 0, done.stderr
     assert re.search(r"^new/folder/share.tar: study team; .* \d+ files, [\d.]+ [kM]B$", done.stdout)
@@ -130,6 +131,46 @@ def test_another_alpha_is_refused_by_name(two):
         f"error: {archive}: Progressive, rl_round: method.alpha: 0.3 there, 0.5 here\n"
     )
     assert sorted((ann.root / "results").rglob("*")) == before
+
+
+@pytest.mark.parametrize("words", [["sft.epochs=2"], []])
+def test_arms_from_a_start_of_other_settings_are_refused_by_name(two, judged, words):
+    ann, _ = two
+    if not words:
+        study = ann.root / "configs/studies/team.yaml"
+        study.write_text(f"{study.read_text()}sft: {{epochs: 2}}\n")
+    done = command(ann, "import_results", str(judged), *words)
+    assert done.returncode == 2
+    assert done.stderr == f"error: {judged}: all arms, sft: sft.epochs: 1.0 there, 2.0 here\n"
+    assert not (ann.root / "results/team/rl/LLMJudge").exists()
+
+
+def test_one_who_took_the_policy_from_a_folder_imports_arms_that_start_from_it(two, judged):
+    ann, _ = two
+    given = command(ann, "import_results", str(judged), "sft.adapter=/shared/sft")
+    assert given.returncode == 0, given.stderr
+
+
+def test_a_lost_part_of_the_start_is_restored_by_the_same_archive(two):
+    ann, ben = two
+    shutil.rmtree(ben.root / "results/team/base")
+    arms = ("study=team", "methods=LLMJudge,Progressive", "seeds=11,23")
+    said = [
+        "  sft, imported from share.tar (made at an unknown revision of hgrpo ",
+        "files of base/ are missing",
+        "Import share.tar again to restore results/team/base/ and keep everything: "
+        "python -m hgrpo.cli.import_results share.tar\n",
+    ]
+    for printed in (
+        ben.snakemake(*arms).stderr,
+        ben.snakemake("-n", *arms).stderr,
+        command(ben, "plan", *arms).stdout,
+    ):
+        assert "this run would overwrite imported results" in printed
+        assert [words for words in said if words not in printed] == [], printed
+    again = command(ben, "import_results", str(ann.root / "new/folder/share.tar"))
+    assert again.returncode == 0, again.stderr
+    assert ben.planned("evaluations", *arms) == set()
 
 
 def test_other_code_and_another_sft_policy_are_refused(two):
@@ -217,8 +258,19 @@ def test_unfinished_results_are_not_exported(two):
     assert not list(ann.root.glob("team-*.tar"))
 
 
-@pytest.mark.parametrize("damage", ["cut", "byte", "other", "none"])
-def test_a_damaged_archive_changes_nothing(two, damage):
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("cut", "damaged archive (unexpected end of data)"),
+        ("byte", ": damaged"),
+        ("other", "rl/extra: not in export.json"),
+        ("none", "no such file"),
+        ("edited", "export.json: damaged, or edited after the export: it does not match export."),
+        ("format", "export.json: damaged, or edited after the export: it does not match export."),
+        ("unchecked", "export.json.sha256: missing; ask for the archive again"),
+    ],
+)
+def test_a_damaged_archive_changes_nothing(two, damage, said):
     ann, ben = two
     archive = share(ben, "methods=LLMJudge", "seeds=11")
     content = bytearray(archive.read_bytes())
@@ -232,11 +284,17 @@ def test_a_damaged_archive_changes_nothing(two, damage):
             extra = ann.root / "extra"
             extra.write_text("not listed")
             opened.add(extra, arcname="rl/extra")
+    elif damage in EDITS:
+        old, new = EDITS[damage]
+        archive.write_bytes(content.replace(old, new, 1))
+    elif damage == "unchecked":
+        forged(archive, archive, {}, checked=False)
     else:
         archive.unlink()
     before = sorted((ann.root / "results").rglob("*"))
     done = command(ann, "import_results", str(archive))
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert said in done.stderr
     assert sorted((ann.root / "results").rglob("*")) == before
 
 
@@ -247,10 +305,11 @@ def judged(people, tmp_path_factory):
     return share(people[1], "methods=LLMJudge", "seeds=11").rename(archive)
 
 
-def forged(archive, target, changes):
-    """A copy of an archive that says something else of itself."""
+def forged(archive, target, changes, checked=True):
+    """A copy of an archive that says something else of itself; `checked`, with its checksum."""
     with tarfile.open(archive) as opened:
         members = {member.name: opened.extractfile(member).read() for member in opened}
+    members.pop("export.json.sha256")
     manifest = json.loads(members.pop("export.json")) | changes
     if "files" in changes:
         manifest["files"] = {name: sha256(text).hexdigest() for name, text in members.items()}
@@ -258,6 +317,9 @@ def forged(archive, target, changes):
         members |= dict.fromkeys(changes["files"], b"")
     with tarfile.open(target, "w") as opened:
         text = {"export.json": json.dumps(manifest).encode()}
+        if checked:
+            digest = sha256(text["export.json"]).hexdigest()
+            text["export.json.sha256"] = f"{digest}  export.json\n".encode()
         for name, content in (text | members).items():
             head = tarfile.TarInfo(name)
             head.size = len(content)
@@ -266,6 +328,8 @@ def forged(archive, target, changes):
 
 
 EMPTY = sha256(b"").hexdigest()
+# What is damaged -> bytes of export.json, and others in their place.
+EDITS = {"edited": (b'"rounds": 2', b'"rounds": 3'), "format": (b'"format": 3', b'"format": 2')}
 
 
 @pytest.mark.parametrize(
@@ -273,7 +337,7 @@ EMPTY = sha256(b"").hexdigest()
     [
         ({"study": "../studies/team"}, "export.json: study: String should match pattern"),
         ({"methods": ["../LLMJudge"]}, "export.json: methods.0: String should match pattern"),
-        ({"format": 3}, "export.json: format: Input should be less than or equal to 2"),
+        ({"format": 4}, "export.json: format: Input should be less than or equal to 3"),
         ({"files": {"../outside": EMPTY}}, "../outside: no file of the exported jobs"),
         ({"files": {"/outside": EMPTY}}, "/outside: no file of the exported jobs"),
         ({"files": {"report/report.html": EMPTY}}, "report/report.html: no file of the exported"),
@@ -313,9 +377,9 @@ def test_results_that_are_links_travel_as_files(two):
 
 def test_what_is_out_of_date_here_stays_so(two, judged):
     ann, _ = two
-    ann.edit("hgrpo/learning/imitation.py", "import math", "import math\n\nCHANGED = 1")
+    (ann.root / "results/team/base/model.safetensors").write_text("other weights")
     stale = ann.planned("results/team/sft/summary.json", "study=team")
-    assert stale == {"Base model", "Supervised fine-tuning"}
+    assert stale == {"Supervised fine-tuning"}
     assert command(ann, "import_results", str(judged)).returncode == 0
     assert ann.planned("results/team/sft/summary.json", "study=team") == stale
 

@@ -17,6 +17,7 @@ from project_copy import paths_below
             "set=training.filter.value=1.5",
             "configs/studies/grid.yaml with training overridden: training.filter: value: 1.5: str",
         ),
+        ("methods=", "error: methods=: a value was expected; without methods=, that of the"),
         ("sedes=11", "--config sedes: unknown key; did you mean 'seeds'?"),
         ("study=gird", "configs/studies/gird.yaml: no such file; did you mean 'grid'?"),
         (
@@ -54,6 +55,11 @@ def test_an_endpoint_that_the_rounds_cannot_give(checkout, endpoint, expected):
     ("target", "expected"),
     [
         ("gird", "error: gird: no such target; did you mean 'grid'?"),
+        (
+            "gradients_round",
+            "error: gradients_round: this rule has many jobs; name a file of one of them, such as "
+            "results/grid/gradients/<method>/seed_<seed>/round_<round>/buckets.csv",
+        ),
         ("figure", "error: figure: no such target; did you mean 'figures'?"),
         ("xyzzy", "error: xyzzy: no such target; known: alfworld_5x40, "),
         ("turnrd_fit", "error: turnrd_fit: this rule is now called credit_fit"),

@@ -7,17 +7,22 @@ from hgrpo.errors import UserError
 from hgrpo.stages.timing import TIMING
 from hgrpo.study.study import Study
 from hgrpo.workflow.exchange.manifest import (
+    OF_FINE_TUNING,
     SHARED,
     Made,
     Manifest,
     content_hash,
     differences,
+    exchanged_jobs,
     extras,
+    holds_start,
     is_result,
     made_with,
     run_folder,
+    says_start,
     sha256,
     shared_hashes,
+    takes_adapter,
 )
 from hgrpo.workflow.exchange.other_code import other_code_lines
 from hgrpo.workflow.watch.jobs import StudyJob
@@ -38,16 +43,32 @@ def check_belongs(
     Raises:
         UserError: one line per difference. Each names the arm, the stage and the key.
     """
-    ours = made_with(study, jobs)
+    every = exchanged_jobs(study, results, start=says_start(manifest.made))
+    theirs, ours = _compared(manifest, made_with(study, every))
     lines = [
-        *_other_makings(manifest.made, ours),
-        *other_code_lines(manifest, ours),
+        *_other_makings(theirs, ours),
+        *other_code_lines(manifest, theirs, ours),
         *_other_start(manifest, results),
     ]
     # Which files a job writes depends on its settings, so these come first.
     lines = lines or [*_other_files(manifest, jobs, results)] or _other_results(manifest, results)
     if lines:
         raise UserError("\n".join(f"{archive}: {line}" for line in dict.fromkeys(lines)))
+
+
+def _compared(manifest: Manifest, ours: _Makings) -> tuple[_Makings, _Makings]:
+    """What the archive's results, and ours, are made with; without what may differ.
+
+    If one of the two took its SFT policy from a folder, and each uses a policy of its own, then how
+    it was made says nothing: the hash of its weights decides.
+    """
+    theirs = manifest.made
+    if not holds_start(manifest) and any(takes_adapter(made) for made in (theirs, ours)):
+        return tuple(
+            {stage: arms for stage, arms in made.items() if stage not in OF_FINE_TUNING}
+            for made in (theirs, ours)
+        )
+    return theirs, ours
 
 
 def _other_makings(theirs: _Makings, ours: _Makings) -> list[str]:

@@ -17,8 +17,14 @@ from hgrpo.workflow.rules import StudyRules
 from hgrpo.workflow.watch.jobs import StudyJob, study_jobs
 
 NAME = "export.json"
-FORMAT = 2
+# The second file of an archive: the SHA-256 of the first one, as `sha256sum -c` reads it.
+CHECKSUM = f"{NAME}.sha256"
+FORMAT = 3
+# Since this format, an archive has the file `CHECKSUM`.
+CHECKED_SINCE = 3
 START = ("fetch_assets", "assets", "expert", "base", "sft")
+# Of these, what says nothing about an SFT policy that was taken from a folder.
+OF_FINE_TUNING = ("expert", "sft")
 # The folders of stages that belong to an arm: <folder>/<method>/seed_<s>/round_<r>/...
 _OF_ARMS = {load(stage).FOLDER.split("/")[0] for stage in STAGES if belongs_to_an_arm(stage)}
 # What all arms share: the file that tells one from another, and the entry that names the weights.
@@ -51,7 +57,8 @@ class Manifest(Strict):
     Attributes:
         study: name of the study.
         methods, seeds, rounds: what was exported.
-        made: stage -> arm -> what its jobs were made with.
+        made: stage -> arm -> what its jobs were made with. Since format 3 also of the start, whose
+            files need not be in the archive.
         shared: the names in `SHARED` -> what tells it from another.
         packages: package -> version, on the machine that exported.
         revision: git revision of the code there, from `hgrpo.provenance.revision`.
@@ -70,6 +77,27 @@ class Manifest(Strict):
     revision: str | None = Field(None, pattern=r"^[!-~]{1,100}$")
     files: dict[str, str]
     contents: dict[str, str] = {}
+
+
+def holds_start(manifest: Manifest) -> bool:
+    """Whether an archive has the files of what all arms start from."""
+    return SHARED["SFT policy"][0] in manifest.files
+
+
+def says_start(made: Mapping[str, object]) -> bool:
+    """Whether `Manifest.made` says what the start was made with; older archives do not."""
+    return "sft" in made
+
+
+def takes_adapter(made: Mapping[str, Mapping[str, Made]]) -> bool:
+    """Whether the SFT policy is taken from a folder that the user names."""
+    of_sft = made.get("sft", {}).get("")
+    return of_sft is not None and bool(of_sft.settings.get("sft", {}).get("adapter"))
+
+
+def checksum_text(text: bytes) -> str:
+    """The content of the file `CHECKSUM`, for the bytes of the file `NAME`."""
+    return f"{hashlib.sha256(text).hexdigest()}  {NAME}\n"
 
 
 def exchanged_jobs(study: Study, results: Path, start: bool) -> list[StudyJob]:

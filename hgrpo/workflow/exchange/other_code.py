@@ -1,6 +1,6 @@
 """Says of results that other code made: where the code differs, and what to check out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hgrpo.provenance import revision
 from hgrpo.workflow.exchange.manifest import Made, Manifest
@@ -10,22 +10,27 @@ _EDITED = "-dirty"
 _NAMED = 4
 
 
-def other_code_lines(manifest: Manifest, ours: dict[str, dict[str, Made]]) -> list[str]:
+def other_code_lines(
+    manifest: Manifest,
+    theirs: Mapping[str, Mapping[str, Made]],
+    ours: Mapping[str, Mapping[str, Made]],
+) -> list[str]:
     """One line if code of the archive's jobs differs from ours, with both revisions; else none.
 
     Args:
         manifest: the archive's.
+        theirs: stage -> arm -> what the archive's jobs were made with.
         ours: stage -> arm -> what its jobs would be made with here.
     """
     pairs = {
-        (stage, arm): (there, ours[stage][arm])
-        for stage, arms in manifest.made.items()
-        for arm, there in arms.items()
-        if arm in ours.get(stage, {}) and there.code != ours[stage][arm].code
+        (stage, arm): (one, ours[stage][arm])
+        for stage, arms in theirs.items()
+        for arm, one in arms.items()
+        if arm in ours.get(stage, {}) and one.code != ours[stage][arm].code
     }
     if not pairs:
         return []
-    theirs, mine = manifest.revision, revision()
+    there, mine = manifest.revision, revision()
     version = manifest.packages.get("hgrpo")
     modules = {name for pair in pairs.values() for name in changed_modules(*pair)}
     by_stage: dict[str, list[str]] = {}
@@ -36,8 +41,8 @@ def other_code_lines(manifest: Manifest, ours: dict[str, dict[str, Made]]) -> li
         for stage, arms in by_stage.items()
     ]
     return [
-        f"made at {said_revision(theirs, version)} by code that differs{_in(modules)}; yours is "
-        f"{said_revision(mine)}; this concerns {'; '.join(jobs)}; {_advice(theirs, mine)}"
+        f"made at {said_revision(there, version)} by code that differs{_in(modules)}; yours is "
+        f"{said_revision(mine)}; this concerns {'; '.join(jobs)}; {_advice(there, mine)}"
     ]
 
 

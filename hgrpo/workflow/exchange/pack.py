@@ -12,10 +12,13 @@ from hgrpo.errors import UserError
 from hgrpo.provenance import provenance, revision
 from hgrpo.study.study import Study
 from hgrpo.workflow.exchange.manifest import (
+    CHECKSUM,
     FORMAT,
     NAME,
     Manifest,
+    checksum_text,
     content_hash,
+    exchanged_jobs,
     extras,
     made_with,
     sha256,
@@ -66,7 +69,8 @@ def pack(study: Study, jobs: Sequence[StudyJob], results: Path, target: Path) ->
         methods=list(study.methods),
         seeds=study.config.seeds,
         rounds=study.config.rounds,
-        made=made_with(study, jobs),
+        # Also of the start, because arms are made anew when the start is.
+        made=made_with(study, exchanged_jobs(study, results, start=True)),
         shared=shared_hashes(results),
         packages=provenance("", study.env.name)["packages"],
         revision=revision(),
@@ -83,9 +87,10 @@ def pack(study: Study, jobs: Sequence[StudyJob], results: Path, target: Path) ->
     # Results in Snakemake's cache are links; the files themselves are packed.
     with atomic_file(target) as scratch, tarfile.open(scratch, "w", dereference=True) as archive:
         text = (manifest.model_dump_json(indent=1) + "\n").encode()
-        head = tarfile.TarInfo(NAME)
-        head.size = len(text)
-        archive.addfile(head, io.BytesIO(text))
+        for name, content in ((NAME, text), (CHECKSUM, checksum_text(text).encode())):
+            head = tarfile.TarInfo(name)
+            head.size = len(content)
+            archive.addfile(head, io.BytesIO(content))
         for path in tqdm(files, desc="export", unit="file", disable=None):
             archive.add(path, arcname=path.relative_to(results).as_posix(), filter=_anonymous)
     return manifest

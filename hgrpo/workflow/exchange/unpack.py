@@ -11,9 +11,20 @@ from tqdm import tqdm
 
 from hgrpo.errors import UserError
 from hgrpo.workflow.exchange.imports import record_import
-from hgrpo.workflow.exchange.manifest import NAME, Manifest, sha256
+from hgrpo.workflow.exchange.manifest import (
+    CHECKED_SINCE,
+    CHECKSUM,
+    NAME,
+    Manifest,
+    checksum_text,
+    sha256,
+)
 
 _LARGEST_MANIFEST = 1 << 28
+_DAMAGED = (
+    f"{NAME}: damaged, or edited after the export: it does not match {CHECKSUM}; ask for the "
+    "archive again"
+)
 _SCRATCH = ".import-"
 
 
@@ -21,14 +32,23 @@ def read_manifest(archive: Path) -> Manifest:
     """What an archive says of itself.
 
     Raises:
-        UserError: it is missing, or is not an archive that `hgrpo.cli.export` wrote.
+        UserError: it is missing, damaged, or not an archive that `hgrpo.cli.export` wrote.
     """
     try:
         with tarfile.open(archive, "r:") as opened:
             first = opened.next()
             if first is None or first.name != NAME or first.size > _LARGEST_MANIFEST:
                 raise tarfile.ReadError(f"{NAME} is not its first file")
-            return Manifest.model_validate_json(opened.extractfile(first).read())
+            text = opened.extractfile(first).read()
+            second = opened.next()
+            checked = second is not None and second.name == CHECKSUM
+            # Before the manifest is parsed: a damaged byte may be anywhere in it, also in `format`.
+            if checked and opened.extractfile(second).read() != checksum_text(text).encode():
+                raise UserError(f"{archive}: {_DAMAGED}")
+        manifest = Manifest.model_validate_json(text)
+        if manifest.format >= CHECKED_SINCE and not checked:
+            raise UserError(f"{archive}: {CHECKSUM}: missing; ask for the archive again")
+        return manifest
     except FileNotFoundError:
         raise UserError(f"{archive}: no such file") from None
     except ValidationError as error:
@@ -70,7 +90,7 @@ def _extract(archive: Path, manifest: Manifest, scratch: Path) -> None:
     try:
         with tarfile.open(archive, "r:") as opened:
             for member in tqdm(opened, desc="check", unit="file", disable=None):
-                if member.name == NAME:
+                if member.name in (NAME, CHECKSUM):
                     continue
                 if not member.isfile() or member.name not in left:
                     raise UserError(f"{archive}: {member.name}: not in {NAME}")

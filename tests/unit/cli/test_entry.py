@@ -14,7 +14,7 @@ from places import PROJECT
 from hgrpo.cli.entry import read_config
 from hgrpo.cli.moved import MOVED
 from hgrpo.cli.stage import read_settings
-from hgrpo.command import INTERRUPTED, USER_ERROR, run
+from hgrpo.command import INTERRUPTED, READER_GONE, USER_ERROR, run
 from hgrpo.errors import UserError
 from hgrpo.stages import evaluate, rl_round
 from hgrpo.stages.job import Job
@@ -143,3 +143,20 @@ def test_an_old_name_of_a_command_ends_in_one_line_with_the_new_one(name):
         assert importlib.util.find_spec(new[new.index("-m") + 1])
     else:
         assert (PROJECT / new[-1]).is_file()
+
+
+@pytest.mark.parametrize("words", ["smoke", "bakeoff --stage evaluate --method flatGRPO"])
+def test_a_command_whose_reader_has_gone_ends_without_a_word(words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "hgrpo.cli.config", *words.split()]
+    done = subprocess.run(command, cwd=PROJECT, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (READER_GONE, b"")
+
+
+def test_another_pipe_that_breaks_is_an_error(capfd):
+    with pytest.raises(SystemExit) as caught:
+        run(raising(BrokenPipeError(errno.EPIPE, "Broken pipe")))
+    assert caught.value.code == USER_ERROR
+    assert capfd.readouterr().err == "error: Broken pipe\n"

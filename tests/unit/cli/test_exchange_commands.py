@@ -83,6 +83,23 @@ def test_export_says_that_it_looked_in_the_default_study(monkeypatch, project, g
     assert all("study=bakeoff" in words for words in asked)
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("folder", "folder: this is a folder; a file was expected, such as --out share.tar"),
+        ("old.tar", "old.tar: is there already; remove it, or name another file with --out"),
+    ],
+)
+def test_export_writes_over_nothing(monkeypatch, project, tmp_path, name, said):
+    monkeypatch.chdir(project)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "old.tar").write_text("mine")
+    with pytest.raises(UserError) as refused:
+        call(monkeypatch, export, "study=smoke", "--out", tmp_path / name)
+    assert str(refused.value) == f"{tmp_path}/{said}"
+    assert (tmp_path / "old.tar").read_text() == "mine"
+
+
 def test_git_ignores_what_export_writes(project, tmp_path):
     (tmp_path / ".gitignore").write_bytes((project / ".gitignore").read_bytes())
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)

@@ -95,7 +95,7 @@ def test_other_code_is_refused_with_revisions_and_modules(monkeypatch, theirs, m
         revision=theirs,
         files={},
     )
-    (line,) = other_code.other_code_lines(manifest, here)
+    (line,) = other_code.other_code_lines(manifest, there, here)
     assert said in line
 
 

@@ -1,6 +1,7 @@
 """What an import records, and which runs would overwrite imported results."""
 
 import json
+import shutil
 
 import pytest
 from travelling import small_study, two_places, write_results
@@ -87,3 +88,34 @@ def test_the_start_is_guarded_too_and_a_lost_file_has_a_word(two):
     said = overwrites(small_study(), here, [("sft", "sft"), ("study_config", "")])
     assert "  sft, imported from ben.tar (made at revision abc1234): a file is missing" in said
     assert said.endswith(f"\n  {here}/sft")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"sft.epochs": "9"}, "sft: sft.epochs: 1.0 in the archive, 9.0 now"),
+        # The hash of its weights decides, and that a run finds in the files that it reads.
+        ({"sft.adapter": "/shared/sft"}, "a file is missing, what these jobs read has changed, or"),
+    ],
+)
+def test_an_arm_whose_start_changed_is_refused_with_the_key(two, changes, said):
+    two.give()
+    found = overwrites(small_study(**changes), two.here, [("rl_round", ROUND)])
+    assert (
+        f"Progressive, seed 11, imported from ben.tar (made at revision abc1234): {said}" in found
+    )
+
+
+def test_what_is_missing_is_named_with_the_archive_that_restores_it(two):
+    two.give()
+    shutil.rmtree(two.here / "base")
+    found = overwrites(small_study(), two.here, [("base", "base"), ("rl_round", ROUND)])
+    assert "(made at revision abc1234): files of base/ are missing\n" in found
+    assert (
+        f"\nImport ben.tar again to restore {two.here}/base/ and keep everything: "
+        "python -m hgrpo.cli.import_results ben.tar\n"
+    ) in found
+    # If a setting changed too, to import again would be refused.
+    changed = small_study(**{"training.lr": "0.5"})
+    found = overwrites(changed, two.here, [("base", "base"), ("rl_round", ROUND)])
+    assert "training.lr: " in found and "Import ben.tar again" not in found

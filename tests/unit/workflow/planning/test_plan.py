@@ -248,6 +248,15 @@ def test_on_a_fresh_clone_no_number_is_made_up(planned):
     assert any("make bakeoff STUDY=smoke" in line for line in lines)
 
 
+def test_the_smallest_study_is_not_told_to_run_itself(tmp_path):
+    study = load_study(PROJECT / "configs/studies/smoke.yaml")
+    jobs = [Job("sft", "results/smoke/sft", True)]
+    past = PastJobs(tmp_path, "smoke", Player("tiny", "torch"))
+    lines = report(study, _expected(jobs, past, study, CLUSTER), CLUSTER, {})
+    assert any(line.startswith("no estimates: ") for line in lines)
+    assert not any("make bakeoff" in line for line in lines)
+
+
 def test_a_plan_fits_on_a_page(configs, planned):
     remember(configs, "sft", "sft", 100, "sft", 50)
     remember(configs, "evaluate", "SFTOnly.seed_11.round_0", 1, "eval/SFTOnly/seed_11/round_0", 1)
