@@ -197,8 +197,12 @@ def _truth_rows(truth: dict) -> list[str]:
 
     restarting = "restarting each from its first turn"
     compiled, plain = ", `compiled: true`", ", the plain engine"
+    fed = truth["tokens_fed"]
     return [
         whole,
+        f"| tokens that continuing feeds the model | {restarting} | {fed['continued']:,} against "
+        f"{fed['restarted']:,}: **{fed['restarted'] / fed['continued']:.2f}x**, which bounds the "
+        "next two rows where a token costs the same on both sides | - |",
         row("plain", "plain, restarted", plain, f"{restarting}, same engine", bar=True),
         row("compiled", "compiled, restarted", compiled, f"{restarting}, same engine", bar=True),
         row("compiled", "plain, restarted", compiled, f"{restarting}{plain}"),

@@ -10,6 +10,10 @@ reset, and the policy reads the whole conversation anew before it samples the fi
 engine, plain and compiled, plays both ways, alternately, the same continuations of one group. An
 engine's returns must be the same both ways; between engines they may differ where rounding moves a
 draw. All times are process time on one thread.
+
+Whatever the engine does, it has to feed the model every token once. So the tokens that both ways
+feed are counted too. Their ratio is what continuing can save where a token costs the same on both
+sides.
 """
 
 import json
@@ -84,7 +88,12 @@ def _compared(engines: Mapping[str, Collector], groups: Sequence[PlayedGroup]) -
             took, found[name] = _timed(play)
             seconds[name].append(took)
     number = EACH * len(points)
+    collector = next(iter(engines.values()))
+    played = collector.play(_restarts(collector, points))
+    whole = np.array([len(trajectory.token_ids) for trajectory in played]).reshape(EACH, -1)
+    known = np.array([point.trajectory.turns[point.turn].span[0] for point in points])
     return {
+        "tokens_fed": {"restarted": int(whole.sum()), "continued": int((whole - known).sum())},
         "per_s": {name: number / median(seconds[name]) for name in sides},
         "ratios": {
             f"{fast}/{slow}": sorted(
@@ -105,7 +114,14 @@ def _compared(engines: Mapping[str, Collector], groups: Sequence[PlayedGroup]) -
 
 def _restarted(collector: Collector, points: Sequence[Point]) -> np.ndarray:
     """Returns of the same continuations, float64 [points, EACH], each with a start of its own."""
-    starts = [
+    played = collector.play(_restarts(collector, points))
+    returns = [trajectory.env_return for trajectory in played]
+    return np.array(returns).reshape(EACH, len(points)).T
+
+
+def _restarts(collector: Collector, points: Sequence[Point]) -> list[Start]:
+    """Starts of all continuations, those of one number after those of another."""
+    return [
         Start(
             point.trajectory.task,
             point.trajectory.rollout,
@@ -119,8 +135,6 @@ def _restarted(collector: Collector, points: Sequence[Point]) -> np.ndarray:
         for number in range(EACH)
         for point in points
     ]
-    returns = [trajectory.env_return for trajectory in collector.play(starts)]
-    return np.array(returns).reshape(EACH, len(points)).T
 
 
 def _timed(work: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
