@@ -31,7 +31,7 @@ def test_without_a_smoke_wave_it_is_the_reference(checkout):
 @pytest.mark.parametrize(
     ("words", "arms"),
     [
-        (["entropy_sweep"], {"PPO"} | {f"entropy_{x}" for x in (0.001, 0.003, 0.01, 0.03, 0.1)}),
+        (["entropy_sweep"], {"PPO"} | {f"entropy_{x}" for x in (0.001, 0.003, 0.01, 0.03, 0.1, 3)}),
         # Without the reference.
         (["kl_sweep", "methods=kl_0.001,kl_0.1,top_p_1"], {"kl_0.001", "kl_0.1"}),
         (["kl_sweep", "set=axes.kl.values=0,0.05"], {"PPO", "kl_0.05"}),
