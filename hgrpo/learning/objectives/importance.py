@@ -5,6 +5,16 @@ from torch import Tensor
 
 from hgrpo.learning.objectives.shapes import check_shapes
 
+# Beyond this a ratio says only that the two policies have nothing in common.
+_LARGEST_LOG_RATIO = 20.0
+
+
+def ratios(logprobs: Tensor, behaviour: Tensor) -> Tensor:
+    """exp(logprobs - behaviour) without a gradient; the exponent is kept within +-20."""
+    check_shapes(logprobs, behaviour)
+    bounded = (logprobs - behaviour).clamp(-_LARGEST_LOG_RATIO, _LARGEST_LOG_RATIO)
+    return torch.exp(bounded).detach()
+
 
 def importance_weights(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
     """min(exp(old - behaviour), cap): importance weights, truncated at `cap`.

@@ -1,0 +1,42 @@
+"""Kondo's screen: only samples that delight enough reach the backward pass.
+
+The paper that names it: https://arxiv.org/abs/2603.20526.
+"""
+
+import torch
+from torch import Tensor
+
+_HALVINGS = 40
+# Beyond so many temperatures a sigmoid is 0 or 1 to float32.
+_FLAT = 20.0
+
+
+def keep_probabilities(delight: Tensor, keep: float, eta: float) -> Tensor:
+    """sigmoid((delight - price) / eta), where the price makes the mean over `dim` -1 be `keep`.
+
+    Args:
+        delight: float [..., B], one number a sample.
+        keep: expected share of samples that pass, in (0, 1]; at 1 every sample passes.
+
+    Bisection finds the price to 2^-40 of its bracket.
+    """
+    if keep == 1.0:
+        return torch.ones_like(delight)
+    low = delight.amin(-1, keepdim=True) - _FLAT * eta
+    high = delight.amax(-1, keepdim=True) + _FLAT * eta
+    for _ in range(_HALVINGS):
+        price = (low + high) / 2
+        too_many = torch.sigmoid((delight - price) / eta).mean(-1, keepdim=True) > keep
+        low, high = torch.where(too_many, price, low), torch.where(too_many, high, price)
+    return torch.sigmoid((delight - (low + high) / 2) / eta)
+
+
+def kondo_keep(delight: Tensor, draws: Tensor, keep: float, eta: float) -> Tensor:
+    """1 for samples that pass, else 0, float [..., B]; the most delightful one always passes.
+
+    `draws` are uniform in [0, 1), [..., B]; a sample passes if its draw is below its probability.
+    """
+    passed = draws < keep_probabilities(delight, keep, eta)
+    best = delight == delight.amax(-1, keepdim=True)
+    first = best & (best.cumsum(-1) == 1)
+    return (passed | first).float()

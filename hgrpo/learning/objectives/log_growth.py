@@ -1,0 +1,20 @@
+"""The gradient of log success instead of success."""
+
+import torch
+from torch import Tensor
+
+from hgrpo.learning.objectives.shapes import check_shapes
+
+
+def log_growth_weights(logprobs: Tensor, advantages: Tensor, success: Tensor) -> Tensor:
+    """A / p for a success, and A for a failure; for one-step tasks with rewards 0 and 1.
+
+    Without a baseline, a success then contributes grad log p / p, whose mean over the policy is
+    that of log-success up to failures' terms. The rule is the original sandbox's own.
+
+    Args:
+        success: float, 1 where the sample was right, else 0.
+    """
+    check_shapes(logprobs, advantages, success)
+    inverse = torch.exp(-logprobs.detach().clamp(min=-20.0))
+    return advantages.detach() * torch.where(success > 0, inverse, torch.ones_like(inverse))
