@@ -52,7 +52,7 @@ class Adam:
 
     def state(self) -> dict[str, Tensor]:
         """What an uninterrupted run carries to its next step."""
-        return {"mean": self.mean, "square": self.square, "steps": self.steps}
+        return {"mean": self.mean, "square": self.square, "steps": self.steps.clone()}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        self.mean, self.square, self.steps = state["mean"], state["square"], state["steps"]
+        self.mean, self.square, self.steps = state["mean"], state["square"], state["steps"].clone()

@@ -1,6 +1,6 @@
 """The training loop: evaluate, sample, screen, update, log; all seeds in one tensor program."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -88,6 +88,25 @@ class Trainer:
         if due:
             self._log(found, metrics | self._describe(batch) | _columns(update))
         self.step += 1
+
+    def state(self) -> dict[str, object]:
+        """What an interrupted run needs to go on as if it had not been; see `load_state`."""
+        return {
+            "weights": self.weights.clone(),
+            "adam": self.adam.state(),
+            "supply": self.supply.state(),
+            "counts": (self.futile, self.stopped, self.updates.clone(), self.step),
+            "rows": list(self.rows),
+        }
+
+    def load_state(self, state: Mapping[str, object]) -> None:
+        """Go on where `state` was taken, from a trainer of the same settings."""
+        self.weights = state["weights"].clone()
+        self.adam.load_state(state["adam"])
+        self.supply.load_state(state["supply"])
+        self.futile, self.stopped, updates, self.step = state["counts"]
+        self.updates = updates.clone()
+        self.rows = list(state["rows"])
 
     def see(self, batch: Rollout, weights: Tensor) -> Seen:
         """The batch under `weights`, as the rule sees it."""

@@ -1,5 +1,6 @@
 """REINFORCE and its importance-weighted relatives, log-growth and mirror descent."""
 
+import torch
 from torch import Tensor
 
 from hgrpo.learning.objectives.aspo import aspo_weights
@@ -35,13 +36,10 @@ def pg(seen: Seen, own: Capped) -> Term:
 
 def traj_pg(seen: Seen, own: Capped) -> Term:
     """TrajPG: every token with the capped ratio of its whole rollout."""
-    rollout = seen.rollout
-    given = seen.logprobs, rollout.behaviour
-    weights = traj_pg_weights(*given, seen.advantages, rollout.mask, own.cap)
-    whole = traj_pg_weights(
-        *given, seen.advantages.new_ones(1).expand_as(given[0]), rollout.mask, own.cap
-    )
-    return weighted(seen, weights, iw_mean=whole.expand_as(weights))
+    old, mask = seen.rollout.behaviour, seen.rollout.mask
+    ones = torch.ones_like(seen.logprobs)
+    whole = traj_pg_weights(seen.logprobs, old, ones, mask, own.cap)
+    return weighted(seen, whole * seen.advantages, iw_mean=whole)
 
 
 def aspo(seen: Seen, own: Aspo) -> Term:
