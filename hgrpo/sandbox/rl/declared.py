@@ -11,7 +11,7 @@ _ETA, _CAP = {"eta": "eta"}, {"cap": "iw_cap"}
 _CLIP = {"clip": "clip_low", "beta": "grpo_beta"}
 _BAND = {"low": "clip_low", "high": "clip_high"}
 _TARGET = {"eta": "tpo_eta"}
-_GROUPS = ("groups", "whole_groups", "no_replay")
+_GROUPS = ("groups", "no_replay")
 _CANDIDATES = ("token_rewards", "groups", "on_policy", "clean", "no_diagnostics")
 _LABELS = ("sequences", "clean")
 

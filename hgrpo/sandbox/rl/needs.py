@@ -35,10 +35,6 @@ def _survivors(run: "RlSettings") -> float:
 
 NEEDS: dict[str, Need["RlSettings"]] = {
     "groups": Need("groups: group_size above 1", lambda run: run.group_size > 1),
-    "whole_groups": Need(
-        "a batch of whole groups: batch_size a multiple of group_size",
-        lambda run: run.batch_size % run.group_size == 0,
-    ),
     "no_replay": Need(
         "batches that are not replayed: replay_capacity 0", lambda run: not _replay(run)
     ),
