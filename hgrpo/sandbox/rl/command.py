@@ -1,6 +1,7 @@
 """The command `rl`: flags, runs and the file of rows. Importing this module imports no torch."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace) -> None:
     if args.output.is_dir():
         raise UserError(f"--output: {args.output} is a folder; a file was expected")
     for line in dict.fromkeys(note for each in runs for note in each.notes):
-        tqdm.write(f"note: {line}")
+        tqdm.write(f"note: {line}", file=sys.stderr)
     use_one_thread()
 
     from hgrpo.sandbox.rl.tasks.task import make_task

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_runs import batch_of, gradient, settings, write_digits
+from small_digits import write_digits
+from small_runs import batch_of, gradient, settings
 
 from hgrpo.learning.objectives.group import z_scores
 from hgrpo.sandbox.policies import taken
