@@ -99,6 +99,8 @@ def test_a_command_of_the_original_runs(command, digits, tmp_path, monkeypatch, 
         ("rl --num_seeds 0", "--num_seeds: at least 1"),
         ("rl --task token_reversal --eta 0", "rule.eta: input should be greater than 0"),
         ("rl --task token_reversal --method TPO --batch_size 10", "no multiple of group_size 4"),
+        ("rl --task token_reversal --rule eta", "KEY=VALUE was expected, not 'eta'"),
+        ("rl --task token_reversal --rule cap=1", "DG has no 'cap'"),
         ("rl --task token_reversal --output .", "--output: . is a folder"),
         ("rl --task token_reversal --method PG --allow_degenerate false", "PG needs ratios"),
         ("rl_oracle --train_steps 0,-2", "numbers by comma were expected, not '0,-2'"),
@@ -131,6 +133,17 @@ def test_flags_may_be_spelled_with_dashes_and_seeds_are_counted(tmp_path):
     words += f" --num-seeds 2 --verbose false --output {target}"
     sandbox.main(words.split())
     assert pd.read_csv(target)["seed"].tolist() == [7, 8, 7, 8]
+
+
+def test_a_setting_without_a_flag_of_its_own(tmp_path):
+    words = "rl --task token_reversal --method GRPO --seq_len 2 --num_steps 1 --num_seeds 1"
+    rows = []
+    for rule in (["norm=mean"], ["norm=std", "clip=null"]):
+        target = tmp_path / "rows.csv"
+        given = ["--rule", *rule, "--verbose", "false", "--output", str(target)]
+        sandbox.main([*words.split(), *given])
+        rows.append(pd.read_csv(target)["adv_abs_mean"][0])
+    assert rows[0] < rows[1]
 
 
 def test_degenerate_runs_are_noted(tmp_path, capsys):

@@ -87,6 +87,18 @@ def test_one_rule_on_groups_of_deviation_one():
     assert torch.allclose(dr_grpo, grpo * 3 / 2, rtol=1e-3, atol=1e-6)
 
 
+def test_grpo_in_parts():
+    trainer = Trainer(settings("GRPO", rule={"norm": "mean", "reduction": "rollout"}))
+    batch = batch_of(trainer)
+    older = replace(batch, behaviour=batch.behaviour - 0.5 * torch.rand(batch.behaviour.shape))
+    assert gradient(trainer, older).equal(gradient(Trainer(settings("DrGRPO")), older))
+    free = {"norm": "none", "clip": None, "beta": 0.0}
+    plain = Trainer(settings("PG", baseline="zero", rule={"cap": 100.0}))
+    found = gradient(Trainer(settings("GRPO", rule=free)), older)
+    assert torch.allclose(found, gradient(plain, older), rtol=1e-4, atol=1e-7)
+    assert not gradient(Trainer(settings("GRPO")), older).allclose(found, rtol=1e-2)
+
+
 def test_dg_token_reads_all_positions_where_all_are_scored():
     masked = Trainer(settings("DGToken", task="masked_reversal", score_len=3))
     batch = batch_of(masked)
