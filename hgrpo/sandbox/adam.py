@@ -1,9 +1,12 @@
-"""Adam with moments, steps and gradient clip of each seed by itself."""
+"""Adam and the gradient's clip for each seed by itself."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
 
-_DECAY, _SQUARE_DECAY, _EPSILON = 0.9, 0.999, 1e-8
 # As in torch.nn.utils.clip_grad_norm_.
 _CLIP_EPSILON = 1e-6
 
@@ -20,39 +23,31 @@ def clip_rows(gradients: Tensor, largest: float) -> tuple[Tensor, Tensor]:
 
 class Adam:
     """Kingma and Ba 2015, "Adam: A Method for Stochastic Optimization",
-    https://arxiv.org/abs/1412.6980, for weights [S, P]; decay rates are PyTorch's defaults.
+    https://arxiv.org/abs/1412.6980, on weights [S, P], which it changes in place.
+
+    Adam treats every number by itself, so PyTorch's, in one pass over the rows, is the Adam of each
+    seed. Decay rates are PyTorch's defaults. A seed that has stopped must not start again: its
+    moments move on.
     """
 
     def __init__(self, weights: Tensor, lr: float):
-        self.lr = lr
-        self.mean = torch.zeros_like(weights)
-        self.square = torch.zeros_like(weights)
-        self.steps = torch.zeros(len(weights), 1, dtype=torch.float64)
+        self.weights = weights
+        self.optimiser = torch.optim.Adam([weights], lr, fused=True)
 
     @torch.no_grad()
-    def step(self, weights: Tensor, gradients: Tensor, active: Tensor) -> None:
-        """Change `weights` in place; seeds that are not `active`, bool [S], stay as they are."""
-        on = active.unsqueeze(1)
-        self.steps += on
-        mean = self.mean.lerp(gradients, 1 - _DECAY)
-        square = (self.square * _SQUARE_DECAY).addcmul(
-            gradients, gradients, value=1 - _SQUARE_DECAY
-        )
-        counts = self.steps.clamp(min=1.0)
-        first, second = 1 - _DECAY**counts, 1 - _SQUARE_DECAY**counts
-        size = (square.sqrt() / second.sqrt().float()).add_(_EPSILON)
-        change = mean / size * (-self.lr / first).float()
-        if bool(active.all()):
-            weights += change
-            self.mean, self.square = mean, square
-            return
-        weights += torch.where(on, change, 0.0)
-        self.mean = torch.where(on, mean, self.mean)
-        self.square = torch.where(on, square, self.square)
+    def step(self, gradients: Tensor, active: Tensor) -> None:
+        """Take one step; the weights of seeds that are not `active`, bool [S], stay as they are."""
+        stopped = ~active
+        held = self.weights[stopped]
+        self.weights.grad = gradients
+        self.optimiser.step()
+        self.weights.grad = None
+        self.weights[stopped] = held
 
-    def state(self) -> dict[str, Tensor]:
-        """What an uninterrupted run carries to its next step."""
-        return {"mean": self.mean, "square": self.square, "steps": self.steps.clone()}
+    def state(self) -> dict[str, Any]:
+        """What an uninterrupted run carries to its next step; the weights are not part of it."""
+        return copy.deepcopy(self.optimiser.state_dict())
 
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        self.mean, self.square, self.steps = state["mean"], state["square"], state["steps"].clone()
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state; the caller restores the weights, in place."""
+        self.optimiser.load_state_dict(copy.deepcopy(dict(state)))

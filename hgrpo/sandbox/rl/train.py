@@ -113,7 +113,7 @@ class Trainer:
 
     def load_state(self, state: Mapping[str, object]) -> None:
         """Go on where `state` was taken, from a trainer of the same settings."""
-        self.weights = state["weights"].clone()
+        self.weights.copy_(state["weights"])
         self.adam.load_state(state["adam"])
         self.supply.load_state(state["supply"])
         self.futile, self.stopped, updates, self.step = state["counts"]
@@ -146,7 +146,7 @@ class Trainer:
         clipped, norm = clip_rows(gradient, _LARGEST_NORM)
         active = self.stopped < 0
         self._check(term.loss, norm, active)
-        self.adam.step(self.weights, clipped, active)
+        self.adam.step(clipped, active)
         self.updates += active
         return Update(term.loss.detach(), norm, dict(term.metrics))
 
