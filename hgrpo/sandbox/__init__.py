@@ -37,7 +37,7 @@ up to the piece; `rl.train` is an example. One update is:
     term = rule_term(Seen(batch, policy.table(leaf, inputs, batch.actions), ...), rule_settings)
     (gradient,) = torch.autograd.grad(term.loss.sum(), leaf)
     clipped, norms = clip_rows(gradient, 1.0)
-    adam.step(clipped, active)
+    adam.step(weights, clipped, active)
 
 Pieces: `rl`.
 """

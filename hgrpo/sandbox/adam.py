@@ -1,12 +1,12 @@
 """Adam and the gradient's clip for each seed by itself."""
 
-import copy
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.adam import adam
 
+_DECAY, _SQUARE_DECAY, _EPSILON = 0.9, 0.999, 1e-8
 # As in torch.nn.utils.clip_grad_norm_.
 _CLIP_EPSILON = 1e-6
 
@@ -23,31 +23,43 @@ def clip_rows(gradients: Tensor, largest: float) -> tuple[Tensor, Tensor]:
 
 class Adam:
     """Kingma and Ba 2015, "Adam: A Method for Stochastic Optimization",
-    https://arxiv.org/abs/1412.6980, on weights [S, P], which it changes in place.
+    https://arxiv.org/abs/1412.6980, for weights [S, P]; decay rates are PyTorch's defaults.
 
-    Adam treats every number by itself, so PyTorch's, in one pass over the rows, is the Adam of each
-    seed. Decay rates are PyTorch's defaults. A seed that has stopped must not start again: its
-    moments move on.
+    Adam treats every number by itself, so one fused pass over all rows is the Adam of each seed. A
+    seed that has stopped must not start again: its moments move on.
     """
 
     def __init__(self, weights: Tensor, lr: float):
-        self.weights = weights
-        self.optimiser = torch.optim.Adam([weights], lr, fused=True)
+        self.lr = lr
+        self.mean = torch.zeros_like(weights)
+        self.square = torch.zeros_like(weights)
+        self.steps = torch.zeros(())
 
     @torch.no_grad()
-    def step(self, gradients: Tensor, active: Tensor) -> None:
-        """Take one step; the weights of seeds that are not `active`, bool [S], stay as they are."""
+    def step(self, weights: Tensor, gradients: Tensor, active: Tensor) -> None:
+        """Change `weights` in place; seeds that are not `active`, bool [S], stay as they are."""
         stopped = ~active
-        held = self.weights[stopped]
-        self.weights.grad = gradients
-        self.optimiser.step()
-        self.weights.grad = None
-        self.weights[stopped] = held
+        held = weights[stopped]
+        adam(
+            *([weights], [gradients], [self.mean], [self.square], [], [self.steps]),
+            fused=True,
+            amsgrad=False,
+            beta1=_DECAY,
+            beta2=_SQUARE_DECAY,
+            lr=self.lr,
+            weight_decay=0.0,
+            eps=_EPSILON,
+            maximize=False,
+        )
+        weights[stopped] = held
 
-    def state(self) -> dict[str, Any]:
-        """What an uninterrupted run carries to its next step; the weights are not part of it."""
-        return copy.deepcopy(self.optimiser.state_dict())
+    def state(self) -> dict[str, Tensor]:
+        """What an uninterrupted run carries to its next step."""
+        given = {"mean": self.mean, "square": self.square, "steps": self.steps}
+        return {name: value.clone() for name, value in given.items()}
 
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state; the caller restores the weights, in place."""
-        self.optimiser.load_state_dict(copy.deepcopy(dict(state)))
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a state."""
+        self.mean, self.square, self.steps = (
+            state[name].clone() for name in ("mean", "square", "steps")
+        )

@@ -146,7 +146,7 @@ class Trainer:
         clipped, norm = clip_rows(gradient, _LARGEST_NORM)
         active = self.stopped < 0
         self._check(term.loss, norm, active)
-        self.adam.step(clipped, active)
+        self.adam.step(self.weights, clipped, active)
         self.updates += active
         return Update(term.loss.detach(), norm, dict(term.metrics))
 

@@ -199,5 +199,5 @@ def _pretrain(net: Transformer, text: Tensor, context: int) -> Tensor:
         given = weights.clone().requires_grad_()
         loss = -taken(net.logits(given, tokens).log_softmax(-1), labels).mean()
         gradient, _ = clip_rows(torch.autograd.grad(loss, given)[0], 1.0)
-        adam.step(gradient, active)
+        adam.step(weights, gradient, active)
     return weights
