@@ -12,6 +12,7 @@ ROOMS = (
     "standardise",
     *("agent", "envs", "base_model", "policy", "trajectories", "rollout", "credit"),
     *("learning", "evaluation", "report", "results", "provenance"),
+    "sandbox",
     *("stages", "study", "workflow", "cli"),
 )
 

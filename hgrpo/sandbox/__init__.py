@@ -1,0 +1,43 @@
+"""The sandbox of update rules: which samples deserve gradient, in pieces small enough to watch it.
+
+The core, which every piece builds on:
+
+- `rollout`: a batch of all seeds, with the axes S seeds, N groups, K rollouts, M slots or segments
+  and T tokens, as a frozen dataclass. `mask` (tokens) and `keep` (rollouts) say what trains;
+  nothing is dropped. A piece's own tensors go into `extras`, a second view of a task into `inputs`.
+  `choose` gives every seed its own of several batches, as replay does.
+- `draws`: uniform draws and first weights from streams that are named by seed, purpose and step.
+  Nothing is drawn from a generator that remembers, so a changed cadence of evaluation or order of
+  arms changes no number, and arms of one seed share data and first weights.
+- `nets`: `MLP` and `Transformer`, frozen descriptions whose weights are one tensor [S, P]. A
+  teacher or a first policy is a copy of that tensor. `Transformer.start` and `extend` sample with a
+  cache.
+- `policies`: a net with a way to act. `sample` and `greedy` act, `table` gives the log-probs of
+  every action along given actions in one pass, with a gradient.
+- `adam`: Adam, which changes the weights in place, and the clip of the gradient's norm, for each
+  seed by itself.
+- `rule`: a rule is data: its name, its needs, its term, its settings and their flags. `refuse`
+  compares the needs with what a run gives.
+- `seen`: a term takes a `Seen`, a batch under the current weights, and returns a `Term`: the loss
+  of each seed, [S], and metrics for the log. The losses of all seeds are added up before they are
+  differentiated; no weight belongs to two seeds, so each seed gets its own gradient.
+- `command_line`: flags from settings, errors on one line, the file of rows.
+
+Formulas stand in `hgrpo.learning.objectives`, one module a rule; a term only applies them.
+
+A new piece is a package with these modules, of which all but the last import no torch: `settings`
+(a pydantic model of a run, which refuses what cannot run), `declared` (its rules), `needs` (what a
+rule may need, each with a function of the settings), `command` (`HELP`, `add_arguments`, `run`; its
+name goes into `PIECES` of `hgrpo.cli.sandbox`), and `rules` (its terms). What its trainer does is
+up to the piece; `rl.train` is an example. One update is:
+
+    adam = Adam(weights, lr)
+    ...
+    leaf = weights.detach().requires_grad_()
+    term = rule_term(Seen(batch, policy.table(leaf, inputs, batch.actions), ...), rule_settings)
+    (gradient,) = torch.autograd.grad(term.loss.sum(), leaf)
+    clipped, norms = clip_rows(gradient, 1.0)
+    adam.step(weights, clipped, active)
+
+Pieces: `rl`.
+"""

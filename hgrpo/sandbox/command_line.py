@@ -1,0 +1,111 @@
+"""What the commands of all pieces share: flags from settings, and the file of rows.
+
+Importing this module imports no torch.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from types import NoneType
+from typing import Any, NoReturn, get_args
+
+from hgrpo.atomic import atomic_file
+from hgrpo.config.read import did_you_mean
+from hgrpo.config.strict import Strict
+from hgrpo.errors import UserError
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose errors are UserErrors, so that they take one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(message)
+
+
+def parse(parser: argparse.ArgumentParser, words: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the command line; flags may be spelled with `-` or with `_`.
+
+    Raises:
+        UserError: a flag is unknown; the message names the nearest known one.
+    """
+    spelled = [_underscored(word) for word in (sys.argv[1:] if words is None else words)]
+    args, unknown = parser.parse_known_args(spelled)
+    if unknown:
+        known = [flag for flag in _flags(parser, args) if flag.startswith("--")]
+        raise UserError(f"{unknown[0]}: unknown{did_you_mean(unknown[0].split('=')[0], known)}")
+    return args
+
+
+def _underscored(word: str) -> str:
+    if not word.startswith("--"):
+        return word
+    flag, equals, value = word[2:].partition("=")
+    return f"--{flag.replace('-', '_')}{equals}{value}"
+
+
+def _flags(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[str]:
+    """Flags of the parser and of the chosen subcommand."""
+    found = []
+    for action in parser._actions:
+        found += action.option_strings
+        if isinstance(action, argparse._SubParsersAction):
+            found += _flags(action.choices[getattr(args, action.dest)], args)
+    return found
+
+
+def truth(text: str) -> bool:
+    """The literal `true` or `false`, as a type for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: it is another word.
+    """
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    raise argparse.ArgumentTypeError(f"true or false was expected, not {text!r}")
+
+
+def add_fields(
+    parser: argparse.ArgumentParser,
+    model: type[Strict],
+    defaults: Mapping[str, Any] | None = None,
+    skip: Collection[str] = (),
+) -> None:
+    """Declare a flag for every field of a settings model.
+
+    Args:
+        defaults: defaults of the command line that differ from the model's.
+    """
+    for name, field in model.model_fields.items():
+        if name in skip:
+            continue
+        default = (defaults or {}).get(name, field.default)
+        kinds = get_args(field.annotation) or (field.annotation,)
+        kind = next((k for k in kinds if isinstance(k, type) and k is not NoneType), str)
+        shown = {True: "true", False: "false", None: "none"}.get(default, default)
+        parser.add_argument(
+            f"--{name}",
+            type=truth if kind is bool else kind,
+            default=default,
+            help=f"{field.description} (default {shown})".replace("%", "%%"),
+        )
+
+
+def use_one_thread() -> None:
+    """Let torch compute on one thread, unless OMP_NUM_THREADS says how many; nets are small."""
+    import torch
+
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
+
+
+def write_rows(rows: Sequence[Mapping[str, Any]], target: Path, first: Sequence[str]) -> None:
+    """Write rows as CSV; columns in `first` lead, others follow in the order of appearance."""
+    import pandas as pd
+
+    from hgrpo.report.csv_file import write_csv
+
+    names = dict.fromkeys(first) | dict.fromkeys(name for row in rows for name in row)
+    with atomic_file(target) as path:
+        write_csv(pd.DataFrame(rows, columns=list(names)), path)

@@ -1,0 +1,71 @@
+"""Which part of a seed's row of weights is which matrix, and how it starts."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hgrpo.sandbox.draws import generator
+
+Start = Literal["normal", "fan_in", "xavier", "zeros", "ones"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One tensor of a net: name, shape without the axis of seeds, and how it is drawn.
+
+    `fan_in` is uniform within 1 / sqrt(inputs), PyTorch's default of a linear layer; `inputs` says
+    how many there are. `xavier` is uniform within sqrt(6 / (inputs + outputs)) of a matrix.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    start: Start
+    inputs: int = 0
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def draw(self, numbers: np.random.Generator) -> np.ndarray:
+        """First values of one seed, in `shape`."""
+        if self.start == "normal":
+            return numbers.standard_normal(self.shape)
+        if self.start in ("zeros", "ones"):
+            return np.full(self.shape, float(self.start == "ones"))
+        bound = self.inputs**-0.5 if self.start == "fan_in" else math.sqrt(6 / sum(self.shape))
+        return numbers.uniform(-bound, bound, self.shape)
+
+
+def draw_weights(parts: Sequence[Part], seeds: Sequence[int], name: str) -> Tensor:
+    """First weights [S, P] of the net `name`; a seed's row does not depend on the other seeds."""
+    rows = []
+    for seed in seeds:
+        numbers = generator(seed, name)
+        rows.append(np.concatenate([part.draw(numbers).ravel() for part in parts]))
+    return torch.from_numpy(np.stack(rows)).float()
+
+
+def unpack(parts: Sequence[Part], weights: Tensor) -> Mapping[str, Tensor]:
+    """The net's tensors [S, *shape] as views of `weights` [S, P]."""
+    pieces = weights.split([part.size for part in parts], 1)
+    return {
+        part.name: piece.unflatten(1, part.shape) for part, piece in zip(parts, pieces, strict=True)
+    }
+
+
+def linear_parts(name: str, inputs: int, outputs: int) -> tuple[Part, Part]:
+    """Matrix [inputs, outputs] and bias of a linear layer with PyTorch's default start."""
+    return (
+        Part(f"{name}.matrix", (inputs, outputs), "fan_in", inputs),
+        Part(f"{name}.bias", (outputs,), "fan_in", inputs),
+    )
+
+
+def linear(tensors: Mapping[str, Tensor], name: str, x: Tensor) -> Tensor:
+    """x [S, R, inputs] times each seed's matrix, plus its bias: [S, R, outputs]."""
+    return torch.bmm(x, tensors[f"{name}.matrix"]).add_(tensors[f"{name}.bias"].unsqueeze(1))

@@ -1,0 +1,210 @@
+"""A causal transformer for stacked seeds: scoring in one pass, and sampling with a cache.
+
+Token embeddings times sqrt(width) plus learned positions; blocks that normalise first, with ReLU
+feed-forward layers four times as wide; a last layer norm; a head without bias that shares nothing
+with the embeddings. All starts are PyTorch's defaults. There is no dropout.
+
+Rollouts of one prompt share its keys and values, so the prompt is computed once, whatever their
+number. Products are short here and memory is what takes time: hence the work in place.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hgrpo.sandbox.nets.layout import Part, draw_weights, linear, linear_parts, unpack
+
+
+class Prefix:
+    """Keys and values of the tokens so far, per layer [S * R, heads, L, width / heads].
+
+    Joining further ones makes new tensors, which carry gradients.
+    """
+
+    def __init__(self, layers: Sequence[tuple[Tensor, Tensor]] = ()):
+        self.layers = list(layers)
+
+    @property
+    def size(self) -> int:
+        """L."""
+        return self.layers[0][0].shape[2] if self.layers else 0
+
+    def repeated(self, times: int) -> "Prefix":
+        """Each row `times` times in succession, for rollouts that share a prompt."""
+        if times == 1:
+            return self
+        return Prefix([tuple(each.repeat_interleave(times, 0) for each in p) for p in self.layers])
+
+    def join(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of all tokens up to the new ones."""
+        old = self.layers[layer]
+        return torch.cat([old[0], keys], 2), torch.cat([old[1], values], 2)
+
+
+class Cache:
+    """A prefix with room for `length` tokens, which `join` fills in place."""
+
+    def __init__(self, prefix: Prefix, length: int):
+        self.size = prefix.size
+        self.layers = [tuple(self._roomy(each, length) for each in p) for p in prefix.layers]
+
+    def _roomy(self, filled: Tensor, length: int) -> Tensor:
+        room = filled.new_empty(*filled.shape[:2], length, filled.shape[3])
+        room[:, :, : self.size] = filled
+        return room
+
+    def join(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """As that of `Prefix`; the caller moves `size` on after the last layer."""
+        end = self.size + keys.shape[2]
+        for room, new in zip(self.layers[layer], (keys, values), strict=True):
+            room[:, :, self.size : end] = new
+        return self.layers[layer][0][:, :, :end], self.layers[layer][1][:, :, :end]
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """`length` is the longest sequence, `width` must be a multiple of `heads`."""
+
+    vocabulary: int
+    length: int
+    width: int = 64
+    heads: int = 2
+    layers: int = 2
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        d = self.width
+        blocks = [part for layer in range(self.layers) for part in self._block_parts(str(layer))]
+        return (
+            Part("tokens", (self.vocabulary, d), "normal"),
+            Part("positions", (self.length, d), "normal"),
+            *blocks,
+            *_norm_parts("last", d),
+            Part("head", (d, self.vocabulary), "fan_in", d),
+        )
+
+    def _block_parts(self, layer: str) -> list[Part]:
+        d = self.width
+        return [
+            *_norm_parts(f"{layer}.attend", d),
+            Part(f"{layer}.in.matrix", (d, 3 * d), "xavier"),
+            Part(f"{layer}.in.bias", (3 * d,), "zeros"),
+            Part(f"{layer}.out.matrix", (d, d), "fan_in", d),
+            Part(f"{layer}.out.bias", (d,), "zeros"),
+            *_norm_parts(f"{layer}.feed", d),
+            *linear_parts(f"{layer}.wide", d, 4 * d),
+            *linear_parts(f"{layer}.narrow", 4 * d, d),
+        ]
+
+    def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
+        """First weights [S, P]."""
+        return draw_weights(self.parts, seeds, name)
+
+    def logits(self, weights: Tensor, tokens: Tensor, last: int | None = None) -> Tensor:
+        """Logits [S, R, L, V] after each token of R sequences, int64 [S, R, L], in one pass.
+
+        Args:
+            last: only the logits after so many last tokens.
+        """
+        tensors = unpack(self.parts, weights)
+        return self._head(tensors, self._through(tensors, tokens, None, last)[0])
+
+    def continued(self, weights: Tensor, prompts: Tensor, tails: Tensor) -> Tensor:
+        """Logits after the prompt and after each token of its tails, [S, N, R, T + 1, V].
+
+        Args:
+            prompts: int64 [S, N, L].
+            tails: int64 [S, N, R, T], R continuations of each prompt.
+        """
+        tensors = unpack(self.parts, weights)
+        tail_count, length = tails.shape[2:]
+        hidden, prefix = self._through(tensors, prompts, None, 1)
+        first = self._head(tensors, hidden).unsqueeze(2).expand(-1, -1, tail_count, -1, -1)
+        if not length:
+            return first
+        rows = prefix.repeated(tail_count)
+        hidden, _ = self._through(tensors, tails.flatten(1, 2), rows)
+        rest = self._head(tensors, hidden).unflatten(1, tails.shape[1:3])
+        return torch.cat([first, rest], 3)
+
+    @torch.no_grad()
+    def start(self, weights: Tensor, prompts: Tensor) -> tuple[Tensor, Prefix]:
+        """Logits [S, R, V] after prompts [S, R, L], and what `extend` needs of the prompts."""
+        tensors = unpack(self.parts, weights)
+        hidden, prefix = self._through(tensors, prompts, None, 1)
+        return self._head(tensors, hidden).squeeze(-2), prefix
+
+    @torch.no_grad()
+    def extend(self, weights: Tensor, tokens: Tensor, cache: Cache) -> Tensor:
+        """Logits [S, R, V] after one more token for each row, `tokens` [S, R]."""
+        tensors = unpack(self.parts, weights)
+        hidden, _ = self._through(tensors, tokens.unsqueeze(-1), cache)
+        cache.size += 1
+        return self._head(tensors, hidden).squeeze(-2)
+
+    def _through(
+        self,
+        tensors: Mapping[str, Tensor],
+        tokens: Tensor,
+        past: Prefix | Cache | None,
+        last: int | None = None,
+    ) -> tuple[Tensor, Prefix]:
+        """Hidden states [S, R, L, d] after the blocks, and keys and values of all tokens.
+
+        With `last`, the last block computes only so many last tokens; the other tokens' keys and
+        values are there all the same.
+        """
+        seeds, rows, length = tokens.shape
+        begin = past.size if past else 0
+        offsets = torch.arange(seeds).mul(self.vocabulary)[:, None, None]
+        x = F.embedding(tokens + offsets, tensors["tokens"].flatten(0, 1)) * math.sqrt(self.width)
+        x = (x + tensors["positions"][:, None, begin : begin + length]).flatten(1, 2)
+        seen = []
+        for layer in range(self.layers):
+            packed = linear(tensors, f"{layer}.in", _norm(tensors, f"{layer}.attend", x))
+            packed = packed.view(seeds * rows, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+            queries, keys, values = packed.unbind(0)
+            if past:
+                keys, values = past.join(layer, keys, values)
+            seen.append((keys, values))
+            if last is not None and last < length and layer == self.layers - 1:
+                queries = queries[:, :, -last:]
+                x = x.unflatten(1, (rows, length))[:, :, -last:].flatten(1, 2)
+                length = last
+            mixed = _attend(queries, keys, values).transpose(1, 2)
+            x = x + linear(tensors, f"{layer}.out", mixed.reshape(seeds, rows * length, -1))
+            wide = linear(tensors, f"{layer}.wide", _norm(tensors, f"{layer}.feed", x)).relu_()
+            x = x + linear(tensors, f"{layer}.narrow", wide)
+        return x.unflatten(1, (rows, length)), Prefix(seen)
+
+    def _head(self, tensors: Mapping[str, Tensor], x: Tensor) -> Tensor:
+        """Logits [S, R, L, V] of hidden states [S, R, L, d]."""
+        normed = _norm(tensors, "last", x.flatten(1, 2))
+        return torch.bmm(normed, tensors["head"]).unflatten(1, x.shape[1:3])
+
+
+def _attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """Attention of the last tokens, [R, heads, T, d], over all [R, heads, L, d], causal."""
+    new, length = queries.shape[2], keys.shape[2]
+    if new == 1:
+        # For one query per row the fused kernel takes several times as long.
+        scores = torch.matmul(queries, keys.transpose(-1, -2)) / math.sqrt(queries.shape[-1])
+        return torch.matmul(scores.softmax(-1), values)
+    if new == length:
+        return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+    before = torch.ones(new, length, dtype=torch.bool).tril(length - new)
+    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=before)
+
+
+def _norm_parts(name: str, width: int) -> tuple[Part, Part]:
+    return Part(f"{name}.scale", (width,), "ones"), Part(f"{name}.shift", (width,), "zeros")
+
+
+def _norm(tensors: Mapping[str, Tensor], name: str, x: Tensor) -> Tensor:
+    """Layer norm of x [S, R, d] with each seed's scale and shift."""
+    scale, shift = tensors[f"{name}.scale"], tensors[f"{name}.shift"]
+    return torch.addcmul(shift.unsqueeze(1), F.layer_norm(x, x.shape[-1:]), scale.unsqueeze(1))

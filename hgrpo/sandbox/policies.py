@@ -1,0 +1,122 @@
+"""Policies: a net with a way to read inputs and to emit actions, for stacked seeds.
+
+Shapes are those of `hgrpo.sandbox.rollout`; V counts actions. `table` gives log-probs of every
+action at every position along given actions, in one pass and with a gradient. `sample` draws.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from hgrpo.sandbox.draws import pick
+from hgrpo.sandbox.nets.mlp import MLP
+from hgrpo.sandbox.nets.transformer import Cache, Prefix, Transformer
+
+
+class Sampled(NamedTuple):
+    """Actions int64 [S, N, K, M, T], and the log-probs [S, N, K, M, T, V] they were drawn from."""
+
+    actions: Tensor
+    table: Tensor
+
+    @property
+    def logprobs(self) -> Tensor:
+        """Log-probs of the actions, [S, N, K, M, T]."""
+        return taken(self.table, self.actions)
+
+
+class Policy(Protocol):
+    """What the trainer and the evaluation ask of a policy."""
+
+    def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor: ...
+
+    def table(self, weights: Tensor, inputs: Tensor, actions: Tensor) -> Tensor: ...
+
+    def sample(self, weights: Tensor, inputs: Tensor, draws: Tensor) -> Sampled: ...
+
+    def greedy(self, weights: Tensor, inputs: Tensor) -> Sampled: ...
+
+
+@dataclass(frozen=True)
+class BanditPolicy:
+    """One action from features; `inputs` are [S, N, F], and T is 1."""
+
+    net: MLP
+
+    def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
+        return self.net.init(seeds, name)
+
+    def table(self, weights: Tensor, inputs: Tensor, actions: Tensor) -> Tensor:
+        logprobs = self.net.logits(weights, inputs).log_softmax(-1)[:, :, None, None, None]
+        return logprobs.expand(*actions.shape, -1)
+
+    @torch.no_grad()
+    def sample(self, weights: Tensor, inputs: Tensor, draws: Tensor) -> Sampled:
+        table = self.table(weights, inputs, draws)
+        return Sampled(pick(table, draws), table)
+
+    @torch.no_grad()
+    def greedy(self, weights: Tensor, inputs: Tensor) -> Sampled:
+        """K and M are 1."""
+        table = self.table(weights, inputs, inputs[:, :, :1, None, None])
+        return Sampled(table.argmax(-1), table)
+
+
+@dataclass(frozen=True)
+class SequencePolicy:
+    """Tokens after a prompt; `inputs` are prompts int64 [S, N, L]."""
+
+    net: Transformer
+    horizon: int
+
+    def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
+        return self.net.init(seeds, name)
+
+    def table(self, weights: Tensor, inputs: Tensor, actions: Tensor) -> Tensor:
+        logits = self.net.continued(weights, inputs, actions[..., :-1].flatten(2, 3))
+        return logits.log_softmax(-1).unflatten(2, actions.shape[2:4])
+
+    @torch.no_grad()
+    def sample(self, weights: Tensor, inputs: Tensor, draws: Tensor) -> Sampled:
+        rows = draws.shape[2] * draws.shape[3]
+        flat = draws.flatten(1, 3)
+        logits, prefix = self.net.start(weights, inputs)
+        logits = logits.repeat_interleave(rows, 1)
+        return self._unroll(weights, logits, prefix.repeated(rows), flat, draws.shape[1:4])
+
+    @torch.no_grad()
+    def greedy(self, weights: Tensor, inputs: Tensor) -> Sampled:
+        """K and M are 1."""
+        logits, prefix = self.net.start(weights, inputs)
+        return self._unroll(weights, logits, prefix, None, (inputs.shape[1], 1, 1))
+
+    def _unroll(
+        self,
+        weights: Tensor,
+        logits: Tensor,
+        prefix: Prefix,
+        draws: Tensor | None,
+        shape: Sequence[int],
+    ) -> Sampled:
+        """Emit `horizon` tokens by `draws` [S, R, T], or the likeliest ones."""
+        cache = Cache(prefix, prefix.size + self.horizon)
+        actions, tables = [], []
+        for step in range(self.horizon):
+            table = logits.log_softmax(-1)
+            token = table.argmax(-1) if draws is None else pick(table, draws[..., step])
+            actions.append(token)
+            tables.append(table)
+            if step + 1 < self.horizon:
+                logits = self.net.extend(weights, token, cache)
+        return Sampled(
+            torch.stack(actions, -1).unflatten(1, shape),
+            torch.stack(tables, -2).unflatten(1, shape),
+        )
+
+
+def taken(table: Tensor, actions: Tensor) -> Tensor:
+    """Log-probs of `actions` [...] out of a table [..., V]."""
+    return table.gather(-1, actions.unsqueeze(-1)).squeeze(-1)

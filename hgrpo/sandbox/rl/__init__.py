@@ -1,0 +1,1 @@
+"""Which samples deserve gradient: 31 rules on bandits and short sequences, with a full log."""

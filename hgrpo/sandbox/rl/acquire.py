@@ -1,0 +1,83 @@
+"""Sampling a fresh batch: data, actions, candidates, rewards and their noise."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from hgrpo.sandbox import draws
+from hgrpo.sandbox.policies import Policy, Sampled
+from hgrpo.sandbox.rl.exact import expected_rewards
+from hgrpo.sandbox.rl.noise import corrupt
+from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.rl.tasks.task import Questions, Task
+from hgrpo.sandbox.rollout import Candidates, Rollout
+
+VIEW = "policy"
+# Rewards of a group that deviate by less are equal.
+_EQUAL = 1e-6
+
+
+@torch.no_grad()
+def sample(settings: RlSettings, task: Task, policy: Policy, weights: Tensor, step: int) -> Rollout:
+    """The batch of a step, sampled by `weights` [S, P]."""
+    seeds = settings.seeds
+    size = settings.group_size if settings.samples_groups else 1
+    questions = task.draw(seeds, step, settings.batch_size // size)
+    shape = (questions.labels.shape[1], size, 1, task.horizon)
+    sampled = policy.sample(
+        weights, questions.inputs, draws.uniform(seeds, "action", (step,), shape)
+    )
+    labels = questions.labels[:, :, None, None]
+    clean = task.rewards(sampled.actions, labels)[..., 0]
+    rewards = clean
+    if settings.reward_noise > 0:
+        noise = draws.uniform(seeds, "noise", (step,), (*shape[:2], 2))
+        rewards = corrupt(settings, task, questions, sampled.actions, clean, noise)
+    mixed = rewards.std(-1, correction=0) > _EQUAL
+    rollout = Rollout(
+        inputs={VIEW: questions.inputs},
+        actions=sampled.actions,
+        behaviour=sampled.logprobs,
+        rewards=task.adjust(rewards, sampled, questions),
+        clean=task.adjust(clean, sampled, questions),
+        mask=torch.ones_like(sampled.logprobs),
+        keep=torch.ones_like(rewards),
+        age=torch.zeros(len(seeds), dtype=torch.int64),
+        labels=questions.labels,
+        collision=sampled.table.exp().square().sum(-1),
+        expected=_expected(settings, task, policy, weights, questions),
+    )
+    if settings.declared.grouped:
+        rollout = replace(rollout, extras={"mixed": mixed.float()})
+        if settings.compat == "reference":
+            dropped = mixed | ~mixed.any(1, keepdim=True)
+            rollout = rollout.kept(dropped.float().unsqueeze(-1))
+    if settings.declared.candidates:
+        return replace(rollout, candidates=_candidates(settings, task, sampled, questions, step))
+    return rollout
+
+
+def _expected(
+    settings: RlSettings, task: Task, policy: Policy, weights: Tensor, questions: Questions
+) -> Tensor | None:
+    """E[R | input] without noise: all of it for baseline exact, else what the task states."""
+    if settings.baseline == "exact":
+        return expected_rewards(task, policy, weights, questions)
+    return None if settings.reward_noise else task.stated(policy, weights, questions)
+
+
+def _candidates(
+    settings: RlSettings, task: Task, sampled: Sampled, questions: Questions, step: int
+) -> Candidates:
+    """`group_size` candidates for every next token; the sampled one is the first."""
+    shape = (*sampled.actions.shape[1:], settings.group_size - 1)
+    uniform = draws.uniform(settings.seeds, "candidate", (step,), shape)
+    more = draws.pick(sampled.table.unsqueeze(-2), uniform)
+    actions = torch.cat([sampled.actions.unsqueeze(-1), more], -1)
+    right = actions == questions.labels[:, :, None, None, :, None]
+    return Candidates(
+        actions,
+        sampled.table.gather(-1, actions),
+        right.float() * task.scored.unsqueeze(-1),
+    )

@@ -1,0 +1,132 @@
+"""The command `rl`: flags, runs and the file of rows. Importing this module imports no torch."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from hgrpo.config.read import read_value, validate
+from hgrpo.errors import UserError
+from hgrpo.sandbox.command_line import add_fields, truth, use_one_thread, write_rows
+from hgrpo.sandbox.rl.declared import RULES
+from hgrpo.sandbox.rl.settings import RlSettings
+
+HELP = """\
+Train one update rule on a small task, and write its log as CSV.
+
+Flags, defaults and columns are those of the original; booleans are `true` or `false`. Each rule
+reads only its own flags among the last group. Degenerate runs, such as a ratio rule on fresh
+batches, are noted; with `--allow_degenerate false` they are refused.
+
+Rules: {rules}
+
+Examples:
+  python -m hgrpo.cli.sandbox rl --task token_reversal --method TPO --batch_size 96 \\
+      --group_size 8 --inner_epochs 4 --num_steps 300 --num_seeds 3 --output tpo.csv
+  python -m hgrpo.cli.sandbox rl --task token_reversal --method FreshDG --delay 4 \\
+      --replay_capacity 32 --output fresh.csv
+  python -m hgrpo.cli.sandbox rl --data mnist.npz --sweep --output sweep.csv
+""".format(rules=", ".join(RULES))
+# flag -> description and default; which rule reads it stands in hgrpo.sandbox.rl.declared.
+_RULE_FLAGS = {
+    "eta": ("DG and relatives: temperature of the gate; R2VPO: penalty; PMDMean: temperature", 1.0),
+    "tpo_eta": ("TPO and relatives: temperature of the target", 1.0),
+    "grpo_beta": ("GRPO, DrGRPO, GRPOToken: weight of the penalty to the old policy", 0.04),
+    "iw_cap": ("PG, TrajPG, TEMPO, MaxRL: importance weights are cut at this", 10.0),
+    "clip_low": ("clip below 1 minus this; GRPO and relatives: on both sides", 0.2),
+    "clip_high": ("ASPO, DAPO: clip above 1 plus this", 0.28),
+    "kondo_keep": ("Kondo: expected share of samples that pass", 0.5),
+    "uncertainty_scale": ("UncertaintyDG, RewardVarianceDG: how much deviation counts", 1.0),
+    "uncertainty_threshold": ("FilteredDG: no gradient above this deviation", 0.5),
+    "distill_alpha": ("SelfDistillDG, SCOPELite: weight of the cross-entropy", 0.5),
+    "guard": ("DGEntropyGuard: how much less a sure success weighs", 0.5),
+}
+_SWEEP_METHODS = ("REINFORCE", "PG", "ASPO", "TrajPG", "DG", "Kondo")
+_SWEEP_DELAYS = (0, 1, 3, 10, 30, 100)
+# The original's columns that come first.
+_FIRST = ("step", "loss", "seed", "method", "delay", "test_error", "entropy", "reward")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags of the command."""
+    add_fields(parser, RlSettings, {"allow_degenerate": True}, skip=("rule", "seeds"))
+    parser.add_argument("--seed", type=int, default=0, help="first seed (default 0)")
+    parser.add_argument("--num_seeds", type=int, default=5, help="how many seeds (default 5)")
+    rules = parser.add_argument_group("settings of rules")
+    for name, (text, default) in _RULE_FLAGS.items():
+        rules.add_argument(f"--{name}", type=float, help=f"{text} (default {default:g})")
+    rules.add_argument(
+        "--rule",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help="settings of the rule that have no flag of their own, such as norm=mean of GRPO",
+    )
+    parser.add_argument(
+        "--sweep",
+        nargs="?",
+        const=True,
+        default=False,
+        type=truth,
+        help=f"run {', '.join(_SWEEP_METHODS)} with delays {', '.join(map(str, _SWEEP_DELAYS))}",
+    )
+    parser.add_argument("--output", type=Path, default=Path("results.csv"), help="file of rows")
+    parser.add_argument(
+        "--verbose", type=truth, default=True, help="progress bar and closing line (default true)"
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Check every run, train them one after another, and write all rows at once."""
+    runs = settings(args)
+    if args.output.is_dir():
+        raise UserError(f"--output: {args.output} is a folder; a file was expected")
+    for line in dict.fromkeys(note for each in runs for note in each.notes):
+        tqdm.write(f"note: {line}", file=sys.stderr)
+    use_one_thread()
+
+    from hgrpo.sandbox.rl.tasks.task import make_task
+    from hgrpo.sandbox.rl.train import Trainer
+
+    rows: list[dict[str, Any]] = []
+    task = make_task(runs[0])
+    total = sum(each.num_steps for each in runs)
+    with tqdm(total=total, unit="step", disable=not args.verbose) as bar:
+        for each in runs:
+            bar.set_description(f"{each.method}, delay {each.delay}")
+            rows += Trainer(each, task).run(bar.update)
+    write_rows(rows, args.output, _FIRST)
+    if args.verbose:
+        last = [row["test_error"] for row in rows[-len(runs[-1].seeds) :]]
+        print(f"{args.output}: {len(rows)} rows; last test_error {sum(last) / len(last):.4f}")
+
+
+def settings(args: argparse.Namespace) -> list[RlSettings]:
+    """The settings of every run that the flags ask for."""
+    if args.num_seeds < 1:
+        raise UserError(f"--num_seeds: at least 1 was expected, not {args.num_seeds}")
+    if not args.sweep:
+        return [_settings(args, args.method, args.delay)]
+    return [_settings(args, m, delay) for delay in _SWEEP_DELAYS for m in _SWEEP_METHODS]
+
+
+def _settings(args: argparse.Namespace, method: str, delay: int) -> RlSettings:
+    given = {name: vars(args)[name] for name in RlSettings.model_fields if name in vars(args)}
+    seeds: Sequence[int] = range(args.seed, args.seed + args.num_seeds)
+    rule = RULES.get(method)
+    flags = rule.flags if rule else {}
+    own = {key: vars(args)[flag] for key, flag in flags.items() if vars(args)[flag] is not None}
+    own |= dict(_assigned(word) for word in args.rule)
+    changes = {"method": method, "delay": delay, "seeds": tuple(seeds), "rule": own}
+    return validate(RlSettings, given | changes, "rl")
+
+
+def _assigned(word: str) -> tuple[str, object]:
+    """Key and value of `KEY=VALUE`, read as in a YAML file."""
+    key, equals, value = word.partition("=")
+    if not equals:
+        raise UserError(f"--rule: KEY=VALUE was expected, not {word!r}")
+    return key, read_value(value, f"--rule {key}")

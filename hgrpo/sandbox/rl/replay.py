@@ -1,0 +1,91 @@
+"""Batches that train later: a queue with a fixed delay, and replay by priority."""
+
+import torch
+from torch import Tensor
+
+from hgrpo.sandbox import draws
+from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.rollout import Rollout, choose, seed_mean
+
+
+class Supply:
+    """Takes the fresh batch of each step, and gives the batch to train on.
+
+    Without replay, the batch is as old as `delay` says; before the first is that old, fresh batches
+    train. With replay, each seed draws one whole batch of at least age `delay` and
+    `replay_min_age`, by priority; fresh batches train until there is one.
+    """
+
+    def __init__(self, settings: RlSettings):
+        self.settings = settings
+        self.kept: list[Rollout] = []
+        # How often each age trained, by seed, [S, room].
+        self.trained = torch.zeros(len(settings.seeds), self._room, dtype=torch.int64)
+
+    @property
+    def _room(self) -> int:
+        """The most batches that are kept."""
+        return self.settings.replay_capacity or self.settings.delay + 1
+
+    def next(self, fresh: Rollout, step: int) -> tuple[Rollout, dict[str, Tensor]]:
+        """The batch to train on, and metrics [S]: with replay its age, the size of the buffer and
+        the batch's priority, and with diagnostics how often each age has trained (`trained_age_*`).
+        """
+        batch, metrics = self._next(fresh, step)
+        self.trained.scatter_add_(1, batch.age.unsqueeze(1), torch.ones_like(self.trained[:, :1]))
+        if self.settings.diagnostics and self._room > 1:
+            counts = self.trained.clone().unbind(1)
+            metrics |= {f"trained_age_{age}": count for age, count in enumerate(counts)}
+        return batch, metrics
+
+    def _next(self, fresh: Rollout, step: int) -> tuple[Rollout, dict[str, Tensor]]:
+        s = self.settings
+        self.kept = [*self.kept, fresh][-self._room :]
+        ages = list(range(len(self.kept) - 1, -1, -1))
+        if not s.replay_capacity:
+            oldest = ages[0] if ages[0] == s.delay else 0
+            return self._aged([ages.index(oldest)] * len(s.seeds), ages), {}
+        least = max(s.delay, s.replay_min_age)
+        ready = [index for index, age in enumerate(ages) if age >= least]
+        if not ready:
+            return fresh, self._metrics(fresh, torch.zeros(len(s.seeds)))
+        worth = torch.stack([self._priority(self.kept[i], ages[i]) for i in ready], 1)
+        worth = torch.where(worth.sum(1, keepdim=True) > 0, worth, 1.0)
+        uniform = draws.uniform(s.seeds, "replay", (step,), ())
+        picked = draws.pick((worth / worth.sum(1, keepdim=True)).log(), uniform)
+        batch = self._aged([ready[i] for i in picked.tolist()], ages)
+        return batch, self._metrics(batch, worth.gather(1, picked.unsqueeze(1)).squeeze(1))
+
+    def _aged(self, which: list[int], ages: list[int]) -> Rollout:
+        return choose(self.kept, which, torch.tensor([ages[index] for index in which]))
+
+    def _priority(self, batch: Rollout, age: int) -> Tensor:
+        """What a batch counts when one is drawn, at least 0, [S]."""
+        kind = self.settings.replay_priority
+        if kind == "uniform":
+            return torch.ones(len(batch.age))
+        if kind == "reward":
+            return batch.rewards.abs().flatten(1).mean(1)
+        surprisal = -batch.behaviour
+        if kind == "surprisal":
+            return seed_mean(surprisal, batch.mask)
+        advantages = batch.rewards[..., None, None] - batch.collision
+        if kind == "advantage":
+            return seed_mean(advantages.abs(), batch.mask)
+        delight = seed_mean((advantages * surprisal).relu(), batch.mask)
+        fade = -self.settings.replay_age_decay * age if kind == "fresh_delight" else 0.0
+        return delight * torch.tensor(fade).exp()
+
+    def _metrics(self, batch: Rollout, priority: Tensor) -> dict[str, Tensor]:
+        return {
+            "replay_age": batch.age.float(),
+            "replay_size": torch.full((len(batch.age),), float(len(self.kept))),
+            "replay_priority": priority,
+        }
+
+    def state(self) -> tuple[list[Rollout], Tensor]:
+        """What an uninterrupted run carries to its next step."""
+        return list(self.kept), self.trained.clone()
+
+    def load_state(self, state: tuple[list[Rollout], Tensor]) -> None:
+        self.kept, self.trained = list(state[0]), state[1].clone()

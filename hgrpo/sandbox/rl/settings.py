@@ -1,0 +1,215 @@
+"""Settings of a run of rl: task, rule, acquisition and measurement.
+
+The names are those of the original's flags. Importing this module imports no torch.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import Field, PrivateAttr, field_validator, model_validator
+
+from hgrpo.config.read import did_you_mean
+from hgrpo.config.strict import Strict
+from hgrpo.sandbox.rl.declared import RULES
+from hgrpo.sandbox.rl.needs import BANDITS, CHAINS, NEEDS, REVERSALS
+from hgrpo.sandbox.rule import Rule, refuse
+
+TASKS = ("mnist", *REVERSALS, *CHAINS, "lm_bandit")
+BASELINES = ("zero", "constant", "expected", "collision", "group", "exact")
+PRIORITIES = ("uniform", "reward", "advantage", "surprisal", "delight", "fresh_delight")
+_RARE = ("false_positive_rare_token", "false_positive_sep")
+NOISES = (
+    *("none", "label_flip", "random_reward", "false_positive_action0", *_RARE),
+    "spurious_feature",
+)
+# Sequences of actions up to which E[R | input] is added up one by one.
+MOST_OUTPUTS = 729
+
+
+class RlSettings(Strict):
+    """One arm of rl for some seeds."""
+
+    task: str = Field("mnist", description=f"one of {', '.join(TASKS)}")
+    method: str = Field("DG", description="name of the update rule")
+    rule: dict[str, Any] = Field(
+        default_factory=dict, validate_default=True, description="the rule's own settings"
+    )
+    delay: int = Field(0, ge=0, description="a batch trains so many steps after it was sampled")
+    num_steps: int = Field(1000, gt=0, description="batches that a run samples")
+    batch_size: int = Field(100, gt=0, description="rollouts of a batch")
+    lr: float = Field(1e-3, gt=0, description="learning rate of Adam")
+    inner_epochs: int = Field(1, gt=0, description="updates on each batch")
+    eval_every: int = Field(20, gt=0, description="steps between evaluations")
+    seeds: tuple[int, ...] = Field((0, 1, 2, 3, 4), min_length=1, description="trained at once")
+    baseline: str = Field(
+        "expected",
+        description="what REINFORCE, DG and their relatives subtract. zero: 0; constant: 0.5; "
+        "expected: E[R | input] where the task states it, else as collision; collision: the sum of "
+        "squared probabilities of the current policy, token by token; group: the mean of the "
+        "other rollouts, of the group or, without groups, of the batch; exact: E[R | input], "
+        "added up over all outputs if need be",
+    )
+    diagnostics: bool = Field(False, description="compare gradients with the oracle's")
+    entropy_diagnostics: bool = Field(False, description="take apart how an update moves entropy")
+    hidden: int = Field(50, gt=0, description="units of each hidden layer of the bandit's net")
+    replay_capacity: int = Field(0, ge=0, description="batches that replay keeps; 0: no replay")
+    replay_priority: str = Field(
+        "fresh_delight", description=f"what a batch is drawn by: {', '.join(PRIORITIES)}"
+    )
+    replay_age_decay: float = Field(
+        0.02, ge=0, description="fresh_delight: a batch of age a counts exp(-decay a)"
+    )
+    replay_min_age: int = Field(0, ge=0, description="replay draws no batch younger than this")
+    reward_noise: float = Field(0.0, ge=0, le=1, description="probability that a reward is noisy")
+    reward_noise_mode: str = Field("none", description=f"one of {', '.join(NOISES)}")
+    group_size: int = Field(
+        4, gt=0, description="rollouts of a group, or candidates at each prefix"
+    )
+    grouped: bool = Field(
+        False, description="sample groups also for a rule that compares no rollouts"
+    )
+    vocab_size: int = Field(2, gt=0, description="input tokens of the sequence tasks")
+    seq_len: int = Field(10, gt=0, description="tokens of an input, and of an output")
+    score_len: int = Field(5, description="masked_reversal: last positions that are rewarded")
+    binary_reward: bool = Field(False, description="reversals: 1 if all is right, else 0")
+    d_model: int = Field(64, gt=0, description="width of the transformer")
+    nhead: int = Field(2, gt=0, description="attention heads")
+    num_layers: int = Field(2, gt=0, description="blocks of the transformer")
+    data: str | None = Field(
+        None,
+        description="mnist: an .npz with x_train, y_train, x_test, y_test, or a folder with the "
+        "four idx files; null: scikit-learn's digits",
+    )
+    model_name: str = Field("distilgpt2", description="lm_bandit: the language model")
+    context_len: int = Field(128, gt=0, description="lm_bandit: tokens before the action")
+    kl_weight: float = Field(0.0, ge=0, description="lm_bandit: penalty to the first policy")
+    compat: Literal["none", "reference"] = Field(
+        "none",
+        description="reference: as in the original, groups of equal rewards are left out of the "
+        "mean, E[R | input] replaces zero and constant baselines where the task states it, and "
+        "evaluations draw inputs",
+    )
+    allow_degenerate: bool = Field(
+        False, description="run also arms that equal another arm, or whose switch cannot act"
+    )
+    _notes: list[str] = PrivateAttr(default_factory=list)
+
+    @property
+    def declared(self) -> Rule:
+        """The rule."""
+        return RULES[self.method]
+
+    @property
+    def rule_settings(self) -> Strict:
+        """The rule's own settings."""
+        return self.declared.settings.model_validate(self.rule)
+
+    @property
+    def samples_groups(self) -> bool:
+        """Whether the batch holds groups of `group_size` rollouts of one input."""
+        return self.declared.grouped or (self.grouped and not self.declared.candidates)
+
+    @property
+    def notes(self) -> list[str]:
+        """One line for each way in which the run is degenerate, if that is allowed."""
+        return self._notes
+
+    @field_validator("task", "method", "baseline", "replay_priority", "reward_noise_mode")
+    @classmethod
+    def _is_known(cls, value: str, info: Any) -> str:
+        known = {
+            "task": TASKS,
+            "method": tuple(RULES),
+            "baseline": BASELINES,
+            "replay_priority": PRIORITIES,
+            "reward_noise_mode": NOISES,
+        }[info.field_name]
+        if value not in known:
+            raise ValueError(f"there is no such one{did_you_mean(value, known)}")
+        return value
+
+    @field_validator("rule")
+    @classmethod
+    def _spells_out_the_rule(cls, value: Mapping[str, Any], info: Any) -> dict[str, Any]:
+        """Check the rule's settings, and fill in their defaults."""
+        method = info.data.get("method")
+        if method is None:
+            return dict(value)
+        model = RULES[method].settings
+        for key in value:
+            if key not in model.model_fields:
+                raise ValueError(f"{method} has no {key!r}{did_you_mean(key, model.model_fields)}")
+        return model.model_validate(value).model_dump()
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        for wrong, line in self._refusals():
+            if wrong:
+                raise ValueError(line)
+        self._notes = refuse(self.declared, NEEDS, self, self.allow_degenerate)
+        return self
+
+    def _refusals(self) -> tuple[tuple[bool, str], ...]:
+        """What is wrong with any rule, each with its line."""
+        noisy, mode = self.reward_noise > 0, self.reward_noise_mode
+        horizon = 1 if self.task in BANDITS else self.seq_len
+        listed = (self.vocab_size + 1) ** horizon <= MOST_OUTPUTS
+        stated = self.task in BANDITS or (self.task == "token_reversal" and self.binary_reward)
+        heads = self.task != "mnist" and self.d_model % self.nhead
+        several = self.samples_groups and self.group_size > 1
+        return (
+            (
+                0 < self.replay_capacity <= max(self.delay, self.replay_min_age),
+                f"replay_capacity {self.replay_capacity} holds no batch of age "
+                f"{max(self.delay, self.replay_min_age)}; it must be above that",
+            ),
+            (
+                self.replay_min_age > 0 and self.replay_capacity == 0,
+                "replay_min_age is read only with replay_capacity above 0",
+            ),
+            (
+                self.task in ("chain_arithmetic", "format_answer") and self.seq_len < 2,
+                f"{self.task} needs seq_len of at least 2",
+            ),
+            (
+                self.task == "masked_reversal" and not 1 <= self.score_len <= self.seq_len,
+                f"score_len {self.score_len} must be from 1 to seq_len, {self.seq_len}",
+            ),
+            (
+                self.task in CHAINS and self.binary_reward,
+                f"{self.task} has a reward of three steps; binary_reward is for the reversals",
+            ),
+            (noisy and mode == "none", "reward_noise needs a reward_noise_mode"),
+            (not noisy and mode != "none", f"reward_noise_mode {mode} needs reward_noise above 0"),
+            (
+                mode in _RARE and self.task in BANDITS,
+                f"reward_noise_mode {mode} needs a task with sequences",
+            ),
+            (
+                mode == "label_flip" and self.task in CHAINS,
+                "label_flip turns r into 1 - r, which is no flip of a reward of three steps",
+            ),
+            (
+                several and self.batch_size < self.group_size,
+                f"batch_size {self.batch_size} is smaller than group_size {self.group_size}",
+            ),
+            (
+                several and self.batch_size % self.group_size != 0,
+                f"batch_size {self.batch_size} is no multiple of group_size {self.group_size}",
+            ),
+            (bool(heads), f"d_model {self.d_model} is no multiple of nhead {self.nhead}"),
+            (
+                self.kl_weight > 0 and self.task != "lm_bandit",
+                "kl_weight is read only by task lm_bandit",
+            ),
+            (
+                self.baseline == "exact" and not (stated or listed),
+                f"baseline exact adds up over all outputs, and {self.task} has more than "
+                f"{MOST_OUTPUTS}; take a smaller seq_len or vocab_size",
+            ),
+            (
+                self.baseline == "group" and not several and self.batch_size < 2,
+                "baseline group needs a batch of at least 2",
+            ),
+            (len(set(self.seeds)) < len(self.seeds), "seeds: one stands twice"),
+        )

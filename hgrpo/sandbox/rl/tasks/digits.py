@@ -1,0 +1,143 @@
+"""The bandit of digits: which of ten digits a picture shows.
+
+Pictures come from scikit-learn's digits, 8 by 8, or from the user's MNIST file. Of scikit-learn's
+1,797 pictures every fifth is for the test.
+"""
+
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hgrpo.errors import UserError, one_line
+from hgrpo.sandbox import draws
+from hgrpo.sandbox.nets.mlp import MLP
+from hgrpo.sandbox.policies import BanditPolicy, Policy, Sampled, taken
+from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.rl.tasks.task import Questions
+
+_CLASSES = 10
+_TEST_EVERY = 5
+_ARRAYS = ("x_train", "y_train", "x_test", "y_test")
+_IDX = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Pictures as rows of pixels in [0, 1], float [n, F], and their digits int64 [n]."""
+
+    pictures: Tensor
+    digits: Tensor
+    test_pictures: Tensor
+    test_digits: Tensor
+    hidden: int
+
+    actions = _CLASSES
+    horizon = 1
+    separator = None
+    binary = True
+
+    @classmethod
+    def load(cls, settings: RlSettings) -> "Digits":
+        """Read the pictures.
+
+        Raises:
+            UserError: there are none, or the file is not what it should be.
+        """
+        arrays = _read(Path(settings.data)) if settings.data else _scikit()
+        pictures, digits, test_pictures, test_digits = arrays
+        for name, x, y in (
+            ("train", pictures, digits),
+            ("test", test_pictures, test_digits),
+        ):
+            if len(x) != len(y) or not len(x) or y.min() < 0 or y.max() >= _CLASSES:
+                raise UserError(
+                    f"{settings.data}: {len(x)} {name} pictures with {len(y)} labels from 0 to 9 "
+                    "were expected"
+                )
+        rows = [torch.from_numpy(x.reshape(len(x), -1).astype(np.float32)) for x in arrays[::2]]
+        labels = [torch.from_numpy(y.astype(np.int64)) for y in arrays[1::2]]
+        return cls(rows[0], labels[0], rows[1], labels[1], settings.hidden)
+
+    @property
+    def scored(self) -> Tensor:
+        return torch.ones(1)
+
+    def policy(self) -> Policy:
+        return BanditPolicy(MLP(self.pictures.shape[1], self.hidden, _CLASSES))
+
+    def draw(self, seeds: Sequence[int], step: object, count: int) -> Questions:
+        chosen = draws.integers(seeds, "data", (step,), (count,), len(self.digits))
+        return Questions(self.pictures[chosen], self.digits[chosen].unsqueeze(-1))
+
+    def examination(self) -> tuple[Questions, bool]:
+        return Questions(self.test_pictures.unsqueeze(0), self.test_digits[None, :, None]), True
+
+    def rewards(self, actions: Tensor, labels: Tensor) -> Tensor:
+        return self.right(actions, labels).float()
+
+    def right(self, actions: Tensor, labels: Tensor) -> Tensor:
+        return (actions == labels).squeeze(-1)
+
+    def errors(self, actions: Tensor, labels: Tensor) -> Mapping[str, Tensor]:
+        return {"test_error": 1.0 - self.rewards(actions, labels)}
+
+    def more(self, greedy: Sampled, questions: Questions) -> dict[str, Tensor]:
+        return {}
+
+    def stated(self, policy: Policy, weights: Tensor, questions: Questions) -> Tensor:
+        """The probability of the right digit."""
+        answer = questions.labels[:, :, None, None]
+        with torch.no_grad():
+            table = policy.table(weights, questions.inputs, answer)
+            return taken(table, answer).exp()[:, :, 0, 0, 0]
+
+    def adjust(self, rewards: Tensor, sampled: Sampled, questions: Questions) -> Tensor:
+        return rewards
+
+
+def _scikit() -> tuple[np.ndarray, ...]:
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise UserError(
+            "task mnist: scikit-learn, which holds the digits, is not installed; install it, or "
+            "give --data: an .npz with x_train, y_train, x_test, y_test, or a folder with "
+            "MNIST's four idx files"
+        ) from None
+    found = load_digits()
+    test = np.arange(len(found.target)) % _TEST_EVERY == 0
+    x, y = found.data / 16.0, found.target
+    return x[~test], y[~test], x[test], y[test]
+
+
+def _read(path: Path) -> tuple[np.ndarray, ...]:
+    """Pictures in [0, 1] and digits, for training and for the test."""
+    try:
+        if path.is_dir():
+            arrays = tuple(_idx(path, name) for name in _IDX)
+        else:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = tuple(file[name] for name in _ARRAYS)
+    except FileNotFoundError as error:
+        raise UserError(f"--data: no such file: {error.filename or path}") from None
+    except (KeyError, ValueError, EOFError, OSError) as error:
+        raise UserError(f"--data: {path}: not MNIST ({one_line(error)})") from None
+    return arrays[0] / 255.0, arrays[1], arrays[2] / 255.0, arrays[3]
+
+
+def _idx(folder: Path, name: str) -> np.ndarray:
+    """The array in an idx file, which may be compressed."""
+    for path in (folder / f"{name}-ubyte", folder / f"{name}-ubyte.gz"):
+        if path.is_file():
+            raw = path.read_bytes()
+            raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
+            if len(raw) < 4 or raw[:3] != b"\0\0\x08":
+                raise ValueError(f"{path.name} is no idx file of bytes")
+            shape = np.frombuffer(raw, ">u4", raw[3], 4)
+            return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
+    raise FileNotFoundError(2, "", str(folder / f"{name}-ubyte"))

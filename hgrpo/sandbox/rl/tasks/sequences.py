@@ -1,0 +1,148 @@
+"""Tasks of sequences: an input, a separator, and as many output tokens with one right answer.
+
+Inputs are `seq_len` tokens below `vocab_size`; the separator is the next token, a legal action that
+is never right. format_answer has one more token, the tag that must come first.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from hgrpo.sandbox import draws
+from hgrpo.sandbox.nets.transformer import Transformer
+from hgrpo.sandbox.policies import Policy, Sampled, SequencePolicy, taken
+from hgrpo.sandbox.rl.needs import CHAINS, REVERSALS
+from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.rl.tasks.task import Questions
+
+# More inputs than this are not all evaluated.
+_MOST_INPUTS = 4096
+_DRAWN = 1000
+
+
+@dataclass(frozen=True)
+class SequenceTask:
+    """The task that `settings.task` names."""
+
+    settings: RlSettings
+
+    @property
+    def name(self) -> str:
+        return self.settings.task
+
+    @property
+    def horizon(self) -> int:
+        return self.settings.seq_len
+
+    @property
+    def separator(self) -> int:
+        return self.settings.vocab_size
+
+    @property
+    def actions(self) -> int:
+        return self.settings.vocab_size + (2 if self.name == "format_answer" else 1)
+
+    @property
+    def binary(self) -> bool:
+        return self.settings.binary_reward
+
+    @property
+    def scored(self) -> Tensor:
+        positions = torch.arange(self.horizon)
+        if self.name != "masked_reversal":
+            return torch.ones(self.horizon)
+        return (positions >= self.horizon - self.settings.score_len).float()
+
+    def policy(self) -> Policy:
+        s = self.settings
+        net = Transformer(self.actions, 2 * self.horizon + 1, s.d_model, s.nhead, s.num_layers)
+        return SequencePolicy(net, self.horizon)
+
+    def draw(self, seeds: Sequence[int], step: object, count: int) -> Questions:
+        shape = (count, self.horizon)
+        return self.ask(draws.integers(seeds, "data", (step,), shape, self.settings.vocab_size))
+
+    def examination(self) -> tuple[Questions, bool]:
+        vocabulary, length = self.settings.vocab_size, self.horizon
+        if vocabulary**length <= _MOST_INPUTS:
+            return self.ask(every(vocabulary, length).unsqueeze(0)), True
+        drawn = draws.integers((0,), "evaluation", ("inputs",), (_DRAWN, length), vocabulary)
+        return self.ask(drawn), False
+
+    def ask(self, tokens: Tensor) -> Questions:
+        """Prompts and labels of inputs [S, N, H]."""
+        separators = torch.full_like(tokens[..., :1], self.separator)
+        return Questions(torch.cat([tokens, separators], -1), self.labels(tokens))
+
+    def labels(self, tokens: Tensor) -> Tensor:
+        """The right outputs of inputs [..., H]."""
+        vocabulary = self.settings.vocab_size
+        if self.name == "chain_arithmetic":
+            total = tokens[..., :-1].sum(-1, keepdim=True) % vocabulary
+            return torch.cat([tokens[..., :-1], total], -1)
+        if self.name == "format_answer":
+            tag = torch.full_like(tokens[..., :1], vocabulary + 1)
+            answer = tokens[..., :2].sum(-1, keepdim=True) % vocabulary
+            return torch.cat([tag, answer, tokens[..., 2:]], -1)
+        return tokens.flip(-1)
+
+    def rewards(self, actions: Tensor, labels: Tensor) -> Tensor:
+        correct = actions == labels
+        if self.name in CHAINS:
+            steps = [part.all(-1).float() for part in self._steps(correct)]
+            return sum(steps) / len(steps)
+        if self.binary:
+            return self.right(actions, labels).float()
+        return (correct * self.scored).sum(-1) / self.scored.sum()
+
+    def _steps(self, correct: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The three parts of a chain's answer; each pays a third if all of it is right."""
+        if self.name == "chain_reversal":
+            half = self.horizon // 2
+            return correct[..., :half], correct[..., half:], correct
+        if self.name == "chain_arithmetic":
+            return correct[..., :-1], correct[..., -1:], correct
+        return correct[..., :1], correct[..., 1:2], correct
+
+    def right(self, actions: Tensor, labels: Tensor) -> Tensor:
+        return ((actions == labels) | (self.scored == 0)).all(-1)
+
+    def errors(self, actions: Tensor, labels: Tensor) -> Mapping[str, Tensor]:
+        wrong = 1.0 - self.right(actions, labels).float()
+        if self.name in CHAINS:
+            return {"test_error": wrong, "chain_reward": self.rewards(actions, labels)}
+        missed = (actions != labels).float()
+        unscored = 1.0 - self.scored
+        columns = {
+            "test_error": wrong
+            if self.binary
+            else (missed * self.scored).sum(-1) / self.scored.sum()
+        }
+        if self.name == "masked_reversal":
+            columns["test_error_unscored"] = (missed * unscored).sum(-1) / unscored.sum().clamp(
+                min=1.0
+            )
+        return columns
+
+    def more(self, greedy: Sampled, questions: Questions) -> dict[str, Tensor]:
+        return {}
+
+    def stated(self, policy: Policy, weights: Tensor, questions: Questions) -> Tensor | None:
+        """With the binary reward of a reversal: the probability of the whole right answer."""
+        if self.name not in REVERSALS or not self.binary or bool((self.scored == 0).any()):
+            return None
+        answer = questions.labels[:, :, None, None]
+        with torch.no_grad():
+            table = policy.table(weights, questions.inputs, answer)
+            return taken(table, answer).sum(-1).exp()[:, :, 0, 0]
+
+    def adjust(self, rewards: Tensor, sampled: Sampled, questions: Questions) -> Tensor:
+        return rewards
+
+
+def every(vocabulary: int, length: int) -> Tensor:
+    """All sequences of `length` tokens below `vocabulary`, int64 [vocabulary^length, length]."""
+    places = vocabulary ** torch.arange(length - 1, -1, -1)
+    return torch.arange(vocabulary**length).unsqueeze(-1) // places % vocabulary

@@ -1,0 +1,104 @@
+"""One batch of all seeds as dense tensors: what was sampled, and what is known of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Further next tokens that were drawn at every prefix; candidate 0 extended the rollout.
+
+    The last axis, C, counts candidates: [S, N, K, M, T, C].
+    """
+
+    actions: Tensor
+    # Log-prob when it was drawn.
+    behaviour: Tensor
+    rewards: Tensor
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A batch with the axes S seeds, N groups, K rollouts, M slots or segments, T tokens.
+
+    A group is K rollouts of one input; ungrouped batches have K = 1. Nothing is ever dropped: what
+    must not train has a 0 in `mask` or `keep`. Every tensor begins with the axis of seeds.
+    """
+
+    # By the name of a view (a policy's way to see the task): prompts or features [S, N, ...].
+    inputs: Mapping[str, Tensor]
+    # int64 [S, N, K, M, T]
+    actions: Tensor
+    # Log-probs of the actions when they were sampled, in nats, [S, N, K, M, T].
+    behaviour: Tensor
+    # What a rule credits, [S, N, K], and the same before reward noise.
+    rewards: Tensor
+    clean: Tensor
+    # 1 for tokens that exist, [S, N, K, M, T].
+    mask: Tensor
+    # 1 for rollouts that take part in the update, [S, N, K].
+    keep: Tensor
+    # Training steps since the batch was sampled, int64 [S].
+    age: Tensor
+    # The right actions, int64 [S, N, T].
+    labels: Tensor | None = None
+    # Sum over actions of squared probability when it was sampled, [S, N, K, M, T].
+    collision: Tensor | None = None
+    # E[R | input] of the policy that sampled, [S, N].
+    expected: Tensor | None = None
+    candidates: Candidates | None = None
+    # What only some pieces have, such as a teacher's log-probs, by name.
+    extras: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def taken(self) -> Tensor:
+        """1 for tokens that take part in the update, [S, N, K, M, T]."""
+        return self.mask * self.keep[..., None, None]
+
+    @property
+    def group_size(self) -> int:
+        """K."""
+        return self.actions.shape[2]
+
+    def kept(self, keep: Tensor) -> "Rollout":
+        """The same batch, of which only rollouts with a 1 in `keep` [S, N, K] still take part."""
+        return replace(self, keep=self.keep * keep)
+
+
+def choose(batches: Sequence[Rollout], which: Sequence[int], age: Tensor) -> Rollout:
+    """For each seed s, its part of batch `which[s]`, as one batch of age `age` [S]."""
+    if len(set(which)) == 1:
+        return replace(batches[which[0]], age=age)
+
+    def pick(parts: list[Tensor]) -> Tensor:
+        return torch.stack([parts[index][seed] for seed, index in enumerate(which)])
+
+    return replace(_combined(batches, pick), age=age)
+
+
+def _combined(objects: Sequence, combine: Callable[[list[Tensor]], Tensor]):
+    """An object like the first, whose tensors `combine` makes of those of all objects."""
+    first = objects[0]
+    if isinstance(first, Tensor):
+        return combine(list(objects))
+    if isinstance(first, Mapping):
+        return {name: _combined([each[name] for each in objects], combine) for name in first}
+    if first is None:
+        return None
+    changes = {
+        each.name: _combined([getattr(one, each.name) for one in objects], combine)
+        for each in fields(first)
+    }
+    return replace(first, **changes)
+
+
+def seed_mean(values: Tensor, weight: Tensor) -> Tensor:
+    """The mean of `values` [S, ...] over all but seeds, weighted by `weight`: [S].
+
+    A seed without any weight gets 0, and a gradient of 0.
+    """
+    total = (values * weight).flatten(1).sum(1)
+    return total / weight.flatten(1).sum(1).clamp(min=1.0)

@@ -1,0 +1,87 @@
+"""An evaluation against a plain sum over inputs and outputs."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from small_runs import settings
+
+from hgrpo.sandbox.rl.train import Trainer
+
+
+def by_hand(trainer, seed):
+    """Every column, input by input and output by output, with plain numbers."""
+    vocabulary, length = 2, trainer.task.horizon
+    sums = dict.fromkeys(
+        ("test_error", "greedy_reward", "sampled_reward", "sampled_error", "sequence_entropy")
+        + ("kl_from_init", "sep_probability"),
+        0.0,
+    )
+    inputs = list(itertools.product(range(vocabulary), repeat=length))
+    for given in inputs:
+        asked = trainer.task.ask(torch.tensor([[list(given)]] * 2))
+        answer = list(given[::-1])
+
+        def row(weights, prefix, asked=asked):
+            tokens = torch.tensor([*prefix, *[0] * (length - len(prefix))]).view(1, 1, 1, 1, -1)
+            table = trainer.policy.table(weights, asked.inputs, tokens.expand(2, 1, 1, 1, length))
+            return table[seed, 0, 0, 0, len(prefix)].exp().tolist()
+
+        likeliest = []
+        for _ in range(length):
+            chances = row(trainer.weights, likeliest)
+            likeliest.append(chances.index(max(chances)))
+        share = sum(a == b for a, b in zip(likeliest, answer, strict=True)) / length
+        sums["test_error"] += 1 - share
+        sums["greedy_reward"] += share
+        for output in itertools.product(range(vocabulary + 1), repeat=length):
+            chance, before, separators = 1.0, 1.0, 0.0
+            for place, token in enumerate(output):
+                now = row(trainer.weights, output[:place])
+                chance *= now[token]
+                before *= row(trainer.first, output[:place])[token]
+                separators += now[vocabulary] / length
+            right = sum(a == b for a, b in zip(output, answer, strict=True)) / length
+            sums["sampled_reward"] += chance * right
+            sums["sampled_error"] += chance * (1 - right)
+            sums["sequence_entropy"] -= chance * math.log(chance)
+            sums["kl_from_init"] += chance * math.log(chance / before)
+            sums["sep_probability"] += chance * separators
+    return {name: total / len(inputs) for name, total in sums.items()}
+
+
+def test_an_evaluation_is_the_sum_over_inputs_and_outputs():
+    trainer = Trainer(settings("DG", seq_len=2, lr=0.03))
+    for _ in range(3):
+        trainer.take_step()
+    assert trainer.examiner.lists_outputs
+    found = trainer.examiner.examine(trainer.weights, 3)
+    for seed in range(2):
+        expected = by_hand(trainer, seed)
+        assert {name: found[name][seed].item() for name in expected} == pytest.approx(
+            expected, abs=1e-5
+        )
+        assert found["policy_entropy"][seed].item() == pytest.approx(
+            expected["sequence_entropy"] / 2, abs=1e-5
+        )
+
+
+def test_drawn_outputs_agree_with_listed_ones(monkeypatch):
+    trainer = Trainer(settings("DG", seq_len=4, vocab_size=3, lr=0.03))
+    trainer.take_step()
+    drawn = trainer.examiner.examine(trainer.weights, 1)
+    assert not trainer.examiner.lists_outputs
+    monkeypatch.setattr("hgrpo.sandbox.rl.evaluate._MOST_PAIRS", 10**6)
+    listed = trainer.examiner.examine(trainer.weights, 1)
+    assert drawn["test_error"].equal(listed["test_error"])
+    for name in ("sampled_reward", "policy_entropy", "sep_probability", "kl_from_init"):
+        assert torch.allclose(drawn[name], listed[name], atol=0.08), name
+
+
+def test_parts_of_the_inputs_add_up(monkeypatch):
+    trainer = Trainer(settings("DG", seq_len=4, task="masked_reversal"))
+    whole = trainer.examiner.examine(trainer.weights, 0)
+    monkeypatch.setattr("hgrpo.sandbox.rl.evaluate._AT_ONCE", 5)
+    parts = trainer.examiner.examine(trainer.weights, 0)
+    assert all(torch.allclose(parts[name], whole[name], atol=1e-5) for name in whole)

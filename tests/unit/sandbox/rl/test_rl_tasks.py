@@ -1,0 +1,139 @@
+"""Tasks by hand: right answers, rewards, errors, and files of digits."""
+
+import gzip
+
+import numpy as np
+import pytest
+import torch
+from small_digits import write_digits
+from small_runs import SMALL, settings
+
+from hgrpo.errors import UserError
+from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.rl.tasks.sequences import SequenceTask, every
+from hgrpo.sandbox.rl.tasks.task import make_task
+
+
+def task(name, **changes):
+    return SequenceTask(RlSettings(task=name, **{"seq_len": 4, "vocab_size": 3} | changes))
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("token_reversal", [1, 0, 2, 2]),
+        ("masked_reversal", [1, 0, 2, 2]),
+        ("chain_reversal", [1, 0, 2, 2]),
+        # 2 + 2 + 0 = 4, and 4 mod 3 = 1
+        ("chain_arithmetic", [2, 2, 0, 1]),
+        # the tag is token 4; 2 + 2 = 4, and 4 mod 3 = 1
+        ("format_answer", [4, 1, 0, 1]),
+    ],
+)
+def test_right_answers_by_hand(name, answer):
+    one = task(name, score_len=2)
+    asked = one.ask(torch.tensor([[[2, 2, 0, 1]]]))
+    assert asked.inputs.tolist() == [[[2, 2, 0, 1, 3]]]
+    assert asked.labels.tolist() == [[answer]]
+    assert one.rewards(asked.labels, asked.labels).item() == 1.0
+    assert one.errors(asked.labels, asked.labels)["test_error"].item() == 0.0
+    assert one.actions == (5 if name == "format_answer" else 4)
+
+
+ANSWER = [1, 0, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "output", "reward", "errors"),
+    [
+        ("token_reversal", {}, [1, 0, 0, 0], 0.5, {"test_error": 0.5}),
+        ("token_reversal", {"binary_reward": True}, [1, 0, 2, 0], 0, {"test_error": 1}),
+        ("masked_reversal", {}, [3, 0, 2, 0], 0.5, {"test_error": 0.5, "test_error_unscored": 0.5}),
+        (
+            *("masked_reversal", {"binary_reward": True}, [3, 3, 2, 2], 1),
+            {"test_error": 0, "test_error_unscored": 1},
+        ),
+        ("chain_reversal", {}, [1, 0, 0, 0], 1 / 3, {"test_error": 1, "chain_reward": 1 / 3}),
+        ("chain_reversal", {}, [0, 0, 2, 2], 1 / 3, {"test_error": 1, "chain_reward": 1 / 3}),
+        ("chain_arithmetic", {}, [1, 0, 2, 0], 1 / 3, {"test_error": 1, "chain_reward": 1 / 3}),
+        ("chain_arithmetic", {}, [0, 0, 2, 2], 1 / 3, {"test_error": 1, "chain_reward": 1 / 3}),
+        ("format_answer", {}, [1, 0, 0, 0], 2 / 3, {"test_error": 1, "chain_reward": 2 / 3}),
+        ("format_answer", {}, [0, 3, 2, 2], 0, {"test_error": 1, "chain_reward": 0}),
+    ],
+)
+def test_rewards_and_errors_by_hand(name, changes, output, reward, errors):
+    one = task(name, score_len=2, **changes)
+    given = torch.tensor(output), torch.tensor(ANSWER)
+    assert one.rewards(*given).item() == pytest.approx(reward)
+    found = {key: value.item() for key, value in one.errors(*given).items()}
+    assert found == pytest.approx(errors)
+
+
+def test_every_lists_all_sequences_once():
+    assert every(2, 2).tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    assert len({tuple(row) for row in every(3, 4).tolist()}) == 81
+
+
+def test_many_inputs_are_drawn_once_and_few_are_listed():
+    asked, listed = task("token_reversal").examination()
+    assert listed and asked.inputs.shape == (1, 81, 5)
+    asked, listed = task("token_reversal", vocab_size=9, seq_len=10).examination()
+    again, _ = task("token_reversal", vocab_size=9, seq_len=10).examination()
+    assert not listed and asked.inputs.shape == (1, 1000, 11) and asked.inputs.equal(again.inputs)
+
+
+def test_digits_from_an_npz(tmp_path):
+    one = make_task(settings("LogGrowth", write_digits(tmp_path / "d.npz")))
+    asked = one.draw((0, 1), 3, 8)
+    assert asked.inputs.shape == (2, 8, 64) and asked.labels.shape == (2, 8, 1)
+    assert asked.inputs.amax() <= 1 and asked.inputs.amin() >= 0
+    assert one.examination()[0].labels.shape == (1, 100, 1)
+    assert one.rewards(asked.labels, asked.labels).eq(1).all()
+    wrong = (asked.labels + 1) % 10
+    assert one.errors(wrong, asked.labels)["test_error"].eq(1).all()
+    weights = one.policy().init((0, 1))
+    logprobs = one.policy().table(weights, asked.inputs, asked.labels[:, :, None, None])
+    found = one.stated(one.policy(), weights, asked)
+    expected = logprobs.exp()[:, :, 0, 0, 0].gather(-1, asked.labels).squeeze(-1)
+    assert torch.allclose(found, expected)
+
+
+def idx(values: np.ndarray) -> bytes:
+    head = bytes([0, 0, 8, values.ndim]) + np.array(values.shape, ">u4").tobytes()
+    return head + values.astype(np.uint8).tobytes()
+
+
+def test_digits_from_idx_files(tmp_path):
+    pictures, digits = np.arange(24).reshape(6, 2, 2), np.arange(6)
+    for part in ("train", "t10k"):
+        (tmp_path / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx(pictures)))
+        (tmp_path / f"{part}-labels-idx1-ubyte").write_bytes(idx(digits))
+    one = make_task(RlSettings(data=str(tmp_path)))
+    assert one.pictures[1].tolist() == pytest.approx([4 / 255, 5 / 255, 6 / 255, 7 / 255])
+    assert one.test_digits.tolist() == list(range(6))
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda path: None, "no such file"),
+        (lambda path: path.write_text("no"), "not MNIST"),
+        (lambda path: np.savez(path.open("wb"), x_train=np.zeros((1, 4))), "y_train"),
+        (
+            lambda path: np.savez(
+                path.open("wb"),
+                **{
+                    key: np.full((2, 4)[: 1 + key.startswith("x")], 12)
+                    for key in ("x_train", "y_train", "x_test", "y_test")
+                },
+            ),
+            "labels from 0 to 9",
+        ),
+        (lambda path: path.mkdir(), "train-images-idx3-ubyte"),
+    ],
+)
+def test_a_file_that_is_not_mnist_is_named(make, text, tmp_path):
+    make(tmp_path / "d.npz")
+    with pytest.raises(UserError, match=text) as caught:
+        make_task(RlSettings(**SMALL | {"task": "mnist", "data": str(tmp_path / "d.npz")}))
+    assert str(tmp_path) in str(caught.value)

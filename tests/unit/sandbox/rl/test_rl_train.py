@@ -1,0 +1,89 @@
+"""A run: seeds do not touch each other, evaluations touch nothing, interruptions leave no trace."""
+
+import copy
+
+import pytest
+import torch
+from small_runs import settings
+
+from hgrpo.errors import TrainingError
+from hgrpo.sandbox.rl.train import Trainer
+
+# One of each kind: ratios on several passes, screen, delay, replay, groups, candidates, noise.
+KINDS = [
+    settings("PG", inner_epochs=2),
+    settings("Kondo"),
+    settings("DG", delay=2),
+    settings("FreshDG", replay_capacity=3),
+    settings("TPO", inner_epochs=2),
+    settings("TPOToken"),
+    settings("DG", reward_noise=0.5, reward_noise_mode="random_reward", baseline="group"),
+]
+
+
+def changed(run, **changes):
+    return type(run)(**run.model_dump() | changes)
+
+
+@pytest.mark.parametrize("run", KINDS, ids=lambda run: run.method)
+def test_stacked_seeds_are_single_runs(run):
+    together = Trainer(run)
+    rows = together.run()
+    for index, seed in enumerate(run.seeds):
+        alone = Trainer(changed(run, seeds=(seed,)))
+        own = alone.run()
+        # Adam divides by the gradient's size, so rounding may move a small weight by more.
+        apart = (together.weights[index] - alone.weights[0]).abs()
+        assert apart.mean() < 1e-5 and apart.max() < 1e-2
+        for theirs, mine in zip(rows[index :: len(run.seeds)], own, strict=True):
+            assert theirs.pop("method") == mine.pop("method")
+            assert theirs == pytest.approx(mine, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("run", KINDS, ids=lambda run: run.method)
+def test_how_often_a_run_evaluates_changes_nothing(run):
+    often, seldom = Trainer(changed(run, eval_every=1)), Trainer(changed(run, eval_every=100))
+    often.run(), seldom.run()
+    assert often.weights.equal(seldom.weights)
+
+
+@pytest.mark.parametrize("run", KINDS, ids=lambda run: run.method)
+def test_a_resumed_run_equals_one_that_was_not_interrupted(run):
+    whole = Trainer(run)
+    half = Trainer(run)
+    for _ in range(2):
+        half.take_step()
+    state = copy.deepcopy(half.state())
+    half.take_step()
+    later = Trainer(run)
+    later.load_state(state)
+    rows = whole.run()
+    assert later.run() == rows
+    assert later.weights.equal(whole.weights)
+
+
+def test_arms_share_first_weights_and_data():
+    arms = [Trainer(settings(name)) for name in ("DG", "TPO", "TPOToken")]
+    assert all(arm.weights.equal(arms[0].weights) for arm in arms)
+    few, many = (arm.task.draw((0, 1), 3, count) for arm, count in zip(arms, (4, 16), strict=False))
+    assert few.inputs.equal(many.inputs[:, :4])
+
+
+def test_a_seed_without_anything_to_compare_stops_alone():
+    trainer = Trainer(settings("GRPO", num_steps=20, eval_every=100, binary_reward=True, seq_len=8))
+    rows = trainer.run()
+    assert rows[-1]["stopped_at"] == 9 and rows[-1]["rollouts"] == 9 * 16
+    assert rows[-1]["updates"] == 9 and trainer.weights.isfinite().all()
+
+
+def test_a_loss_that_is_not_finite_names_rule_seed_and_step():
+    with pytest.raises(TrainingError, match="token_reversal, DG, seed 0, step 1"):
+        Trainer(settings("DG", lr=1e30)).run()
+
+
+def test_training_solves_a_short_task():
+    run = settings("GRPO", num_steps=60, batch_size=64, seq_len=2, eval_every=100, lr=3e-3)
+    rows = Trainer(run).run()
+    first, last = rows[0], rows[-2]
+    assert last["sampled_reward"] > first["sampled_reward"] + 0.2
+    assert torch.tensor([row["test_error"] for row in rows[-2:]]).max() <= 0.25

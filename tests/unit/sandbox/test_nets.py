@@ -1,0 +1,130 @@
+"""Nets with an axis of seeds: against PyTorch's layers, a cache, and single seeds."""
+
+import pytest
+import torch
+from torch import nn
+
+from hgrpo.sandbox import draws
+from hgrpo.sandbox.nets.layout import unpack
+from hgrpo.sandbox.nets.mlp import MLP
+from hgrpo.sandbox.nets.transformer import Transformer
+from hgrpo.sandbox.policies import BanditPolicy, SequencePolicy, taken
+
+SEEDS = (3, 5)
+NET = Transformer(vocabulary=4, length=9, width=16, heads=2, layers=2)
+POLICY = SequencePolicy(NET, horizon=4)
+
+
+def prompts(count=3, length=5):
+    return draws.integers(SEEDS, "data", (0,), (count, length), 4)
+
+
+def pytorch_transformer(tensors, seed):
+    """The same net out of PyTorch's layers, with the weights of one seed."""
+    layer = nn.TransformerEncoderLayer(16, 2, 64, 0.0, batch_first=True, norm_first=True)
+    net = nn.TransformerEncoder(layer, 2, nn.LayerNorm(16), enable_nested_tensor=False).eval()
+    names = {
+        "attend": "norm1",
+        "feed": "norm2",
+        "in": "self_attn.in_proj",
+        "out": "self_attn.out_proj",
+        "wide": "linear1",
+        "narrow": "linear2",
+    }
+    state = {}
+    for name, values in tensors.items():
+        value = values[seed]
+        layer, _, rest = name.partition(".")
+        if layer in ("0", "1"):
+            part, kind = rest.split(".")
+            joint = "_" if part == "in" else "."
+            end = {"scale": "weight", "shift": "bias", "matrix": "weight", "bias": "bias"}[kind]
+            key = f"layers.{layer}.{names[part]}{joint}{end}"
+            state[key] = value.T if kind == "matrix" else value
+        elif layer == "last":
+            state[f"norm.{'weight' if rest == 'scale' else 'bias'}"] = value
+    net.load_state_dict(state)
+    return net
+
+
+def test_the_transformer_is_pytorchs():
+    weights, tokens = NET.init(SEEDS), prompts()
+    tensors = unpack(NET.parts, weights)
+    for seed in range(2):
+        net = pytorch_transformer(tensors, seed)
+        x = tensors["tokens"][seed][tokens[seed]] * 4 + tensors["positions"][seed][:5]
+        mask = nn.Transformer.generate_square_subsequent_mask(5)
+        expected = net(x, mask=mask, is_causal=True) @ tensors["head"][seed]
+        found = NET.logits(weights, tokens)[seed]
+        assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_the_mlp_by_hand():
+    net = MLP(features=3, hidden=5, outputs=2)
+    weights, x = net.init(SEEDS), torch.randn(2, 7, 3)
+    tensors = {name: values[1] for name, values in unpack(net.parts, weights).items()}
+    hidden = (x[1] @ tensors["first.matrix"] + tensors["first.bias"]).relu()
+    hidden = (hidden @ tensors["second.matrix"] + tensors["second.bias"]).relu()
+    expected = hidden @ tensors["head.matrix"] + tensors["head.bias"]
+    assert torch.allclose(net.logits(weights, x)[1], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(3, 1, 1, 4), (3, 2, 2, 4)])
+def test_sampling_with_a_cache_equals_encoding_anew(shape):
+    weights = NET.init(SEEDS)
+    uniform = draws.uniform(SEEDS, "action", (0,), shape)
+    sampled = POLICY.sample(weights, prompts(), uniform)
+    again = POLICY.table(weights, prompts(), sampled.actions)
+    assert torch.allclose(sampled.table, again, atol=1e-5)
+    assert sampled.actions.equal(draws.pick(again, uniform))
+    assert torch.allclose(sampled.logprobs, taken(again, sampled.actions), atol=1e-5)
+
+
+def test_the_greedy_output_is_the_likeliest_token_by_token():
+    weights = NET.init(SEEDS)
+    done = POLICY.greedy(weights, prompts())
+    assert done.actions.shape == (2, 3, 1, 1, 4)
+    assert done.actions.equal(POLICY.table(weights, prompts(), done.actions).argmax(-1))
+
+
+def test_a_bandit_samples_from_its_table():
+    policy = BanditPolicy(MLP(3, 5, 4))
+    weights, x = policy.init(SEEDS), torch.randn(2, 6, 3)
+    sampled = policy.sample(weights, x, torch.rand(2, 6, 2, 1, 1))
+    assert sampled.actions.shape == (2, 6, 2, 1, 1)
+    assert sampled.table.exp().sum(-1).allclose(torch.ones(2, 6, 2, 1, 1))
+    assert policy.greedy(weights, x).actions.equal(sampled.table.argmax(-1)[:, :, :1])
+
+
+def test_a_seed_is_the_same_in_any_company():
+    both, alone = NET.init(SEEDS), NET.init((5,))
+    assert both[1].equal(alone[0]) and not both[0].equal(both[1])
+    tokens = prompts()
+    assert torch.allclose(NET.logits(both, tokens)[1:], NET.logits(alone, tokens[1:]), atol=1e-5)
+    assert not NET.init((5,), "teacher").equal(alone)
+
+
+def test_repeated_rows_give_the_gradient_of_every_sample():
+    weights, tokens = NET.init((5,)), prompts()[1:]
+    rows = weights.repeat(3, 1).requires_grad_()
+    one_each = NET.logits(rows, tokens.transpose(0, 1))
+    (each,) = torch.autograd.grad(one_each.square().sum(), rows)
+    whole = weights.clone().requires_grad_()
+    (total,) = torch.autograd.grad(NET.logits(whole, tokens).square().sum(), whole)
+    assert torch.allclose(each.sum(0), total[0], rtol=1e-4, atol=1e-3)
+
+
+def test_pick_inverts_the_distribution():
+    logprobs = torch.tensor([0.5, 0.25, 0.25]).log()
+    uniform = torch.tensor([0.0, 0.49, 0.5, 0.74, 0.75, 1 - 2**-24])
+    assert draws.pick(logprobs, uniform).tolist() == [0, 0, 1, 1, 2, 2]
+    # A probability of 0 is never picked, also at the edge.
+    assert draws.pick(torch.tensor([0.0, 1.0]).log(), torch.zeros(1)).tolist() == [1]
+
+
+def test_draws_depend_on_names_alone():
+    whole = draws.uniform((1, 2), "data", (0,), (4,))
+    assert draws.uniform((2,), "data", (0,), (2,)).equal(whole[1:, :2])
+    others = [("action", (0,)), ("data", (1,))]
+    assert not any(draws.uniform((1, 2), *name, (4,)).equal(whole) for name in others)
+    assert set(draws.integers((1,), "data", (0,), (500,), 3).flatten().tolist()) == {0, 1, 2}
