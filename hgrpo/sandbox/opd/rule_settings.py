@@ -19,4 +19,5 @@ class Truncation(Strict):
 class Clip(Strict):
     """OPDPG."""
 
-    clip: float = Field(0.2, ge=0, description="the ratio is clipped to 1 plus and minus this")
+    # At 0, rounding would decide which tokens train.
+    clip: float = Field(0.2, gt=0, description="the ratio is clipped to 1 plus and minus this")

@@ -12,9 +12,8 @@ from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.sequences import SequenceTask
 from hgrpo.sandbox.rl.tasks.task import Questions
 
-# Of more inputs than this, an evaluation reads only so many, the same ones every time.
-_MOST_INPUTS = 1024
-_SOME_INPUTS = 256
+# Of inputs that are too many to list, an evaluation reads so many, the same ones every time.
+_DRAWN_INPUTS = 256
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,6 @@ class DistillTask:
 
     def examination(self, seeds: Sequence[int]) -> Questions:
         """Inputs of an evaluation, the same for all seeds: all of them, or some that were drawn."""
-        asked, _ = self.sequences.examination()
-        count = asked.labels.shape[1]
-        kept = count if count <= _MOST_INPUTS else _SOME_INPUTS
+        asked, listed = self.sequences.examination()
+        kept = None if listed else _DRAWN_INPUTS
         return Questions(*(each[:, :kept].expand(len(seeds), -1, -1) for each in asked))

@@ -38,7 +38,7 @@ class Stability(_Controlled):
     """Flags of topk_stability."""
 
     top_ks: Counts = Field((1, 2, 4), description="sizes of the top-k set")
-    clip_epsilon: float = Field(0.2, ge=0, description="sampled_pg: clip of the ratio")
+    clip_epsilon: float = Field(0.2, gt=0, description="sampled_pg: clip of the ratio")
 
 
 class ColdStart(_Controlled):
@@ -72,7 +72,7 @@ class SoftTeacher(_Controlled):
 class Comparison(Strict):
     """Flags of compare."""
 
-    clip_epsilon: float = Field(0.2, ge=0, description="OPDPG: clip of the ratio")
+    clip_epsilon: float = Field(0.2, gt=0, description="OPDPG: clip of the ratio")
 
 
 @dataclass(frozen=True)
