@@ -69,7 +69,7 @@ class OpdSettings(Strict):
 
     task: str = Field("reversal", description=f"one of {', '.join(TASKS)}")
     phases: tuple[Phase, ...] = Field(
-        (Phase(),), min_length=1, description="losses that train one after another"
+        (Phase(),), description="losses that train one after another"
     )
     num_steps: int = Field(500, gt=0, description="batches that a run samples")
     batch_size: int = Field(64, gt=0, description="rollouts of a batch")
@@ -146,6 +146,8 @@ class OpdSettings(Strict):
         return self
 
     def _wrong_phases(self) -> Sequence[tuple[bool, str]]:
+        if not self.phases:
+            return ((True, "phases: at least one was expected"),)
         starts = [phase.start for phase in self.phases]
         rising = all(early < late for early, late in pairwise(starts))
         return (
