@@ -68,9 +68,7 @@ class OpdSettings(Strict):
     """One arm of opd for some seeds."""
 
     task: str = Field("reversal", description=f"one of {', '.join(TASKS)}")
-    phases: tuple[Phase, ...] = Field(
-        (Phase(),), description="losses that train one after another"
-    )
+    phases: tuple[Phase, ...] = Field((Phase(),), description="losses that train one after another")
     num_steps: int = Field(500, gt=0, description="batches that a run samples")
     batch_size: int = Field(64, gt=0, description="rollouts of a batch")
     lr: float = Field(1e-3, gt=0, description="learning rate of Adam")

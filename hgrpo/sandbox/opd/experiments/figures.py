@@ -8,8 +8,9 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
-from hgrpo.report.style import canvas, legend_below
+from hgrpo.report.style import canvas, legend_below, whole_numbers
 
 _DOTS_PER_INCH = 150
 
@@ -19,9 +20,9 @@ def curves(rows: pd.DataFrame, panels: Mapping[str, str], line: str, path: Path)
     figure, axes = canvas(len(panels), 1, height=2.1 * len(panels) + 0.6, sharex=True)
     for ax, (column, label) in zip(axes.flat, panels.items(), strict=True):
         shown = rows.dropna(subset=[column])
-        _bands(ax, shown, "step", column, line, rows[line].unique())
+        _bands(ax, shown, "step", column, line, rows[line].unique(), marker=".")
         ax.set_ylabel(label)
-    axes.flat[-1].set_xlabel("step")
+    whole_numbers(axes.flat[-1], "step")
     _finish(figure, axes.flat[0], path)
 
 
@@ -42,7 +43,7 @@ def last_errors(rows: pd.DataFrame, lines: Sequence[str], path: Path) -> None:
     _bands(ax, cut, "warmup_steps", "test_error", "line", cut["line"].unique(), marker="o")
     full = named.loc[named["top_k"] == 0, "test_error"].mean()
     ax.axhline(full, linestyle="--", color="0.4", label="full vocabulary")
-    ax.set_xlabel("steps with the full vocabulary first")
+    whole_numbers(ax, "steps with the full vocabulary first")
     ax.set_ylabel("last test error")
     _finish(figure, ax, path)
 
@@ -51,10 +52,16 @@ def variances(rows: pd.DataFrame, panels: Mapping[str, str], path: Path) -> None
     """Columns over horizons, both logarithmic, a line for each estimator: means over seeds."""
     figure, axes = canvas(len(panels), 1, height=2.4 * len(panels) + 0.6, sharex=True)
     for ax, (column, label) in zip(axes.flat, panels.items(), strict=True):
-        ax.set_xscale("log", base=2)
+        ax.set_xscale("log")
         ax.set_yscale("log")
+        ax.yaxis.set_major_locator(LogLocator(numticks=6))
+        ax.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+        ax.yaxis.set_minor_locator(NullLocator())
         _bands(ax, rows, "horizon", column, "estimator", rows["estimator"].unique(), marker="o")
         ax.set_ylabel(label)
+    horizons = sorted(rows["horizon"].unique())
+    axes.flat[-1].set_xticks(horizons, [str(each) for each in horizons])
+    axes.flat[-1].xaxis.minorticks_off()
     axes.flat[-1].set_xlabel("horizon (tokens)")
     _finish(figure, axes.flat[0], path)
 
