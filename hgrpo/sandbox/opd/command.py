@@ -1,7 +1,6 @@
 """The command `opd`: flags, runs and files. Importing this module imports no torch."""
 
 import argparse
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from hgrpo.atomic import atomic_file
 from hgrpo.config.read import validate
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
-from hgrpo.sandbox.command_line import add_fields, truth, write_rows
+from hgrpo.sandbox.command_line import add_fields, truth, use_one_thread, write_rows
 from hgrpo.sandbox.opd.declared import RULES
 from hgrpo.sandbox.opd.experiments.table import EXPERIMENTS, Experiment
 from hgrpo.sandbox.opd.experiments.variant import Variant
@@ -128,7 +127,7 @@ def _experiment(args: argparse.Namespace, experiment: Experiment) -> None:
 def _measure(args: argparse.Namespace) -> None:
     settings = validate(MicroscopeSettings, _given(args, MicroscopeSettings), _MICROSCOPE)
     target = _folder(args) / f"{_MICROSCOPE}.csv"
-    _use_one_thread()
+    use_one_thread()
     from hgrpo.sandbox.opd.microscope.measure import measure
 
     total = len(settings.horizons) * len(settings.seeds)
@@ -188,20 +187,12 @@ def _given(args: argparse.Namespace, model: type[Strict]) -> dict[str, Any]:
 def _train_all(args: argparse.Namespace, runs: Sequence[OpdSettings]) -> list[list[dict]]:
     for line in dict.fromkeys(note for each in runs for note in each.notes):
         tqdm.write(f"note: {line}")
-    _use_one_thread()
+    use_one_thread()
     from hgrpo.sandbox.opd.experiments.train_all import train_all
 
     total = sum(each.num_steps for each in runs)
     with tqdm(total=total, unit="step", disable=not args.verbose) as bar:
         return train_all(runs, bar.update)
-
-
-def _use_one_thread() -> None:
-    """On tensors this small, a second thread costs more than it does."""
-    import torch
-
-    if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(1)
 
 
 def _labelled(row: Mapping[str, Any], variant: Variant) -> dict[str, Any]:

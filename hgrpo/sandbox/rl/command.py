@@ -1,7 +1,6 @@
 """The command `rl`: flags, runs and the file of rows. Importing this module imports no torch."""
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from tqdm import tqdm
 
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
-from hgrpo.sandbox.command_line import add_fields, truth, write_rows
+from hgrpo.sandbox.command_line import add_fields, truth, use_one_thread, write_rows
 from hgrpo.sandbox.rl.declared import RULES
 from hgrpo.sandbox.rl.settings import RlSettings
 
@@ -79,13 +78,11 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(f"--output: {args.output} is a folder; a file was expected")
     for line in dict.fromkeys(note for each in runs for note in each.notes):
         tqdm.write(f"note: {line}")
-    import torch
+    use_one_thread()
 
     from hgrpo.sandbox.rl.tasks.task import make_task
     from hgrpo.sandbox.rl.train import Trainer
 
-    if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
     task = make_task(runs[0])
     total = sum(each.num_steps for each in runs)
