@@ -52,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(experiment="train")
     train = chosen.add_parser("train", help="train one loss", allow_abbrev=False)
     _add_run(train, OpdSettings, {}, ("phases",))
-    train.add_argument("--method", default="OPDReverseKL", help=f"one of {', '.join(RULES)}")
+    train.add_argument(
+        "--method", default="OPDReverseKL", help=f"one of {', '.join(RULES)} (default OPDReverseKL)"
+    )
     for name, (kind, text, default) in _RULE_FLAGS.items():
         train.add_argument(f"--{name}", type=kind, help=f"{text} (default {default})")
     train.add_argument("--output", type=Path, default=Path("opd_results.csv"), help="file of rows")
@@ -165,11 +167,7 @@ def variant_settings(
     Raises:
         UserError: a flag is wrong, or a variant cannot run.
     """
-    given = (
-        {name: field.default for name, field in OpdSettings.model_fields.items()}
-        | dict(experiment.defaults)
-        | _given(args, OpdSettings)
-    )
+    given = dict(experiment.defaults) | _given(args, OpdSettings)
     own = validate(experiment.own, _given(args, experiment.own), args.experiment)
     return [
         (variant, validate(OpdSettings, given | {"phases": variant.phases}, args.experiment))
