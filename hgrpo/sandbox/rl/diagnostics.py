@@ -116,9 +116,10 @@ def _mass(trainer: "Trainer", seen: Seen, on_table: Tensor) -> dict[str, Tensor]
 
 
 def _band(trainer: "Trainer", seen: Seen) -> dict[str, Tensor]:
-    own = trainer.own
-    low = getattr(own, "low", getattr(own, "clip", _LOW))
-    high = getattr(own, "high", getattr(own, "clip", _HIGH))
+    own = trainer.own.model_dump()
+    clip = own.get("clip")
+    low, high = (own.get("low", clip), own.get("high", clip))
+    low, high = (_LOW if low is None else low), (_HIGH if high is None else high)
     ratio = ratios(seen.logprobs, seen.rollout.behaviour)
     return {
         "ratio_below_band": seen.mean((ratio < 1.0 - low).float()),
