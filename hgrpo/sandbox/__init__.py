@@ -39,5 +39,5 @@ up to the piece; `rl.train` is an example. One update is:
     clipped, norms = clip_rows(gradient, 1.0)
     adam.step(weights, clipped, active)
 
-Pieces: `rl`.
+Pieces: `rl`, `opd`.
 """
