@@ -59,8 +59,8 @@ def envelope(vectors: Tensor, places: Tensor) -> Tensor:
 def exact_set_score(vectors: Tensor) -> Tensor:
     """E_w[max_m w . r_m] for two objectives and w = (t, 1 - t), t uniform, float [...].
 
-    That is Dirichlet(1, 1). The maximum is piecewise linear in t, so the trapezoids between crossings are the integral. The
-    result is rounded to 1e-9.
+    That is Dirichlet(1, 1). The maximum is piecewise linear in t, so the trapezoids between
+    crossings are the integral. The result is rounded to 1e-9.
 
     Args:
         vectors: float [..., M, 2].
