@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hgrpo.sandbox.draws import pick
 from hgrpo.sandbox.nets.mlp import MLP
-from hgrpo.sandbox.nets.transformer import Cache, Transformer
+from hgrpo.sandbox.nets.transformer import Cache, Prefix, Transformer
 
 
 class Sampled(NamedTuple):
@@ -76,34 +76,33 @@ class SequencePolicy:
         return self.net.init(seeds, name)
 
     def table(self, weights: Tensor, inputs: Tensor, actions: Tensor) -> Tensor:
-        prompts = inputs[:, :, None, None].expand(*actions.shape[:-1], -1)
-        tokens = torch.cat([prompts, actions[..., :-1]], -1).flatten(1, 3)
-        logits = self.net.logits(weights, tokens, first=inputs.shape[-1] - 1)
-        return logits.log_softmax(-1).unflatten(1, actions.shape[1:4])
+        logits = self.net.continued(weights, inputs, actions[..., :-1].flatten(2, 3))
+        return logits.log_softmax(-1).unflatten(2, actions.shape[2:4])
 
     @torch.no_grad()
     def sample(self, weights: Tensor, inputs: Tensor, draws: Tensor) -> Sampled:
         rows = draws.shape[2] * draws.shape[3]
         flat = draws.flatten(1, 3)
-        logits, cache = self.net.start(weights, inputs)
-        logits, cache = logits.repeat_interleave(rows, 1), cache.repeated(rows)
-        return self._unroll(weights, logits, cache, flat, draws.shape[1:4])
+        logits, prefix = self.net.start(weights, inputs)
+        logits = logits.repeat_interleave(rows, 1)
+        return self._unroll(weights, logits, prefix.repeated(rows), flat, draws.shape[1:4])
 
     @torch.no_grad()
     def greedy(self, weights: Tensor, inputs: Tensor) -> Sampled:
         """K and M are 1."""
-        logits, cache = self.net.start(weights, inputs)
-        return self._unroll(weights, logits, cache, None, (inputs.shape[1], 1, 1))
+        logits, prefix = self.net.start(weights, inputs)
+        return self._unroll(weights, logits, prefix, None, (inputs.shape[1], 1, 1))
 
     def _unroll(
         self,
         weights: Tensor,
         logits: Tensor,
-        cache: Cache,
+        prefix: Prefix,
         draws: Tensor | None,
         shape: Sequence[int],
     ) -> Sampled:
         """Emit `horizon` tokens by `draws` [S, R, T], or the likeliest ones."""
+        cache = Cache(prefix, prefix.size + self.horizon)
         actions, tables = [], []
         for step in range(self.horizon):
             table = logits.log_softmax(-1)

@@ -68,4 +68,4 @@ def linear_parts(name: str, inputs: int, outputs: int) -> tuple[Part, Part]:
 
 def linear(tensors: Mapping[str, Tensor], name: str, x: Tensor) -> Tensor:
     """x [S, R, inputs] times each seed's matrix, plus its bias: [S, R, outputs]."""
-    return torch.baddbmm(tensors[f"{name}.bias"].unsqueeze(1), x, tensors[f"{name}.matrix"])
+    return torch.bmm(x, tensors[f"{name}.matrix"]).add_(tensors[f"{name}.bias"].unsqueeze(1))

@@ -3,6 +3,9 @@
 Token embeddings times sqrt(width) plus learned positions; blocks that normalise first, with ReLU
 feed-forward layers four times as wide; a last layer norm; a head without bias that shares nothing
 with the embeddings. All starts are PyTorch's defaults. There is no dropout.
+
+Rollouts of one prompt share its keys and values, so the prompt is computed once, whatever their
+number. Products are short here and memory is what takes time: hence the work in place.
 """
 
 import math
@@ -16,24 +19,50 @@ from torch import Tensor
 from hgrpo.sandbox.nets.layout import Part, draw_weights, linear, linear_parts, unpack
 
 
-@dataclass
-class Cache:
-    """Keys and values of the tokens so far: per layer [S * R, heads, length, width / heads].
+class Prefix:
+    """Keys and values of the tokens so far, per layer [S * R, heads, L, width / heads].
 
-    `size` is the number of tokens so far. `extend` writes in place.
+    Joining further ones makes new tensors, which carry gradients.
     """
 
-    keys: list[Tensor]
-    values: list[Tensor]
-    size: int
+    def __init__(self, layers: Sequence[tuple[Tensor, Tensor]] = ()):
+        self.layers = list(layers)
 
-    def repeated(self, times: int) -> "Cache":
+    @property
+    def size(self) -> int:
+        """L."""
+        return self.layers[0][0].shape[2] if self.layers else 0
+
+    def repeated(self, times: int) -> "Prefix":
         """Each row `times` times in succession, for rollouts that share a prompt."""
-        return Cache(
-            [each.repeat_interleave(times, 0) for each in self.keys],
-            [each.repeat_interleave(times, 0) for each in self.values],
-            self.size,
-        )
+        if times == 1:
+            return self
+        return Prefix([tuple(each.repeat_interleave(times, 0) for each in p) for p in self.layers])
+
+    def join(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of all tokens up to the new ones."""
+        old = self.layers[layer]
+        return torch.cat([old[0], keys], 2), torch.cat([old[1], values], 2)
+
+
+class Cache:
+    """A prefix with room for `length` tokens, which `join` fills in place."""
+
+    def __init__(self, prefix: Prefix, length: int):
+        self.size = prefix.size
+        self.layers = [tuple(self._roomy(each, length) for each in p) for p in prefix.layers]
+
+    def _roomy(self, filled: Tensor, length: int) -> Tensor:
+        room = filled.new_empty(*filled.shape[:2], length, filled.shape[3])
+        room[:, :, : self.size] = filled
+        return room
+
+    def join(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """As that of `Prefix`; the caller moves `size` on after the last layer."""
+        end = self.size + keys.shape[2]
+        for room, new in zip(self.layers[layer], (keys, values), strict=True):
+            room[:, :, self.size : end] = new
+        return self.layers[layer][0][:, :, :end], self.layers[layer][1][:, :, :end]
 
 
 @dataclass(frozen=True)
@@ -49,7 +78,7 @@ class Transformer:
     @property
     def parts(self) -> tuple[Part, ...]:
         d = self.width
-        blocks = [part for layer in range(self.layers) for part in self._block(str(layer))]
+        blocks = [part for layer in range(self.layers) for part in self._block_parts(str(layer))]
         return (
             Part("tokens", (self.vocabulary, d), "normal"),
             Part("positions", (self.length, d), "normal"),
@@ -58,7 +87,7 @@ class Transformer:
             Part("head", (d, self.vocabulary), "fan_in", d),
         )
 
-    def _block(self, layer: str) -> list[Part]:
+    def _block_parts(self, layer: str) -> list[Part]:
         d = self.width
         return [
             *_norm_parts(f"{layer}.attend", d),
@@ -75,73 +104,100 @@ class Transformer:
         """First weights [S, P]."""
         return draw_weights(self.parts, seeds, name)
 
-    def logits(self, weights: Tensor, tokens: Tensor, first: int = 0) -> Tensor:
-        """Logits [S, R, L - first, V] after each token from position `first` on, in one pass.
+    def logits(self, weights: Tensor, tokens: Tensor, last: int | None = None) -> Tensor:
+        """Logits [S, R, L, V] after each token of R sequences, int64 [S, R, L], in one pass.
 
         Args:
-            tokens: int64 [S, R, L], R sequences a seed.
+            last: only the logits after so many last tokens.
         """
         tensors = unpack(self.parts, weights)
-        return self._head(tensors, self._through(tensors, tokens, None)[..., first:, :])
+        return self._head(tensors, self._through(tensors, tokens, None, last)[0])
+
+    def continued(self, weights: Tensor, prompts: Tensor, tails: Tensor) -> Tensor:
+        """Logits after the prompt and after each token of its tails, [S, N, R, T + 1, V].
+
+        Args:
+            prompts: int64 [S, N, L].
+            tails: int64 [S, N, R, T], R continuations of each prompt.
+        """
+        tensors = unpack(self.parts, weights)
+        tail_count, length = tails.shape[2:]
+        hidden, prefix = self._through(tensors, prompts, None, 1)
+        first = self._head(tensors, hidden).unsqueeze(2).expand(-1, -1, tail_count, -1, -1)
+        if not length:
+            return first
+        rows = prefix.repeated(tail_count)
+        hidden, _ = self._through(tensors, tails.flatten(1, 2), rows)
+        rest = self._head(tensors, hidden).unflatten(1, tails.shape[1:3])
+        return torch.cat([first, rest], 3)
 
     @torch.no_grad()
-    def start(self, weights: Tensor, tokens: Tensor) -> tuple[Tensor, Cache]:
-        """Logits [S, R, V] after prompts `tokens` [S, R, L], and the cache of the prompts."""
+    def start(self, weights: Tensor, prompts: Tensor) -> tuple[Tensor, Prefix]:
+        """Logits [S, R, V] after prompts [S, R, L], and what `extend` needs of the prompts."""
         tensors = unpack(self.parts, weights)
-        rows, head = tokens.shape[0] * tokens.shape[1], self.width // self.heads
-        room = [torch.zeros(rows, self.heads, self.length, head) for _ in range(2 * self.layers)]
-        cache = Cache(room[: self.layers], room[self.layers :], 0)
-        hidden = self._through(tensors, tokens, cache)
-        return self._head(tensors, hidden[..., -1:, :]).squeeze(-2), cache
+        hidden, prefix = self._through(tensors, prompts, None, 1)
+        return self._head(tensors, hidden).squeeze(-2), prefix
 
     @torch.no_grad()
     def extend(self, weights: Tensor, tokens: Tensor, cache: Cache) -> Tensor:
         """Logits [S, R, V] after one more token for each row, `tokens` [S, R]."""
         tensors = unpack(self.parts, weights)
-        hidden = self._through(tensors, tokens.unsqueeze(-1), cache)
+        hidden, _ = self._through(tensors, tokens.unsqueeze(-1), cache)
+        cache.size += 1
         return self._head(tensors, hidden).squeeze(-2)
 
     def _through(
-        self, tensors: Mapping[str, Tensor], tokens: Tensor, cache: Cache | None
-    ) -> Tensor:
-        """Hidden states [S, R, L, d] after the blocks; new keys and values go into the cache."""
+        self,
+        tensors: Mapping[str, Tensor],
+        tokens: Tensor,
+        past: Prefix | Cache | None,
+        last: int | None = None,
+    ) -> tuple[Tensor, Prefix]:
+        """Hidden states [S, R, L, d] after the blocks, and keys and values of all tokens.
+
+        With `last`, the last block computes only so many last tokens; the other tokens' keys and
+        values are there all the same.
+        """
         seeds, rows, length = tokens.shape
-        begin = cache.size if cache else 0
+        begin = past.size if past else 0
         offsets = torch.arange(seeds).mul(self.vocabulary)[:, None, None]
         x = F.embedding(tokens + offsets, tensors["tokens"].flatten(0, 1)) * math.sqrt(self.width)
-        x = x + tensors["positions"][:, None, begin : begin + length]
-        x = x.flatten(1, 2)
+        x = (x + tensors["positions"][:, None, begin : begin + length]).flatten(1, 2)
+        seen = []
         for layer in range(self.layers):
-            normed = _norm(tensors, f"{layer}.attend", x)
-            heads = linear(tensors, f"{layer}.in", normed)
-            mixed = self._attend(heads, (seeds, rows, length), cache, layer)
-            x = x + linear(tensors, f"{layer}.out", mixed)
-            wide = torch.relu(linear(tensors, f"{layer}.wide", _norm(tensors, f"{layer}.feed", x)))
+            packed = linear(tensors, f"{layer}.in", _norm(tensors, f"{layer}.attend", x))
+            packed = packed.view(seeds * rows, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+            queries, keys, values = packed.unbind(0)
+            if past:
+                keys, values = past.join(layer, keys, values)
+            seen.append((keys, values))
+            if last is not None and last < length and layer == self.layers - 1:
+                queries = queries[:, :, -last:]
+                x = x.unflatten(1, (rows, length))[:, :, -last:].flatten(1, 2)
+                length = last
+            mixed = _attend(queries, keys, values).transpose(1, 2)
+            x = x + linear(tensors, f"{layer}.out", mixed.reshape(seeds, rows * length, -1))
+            wide = linear(tensors, f"{layer}.wide", _norm(tensors, f"{layer}.feed", x)).relu_()
             x = x + linear(tensors, f"{layer}.narrow", wide)
-        if cache:
-            cache.size += length
-        return x.unflatten(1, (rows, length))
-
-    def _attend(
-        self, packed: Tensor, shape: tuple[int, int, int], cache: Cache | None, layer: int
-    ) -> Tensor:
-        """Causal attention; `packed` [S, R * L, 3 d] holds queries, keys and values."""
-        seeds, rows, length = shape
-        split = packed.view(seeds * rows, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        queries, keys, values = split.unbind(0)
-        if cache:
-            end = cache.size + length
-            cache.keys[layer][:, :, cache.size : end] = keys
-            cache.values[layer][:, :, cache.size : end] = values
-            keys, values = cache.keys[layer][:, :, :end], cache.values[layer][:, :, :end]
-        mixed = F.scaled_dot_product_attention(queries, keys, values, is_causal=length > 1)
-        return mixed.transpose(1, 2).reshape(seeds, rows * length, self.width)
+        return x.unflatten(1, (rows, length)), Prefix(seen)
 
     def _head(self, tensors: Mapping[str, Tensor], x: Tensor) -> Tensor:
         """Logits [S, R, L, V] of hidden states [S, R, L, d]."""
-        seeds, rows, length, _ = x.shape
-        normed = _norm(tensors, "last", x.reshape(seeds, rows * length, -1))
-        return torch.bmm(normed, tensors["head"]).unflatten(1, (rows, length))
+        normed = _norm(tensors, "last", x.flatten(1, 2))
+        return torch.bmm(normed, tensors["head"]).unflatten(1, x.shape[1:3])
+
+
+def _attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """Attention of the last tokens, [R, heads, T, d], over all [R, heads, L, d], causal."""
+    new, length = queries.shape[2], keys.shape[2]
+    if new == 1:
+        # For one query per row the fused kernel takes several times as long.
+        scores = torch.matmul(queries, keys.transpose(-1, -2)) / math.sqrt(queries.shape[-1])
+        return torch.matmul(scores.softmax(-1), values)
+    if new == length:
+        return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+    before = torch.ones(new, length, dtype=torch.bool).tril(length - new)
+    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=before)
 
 
 def _norm_parts(name: str, width: int) -> tuple[Part, Part]:

@@ -12,6 +12,7 @@ from hgrpo.sandbox.policies import Policy
 from hgrpo.sandbox.rl import acquire
 from hgrpo.sandbox.rl.baselines import baseline
 from hgrpo.sandbox.rl.declared import PACKAGE
+from hgrpo.sandbox.rl.diagnostics import entropy_columns, gradient_columns
 from hgrpo.sandbox.rl.evaluate import Examiner
 from hgrpo.sandbox.rl.noise import false_rates
 from hgrpo.sandbox.rl.replay import Supply
@@ -23,6 +24,8 @@ from hgrpo.sandbox.seen import Seen, Term
 _LARGEST_NORM = 1.0
 # A seed stops after so many batches in a row without a group of different rewards.
 _PATIENCE = 10
+# Gradients are compared at every so many evaluations.
+_DIAGNOSED = 5
 
 Row = dict[str, float | int | str]
 
@@ -83,10 +86,19 @@ class Trainer:
         if self.screen:
             keep, screened = self.screen(batch, self.own, s.seeds, self.step)
             batch, metrics = batch.kept(keep), metrics | screened
+        if due:
+            metrics |= self._describe(batch)
+            if s.diagnostics and self._evaluations % _DIAGNOSED == 0:
+                metrics |= gradient_columns(self, batch)
+        watch = due and s.entropy_diagnostics
+        before = self._look(batch) if watch else None
         for _ in range(s.inner_epochs):
             update = self._update(batch)
+        if before:
+            after = self._look(batch).table
+            metrics |= entropy_columns(before, after, s.declared.grouped)
         if due:
-            self._log(found, metrics | self._describe(batch) | _columns(update))
+            self._log(found, metrics | _columns(update))
         self.step += 1
 
     def state(self) -> dict[str, object]:
@@ -117,6 +129,15 @@ class Trainer:
             oracle = self.policy.table(weights, inputs, batch.labels[:, :, None, None])
         start = baseline(self.settings, batch, table)
         return Seen(batch, table, start, self.task.scored, oracle)
+
+    @property
+    def _evaluations(self) -> int:
+        """How many evaluations came before this step's."""
+        return (self.step - self.settings.delay) // self.settings.eval_every
+
+    @torch.no_grad()
+    def _look(self, batch: Rollout) -> Seen:
+        return self.see(batch, self.weights)
 
     def _update(self, batch: Rollout) -> Update:
         weights = self.weights.detach().requires_grad_()

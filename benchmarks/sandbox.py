@@ -1,0 +1,187 @@
+"""The sandbox: ten stacked seeds against ten runs, and two ways to sample and to score.
+
+All times are process time on one thread; both sides take turns in the same run, and a ratio is the
+median over pairs. The benchmark prints one line of JSON.
+
+- stacked: a run of ten seeds against ten runs of one seed, with their evaluations. `bandit` is the
+  bandit of digits at the original's size, on made-up pictures of 8 by 8; `tokens` is
+  token_reversal of 4 tokens in batches of 8, and `tokens_96` of 6 tokens in batches of 96.
+- sampling: outputs with cached keys and values against encoding the whole prefix for each token.
+- candidates: the log-probs of eight candidates at every prefix, with their gradient, in one pass
+  over the rollouts against one pass for each prefix, all prefixes padded to the full length.
+
+Example:
+    python benchmarks/sandbox.py
+"""
+
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hgrpo.sandbox import draws
+from hgrpo.sandbox.nets.transformer import Transformer
+from hgrpo.sandbox.policies import SequencePolicy
+from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.rl.train import Trainer
+
+SEEDS, PAIRS = tuple(range(10)), 3
+STEPS, ROWS, HORIZON, CANDIDATES = 20, 96, 10, 8
+# What each comparison must reach.
+STACKED, CACHED, AT_ONCE = 2.5, 3, 5
+TOKENS = {"task": "token_reversal", "allow_degenerate": True, "num_steps": STEPS}
+
+
+def main() -> None:
+    """Measure, and print."""
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        data = _pictures(Path(folder) / "pictures.npz")
+        runs = {
+            "bandit": RlSettings(data=str(data), num_steps=100, eval_every=20, seeds=SEEDS),
+            "tokens": RlSettings(**TOKENS, batch_size=8, seq_len=4, eval_every=STEPS, seeds=SEEDS),
+            "tokens_96": RlSettings(
+                **TOKENS, batch_size=96, seq_len=6, eval_every=STEPS, seeds=SEEDS
+            ),
+        }
+        stacked = {name: _stacked(run) for name, run in runs.items()}
+    print(json.dumps({"stacked": stacked, "sampling": _sampling(), "candidates": _candidates()}))
+
+
+def rows(found: dict) -> list[str]:
+    """Rows of the page of benchmarks; `found` is what `main` prints."""
+    runs = {
+        "bandit": "the bandit of digits, batches of 100",
+        "tokens": "token_reversal of 4 tokens, batches of 8",
+        "tokens_96": "token_reversal of 6 tokens, batches of 96",
+    }
+    stacked = [
+        _row(f"ten seeds of {what}", "ten runs of one seed", found["stacked"][name], STACKED)
+        for name, what in runs.items()
+    ]
+    sampling, candidates = found["sampling"], found["candidates"]
+    return [
+        *stacked,
+        _row(
+            f"{ROWS} outputs of {HORIZON} tokens with cached keys and values",
+            f"encoding each prefix; {sampling['same_tokens']:.1%} of the tokens are the same",
+            sampling,
+            CACHED,
+        ),
+        _row(
+            f"{CANDIDATES} candidates at each of their prefixes in one pass, with the gradient",
+            "one pass for each prefix; log-probs differ by at most "
+            f"{candidates['largest_difference']:.0e}",
+            candidates,
+            AT_ONCE,
+        ),
+    ]
+
+
+def _row(what: str, against: str, side: dict[str, float], least: float) -> str:
+    missed = "" if side["ratio"] >= least else ": **missed**"
+    return (
+        f"| sandbox, {what} | {against} | {side['ours_s']:.3f} s against {side['theirs_s']:.3f} s: "
+        f"**{side['ratio']:.1f}x** ({side['low']:.1f} to {side['high']:.1f}) | "
+        f"at least {least:g}x{missed} |"
+    )
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def _compare(ours: Callable[[], object], theirs: Callable[[], object]) -> dict[str, float]:
+    """Median seconds of both, and the smallest, median and largest ratio of pairs."""
+    ours(), theirs()
+    pairs = [(_seconds(ours), _seconds(theirs)) for _ in range(PAIRS)]
+    ratios = sorted(slow / fast for fast, slow in pairs)
+    return {
+        "ours_s": round(median(fast for fast, _ in pairs), 4),
+        "theirs_s": round(median(slow for _, slow in pairs), 4),
+        "ratio": round(median(ratios), 2),
+        "low": round(ratios[0], 2),
+        "high": round(ratios[-1], 2),
+    }
+
+
+def _stacked(run: RlSettings) -> dict[str, float]:
+    alone = [RlSettings(**run.model_dump() | {"seeds": (seed,)}) for seed in run.seeds]
+    return _compare(lambda: Trainer(run).run(), lambda: [Trainer(each).run() for each in alone])
+
+
+def _sequences() -> tuple[SequencePolicy, Tensor, Tensor, Tensor]:
+    """A policy of one seed with the sandbox's defaults, weights, prompts and draws."""
+    policy = SequencePolicy(Transformer(3, 2 * HORIZON + 1), HORIZON)
+    prompts = draws.integers((0,), "data", (0,), (ROWS, HORIZON + 1), 3)
+    uniform = draws.uniform((0,), "action", (0,), (ROWS, 1, 1, HORIZON))
+    return policy, policy.init((0,)), prompts, uniform
+
+
+def _sampling() -> dict[str, float]:
+    policy, weights, prompts, uniform = _sequences()
+
+    @torch.no_grad()
+    def anew() -> Tensor:
+        tokens = prompts
+        for step in range(HORIZON):
+            logits = policy.net.logits(weights, tokens)[..., -1, :]
+            action = draws.pick(logits.log_softmax(-1), uniform[:, :, 0, 0, step])
+            tokens = torch.cat([tokens, action.unsqueeze(-1)], -1)
+        return tokens[..., -HORIZON:]
+
+    cached = policy.sample(weights, prompts, uniform).actions[:, :, 0, 0]
+    same = (cached == anew()).float().mean().item()
+    found = _compare(lambda: policy.sample(weights, prompts, uniform), anew)
+    return found | {"same_tokens": same}
+
+
+def _candidates() -> dict[str, float]:
+    policy, weights, prompts, uniform = _sequences()
+    sampled = policy.sample(weights, prompts, uniform)
+    shape = (ROWS, 1, 1, HORIZON, CANDIDATES)
+    chosen = draws.integers((0,), "candidate", (0,), shape, 3)
+    weights = weights.requires_grad_()
+
+    def at_once() -> Tensor:
+        return policy.table(weights, prompts, sampled.actions).gather(-1, chosen)[0, :, 0, 0]
+
+    def prefix_by_prefix() -> Tensor:
+        whole = torch.cat([prompts, sampled.actions[:, :, 0, 0]], -1)[..., :-1]
+        states = whole.unsqueeze(2).repeat(1, 1, HORIZON, 1)
+        for step in range(HORIZON):
+            states[:, :, step, HORIZON + 1 + step :] = 0
+        logits = policy.net.logits(weights, states.flatten(1, 2)).log_softmax(-1)
+        table = logits.unflatten(1, (ROWS, HORIZON))
+        last = torch.stack([table[0, :, step, HORIZON + step] for step in range(HORIZON)], 1)
+        return last.gather(-1, chosen[0, :, 0, 0])
+
+    def differentiated(score: Callable[[], Tensor]) -> Callable[[], Tensor]:
+        return lambda: torch.autograd.grad(score().sum(), weights)[0]
+
+    apart = (at_once() - prefix_by_prefix()).abs().max().item()
+    found = _compare(differentiated(at_once), differentiated(prefix_by_prefix))
+    return found | {"largest_difference": apart}
+
+
+def _pictures(path: Path) -> Path:
+    """Made-up pictures, as many as scikit-learn's digits."""
+    numbers = np.random.default_rng(0)
+    arrays = {}
+    for part, count in (("train", 1437), ("test", 360)):
+        arrays[f"x_{part}"] = numbers.integers(0, 256, (count, 64), dtype=np.uint8)
+        arrays[f"y_{part}"] = numbers.integers(0, 10, count)
+    np.savez(path, **arrays)
+    return path
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Where a rule's gradient lies, how it stands to better gradients, and how an update moves entropy.
+
+The gradients compared are those of losses, so a cosine above 0 says that the rule's step also
+lowers the other loss.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from hgrpo.learning.objectives.group import centred
+from hgrpo.learning.objectives.importance import ratios
+from hgrpo.sandbox.policies import taken
+from hgrpo.sandbox.rl.acquire import VIEW
+from hgrpo.sandbox.rl.exact import all_outputs
+from hgrpo.sandbox.rl.settings import MOST_OUTPUTS
+from hgrpo.sandbox.rollout import Rollout, seed_mean
+from hgrpo.sandbox.seen import Seen
+
+if TYPE_CHECKING:
+    from hgrpo.sandbox.rl.train import Trainer
+
+# The band for rules that have none of their own.
+_LOW, _HIGH = 0.2, 0.28
+_BUCKETS = ("low", "mid", "high")
+
+
+def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
+    """Columns [S] about the rule's gradient on a batch.
+
+    cos_method_ce: cosine with the gradient of the cross-entropy to the labels, on the same inputs.
+    cos_method_clean: with the rule's own gradient for rewards without noise. cos_method_exact: with
+    the gradient of -E[R] on the same inputs, where outputs can be listed. mass_*: share of the
+    gradient over logits, by the size of each token's row: by terciles of surprisal, by the sign of
+    the advantage, and by position. ratio_*: where ratios lie against the rule's clip band.
+    """
+    weights = trainer.weights.clone().requires_grad_()
+    seen = trainer.see(batch, weights)
+    loss = trainer.term(seen, trainer.own).loss.sum()
+    given = (weights, seen.table)
+    gradient, on_table = torch.autograd.grad(loss, given, allow_unused=True, retain_graph=True)
+    columns = {"cos_method_ce": _cosine(gradient, oracle_gradient(trainer, batch))}
+    if trainer.settings.reward_noise:
+        clean = _gradient(trainer, replace(batch, rewards=batch.clean))
+        columns["cos_method_clean"] = _cosine(gradient, clean)
+    if trainer.task.actions**trainer.task.horizon <= MOST_OUTPUTS:
+        columns["cos_method_exact"] = _cosine(gradient, _exact_gradient(trainer, batch))
+    if on_table is not None:
+        columns |= _mass(trainer, seen, on_table)
+    return columns | _band(trainer, seen)
+
+
+def entropy_columns(before: Seen, after: Tensor, grouped: bool) -> dict[str, Tensor]:
+    """Columns [S] about how the updates on one batch changed entropy at its own prefixes, in nats.
+
+    cov_prob_delta_logit is the covariance, over sampled tokens, of a token's probability before
+    with the change of its log-prob. entropy_drop_*: mean fall of entropy where the advantage is
+    above or below 0, and in terciles of surprisal and of delight.
+
+    Args:
+        before: the batch before the first update.
+        after: the table [S, N, K, M, T, V] after the last one.
+    """
+    table, weight = before.table.detach(), before.rollout.taken
+    was, now = _entropy(table), _entropy(after)
+    probability = before.logprobs.detach().exp()
+    change = taken(after, before.rollout.actions) - before.logprobs.detach()
+    advantages = _advantages(before, grouped)
+    surprisal = -before.logprobs.detach()
+    columns = {
+        "batch_entropy_before": seed_mean(was, weight),
+        "batch_entropy_after": seed_mean(now, weight),
+        "batch_delta_entropy": seed_mean(now - was, weight),
+        "cov_prob_delta_logit": _covariance(probability, change, weight),
+        "entropy_drop_pos_adv": seed_mean(was - now, weight * (advantages > 0)),
+        "entropy_drop_neg_adv": seed_mean(was - now, weight * (advantages < 0)),
+    }
+    for name, values in (("surprisal", surprisal), ("delight", advantages * surprisal)):
+        for bucket, inside in zip(_BUCKETS, terciles(values, weight), strict=True):
+            columns[f"entropy_drop_{name}_{bucket}"] = seed_mean(was - now, weight * inside)
+    return columns
+
+
+def terciles(values: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Masks of the low, the middle and the high third of each seed's values [S, ...].
+
+    Only values whose weight is above 0 count.
+    """
+    flat = values.flatten(1).masked_fill(weight.flatten(1) <= 0, torch.nan)
+    shape = (-1, *(1,) * (values.dim() - 1))
+    first, second = (torch.nanquantile(flat, q, 1).view(shape) for q in (1 / 3, 2 / 3))
+    return values <= first, (values > first) & (values <= second), values > second
+
+
+def _mass(trainer: "Trainer", seen: Seen, on_table: Tensor) -> dict[str, Tensor]:
+    """Shares of the gradient over logits; `on_table` is the gradient over log-probs."""
+    through = on_table - seen.table.detach().exp() * on_table.sum(-1, keepdim=True)
+    size = through.norm(dim=-1)
+    advantages = _advantages(seen, trainer.settings.declared.grouped)
+    whole = size.flatten(1).sum(1).clamp(min=torch.finfo(size.dtype).tiny)
+
+    def share(inside: Tensor) -> Tensor:
+        return (size * inside).flatten(1).sum(1) / whole
+
+    surprisal = -seen.logprobs.detach()
+    thirds = zip(_BUCKETS, terciles(surprisal, seen.rollout.taken), strict=True)
+    columns = {f"mass_surprisal_{bucket}": share(inside) for bucket, inside in thirds}
+    columns["mass_pos_adv"] = share(advantages > 0)
+    columns["mass_neg_adv"] = share(advantages < 0)
+    columns["mass_unscored"] = share(seen.scored == 0)
+    for place in range(size.shape[-1]):
+        columns[f"mass_position_{place}"] = size[..., place].flatten(1).sum(1) / whole
+    return columns
+
+
+def _band(trainer: "Trainer", seen: Seen) -> dict[str, Tensor]:
+    own = trainer.own.model_dump()
+    clip = own.get("clip")
+    low, high = (own.get("low", clip), own.get("high", clip))
+    low, high = (_LOW if low is None else low), (_HIGH if high is None else high)
+    ratio = ratios(seen.logprobs, seen.rollout.behaviour)
+    return {
+        "ratio_below_band": seen.mean((ratio < 1.0 - low).float()),
+        "ratio_above_band": seen.mean((ratio > 1.0 + high).float()),
+        "ratio_largest": (ratio * seen.rollout.taken).flatten(1).amax(1),
+    }
+
+
+def _advantages(seen: Seen, grouped: bool) -> Tensor:
+    """The advantage of each token: centred in its group, or less the baseline."""
+    if grouped:
+        return seen.over_tokens(centred(seen.rollout.rewards, -1))
+    return seen.advantages.detach()
+
+
+def _gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
+    weights = trainer.weights.clone().requires_grad_()
+    loss = trainer.term(trainer.see(batch, weights), trainer.own).loss
+    return torch.autograd.grad(loss.sum(), weights)[0]
+
+
+def oracle_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
+    """Gradient of the mean cross-entropy to the labels, each after the right prefix."""
+    weights = trainer.weights.clone().requires_grad_()
+    answer = batch.labels[:, :, None, None]
+    table = trainer.policy.table(weights, batch.inputs[VIEW], answer)
+    return torch.autograd.grad(-taken(table, answer).mean((1, 2, 3, 4)).sum(), weights)[0]
+
+
+def _exact_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
+    """Gradient of -E[R] on the batch's inputs, summed over all outputs, without noise."""
+    weights = trainer.weights.clone().requires_grad_()
+    outputs = all_outputs(trainer.task)
+    seeds, count = batch.labels.shape[:2]
+    actions = outputs[None, None, :, None].expand(seeds, count, -1, -1, -1)
+    table = trainer.policy.table(weights, batch.inputs[VIEW], actions)
+    chances = taken(table, actions).sum((-1, -2)).exp()
+    rewards = trainer.task.rewards(outputs, batch.labels.unsqueeze(2))
+    return torch.autograd.grad(-(chances * rewards).sum(-1).mean(1).sum(), weights)[0]
+
+
+def _cosine(one: Tensor, other: Tensor) -> Tensor:
+    return torch.cosine_similarity(one, other, dim=1)
+
+
+def _entropy(table: Tensor) -> Tensor:
+    return -(table.exp() * table).sum(-1)
+
+
+def _covariance(one: Tensor, other: Tensor, weight: Tensor) -> Tensor:
+    shape = (-1, *(1,) * (one.dim() - 1))
+    apart = (each - seed_mean(each, weight).view(shape) for each in (one, other))
+    return seed_mean(torch.stack(list(apart)).prod(0), weight)

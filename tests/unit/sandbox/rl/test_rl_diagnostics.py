@@ -1,0 +1,111 @@
+"""Diagnostics: cosines that are known, shares that add up, entropies that were measured twice."""
+
+import pytest
+import torch
+from small_runs import batch_of, gradient, settings
+
+from hgrpo.sandbox.rl.diagnostics import entropy_columns, gradient_columns, terciles
+from hgrpo.sandbox.rl.train import Trainer
+
+
+def test_the_oracles_own_gradient_has_cosine_one():
+    trainer = Trainer(settings("CE"))
+    found = gradient_columns(trainer, batch_of(trainer))
+    assert found["cos_method_ce"].tolist() == pytest.approx([1, 1], abs=1e-5)
+    assert "mass_pos_adv" not in found
+
+
+def test_many_samples_point_along_the_exact_gradient():
+    run = settings("REINFORCE", batch_size=1000, baseline="exact", seq_len=2, seeds=(0,))
+    trainer = Trainer(run)
+    found = gradient_columns(trainer, batch_of(trainer))
+    assert (found["cos_method_exact"] > 0.95).all()
+
+
+def test_noise_turns_the_gradient_away_from_the_clean_one():
+    noise = {"reward_noise": 1.0, "reward_noise_mode": "label_flip", "batch_size": 64}
+    trainer = Trainer(settings("REINFORCE", baseline="zero", **noise))
+    batch = batch_of(trainer)
+    found = gradient_columns(trainer, batch)
+    expected = torch.cosine_similarity(
+        gradient(trainer, batch),
+        gradient(trainer, type(batch)(**vars(batch) | {"rewards": batch.clean})),
+    )
+    assert torch.allclose(found["cos_method_clean"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["DG", "GRPO", "TPOToken", "PMDMean"])
+def test_shares_of_the_gradient_add_up(method):
+    trainer = Trainer(settings(method, task="masked_reversal"))
+    found = gradient_columns(trainer, batch_of(trainer))
+    for names in (
+        [f"mass_surprisal_{bucket}" for bucket in ("low", "mid", "high")],
+        [f"mass_position_{place}" for place in range(3)],
+    ):
+        total = sum(found[name] for name in names)
+        assert total.tolist() == pytest.approx([1, 1], abs=1e-5)
+    assert torch.allclose(found["mass_unscored"], found["mass_position_0"])
+
+
+def test_the_share_of_a_token_is_its_weight_times_the_size_of_its_score():
+    # REINFORCE: the gradient over a token's logits is -A (1[a] - p), up to the common divisor.
+    trainer = Trainer(settings("REINFORCE", baseline="constant"))
+    batch = batch_of(trainer)
+    seen = trainer.see(batch, trainer.weights)
+    chosen = torch.nn.functional.one_hot(batch.actions, 3) - seen.table.exp()
+    size = (seen.advantages.unsqueeze(-1) * chosen).norm(dim=-1)
+    positive = (size * (seen.advantages > 0)).flatten(1).sum(1) / size.flatten(1).sum(1)
+    found = gradient_columns(trainer, batch)
+    assert torch.allclose(found["mass_pos_adv"], positive, atol=1e-5)
+
+
+def test_ratios_outside_the_band_are_counted():
+    trainer = Trainer(settings("GRPO", rule={"clip": 0.5}))
+    batch = batch_of(trainer)
+    moved = torch.zeros_like(batch.behaviour)
+    moved[:, 0], moved[:, 1] = -torch.tensor(1.6).log(), torch.tensor(3.0).log()
+    found = gradient_columns(
+        trainer, type(batch)(**vars(batch) | {"behaviour": batch.behaviour + moved})
+    )
+    assert found["ratio_above_band"].tolist() == pytest.approx([0.25] * 2)
+    assert found["ratio_below_band"].tolist() == pytest.approx([0.25] * 2)
+    assert found["ratio_largest"].tolist() == pytest.approx([1.6] * 2, rel=1e-4)
+
+
+def test_entropy_columns_by_hand():
+    trainer = Trainer(settings("REINFORCE"))
+    batch = batch_of(trainer)
+    with torch.no_grad():
+        before = trainer.see(batch, trainer.weights)
+        same = entropy_columns(before, before.table, False)
+        flat = entropy_columns(before, torch.full_like(before.table, 1 / 3).log(), False)
+    assert same["batch_delta_entropy"].abs().max() == 0
+    assert same["cov_prob_delta_logit"].abs().max() < 1e-7
+    entropy = -(before.table.exp() * before.table).sum(-1)
+    rise = torch.tensor(3.0).log() - entropy
+    assert torch.allclose(flat["batch_delta_entropy"], rise.flatten(1).mean(1), atol=1e-6)
+    up = before.advantages > 0
+    expected = -(rise * up).flatten(1).sum(1) / up.flatten(1).sum(1)
+    assert torch.allclose(flat["entropy_drop_pos_adv"], expected, atol=1e-6)
+    # The likelier a token was, the more its log-prob falls on the way to the uniform policy.
+    assert (flat["cov_prob_delta_logit"] < 0).all()
+
+
+def test_terciles_split_what_counts():
+    values = torch.tensor([[1.0, 2, 3, 4, 5, 6, 100]])
+    weight = torch.tensor([[1.0] * 6 + [0]])
+    low, mid, high = terciles(values, weight)
+    assert [mask[0, :6].sum().item() for mask in (low, mid, high)] == [2, 2, 2]
+
+
+def test_a_run_logs_diagnostics_and_they_change_nothing():
+    runs = [settings("GRPO", eval_every=1, **dict.fromkeys(NAMES, on)) for on in (False, True)]
+    plain, watched = map(Trainer, runs)
+    plain.run()
+    rows = watched.run()
+    assert plain.weights.equal(watched.weights)
+    assert "cos_method_ce" in rows[0] and "cos_method_ce" not in rows[2]
+    assert "entropy_drop_delight_high" in rows[2]
+
+
+NAMES = ("diagnostics", "entropy_diagnostics")
