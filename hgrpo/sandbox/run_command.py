@@ -4,7 +4,7 @@ Importing this module imports no torch.
 """
 
 import argparse
-import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
-from hgrpo.sandbox.command_line import add_fields, truth, write_rows
+from hgrpo.sandbox.command_line import add_fields, truth, use_one_thread, write_rows
 from hgrpo.sandbox.run_settings import RunSettings
 
 Settings = TypeVar("Settings", bound=RunSettings)
@@ -79,11 +79,8 @@ def train(
     if args.output.is_dir():
         raise UserError(f"--output: {args.output} is a folder; a file was expected")
     for line in settings.notes:
-        tqdm.write(f"note: {line}")
-    import torch
-
-    if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(1)
+        tqdm.write(f"note: {line}", file=sys.stderr)
+    use_one_thread()
     with tqdm(total=settings.num_steps, unit="step", disable=not args.verbose) as bar:
         bar.set_description(settings.method)
         rows = trainer()(settings).run(bar.update)

@@ -65,11 +65,11 @@ class Examiner:
         return Questions(prompts, asked.answers.expand(seeds, -1, -1))
 
     def _success(self, weights: Tensor, view: View, step: int) -> Tensor:
-        asked, scratch = self._everything(), self.task.scratch
+        asked = self._everything()
         inputs = asked.answers.shape[1]
         uniform = None
-        if inputs * self.task.actions**scratch > _MOST_BEGINNINGS:
-            shape = (inputs, max(1, _MOST_BEGINNINGS // inputs), scratch)
+        if inputs * self.task.actions**self.task.scratch > _MOST_BEGINNINGS:
+            shape = (inputs, max(1, _MOST_BEGINNINGS // inputs), 1, self.policy.horizon)
             uniform = draws.uniform(self.seeds, "evaluation", ("success", view, step), shape)
         return success(self.policy, weights, asked.prompts[view], asked.answers, uniform)
 
