@@ -1,6 +1,7 @@
 """vpo and pedagogy on the command line: the original's README, the arms beyond it, mistakes."""
 
 import re
+import subprocess
 import sys
 
 import pandas as pd
@@ -103,3 +104,15 @@ def test_the_closing_line_tells_the_headline_and_help_the_defaults(tmp_path, cap
         sandbox.main(["pedagogy", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
     assert "teacher learns (default 1)" in shown and "cannot act (default true)" in shown
+
+
+def test_the_commands_load_without_torch(project):
+    code = "import sys, hgrpo.sandbox.vpo.command, hgrpo.sandbox.pedagogy.command;"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code} print('torch' in sys.modules)"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "False"
