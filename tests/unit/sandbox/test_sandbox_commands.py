@@ -10,7 +10,7 @@ from small_digits import write_digits
 from hgrpo.cli import sandbox
 from hgrpo.command import run
 from hgrpo.errors import UserError
-from hgrpo.sandbox.rl.tasks import lm, sequences
+from hgrpo.sandbox.rl.tasks import char_model, sequences
 
 G8E4 = "--group_size 8 --inner_epochs 4"
 NOISE = "--reward_noise 0.2 --reward_noise_mode false_positive_rare_token"
@@ -68,7 +68,7 @@ def digits(tmp_path_factory):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_of_the_original_runs(command, digits, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(lm, "_STEPS", 2)
+    monkeypatch.setattr(char_model, "_STEPS", 2)
     monkeypatch.setattr(sequences, "_MOST_INPUTS", 0)
     monkeypatch.setattr(sequences, "_DRAWN", 20)
     words = command.split()

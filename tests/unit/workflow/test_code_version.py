@@ -89,6 +89,8 @@ def test_no_module_is_imported_by_a_computed_name():
     # The warm process imports other people's libraries, and no module of the package.
     warm = PACKAGE / "workflow/warm/server.py"
     allowed = {*kinds, warm, PACKAGE / "config/plug_in.py", PACKAGE / "stages/order.py"}
+    # A rule of the sandbox names its term, and no stage runs one. Commands are in no hash.
+    allowed |= {PACKAGE / "sandbox/rule.py", PACKAGE / "cli/sandbox.py"}
     found = [
         path.name
         for path in PACKAGE.rglob("*.py")

@@ -1,8 +1,8 @@
-"""The bandit of a language model: the next character after a context.
+"""The bandit of a language model: the next token after a context.
 
-The policy starts as a small character model that is trained by cross-entropy on a text: the user's,
-or sentences of a made-up grammar. All seeds start from the same model. A fifth of the text, its
-end, is for the test.
+The policy starts as a small character model that is trained on the spot, or as a model of Hugging
+Face. All seeds start from the same model. The text is the user's, or sentences of a made-up
+grammar. A fifth of it, its end, is for the test.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,10 @@ from torch import Tensor
 
 from hgrpo.errors import UserError
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.adam import Adam, clip_rows
-from hgrpo.sandbox.nets.transformer import Transformer
 from hgrpo.sandbox.policies import BanditPolicy, Policy, Sampled, taken
 from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.rl.tasks.char_model import char_model, encode, windows
+from hgrpo.sandbox.rl.tasks.hf_model import hf_model
 from hgrpo.sandbox.rl.tasks.made_up_text import made_up_text
 from hgrpo.sandbox.rl.tasks.task import Questions
 
@@ -25,34 +25,16 @@ MODEL = "char"
 _SENTENCES = 1500
 _TEST_SHARE = 5
 _MOST_CONTEXTS = 500
-_STEPS, _ROWS, _LR = 150, 16, 3e-3
 _LEVELS = ("easy", "medium", "hard")
 
 
 @dataclass(frozen=True)
-class LastCharacter:
-    """A transformer whose actions are the characters that follow its contexts."""
-
-    net: Transformer
-    first: Tensor
-
-    def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
-        """The trained weights, once for each seed."""
-        return self.first.repeat(len(seeds), 1)
-
-    def logits(self, weights: Tensor, contexts: Tensor) -> Tensor:
-        """[S, R, V] of contexts [S, R, C]."""
-        return self.net.logits(weights, contexts, last=1).squeeze(-2)
-
-
-@dataclass(frozen=True)
 class LmBandit:
-    """Text as int64 codes, and the policy that starts every seed."""
+    """Tokens int64 [n] for training and for the test, and the policy that starts every seed."""
 
     text: Tensor
     test_text: Tensor
     start: BanditPolicy
-    first: Tensor
     context: int
     kl_weight: float
 
@@ -66,29 +48,25 @@ class LmBandit:
         Raises:
             UserError: the model is unknown, or the text is missing or too short.
         """
-        if settings.model_name != MODEL:
-            raise UserError(
-                f"--model_name: {settings.model_name}: lm_bandit has one model, {MODEL}, which is "
-                "trained on the spot"
-            )
-        codes, characters = _read(settings)
+        text, context = _read(settings), settings.context_len
+        if settings.model_name == MODEL:
+            codes, vocabulary = encode(text)
+        else:
+            tokenize, model = hf_model(settings.model_name)
+            codes = tokenize(text)
         cut = len(codes) - len(codes) // _TEST_SHARE
-        context = settings.context_len
         if len(codes) - cut <= context:
             raise UserError(
-                f"--data: {settings.data or 'the made-up text'}: {len(codes)} characters are too "
+                f"--data: {settings.data or 'the made-up text'}: {len(codes)} tokens are too "
                 f"few for contexts of {context}"
             )
-        net = Transformer(
-            characters, context, settings.d_model, settings.nhead, settings.num_layers
-        )
-        first = _pretrain(net, codes[:cut], context)
-        start = BanditPolicy(LastCharacter(net, first))
-        return cls(codes[:cut], codes[cut:], start, first, context, settings.kl_weight)
+        if settings.model_name == MODEL:
+            model = char_model(settings, codes[:cut], vocabulary)
+        return cls(codes[:cut], codes[cut:], BanditPolicy(model), context, settings.kl_weight)
 
     @property
     def actions(self) -> int:
-        return self.start.net.net.vocabulary
+        return self.start.net.vocabulary
 
     @property
     def scored(self) -> Tensor:
@@ -112,7 +90,7 @@ class LmBandit:
         return self._ask(self.test_text, begins[:_MOST_CONTEXTS].unsqueeze(0)), True
 
     def _ask(self, text: Tensor, begins: Tensor) -> Questions:
-        return Questions(*_windows(text, begins, self.context))
+        return Questions(*windows(text, begins, self.context))
 
     def rewards(self, actions: Tensor, labels: Tensor) -> Tensor:
         return self.right(actions, labels).float()
@@ -136,7 +114,7 @@ class LmBandit:
         return columns
 
     def _losses(self, questions: Questions) -> Tensor:
-        """-log p of the right characters under the first model, [S, N]."""
+        """-log p of the right tokens under the first model, [S, N]."""
         return -taken(self._reference(questions.inputs), questions.labels[..., 0])
 
     def _reference(self, inputs: Tensor) -> Tensor:
@@ -146,7 +124,7 @@ class LmBandit:
 
     @torch.no_grad()
     def stated(self, policy: Policy, weights: Tensor, questions: Questions) -> Tensor:
-        """The probability of the right character, less the penalty's expectation."""
+        """The probability of the right token, less the penalty's expectation."""
         answer = questions.labels[:, :, None, None]
         table = policy.table(weights, questions.inputs, answer)
         expected = taken(table, answer).exp()[:, :, 0, 0, 0]
@@ -166,38 +144,12 @@ class LmBandit:
         return rewards - self.kl_weight * (sampled.logprobs - before)[..., 0, 0]
 
 
-def _read(settings: RlSettings) -> tuple[Tensor, int]:
-    """The text as codes of its characters, and how many characters there are."""
+def _read(settings: RlSettings) -> str:
+    """The user's text, or the made-up one."""
     if settings.data is None:
-        text = made_up_text(_SENTENCES, "lm_bandit")
-    else:
-        try:
-            text = Path(settings.data).read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "not UTF-8 text"
-            raise UserError(f"--data: {settings.data}: {reason}") from None
-    known = sorted(set(text))
-    code = {character: index for index, character in enumerate(known)}
-    return torch.tensor([code[character] for character in text]), len(known)
-
-
-def _windows(text: Tensor, begins: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Contexts [S, N, size] that begin at `begins` [S, N], and the characters after them."""
-    places = begins.unsqueeze(-1) + torch.arange(size + 1)
-    found = text[places]
-    return found[..., :-1], found[..., -1:]
-
-
-def _pretrain(net: Transformer, text: Tensor, context: int) -> Tensor:
-    """Weights [1, P] of a model that was trained on every character of its windows."""
-    weights = net.init((0,), "char")
-    adam, active = Adam(weights, _LR), torch.ones(1, dtype=torch.bool)
-    for step in range(_STEPS):
-        begins = draws.integers((0,), "init", ("char", step), (_ROWS,), len(text) - context)
-        tokens, last = _windows(text, begins, context)
-        labels = torch.cat([tokens[..., 1:], last], -1)
-        given = weights.clone().requires_grad_()
-        loss = -taken(net.logits(given, tokens).log_softmax(-1), labels).mean()
-        gradient, _ = clip_rows(torch.autograd.grad(loss, given)[0], 1.0)
-        adam.step(weights, gradient, active)
-    return weights
+        return made_up_text(_SENTENCES, "lm_bandit")
+    try:
+        return Path(settings.data).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise UserError(f"--data: {settings.data}: {reason}") from None

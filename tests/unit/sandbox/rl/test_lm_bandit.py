@@ -3,6 +3,8 @@
 import pytest
 import torch
 from small_runs import batch_of, settings
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from hgrpo.errors import UserError
 from hgrpo.sandbox.policies import taken
@@ -16,7 +18,6 @@ LM = {"task": "lm_bandit", "model_name": "char", "context_len": 8}
 
 @pytest.fixture(autouse=True)
 def briefly(monkeypatch):
-    monkeypatch.setattr(lm, "_STEPS", 150)
     monkeypatch.setattr(lm, "_SENTENCES", 200)
 
 
@@ -67,7 +68,7 @@ def test_the_penalty_is_the_log_ratio_to_the_first_model():
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"model_name": "distilgpt2"}, "lm_bandit has one model, char"),
+        ({"model_name": "no/such/model"}, "no/such/model: no such model, here or on the hub"),
         ({"data": "no/such.txt"}, "no/such.txt: No such file"),
         ({"context_len": 10**6}, "too few for contexts of 1000000"),
     ],
@@ -82,3 +83,35 @@ def test_a_text_of_ones_own(tmp_path):
     trainer = Trainer(settings("DG", data=str(tmp_path / "text.txt"), **LM))
     assert trainer.task.actions == 4
     assert trainer.examiner.examine(trainer.weights, 0)["test_error"].tolist() == [0, 0]
+
+
+@pytest.fixture
+def gpt2(tmp_path):
+    """A random GPT-2 of two layers whose tokens are characters."""
+    known = sorted(set(made_up_text(200, "lm_bandit")))
+    vocabulary = {character: index for index, character in enumerate(known)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, known[0]))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(tmp_path)
+    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32}
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=len(known), **sizes)).eval()
+    model.save_pretrained(tmp_path)
+    return tmp_path, model
+
+
+def test_a_model_of_hugging_face(gpt2):
+    folder, model = gpt2
+    trainer = Trainer(settings("DG", **LM | {"model_name": str(folder)}))
+    asked = trainer.task.draw((0, 1), 0, 5)
+    table = trainer.policy.table(trainer.weights, *_with_actions(asked))
+    expected = model(asked.inputs[1]).logits[:, -1].log_softmax(-1)
+    assert torch.allclose(table[1, :, 0, 0, 0], expected, atol=1e-5)
+    tied = sum(parameter.numel() for parameter in model.parameters())
+    assert trainer.weights.shape == (2, tied)
+    rows = trainer.run()
+    assert rows[-1]["kl_from_init"] > 0 and not trainer.weights[0].equal(trainer.weights[1])
+
+
+def _with_actions(asked):
+    return asked.inputs, asked.labels[:, :, None, None]
