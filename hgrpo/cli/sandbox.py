@@ -17,6 +17,8 @@ PIECES = {
     "rl": "hgrpo.sandbox.rl.command",
     "rl_oracle": "hgrpo.sandbox.rl.oracle_command",
     "opd": "hgrpo.sandbox.opd.command",
+    "vpo": "hgrpo.sandbox.vpo.command",
+    "pedagogy": "hgrpo.sandbox.pedagogy.command",
 }
 
 
