@@ -46,6 +46,7 @@ include: "rules/truth.smk"
 include: "rules/gradients.smk"
 include: "rules/credit_agreement.smk"
 include: "rules/asked_for.smk"
+include: "rules/sandbox.smk"
 
 
 onstart:
