@@ -34,7 +34,7 @@ def arm_table(
             if metric is not study.metric and metric.column not in own:
                 continue
             found = measure(own, metric, label)
-            mean, deviation = study.published.get(label, {}).get(metric.column, (np.nan, np.nan))
+            mean, deviation = study.published.get(label, {}).get(metric.key, (np.nan, np.nan))
             line = {
                 "metric": metric.text,
                 "primary": metric is study.metric,
@@ -130,11 +130,11 @@ def _difference(rows: Mapping[str, pd.DataFrame], pair: Pair, metric: Metric) ->
 
 
 def _published(study: SandboxStudy, pair: Pair) -> float:
-    column = study.metric.column
-    mine = study.published.get(pair.arm, {}).get(column, (np.nan,))[0]
+    key = study.metric.key
+    mine = study.published.get(pair.arm, {}).get(key, (np.nan,))[0]
     if isinstance(pair.against, float):
         return mine - pair.against
-    return mine - study.published.get(pair.against, {}).get(column, (np.nan,))[0]
+    return mine - study.published.get(pair.against, {}).get(key, (np.nan,))[0]
 
 
 def _verdict(line: Mapping[str, object], metric: Metric) -> str:

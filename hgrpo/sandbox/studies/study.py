@@ -54,6 +54,12 @@ class Metric(Strict):
         return f"{self.clock.replace('_', ' ')} until {column} {word} {level:g}"
 
 
+    @property
+    def key(self) -> str:
+        """What `published` calls the metric: its column, or for times and means its text."""
+        return self.column if self.at == "end" else self.text
+
+
 class Pair(Strict):
     """An arm and what it is compared with: another arm, or a number."""
 
@@ -130,7 +136,7 @@ class SandboxStudy(Strict):
         None, description="a column of the rows that holds the arm's label; one run has all arms"
     )
     published: dict[str, dict[str, tuple[float, float]]] = Field(
-        default_factory=dict, description="arm -> column -> published mean and deviation"
+        default_factory=dict, description="arm -> metric -> published mean and deviation"
     )
     figures: list[FigureSpec] = Field(default_factory=list)
     inference: Inference | None = None
@@ -159,6 +165,10 @@ class SandboxStudy(Strict):
             for name in names:
                 if isinstance(name, str) and name not in labels:
                     raise ValueError(f"{key}: no arm {name!r}{did_you_mean(name, labels)}")
+        metrics = [metric.key for metric in (self.metric, *self.also)]
+        for name in {name for each in self.published.values() for name in each}:
+            if name not in metrics:
+                raise ValueError(f"published: no metric {name!r}{did_you_mean(name, metrics)}")
         return self
 
     @property
