@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import sandbox
 import torch
 
 from hgrpo.archive import unpacked
@@ -50,13 +51,26 @@ def main() -> None:
     objectives = _json("objectives.py", str(PREPARED))
     credit = _json("credit.py", str(PREPARED))
     truth = _json("truth.py", str(LONG))
+    toys = _json("sandbox.py")
     dag = _json("dag.py", "--jobs", "10000")
     plan = _json("plan.py", "--jobs", "10000")
     webshop = _json("webshop.py")
     sokoban = _json("sokoban.py")
     engine = _engine()
     args.out.parent.mkdir(exist_ok=True)
-    measured = (engine, webshop, sokoban, rollout, update, objectives, credit, truth, dag, plan)
+    measured = (
+        engine,
+        webshop,
+        sokoban,
+        rollout,
+        update,
+        objectives,
+        credit,
+        truth,
+        toys,
+        dag,
+        plan,
+    )
     args.out.write_text(_page(*measured))
     print(f"wrote {args.out}")
 
@@ -260,6 +274,7 @@ def _page(
     objectives: dict,
     credit: dict,
     truth: dict,
+    toys: dict,
     dag: dict,
     plan: dict,
 ) -> str:
@@ -300,6 +315,7 @@ def _page(
         *_objective_rows(objectives),
         *_credit_rows(credit),
         *_truth_rows(truth),
+        *sandbox.rows(toys),
         f"| DAG build, `snakemake -n`, {dag['jobs']:,} jobs, CPU seconds | a trivial Snakefile "
         f"with as many jobs, inputs, outputs and params | {dag['seconds']:.1f} s against "
         f"{dag['trivial_seconds']:.1f} s: **{dag['ratio']:.2f}x**, peak "
@@ -311,7 +327,7 @@ def _page(
         "",
         "Files: `benchmarks/webshop.py`, `benchmarks/sokoban.py`, `benchmarks/rollout.py`,",
         "`benchmarks/update.py`, `benchmarks/objectives.py`, `benchmarks/credit.py`,",
-        "`benchmarks/truth.py`, `benchmarks/dag.py`,",
+        "`benchmarks/truth.py`, `benchmarks/sandbox.py`, `benchmarks/dag.py`,",
         "`benchmarks/plan.py`, and",
         "`benchmarks/alfworld_engines.py`. The docstring of each file says what it counts.",
         "`benchmarks/webshop_size.py` measures a shop of a million products; its numbers are in",

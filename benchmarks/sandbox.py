@@ -33,6 +33,8 @@ from hgrpo.sandbox.rl.train import Trainer
 
 SEEDS, PAIRS = tuple(range(10)), 3
 STEPS, ROWS, HORIZON, CANDIDATES = 20, 96, 10, 8
+# What each comparison must reach.
+STACKED, CACHED, AT_ONCE = 2.5, 3, 5
 TOKENS = {"task": "token_reversal", "allow_degenerate": True, "num_steps": STEPS}
 
 
@@ -50,6 +52,45 @@ def main() -> None:
         }
         stacked = {name: _stacked(run) for name, run in runs.items()}
     print(json.dumps({"stacked": stacked, "sampling": _sampling(), "candidates": _candidates()}))
+
+
+def rows(found: dict) -> list[str]:
+    """Rows of the page of benchmarks; `found` is what `main` prints."""
+    runs = {
+        "bandit": "the bandit of digits, batches of 100",
+        "tokens": "token_reversal of 4 tokens, batches of 8",
+        "tokens_96": "token_reversal of 6 tokens, batches of 96",
+    }
+    stacked = [
+        _row(f"ten seeds of {what}", "ten runs of one seed", found["stacked"][name], STACKED)
+        for name, what in runs.items()
+    ]
+    sampling, candidates = found["sampling"], found["candidates"]
+    return [
+        *stacked,
+        _row(
+            f"{ROWS} outputs of {HORIZON} tokens with cached keys and values",
+            f"encoding each prefix; {sampling['same_tokens']:.1%} of the tokens are the same",
+            sampling,
+            CACHED,
+        ),
+        _row(
+            f"{CANDIDATES} candidates at each of their prefixes in one pass, with the gradient",
+            "one pass for each prefix; log-probs differ by at most "
+            f"{candidates['largest_difference']:.0e}",
+            candidates,
+            AT_ONCE,
+        ),
+    ]
+
+
+def _row(what: str, against: str, side: dict[str, float], least: float) -> str:
+    missed = "" if side["ratio"] >= least else ": **missed**"
+    return (
+        f"| sandbox, {what} | {against} | {side['ours_s']:.3f} s against {side['theirs_s']:.3f} s: "
+        f"**{side['ratio']:.1f}x** ({side['low']:.1f} to {side['high']:.1f}) | "
+        f"at least {least:g}x{missed} |"
+    )
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -14,7 +14,8 @@ The core, which every piece builds on:
   cache.
 - `policies`: a net with a way to act. `sample` and `greedy` act, `table` gives the log-probs of
   every action along given actions in one pass, with a gradient.
-- `adam`: Adam, and the clip of the gradient's norm, for each seed by itself.
+- `adam`: Adam, which changes the weights in place, and the clip of the gradient's norm, for each
+  seed by itself.
 - `rule`: a rule is data: its name, its needs, its term, its settings and their flags. `refuse`
   compares the needs with what a run gives.
 - `seen`: a term takes a `Seen`, a batch under the current weights, and returns a `Term`: the loss
@@ -30,9 +31,11 @@ rule may need, each with a function of the settings), `command` (`HELP`, `add_ar
 name goes into `PIECES` of `hgrpo.cli.sandbox`), and `rules` (its terms). What its trainer does is
 up to the piece; `rl.train` is an example. One update is:
 
-    weights = weights.detach().requires_grad_()
-    term = rule_term(Seen(batch, policy.table(weights, inputs, batch.actions), ...), rule_settings)
-    (gradient,) = torch.autograd.grad(term.loss.sum(), weights)
+    adam = Adam(weights, lr)
+    ...
+    leaf = weights.detach().requires_grad_()
+    term = rule_term(Seen(batch, policy.table(leaf, inputs, batch.actions), ...), rule_settings)
+    (gradient,) = torch.autograd.grad(term.loss.sum(), leaf)
     clipped, norms = clip_rows(gradient, 1.0)
     adam.step(weights, clipped, active)
 

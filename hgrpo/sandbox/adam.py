@@ -1,7 +1,10 @@
-"""Adam with moments, steps and gradient clip of each seed by itself."""
+"""Adam and the gradient's clip for each seed by itself."""
+
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
+from torch.optim.adam import adam
 
 _DECAY, _SQUARE_DECAY, _EPSILON = 0.9, 0.999, 1e-8
 # As in torch.nn.utils.clip_grad_norm_.
@@ -21,38 +24,42 @@ def clip_rows(gradients: Tensor, largest: float) -> tuple[Tensor, Tensor]:
 class Adam:
     """Kingma and Ba 2015, "Adam: A Method for Stochastic Optimization",
     https://arxiv.org/abs/1412.6980, for weights [S, P]; decay rates are PyTorch's defaults.
+
+    Adam treats every number by itself, so one fused pass over all rows is the Adam of each seed. A
+    seed that has stopped must not start again: its moments move on.
     """
 
     def __init__(self, weights: Tensor, lr: float):
         self.lr = lr
         self.mean = torch.zeros_like(weights)
         self.square = torch.zeros_like(weights)
-        self.steps = torch.zeros(len(weights), 1, dtype=torch.float64)
+        self.steps = torch.zeros(())
 
     @torch.no_grad()
     def step(self, weights: Tensor, gradients: Tensor, active: Tensor) -> None:
         """Change `weights` in place; seeds that are not `active`, bool [S], stay as they are."""
-        on = active.unsqueeze(1)
-        self.steps += on
-        mean = self.mean.lerp(gradients, 1 - _DECAY)
-        square = (self.square * _SQUARE_DECAY).addcmul(
-            gradients, gradients, value=1 - _SQUARE_DECAY
+        stopped = ~active
+        held = weights[stopped]
+        adam(
+            *([weights], [gradients], [self.mean], [self.square], [], [self.steps]),
+            fused=True,
+            amsgrad=False,
+            beta1=_DECAY,
+            beta2=_SQUARE_DECAY,
+            lr=self.lr,
+            weight_decay=0.0,
+            eps=_EPSILON,
+            maximize=False,
         )
-        counts = self.steps.clamp(min=1.0)
-        first, second = 1 - _DECAY**counts, 1 - _SQUARE_DECAY**counts
-        size = (square.sqrt() / second.sqrt().float()).add_(_EPSILON)
-        change = mean / size * (-self.lr / first).float()
-        if bool(active.all()):
-            weights += change
-            self.mean, self.square = mean, square
-            return
-        weights += torch.where(on, change, 0.0)
-        self.mean = torch.where(on, mean, self.mean)
-        self.square = torch.where(on, square, self.square)
+        weights[stopped] = held
 
     def state(self) -> dict[str, Tensor]:
         """What an uninterrupted run carries to its next step."""
-        return {"mean": self.mean, "square": self.square, "steps": self.steps.clone()}
+        given = {"mean": self.mean, "square": self.square, "steps": self.steps}
+        return {name: value.clone() for name, value in given.items()}
 
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        self.mean, self.square, self.steps = state["mean"], state["square"], state["steps"].clone()
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a state."""
+        self.mean, self.square, self.steps = (
+            state[name].clone() for name in ("mean", "square", "steps")
+        )

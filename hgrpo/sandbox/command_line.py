@@ -4,6 +4,7 @@ Importing this module imports no torch.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -89,6 +90,14 @@ def add_fields(
             default=default,
             help=f"{field.description} (default {shown})".replace("%", "%%"),
         )
+
+
+def use_one_thread() -> None:
+    """Let torch compute on one thread, unless OMP_NUM_THREADS says how many; nets are small."""
+    import torch
+
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], target: Path, first: Sequence[str]) -> None:

@@ -40,7 +40,7 @@ def sample(settings: RlSettings, task: Task, policy: Policy, weights: Tensor, st
         actions=sampled.actions,
         behaviour=sampled.logprobs,
         rewards=task.adjust(rewards, sampled, questions),
-        clean=clean,
+        clean=task.adjust(clean, sampled, questions),
         mask=torch.ones_like(sampled.logprobs),
         keep=torch.ones_like(rewards),
         age=torch.zeros(len(seeds), dtype=torch.int64),

@@ -1,16 +1,16 @@
 """The command `rl`: flags, runs and the file of rows. Importing this module imports no torch."""
 
 import argparse
-import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from hgrpo.config.read import validate
+from hgrpo.config.read import read_value, validate
 from hgrpo.errors import UserError
-from hgrpo.sandbox.command_line import add_fields, truth, write_rows
+from hgrpo.sandbox.command_line import add_fields, truth, use_one_thread, write_rows
 from hgrpo.sandbox.rl.declared import RULES
 from hgrpo.sandbox.rl.settings import RlSettings
 
@@ -58,6 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rules = parser.add_argument_group("settings of rules")
     for name, (text, default) in _RULE_FLAGS.items():
         rules.add_argument(f"--{name}", type=float, help=f"{text} (default {default:g})")
+    rules.add_argument(
+        "--rule",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help="settings of the rule that have no flag of their own, such as norm=mean of GRPO",
+    )
     parser.add_argument(
         "--sweep",
         nargs="?",
@@ -78,14 +85,12 @@ def run(args: argparse.Namespace) -> None:
     if args.output.is_dir():
         raise UserError(f"--output: {args.output} is a folder; a file was expected")
     for line in dict.fromkeys(note for each in runs for note in each.notes):
-        tqdm.write(f"note: {line}")
-    import torch
+        tqdm.write(f"note: {line}", file=sys.stderr)
+    use_one_thread()
 
     from hgrpo.sandbox.rl.tasks.task import make_task
     from hgrpo.sandbox.rl.train import Trainer
 
-    if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
     task = make_task(runs[0])
     total = sum(each.num_steps for each in runs)
@@ -114,5 +119,14 @@ def _settings(args: argparse.Namespace, method: str, delay: int) -> RlSettings:
     rule = RULES.get(method)
     flags = rule.flags if rule else {}
     own = {key: vars(args)[flag] for key, flag in flags.items() if vars(args)[flag] is not None}
+    own |= dict(_assigned(word) for word in args.rule)
     changes = {"method": method, "delay": delay, "seeds": tuple(seeds), "rule": own}
     return validate(RlSettings, given | changes, "rl")
+
+
+def _assigned(word: str) -> tuple[str, object]:
+    """Key and value of `KEY=VALUE`, read as in a YAML file."""
+    key, equals, value = word.partition("=")
+    if not equals:
+        raise UserError(f"--rule: KEY=VALUE was expected, not {word!r}")
+    return key, read_value(value, f"--rule {key}")

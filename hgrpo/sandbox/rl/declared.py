@@ -84,7 +84,7 @@ RULES = {
             of.Correction,
             {**_ETA, "alpha": "distill_alpha"},
         ),
-        _grouped("GRPO", "group.grpo", settings=of.Clip, flags=_CLIP),
+        _grouped("GRPO", "group.grpo", settings=of.Grpo, flags=_CLIP),
         _grouped("DrGRPO", "group.dr_grpo", settings=of.Clip, flags=_CLIP),
         _grouped("DAPOLite", "group.dapo", "no_kl", settings=of.ClipHigher, flags=_BAND),
         _grouped("DAPO", "group.dapo", "no_kl", settings=of.ClipHigher, flags=_BAND),

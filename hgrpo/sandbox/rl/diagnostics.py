@@ -41,7 +41,7 @@ def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
     loss = trainer.term(seen, trainer.own).loss.sum()
     given = (weights, seen.table)
     gradient, on_table = torch.autograd.grad(loss, given, allow_unused=True, retain_graph=True)
-    columns = {"cos_method_ce": _cosine(gradient, _oracle_gradient(trainer, batch))}
+    columns = {"cos_method_ce": _cosine(gradient, oracle_gradient(trainer, batch))}
     if trainer.settings.reward_noise:
         clean = _gradient(trainer, replace(batch, rewards=batch.clean))
         columns["cos_method_clean"] = _cosine(gradient, clean)
@@ -116,9 +116,10 @@ def _mass(trainer: "Trainer", seen: Seen, on_table: Tensor) -> dict[str, Tensor]
 
 
 def _band(trainer: "Trainer", seen: Seen) -> dict[str, Tensor]:
-    own = trainer.own
-    low = getattr(own, "low", getattr(own, "clip", _LOW))
-    high = getattr(own, "high", getattr(own, "clip", _HIGH))
+    own = trainer.own.model_dump()
+    clip = own.get("clip")
+    low, high = (own.get("low", clip), own.get("high", clip))
+    low, high = (_LOW if low is None else low), (_HIGH if high is None else high)
     ratio = ratios(seen.logprobs, seen.rollout.behaviour)
     return {
         "ratio_below_band": seen.mean((ratio < 1.0 - low).float()),
@@ -140,7 +141,7 @@ def _gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
     return torch.autograd.grad(loss.sum(), weights)[0]
 
 
-def _oracle_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
+def oracle_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
     """Gradient of the mean cross-entropy to the labels, each after the right prefix."""
     weights = trainer.weights.clone().requires_grad_()
     answer = batch.labels[:, :, None, None]

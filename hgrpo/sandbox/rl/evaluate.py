@@ -73,6 +73,7 @@ class Examiner:
         return _means(errors) | {
             "greedy_reward": _mean(self.task.rewards(done.actions, asked.labels[:, :, None, None])),
             "entropy": _mean(_entropies(done.table)),
+            **self.task.more(done, asked),
         }
 
     def _sampled(

@@ -36,7 +36,9 @@ def _survivors(run: "RlSettings") -> float:
 NEEDS: dict[str, Need["RlSettings"]] = {
     "groups": Need("groups: group_size above 1", lambda run: run.group_size > 1),
     "no_replay": Need(
-        "batches that are not replayed: replay_capacity 0", lambda run: not _replay(run)
+        "groups that are not replayed, whose skills are those of an old policy: replay_capacity 0",
+        lambda run: not _replay(run),
+        degenerate=True,
     ),
     "sequences": Need("a task with sequences, not a bandit", lambda run: run.task not in BANDITS),
     "bandit": Need("a bandit: task mnist or lm_bandit", lambda run: run.task in BANDITS),

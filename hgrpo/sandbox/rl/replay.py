@@ -19,12 +19,28 @@ class Supply:
     def __init__(self, settings: RlSettings):
         self.settings = settings
         self.kept: list[Rollout] = []
+        # How often each age trained, by seed, [S, room].
+        self.trained = torch.zeros(len(settings.seeds), self._room, dtype=torch.int64)
+
+    @property
+    def _room(self) -> int:
+        """The most batches that are kept."""
+        return self.settings.replay_capacity or self.settings.delay + 1
 
     def next(self, fresh: Rollout, step: int) -> tuple[Rollout, dict[str, Tensor]]:
-        """The batch to train on, and metrics [S] of the replay."""
+        """The batch to train on, and metrics [S]: with replay its age, the size of the buffer and
+        the batch's priority, and with diagnostics how often each age has trained (`trained_age_*`).
+        """
+        batch, metrics = self._next(fresh, step)
+        self.trained.scatter_add_(1, batch.age.unsqueeze(1), torch.ones_like(self.trained[:, :1]))
+        if self.settings.diagnostics and self._room > 1:
+            counts = self.trained.clone().unbind(1)
+            metrics |= {f"trained_age_{age}": count for age, count in enumerate(counts)}
+        return batch, metrics
+
+    def _next(self, fresh: Rollout, step: int) -> tuple[Rollout, dict[str, Tensor]]:
         s = self.settings
-        room = s.replay_capacity or s.delay + 1
-        self.kept = [*self.kept, fresh][-room:]
+        self.kept = [*self.kept, fresh][-self._room :]
         ages = list(range(len(self.kept) - 1, -1, -1))
         if not s.replay_capacity:
             oldest = ages[0] if ages[0] == s.delay else 0
@@ -67,9 +83,9 @@ class Supply:
             "replay_priority": priority,
         }
 
-    def state(self) -> list[Rollout]:
+    def state(self) -> tuple[list[Rollout], Tensor]:
         """What an uninterrupted run carries to its next step."""
-        return list(self.kept)
+        return list(self.kept), self.trained.clone()
 
-    def load_state(self, state: list[Rollout]) -> None:
-        self.kept = list(state)
+    def load_state(self, state: tuple[list[Rollout], Tensor]) -> None:
+        self.kept, self.trained = list(state[0]), state[1].clone()

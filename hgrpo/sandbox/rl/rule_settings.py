@@ -1,5 +1,7 @@
 """Settings of single rules. Importing this module imports no torch."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from hgrpo.config.strict import Strict
@@ -69,10 +71,25 @@ class Correction(Gate):
 
 
 class Clip(Strict):
-    """GRPO, DrGRPO and GRPOToken."""
+    """DrGRPO and GRPOToken."""
 
     clip: float = Field(0.2, ge=0, description="the ratio is clipped to 1 plus and minus this")
     beta: float = Field(0.04, ge=0, description="weight of the k3 penalty to the old policy")
+
+
+class Grpo(Clip):
+    """GRPO, whose parts can be changed one by one."""
+
+    clip: float | None = Field(
+        0.2, ge=0, description="the ratio is clipped to 1 plus and minus this; null: it is not"
+    )
+    norm: Literal["std", "mean", "none"] = Field(
+        "std",
+        description="std: z-scores; mean: centred rewards; none: rewards as they are",
+    )
+    reduction: Literal["token", "rollout"] = Field(
+        "token", description="token: mean over tokens; rollout: tokens of a rollout add up"
+    )
 
 
 class ClipHigher(Strict):

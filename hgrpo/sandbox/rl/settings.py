@@ -18,7 +18,8 @@ TASKS = ("mnist", *REVERSALS, *CHAINS, "lm_bandit")
 BASELINES = ("zero", "constant", "expected", "collision", "group", "exact")
 PRIORITIES = ("uniform", "reward", "advantage", "surprisal", "delight", "fresh_delight")
 _RARE = ("false_positive_rare_token", "false_positive_sep")
-NOISES = ("none", "label_flip", "random_reward", "false_positive_action0", *_RARE) + (
+NOISES = (
+    *("none", "label_flip", "random_reward", "false_positive_action0", *_RARE),
     "spurious_feature",
 )
 # Sequences of actions up to which E[R | input] is added up one by one.

@@ -113,7 +113,7 @@ class Trainer:
 
     def load_state(self, state: Mapping[str, object]) -> None:
         """Go on where `state` was taken, from a trainer of the same settings."""
-        self.weights = state["weights"].clone()
+        self.weights.copy_(state["weights"])
         self.adam.load_state(state["adam"])
         self.supply.load_state(state["supply"])
         self.futile, self.stopped, updates, self.step = state["counts"]

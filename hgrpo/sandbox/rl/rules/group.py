@@ -1,5 +1,8 @@
 """Rules that compare the rollouts of a group by their rewards."""
 
+import math
+from collections.abc import Callable, Mapping
+
 import torch
 from torch import Tensor
 
@@ -10,25 +13,34 @@ from hgrpo.learning.objectives.kl import kl_k3
 from hgrpo.learning.objectives.maxrl import maxrl_advantages
 from hgrpo.learning.objectives.pg import pg_weights
 from hgrpo.learning.objectives.tempo import prefix_values, tempo_advantages
-from hgrpo.sandbox.rl.rule_settings import Capped, Clip, ClipHigher
+from hgrpo.sandbox.rl.rule_settings import Capped, Clip, ClipHigher, Grpo
 from hgrpo.sandbox.rl.rules.pg import weighted
 from hgrpo.sandbox.rollout import seed_mean
 from hgrpo.sandbox.seen import Seen, Term
 
+# Advantages of the rewards [S, N, K] of groups.
+_NORMS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "std": lambda rewards: z_scores(rewards, -1),
+    "mean": lambda rewards: centred(rewards, -1),
+    "none": lambda rewards: rewards,
+}
 
-def grpo(seen: Seen, own: Clip) -> Term:
+
+def grpo(seen: Seen, own: Grpo) -> Term:
     """GRPO: z-scores, a symmetric clip, and a penalty to the policy that sampled."""
-    terms, metrics = _clipped(
-        seen, z_scores(seen.rollout.rewards, -1), own.clip, own.clip, own.beta
-    )
-    return Term(seen.mean(terms), metrics)
+    advantages = _NORMS[own.norm](seen.rollout.rewards)
+    # A ratio lies above 0, so the band from 0 to infinity clips nothing.
+    band = (1.0, math.inf) if own.clip is None else (own.clip, own.clip)
+    terms, metrics = _clipped(seen, advantages, *band, own.beta)
+    reduce = _over_rollouts if own.reduction == "rollout" else Seen.mean
+    return Term(reduce(seen, terms), metrics)
 
 
 def dr_grpo(seen: Seen, own: Clip) -> Term:
     """DrGRPO: centred rewards, and rollouts add up their tokens."""
-    rollout = seen.rollout
-    terms, metrics = _clipped(seen, centred(rollout.rewards, -1), own.clip, own.clip, own.beta)
-    return Term(seed_mean((terms * rollout.mask).sum((-1, -2)), rollout.keep), metrics)
+    advantages = centred(seen.rollout.rewards, -1)
+    terms, metrics = _clipped(seen, advantages, own.clip, own.clip, own.beta)
+    return Term(_over_rollouts(seen, terms), metrics)
 
 
 def dapo(seen: Seen, own: ClipHigher) -> Term:
@@ -69,6 +81,11 @@ def maxrl(seen: Seen, own: Capped) -> Term:
         adv_abs_mean=advantages.abs(),
         iw_mean=importance_weights(seen.logprobs, rollout.behaviour, own.cap),
     )
+
+
+def _over_rollouts(seen: Seen, terms: Tensor) -> Tensor:
+    """Mean over rollouts of the sums of their tokens' terms, [S]."""
+    return seed_mean((terms * seen.rollout.mask).sum((-1, -2)), seen.rollout.keep)
 
 
 def _clipped(

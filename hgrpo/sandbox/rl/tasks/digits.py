@@ -86,6 +86,9 @@ class Digits:
     def errors(self, actions: Tensor, labels: Tensor) -> Mapping[str, Tensor]:
         return {"test_error": 1.0 - self.rewards(actions, labels)}
 
+    def more(self, greedy: Sampled, questions: Questions) -> dict[str, Tensor]:
+        return {}
+
     def stated(self, policy: Policy, weights: Tensor, questions: Questions) -> Tensor:
         """The probability of the right digit."""
         answer = questions.labels[:, :, None, None]

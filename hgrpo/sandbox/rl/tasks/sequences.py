@@ -126,6 +126,9 @@ class SequenceTask:
             )
         return columns
 
+    def more(self, greedy: Sampled, questions: Questions) -> dict[str, Tensor]:
+        return {}
+
     def stated(self, policy: Policy, weights: Tensor, questions: Questions) -> Tensor | None:
         """With the binary reward of a reversal: the probability of the whole right answer."""
         if self.name not in REVERSALS or not self.binary or bool((self.scored == 0).any()):

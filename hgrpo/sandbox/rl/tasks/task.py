@@ -50,6 +50,10 @@ class Task(Protocol):
         """By column of the log, such as `test_error`; each in the shape of the rewards."""
         ...
 
+    def more(self, greedy: Sampled, questions: Questions) -> dict[str, Tensor]:
+        """Further columns [S] of an evaluation; they are read if all inputs fit in one pass."""
+        ...
+
     def stated(self, policy: Policy, weights: Tensor, questions: Questions) -> Tensor | None:
         """E[R | input] [S, N] of the policy in closed form; None if there is none."""
         ...

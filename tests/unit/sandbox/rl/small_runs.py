@@ -1,8 +1,7 @@
-"""Small runs of rl for tests: settings that fit each rule, a file of digits, gradients."""
+"""Small runs of rl for tests: settings that fit each rule, and gradients."""
 
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from hgrpo.sandbox.rl import acquire
@@ -23,22 +22,11 @@ SMALL = {
 }
 
 
-def write_digits(path: Path) -> Path:
-    """An .npz like MNIST's, with ten patterns under noise."""
-    numbers = np.random.default_rng(0)
-    patterns, digits = numbers.normal(size=(10, 64)), numbers.integers(0, 10, 500)
-    pictures = patterns[digits] + 0.3 * numbers.normal(size=(500, 64))
-    pixels = np.interp(pictures, (pictures.min(), pictures.max()), (0, 255)).astype(np.uint8)
-    arrays = {"x_train": pixels[:400], "y_train": digits[:400]}
-    np.savez(path, **arrays, x_test=pixels[400:], y_test=digits[400:])
-    return path
-
-
-def settings(method: str, data: Path | None = None, **changes: object) -> RlSettings:
+def settings(method: str, digits: Path | None = None, **changes: object) -> RlSettings:
     """A small run of the method, with what the method needs."""
     needs, given = RULES[method].needs, dict(SMALL)
     if {"bandit", "digits"} & set(needs):
-        given |= {"task": "mnist", "data": str(data)}
+        given |= {"task": "mnist", "data": str(digits)}
     if "right_or_wrong" in needs:
         given["binary_reward"] = True
     if "replay" in needs or "ages" in needs:

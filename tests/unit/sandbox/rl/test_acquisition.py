@@ -79,7 +79,8 @@ def test_a_delayed_batch_is_the_one_sampled_so_long_ago():
     ],
 )
 def test_replay_draws_ages_between_its_bounds_for_each_seed_alone(changes, ages):
-    run = settings("ReplayDG", replay_priority="uniform", num_steps=40, **changes)
+    more = {"replay_priority": "uniform", "diagnostics": True}
+    run = settings("ReplayDG", **more, **changes)
     found = supplied(run, 40)
     drawn = [[step - one for one in made] for step, (made, _, _) in enumerate(found) if step >= 4]
     assert {age for pair in drawn for age in pair} == ages
@@ -91,6 +92,9 @@ def test_replay_draws_ages_between_its_bounds_for_each_seed_alone(changes, ages)
     for seed, step in enumerate(made):
         assert batch.actions[seed].equal(batch_of(trainer, step).actions[seed])
     assert metrics["replay_size"].tolist() == [run.replay_capacity] * 2
+    ages = torch.stack([batch.age for _, batch, _ in found])
+    for age in range(run.replay_capacity):
+        assert metrics[f"trained_age_{age}"].equal((ages == age).sum(0))
 
 
 def test_priorities_by_hand():

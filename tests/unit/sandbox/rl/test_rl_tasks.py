@@ -5,7 +5,8 @@ import gzip
 import numpy as np
 import pytest
 import torch
-from small_runs import SMALL, settings, write_digits
+from small_digits import write_digits
+from small_runs import SMALL, settings
 
 from hgrpo.errors import UserError
 from hgrpo.sandbox.rl.settings import RlSettings

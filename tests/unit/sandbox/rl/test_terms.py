@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small_runs import batch_of, gradient, settings, write_digits
+from small_digits import write_digits
+from small_runs import batch_of, gradient, settings
 
 from hgrpo.learning.objectives.group import z_scores
 from hgrpo.sandbox.policies import taken
@@ -84,6 +85,18 @@ def test_one_rule_on_groups_of_deviation_one():
     assert torch.allclose(dapo, grpo, rtol=1e-3, atol=1e-6)
     # DrGRPO adds up the three tokens of a rollout, and does not divide by the deviation 1/2.
     assert torch.allclose(dr_grpo, grpo * 3 / 2, rtol=1e-3, atol=1e-6)
+
+
+def test_grpo_in_parts():
+    trainer = Trainer(settings("GRPO", rule={"norm": "mean", "reduction": "rollout"}))
+    batch = batch_of(trainer)
+    older = replace(batch, behaviour=batch.behaviour - 0.5 * torch.rand(batch.behaviour.shape))
+    assert gradient(trainer, older).equal(gradient(Trainer(settings("DrGRPO")), older))
+    free = {"norm": "none", "clip": None, "beta": 0.0}
+    plain = Trainer(settings("PG", baseline="zero", rule={"cap": 100.0}))
+    found = gradient(Trainer(settings("GRPO", rule=free)), older)
+    assert torch.allclose(found, gradient(plain, older), rtol=1e-4, atol=1e-7)
+    assert not gradient(Trainer(settings("GRPO")), older).allclose(found, rtol=1e-2)
 
 
 def test_dg_token_reads_all_positions_where_all_are_scored():

@@ -1,0 +1,79 @@
+"""The command `rl_oracle`: single samples against the oracle. Importing this imports no torch."""
+
+import argparse
+from pathlib import Path
+
+from tqdm import tqdm
+
+from hgrpo.config.read import validate
+from hgrpo.errors import UserError
+from hgrpo.sandbox.command_line import add_fields, truth, use_one_thread, write_rows
+from hgrpo.sandbox.rl.settings import RlSettings
+
+HELP = """\
+Ask of single samples whether their own update would please the oracle; write them as CSV.
+
+A run trains by `--method`. At `--train_steps` each sample of a fresh batch gets its own gradient
+of log p, and `projection` is its inner product with the direction that lowers the cross-entropy to
+the labels: above 0 it helps. `update_projection` is the advantage times that. The original has the
+other sign. Delight, advantage, surprisal and reward stand beside; delight and surprisal
+are sums over tokens.
+
+Example:
+  python -m hgrpo.cli.sandbox rl_oracle --task token_reversal --train_steps 0,100,500 \\
+      --output samples.csv
+"""
+_DEFAULTS = {
+    "task": "token_reversal",
+    "method": "REINFORCE",
+    "batch_size": 200,
+    "seq_len": 5,
+    "allow_degenerate": True,
+}
+_FIRST = ("step", "seed", "sample", "projection", "update_projection")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags of the command."""
+    add_fields(parser, RlSettings, _DEFAULTS, skip=("rule", "seeds", "num_steps"))
+    parser.add_argument("--seed", type=int, default=0, help="seed (default 0)")
+    parser.add_argument(
+        "--train_steps", type=steps, default="0,100,500", help="steps, by comma (default 0,100,500)"
+    )
+    parser.add_argument("--output", type=Path, default=Path("samples.csv"), help="file of rows")
+    parser.add_argument("--verbose", type=truth, default=True, help="progress bar (default true)")
+
+
+def steps(text: str) -> tuple[int, ...]:
+    """Steps by comma, as a type for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: one is no number, or below 0.
+    """
+    try:
+        found = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        found = (-1,)
+    if min(found) < 0:
+        raise argparse.ArgumentTypeError(f"numbers by comma were expected, not {text!r}")
+    return found
+
+
+def run(args: argparse.Namespace) -> None:
+    """Train, write a row for each sample, and print the correlations with delight."""
+    given = {name: vars(args)[name] for name in RlSettings.model_fields if name in vars(args)}
+    last = max(args.train_steps)
+    more = {"num_steps": max(1, last), "seeds": (args.seed,), "eval_every": last + 1}
+    settings = validate(RlSettings, given | more, "rl_oracle")
+    if args.output.is_dir():
+        raise UserError(f"--output: {args.output} is a folder; a file was expected")
+    use_one_thread()
+
+    from hgrpo.sandbox.rl.oracle_study import correlations, study
+    from hgrpo.sandbox.rl.train import Trainer
+
+    with tqdm(total=last, unit="step", disable=not args.verbose) as bar:
+        rows = study(Trainer(settings), args.train_steps, bar.update)
+    write_rows(rows, args.output, _FIRST)
+    for line in correlations(rows):
+        print("  ".join(f"{name} {value:.4g}" for name, value in line.items()))

@@ -1,0 +1,100 @@
+"""The per-sample oracle study: would a sample's own update please the oracle?
+
+At chosen steps of a run, each sample of a fresh batch gets its own gradient of log p, which is
+compared with the gradient of the cross-entropy to the labels. The oracle's direction is that of
+descent: a `projection` above 0 says that raising the sample's log-prob lowers the cross-entropy.
+The original takes the direction of ascent, so its projections have the other sign.
+`update_projection` is the advantage times the projection: what a policy gradient's update from this
+sample does.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from hgrpo.learning.objectives.dg import delight
+from hgrpo.sandbox.rl import acquire
+from hgrpo.sandbox.rl.diagnostics import oracle_gradient
+from hgrpo.sandbox.rl.train import Row, Trainer
+from hgrpo.sandbox.rollout import Rollout
+from hgrpo.sandbox.seen import Seen
+
+# Samples whose gradients are in memory at the same time.
+_AT_ONCE = 64
+
+
+def study(
+    trainer: Trainer, steps: Sequence[int], advance: Callable[[int], object] = lambda step: None
+) -> list[Row]:
+    """Train to each of `steps`, and return a row for each seed's sample at each of them."""
+    rows: list[Row] = []
+    for step in sorted(set(steps)):
+        while trainer.step < step:
+            trainer.take_step()
+            advance(1)
+        rows += samples(trainer)
+    return rows
+
+
+def samples(trainer: Trainer) -> list[Row]:
+    """One row for each sample of the batch of the trainer's next step."""
+    s = trainer.settings
+    batch = acquire.sample(s, trainer.task, trainer.policy, trainer.weights, trainer.step)
+    seen = trainer.see(batch, trainer.weights)
+    columns = {
+        "projection": projections(trainer, batch),
+        "delight": _rows(seen, delight(seen.logprobs, seen.advantages)),
+        "advantage": _rows(seen, seen.advantages) / trainer.task.horizon,
+        "surprisal": -_rows(seen, seen.logprobs),
+        "reward": batch.rewards.flatten(1),
+    }
+    columns["update_projection"] = columns["advantage"] * columns["projection"]
+    columns["gate"] = torch.sigmoid(columns["delight"])
+    values = {name: column.tolist() for name, column in columns.items()}
+    return [
+        {"step": trainer.step, "seed": seed, "sample": sample}
+        | {name: column[index][sample] for name, column in values.items()}
+        for index, seed in enumerate(s.seeds)
+        for sample in range(len(values["reward"][index]))
+    ]
+
+
+def projections(trainer: Trainer, batch: Rollout) -> Tensor:
+    """Inner product of each sample's gradient of log p with the oracle's descent, [S, N * K].
+
+    The weights are repeated, so that every sample is its own seed and gets its own gradient.
+    """
+    oracle = oracle_gradient(trainer, batch)
+    inputs, found = batch.inputs[acquire.VIEW], []
+    for index in range(len(trainer.settings.seeds)):
+        actions = batch.actions[index].flatten(0, 1)[:, None, None]
+        asked = inputs[index].repeat_interleave(batch.group_size, 0)[:, None]
+        parts = []
+        for begin in range(0, len(actions), _AT_ONCE):
+            some = slice(begin, begin + _AT_ONCE)
+            rows = trainer.weights[index].repeat(len(actions[some]), 1).requires_grad_()
+            table = trainer.policy.table(rows, asked[some], actions[some])
+            logprobs = table.gather(-1, actions[some].unsqueeze(-1)).sum()
+            (gradients,) = torch.autograd.grad(logprobs, rows)
+            parts.append(-gradients @ oracle[index])
+        found.append(torch.cat(parts))
+    return torch.stack(found)
+
+
+def correlations(rows: Sequence[Row]) -> list[Row]:
+    """Pearson's correlation of delight with both projections, for each step and seed."""
+    found = []
+    for step, seed in dict.fromkeys((row["step"], row["seed"]) for row in rows):
+        own = [row for row in rows if (row["step"], row["seed"]) == (step, seed)]
+        line: Row = {"step": step, "seed": seed}
+        for name in ("projection", "update_projection"):
+            pair = torch.tensor([[row["delight"], row[name]] for row in own]).T
+            line[f"corr_delight_{name}"] = float(torch.corrcoef(pair)[0, 1])
+        found.append(line)
+    return found
+
+
+def _rows(seen: Seen, values: Tensor) -> Tensor:
+    """Sums over the tokens of each rollout, without a gradient, [S, N * K]."""
+    return (values * seen.rollout.mask).sum((-1, -2)).flatten(1).detach()

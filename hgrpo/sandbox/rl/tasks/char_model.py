@@ -1,0 +1,52 @@
+"""A small character model, trained on the spot by cross-entropy."""
+
+import torch
+from torch import Tensor
+
+from hgrpo.sandbox import draws
+from hgrpo.sandbox.adam import Adam, clip_rows
+from hgrpo.sandbox.nets.transformer import Transformer
+from hgrpo.sandbox.policies import taken
+from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.rl.tasks.next_token import NextToken
+
+_STEPS, _ROWS, _LR, _LARGEST_NORM = 150, 16, 3e-3, 1.0
+
+
+def encode(text: str) -> tuple[Tensor, int]:
+    """The text as codes of its characters, int64 [n], and how many characters there are."""
+    known = sorted(set(text))
+    code = {character: index for index, character in enumerate(known)}
+    return torch.tensor([code[character] for character in text]), len(known)
+
+
+def char_model(settings: RlSettings, codes: Tensor, vocabulary: int) -> NextToken:
+    """A transformer of the run's size that was trained on every character of drawn windows.
+
+    It is the same for the same text and sizes, whatever the seeds of the run are.
+    """
+    context = settings.context_len
+    sizes = (settings.d_model, settings.nhead, settings.num_layers)
+    net = Transformer(vocabulary, context, *sizes)
+    weights = net.init((0,), "char")
+    adam, active = Adam(weights, _LR), torch.ones(1, dtype=torch.bool)
+    for step in range(_STEPS):
+        begins = draws.integers((0,), "init", ("char", step), (_ROWS,), len(codes) - context)
+        tokens, last = windows(codes, begins, context)
+        labels = torch.cat([tokens[..., 1:], last], -1)
+        leaf = weights.clone().requires_grad_()
+        loss = -taken(net.logits(leaf, tokens).log_softmax(-1), labels).mean()
+        gradient, _ = clip_rows(torch.autograd.grad(loss, leaf)[0], _LARGEST_NORM)
+        adam.step(weights, gradient, active)
+
+    def score(weights: Tensor, contexts: Tensor) -> Tensor:
+        return net.logits(weights, contexts, last=1).squeeze(-2)
+
+    return NextToken(weights, vocabulary, score)
+
+
+def windows(codes: Tensor, begins: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Contexts [S, N, size] that begin at `begins` [S, N], and the codes after them [S, N, 1]."""
+    places = begins.unsqueeze(-1) + torch.arange(size + 1)
+    found = codes[places]
+    return found[..., :-1], found[..., -1:]

@@ -1,0 +1,155 @@
+"""The bandit of a language model: the next token after a context.
+
+The policy starts as a small character model that is trained on the spot, or as a model of Hugging
+Face. All seeds start from the same model. The text is the user's, or sentences of a made-up
+grammar. A fifth of it, its end, is for the test.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from hgrpo.errors import UserError
+from hgrpo.sandbox import draws
+from hgrpo.sandbox.policies import BanditPolicy, Policy, Sampled, taken
+from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.rl.tasks.char_model import char_model, encode, windows
+from hgrpo.sandbox.rl.tasks.hf_model import hf_model
+from hgrpo.sandbox.rl.tasks.made_up_text import made_up_text
+from hgrpo.sandbox.rl.tasks.task import Questions
+
+MODEL = "char"
+_SENTENCES = 1500
+_TEST_SHARE = 5
+_MOST_CONTEXTS = 500
+_LEVELS = ("easy", "medium", "hard")
+
+
+@dataclass(frozen=True)
+class LmBandit:
+    """Tokens int64 [n] for training and for the test, and the policy that starts every seed."""
+
+    text: Tensor
+    test_text: Tensor
+    start: BanditPolicy
+    context: int
+    kl_weight: float
+
+    horizon = 1
+    separator = None
+
+    @classmethod
+    def load(cls, settings: RlSettings) -> "LmBandit":
+        """Read the text, and train the first model.
+
+        Raises:
+            UserError: the model is unknown, or the text is missing or too short.
+        """
+        text, context = _read(settings), settings.context_len
+        if settings.model_name == MODEL:
+            codes, vocabulary = encode(text)
+        else:
+            tokenize, model = hf_model(settings.model_name)
+            codes = tokenize(text)
+        cut = len(codes) - len(codes) // _TEST_SHARE
+        if len(codes) - cut <= context:
+            raise UserError(
+                f"--data: {settings.data or 'the made-up text'}: {len(codes)} tokens are too "
+                f"few for contexts of {context}"
+            )
+        if settings.model_name == MODEL:
+            model = char_model(settings, codes[:cut], vocabulary)
+        return cls(codes[:cut], codes[cut:], BanditPolicy(model), context, settings.kl_weight)
+
+    @property
+    def actions(self) -> int:
+        return self.start.net.vocabulary
+
+    @property
+    def scored(self) -> Tensor:
+        return torch.ones(1)
+
+    @property
+    def binary(self) -> bool:
+        """With a penalty, rewards are not 0 or 1."""
+        return self.kl_weight == 0
+
+    def policy(self) -> Policy:
+        return self.start
+
+    def draw(self, seeds: Sequence[int], step: object, count: int) -> Questions:
+        room = len(self.text) - self.context
+        return self._ask(self.text, draws.integers(seeds, "data", (step,), (count,), room))
+
+    def examination(self) -> tuple[Questions, bool]:
+        """Contexts that do not overlap."""
+        begins = torch.arange(0, len(self.test_text) - self.context, self.context)
+        return self._ask(self.test_text, begins[:_MOST_CONTEXTS].unsqueeze(0)), True
+
+    def _ask(self, text: Tensor, begins: Tensor) -> Questions:
+        return Questions(*windows(text, begins, self.context))
+
+    def rewards(self, actions: Tensor, labels: Tensor) -> Tensor:
+        return self.right(actions, labels).float()
+
+    def right(self, actions: Tensor, labels: Tensor) -> Tensor:
+        return (actions == labels).squeeze(-1)
+
+    def errors(self, actions: Tensor, labels: Tensor) -> Mapping[str, Tensor]:
+        return {"test_error": 1.0 - self.rewards(actions, labels)}
+
+    def more(self, greedy: Sampled, questions: Questions) -> dict[str, Tensor]:
+        """Perplexity, and the error in thirds of the contexts by the first model's loss."""
+        labels = questions.labels[:, :, None, None]
+        wrong = 1.0 - self.rewards(greedy.actions, labels).flatten(1)
+        losses = self._losses(questions)
+        first, second = (losses.quantile(q, 1, keepdim=True) for q in (1 / 3, 2 / 3))
+        inside = (losses <= first, (losses > first) & (losses <= second), losses > second)
+        columns = {"perplexity": (-taken(greedy.table, labels).flatten(1).mean(1)).exp()}
+        for level, mask in zip(_LEVELS, inside, strict=True):
+            columns[f"error_{level}"] = (wrong * mask).sum(1) / mask.sum(1).clamp(min=1)
+        return columns
+
+    def _losses(self, questions: Questions) -> Tensor:
+        """-log p of the right tokens under the first model, [S, N]."""
+        return -taken(self._reference(questions.inputs), questions.labels[..., 0])
+
+    def _reference(self, inputs: Tensor) -> Tensor:
+        """The first model's log-probs [S, N, V]."""
+        first = self.start.init(range(len(inputs)))
+        return self.start.net.logits(first, inputs).log_softmax(-1)
+
+    @torch.no_grad()
+    def stated(self, policy: Policy, weights: Tensor, questions: Questions) -> Tensor:
+        """The probability of the right token, less the penalty's expectation."""
+        answer = questions.labels[:, :, None, None]
+        table = policy.table(weights, questions.inputs, answer)
+        expected = taken(table, answer).exp()[:, :, 0, 0, 0]
+        if not self.kl_weight:
+            return expected
+        now = table[:, :, 0, 0, 0]
+        apart = now.exp() * (now - self._reference(questions.inputs))
+        return expected - self.kl_weight * apart.sum(-1)
+
+    @torch.no_grad()
+    def adjust(self, rewards: Tensor, sampled: Sampled, questions: Questions) -> Tensor:
+        """Rewards less kl_weight times the log-ratio to the first model."""
+        if not self.kl_weight:
+            return rewards
+        reference = self._reference(questions.inputs)[:, :, None, None, None]
+        before = taken(reference.expand(*sampled.actions.shape, -1), sampled.actions)
+        return rewards - self.kl_weight * (sampled.logprobs - before)[..., 0, 0]
+
+
+def _read(settings: RlSettings) -> str:
+    """The user's text, or the made-up one."""
+    if settings.data is None:
+        return made_up_text(_SENTENCES, "lm_bandit")
+    try:
+        return Path(settings.data).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise UserError(f"--data: {settings.data}: {reason}") from None
