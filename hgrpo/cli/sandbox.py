@@ -13,7 +13,12 @@ from hgrpo.command import run
 from hgrpo.sandbox.command_line import OneLineParser, parse
 
 # Name on the command line -> the module with `HELP`, `add_arguments` and `run`.
-PIECES = {"rl": "hgrpo.sandbox.rl.command", "rl_oracle": "hgrpo.sandbox.rl.oracle_command"}
+PIECES = {
+    "rl": "hgrpo.sandbox.rl.command",
+    "rl_oracle": "hgrpo.sandbox.rl.oracle_command",
+    "vpo": "hgrpo.sandbox.vpo.command",
+    "pedagogy": "hgrpo.sandbox.pedagogy.command",
+}
 
 
 def main(words: Sequence[str] | None = None) -> None:

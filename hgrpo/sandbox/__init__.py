@@ -22,6 +22,8 @@ The core, which every piece builds on:
   of each seed, [S], and metrics for the log. The losses of all seeds are added up before they are
   differentiated; no weight belongs to two seeds, so each seed gets its own gradient.
 - `command_line`: flags from settings, errors on one line, the file of rows.
+- `run_settings`, `learner`, `rows`, `run_command`: the settings, the update, the log and the
+  command of a piece that trains one arm a run, as `vpo` and `pedagogy` do.
 
 Formulas stand in `hgrpo.learning.objectives`, one module a rule; a term only applies them.
 
@@ -39,5 +41,5 @@ up to the piece; `rl.train` is an example. One update is:
     clipped, norms = clip_rows(gradient, 1.0)
     adam.step(weights, clipped, active)
 
-Pieces: `rl`.
+Pieces: `rl`, `vpo`, `pedagogy`.
 """

@@ -83,7 +83,7 @@ def add_fields(
         default = (defaults or {}).get(name, field.default)
         kinds = get_args(field.annotation) or (field.annotation,)
         kind = next((k for k in kinds if isinstance(k, type) and k is not NoneType), str)
-        shown = {True: "true", False: "false", None: "none"}.get(default, default)
+        shown = str(default).lower() if default is None or kind is bool else default
         parser.add_argument(
             f"--{name}",
             type=truth if kind is bool else kind,

@@ -13,7 +13,9 @@ from torch import Tensor
 
 from hgrpo import streams
 
-Purpose = Literal["init", "data", "action", "candidate", "noise", "screen", "replay", "evaluation"]
+Purpose = Literal[
+    "init", "data", "action", "candidate", "weight", "noise", "screen", "replay", "evaluation"
+]
 # The largest float32 below 1: rounding must not turn a draw into 1.
 _BELOW_ONE = 1.0 - 2.0**-24
 

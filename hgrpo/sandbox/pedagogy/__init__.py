@@ -1,0 +1,1 @@
+"""A teacher that knows the answer looks for rollouts from which a student can learn."""

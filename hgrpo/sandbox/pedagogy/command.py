@@ -1,0 +1,63 @@
+"""The command `pedagogy`: flags, one run, the file of rows. Importing it imports no torch."""
+
+import argparse
+
+from hgrpo.sandbox.pedagogy.declared import RULES
+from hgrpo.sandbox.pedagogy.rule_settings import IMITATED, IMITATIONS, PENALTIES, REWARD_FORMS
+from hgrpo.sandbox.pedagogy.settings import PedagogySettings
+from hgrpo.sandbox.run_command import add_run_arguments, run_settings, train
+
+HELP = """\
+Train a student, and a teacher that sees the answer, and write their log as CSV.
+
+Flags, defaults and columns are those of the original; booleans are `true` or `false`. Each rule
+reads only its own flags among the last group. An evaluation takes every input once.
+
+Rules: {rules}
+
+Examples:
+  python -m hgrpo.cli.sandbox pedagogy --method PedagogicalRL --batch_size 96 --group_size 8 \\
+      --num_steps 300 --eval_every 20 --num_seeds 3
+  python -m hgrpo.cli.sandbox pedagogy --reward_form additive --penalty mean --imitation plain
+  python -m hgrpo.cli.sandbox pedagogy --method StudentGRPO --content_vocab_size 11 --answer_len 2
+""".format(rules=", ".join(RULES))
+_RULE_FLAGS = {
+    "clip_epsilon": (float, "the ratio is clipped to 1 plus and minus this (default 0.2)"),
+    "learnability_lambda": (
+        float,
+        "PedagogicalRL, TeacherRL: weight of the penalty (default 0.5)",
+    ),
+    "spike_beta": (float, "PedagogicalRL: sharpness of the soft maximum (default 5)"),
+    "gate_kappa": (float, "PedagogicalRL: steepness of the student's gate (default 4)"),
+    "gate_gamma": (float, "PedagogicalRL: log-prob at which it is a half (default -2.5)"),
+    "reward_form": (
+        REWARD_FORMS,
+        "PedagogicalRL: success times exp(-lambda penalty), or less lambda penalty (default "
+        "product)",
+    ),
+    "penalty": (
+        PENALTIES,
+        "PedagogicalRL: soft maximum or mean of the student's gaps, or its mean surprisal "
+        "(default spike)",
+    ),
+    "imitation": (IMITATIONS, "PedagogicalRL: with the gate or without (default gated)"),
+    "imitated": (IMITATED, "PedagogicalRL, TeacherRL: rollouts that are imitated (default all)"),
+}
+# Columns that come first.
+_FIRST = ("step", "seed", "method", "task", "test_error", "reward", "entropy")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags of the command."""
+    add_run_arguments(parser, PedagogySettings, _RULE_FLAGS, "pedagogy_results.csv")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Check the run, train it, and write all its rows at once."""
+    train(args, run_settings(args, PedagogySettings, "pedagogy"), _trainer, _FIRST, "test_error")
+
+
+def _trainer() -> type:
+    from hgrpo.sandbox.pedagogy.train import Trainer
+
+    return Trainer

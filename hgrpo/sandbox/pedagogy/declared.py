@@ -1,0 +1,57 @@
+"""The three rules: what each needs, which functions it takes, and where its settings come from.
+
+Importing this module imports no torch.
+"""
+
+from dataclasses import dataclass
+
+from hgrpo.sandbox.pedagogy import rule_settings as of
+from hgrpo.sandbox.rule import Rule
+
+PACKAGE = "hgrpo.sandbox.pedagogy.rules"
+_CLIP = {"clip": "clip_epsilon"}
+_TEACHER = {**_CLIP, "strength": "learnability_lambda", "imitated": "imitated"}
+_LESSON = {
+    **_TEACHER,
+    "beta": "spike_beta",
+    "kappa": "gate_kappa",
+    "gamma": "gate_gamma",
+    "reward": "reward_form",
+    "penalty": "penalty",
+    "imitation": "imitation",
+}
+
+
+@dataclass(frozen=True)
+class PedagogyRule(Rule):
+    """A rule for a student, and perhaps for its teacher.
+
+    `term` updates the policy that compares its own rollouts: the teacher, or without one the
+    student. `reward` names what the teacher is paid for, and `imitate` the student's term of the
+    teacher's rollouts; both are empty without a teacher.
+    """
+
+    reward: str = ""
+    imitate: str = ""
+
+    @property
+    def teaches(self) -> bool:
+        return bool(self.reward)
+
+
+def _taught(name: str, settings: type[of.Lesson], flags: dict[str, str]) -> PedagogyRule:
+    needs = ("groups", "teacher_steps", "penalty_counts", "tokens_to_compare")
+    lesson = {"reward": "lesson.reward", "imitate": "imitation.imitate"}
+    return PedagogyRule(
+        name, "grpo.grpo", needs, settings=settings, flags=flags, grouped=True, **lesson
+    )
+
+
+RULES = {
+    rule.name: rule
+    for rule in (
+        _taught("PedagogicalRL", of.Lesson, _LESSON),
+        _taught("TeacherRL", of.PlainLesson, _TEACHER),
+        PedagogyRule("StudentGRPO", "grpo.grpo", ("groups",), of.Clipped, _CLIP, grouped=True),
+    )
+}

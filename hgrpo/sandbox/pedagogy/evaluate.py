@@ -1,0 +1,78 @@
+"""What student and teacher can do: greedy and sampled, on every input.
+
+An evaluation draws only from its own streams, so it changes nothing in training.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from hgrpo.learning.objectives.mixed_groups import mixed_rate
+from hgrpo.sandbox import draws
+from hgrpo.sandbox.pedagogy.arithmetic import HintedArithmetic, Questions, View
+from hgrpo.sandbox.pedagogy.success import success
+from hgrpo.sandbox.policies import SequencePolicy
+
+# Beginnings of rollouts, a seed, that an evaluation follows.
+_MOST_BEGINNINGS = 2000
+_REFERENCE_INPUTS = 1000
+
+
+@dataclass(frozen=True)
+class Examiner:
+    """Evaluates the policies of all seeds."""
+
+    task: HintedArithmetic
+    policy: SequencePolicy
+    seeds: Sequence[int]
+    group_size: int
+    # Draws inputs anew for every evaluation, as the original does.
+    draws_inputs: bool = False
+
+    @torch.no_grad()
+    def examine(self, weights: Tensor, view: View, step: int) -> dict[str, Tensor]:
+        """Columns of the log [S], under the original's names for each view.
+
+        `entropy` is the mean entropy of a token in nats along the greedy rollout.
+        `sampled_reward` is the probability of a right answer; `predicted_mixed_rate` is how often
+        it lets a group of rollouts differ. Both are exact where all rollouts can be listed.
+        """
+        asked = self._questions(view, step)
+        done = self.policy.greedy(weights, asked.prompts[view])
+        reward = _mean(self.task.rewards(done.actions, asked.answers[:, :, None, None]))
+        entropy = _mean(-(done.table.exp() * done.table).sum(-1))
+        chances = self._success(weights, view, step)
+        sampled = {
+            "sampled_reward": _mean(chances),
+            "predicted_mixed_rate": _mean(mixed_rate(chances, self.group_size)),
+        }
+        if view == "student":
+            return {"test_error": 1 - reward, "reward": reward, "entropy": entropy} | sampled
+        columns = {"test_error": 1 - reward, "reward_eval": reward, "entropy": entropy} | sampled
+        return {f"teacher_{name}": column for name, column in columns.items()}
+
+    def _questions(self, view: View, step: int) -> Questions:
+        if self.draws_inputs:
+            return self.task.draw(self.seeds, "evaluation", (view, step), _REFERENCE_INPUTS)
+        return self._everything()
+
+    def _everything(self) -> Questions:
+        asked = self.task.everything
+        seeds = len(self.seeds)
+        prompts = {view: each.expand(seeds, -1, -1) for view, each in asked.prompts.items()}
+        return Questions(prompts, asked.answers.expand(seeds, -1, -1))
+
+    def _success(self, weights: Tensor, view: View, step: int) -> Tensor:
+        asked = self._everything()
+        inputs = asked.answers.shape[1]
+        uniform = None
+        if inputs * self.task.actions**self.task.scratch > _MOST_BEGINNINGS:
+            shape = (inputs, max(1, _MOST_BEGINNINGS // inputs), 1, self.policy.horizon)
+            uniform = draws.uniform(self.seeds, "evaluation", ("success", view, step), shape)
+        return success(self.policy, weights, asked.prompts[view], asked.answers, uniform)
+
+
+def _mean(values: Tensor) -> Tensor:
+    return values.flatten(1).mean(1)

@@ -1,0 +1,62 @@
+"""Settings of a run of pedagogy. The names are those of the original's flags.
+
+Importing this module imports no torch.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from hgrpo.sandbox.pedagogy.declared import RULES
+from hgrpo.sandbox.pedagogy.needs import NEEDS
+from hgrpo.sandbox.run_settings import RunSettings
+
+
+class PedagogySettings(RunSettings):
+    """One arm of pedagogy for some seeds."""
+
+    RULES = RULES
+    NEEDS = NEEDS
+
+    method: str = Field("PedagogicalRL", description="name of the update rule")
+    num_steps: int = Field(300, gt=0, description="training steps")
+    batch_size: int = Field(96, gt=0, description="rollouts of a batch")
+    teacher_steps: int = Field(
+        1, ge=0, description="batches of a training step on which the teacher learns"
+    )
+    student_steps: int = Field(
+        1, gt=0, description="batches of a training step on which the student learns"
+    )
+    inner_epochs: int = Field(
+        1, gt=0, description="GRPO's updates on each batch; of one, the clip never acts"
+    )
+    teacher_lr: float = Field(1e-3, gt=0, description="learning rate of the teacher's Adam")
+    student_lr: float = Field(1e-3, gt=0, description="learning rate of the student's Adam")
+    max_grad_norm: float = Field(1.0, gt=0, description="gradients are clipped to this norm")
+    content_vocab_size: int = Field(5, ge=2, le=64, description="numbers, and their modulus")
+    completion_len: int = Field(3, gt=0, description="tokens of a rollout")
+    answer_len: int = Field(
+        1, gt=0, description="last tokens that must all be right: x0 + x1, x0 + 2 x1, ..."
+    )
+    d_model: int = Field(64, gt=0, description="width of the transformer")
+    nhead: int = Field(2, gt=0, description="attention heads")
+    num_layers: int = Field(2, gt=0, description="blocks of the transformer")
+    compat: Literal["none", "reference"] = Field(
+        "none",
+        description="reference: as in the original, an evaluation draws 1000 inputs; none: it "
+        "takes every input once",
+    )
+
+    def refusals(self) -> tuple[tuple[bool, str], ...]:
+        """What is wrong with any rule, each with its line."""
+        return (
+            *super().refusals(),
+            (
+                self.answer_len > self.completion_len,
+                f"answer_len {self.answer_len} is above completion_len {self.completion_len}",
+            ),
+            (
+                self.d_model % self.nhead != 0,
+                f"d_model {self.d_model} is no multiple of nhead {self.nhead}",
+            ),
+        )

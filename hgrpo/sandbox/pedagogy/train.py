@@ -1,0 +1,183 @@
+"""The training loop of pedagogy: evaluate, let the teacher explore, let the student imitate."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from hgrpo.sandbox import draws
+from hgrpo.sandbox.learner import Learner
+from hgrpo.sandbox.pedagogy.arithmetic import HintedArithmetic, View
+from hgrpo.sandbox.pedagogy.declared import PACKAGE
+from hgrpo.sandbox.pedagogy.evaluate import Examiner
+from hgrpo.sandbox.pedagogy.settings import PedagogySettings
+from hgrpo.sandbox.rollout import Rollout
+from hgrpo.sandbox.rows import Row, seed_rows
+from hgrpo.sandbox.seen import Seen, Term
+
+Columns = dict[str, Tensor]
+
+
+class Trainer:
+    """Trains one arm; `rows` is its log, one row for each evaluation and seed.
+
+    Student and teacher start as copies of one policy, and see the task from two views.
+    """
+
+    def __init__(self, settings: PedagogySettings):
+        s = self.settings = settings
+        self.task = HintedArithmetic(s)
+        self.policy = self.task.policy()
+        first = self.policy.init(s.seeds)
+        self.learners: dict[View, Learner] = {
+            "student": Learner(first, s.student_lr, s.max_grad_norm, s.seeds)
+        }
+        rule = self.rule = s.declared
+        self.term: Callable[[Seen, object], Term] = rule.load(PACKAGE, rule.term)
+        if rule.teaches:
+            self.reward: Callable = rule.load(PACKAGE, rule.reward)
+            self.imitate: Callable[[Seen, object], Term] = rule.load(PACKAGE, rule.imitate)
+            self.learners["teacher"] = Learner(
+                first.clone(), s.teacher_lr, s.max_grad_norm, s.seeds
+            )
+        self.own = s.rule_settings
+        self.examiner = Examiner(
+            self.task, self.policy, s.seeds, s.group_size, s.compat == "reference"
+        )
+        self.step = 0
+        self.rows: list[Row] = []
+
+    def run(self, advance: Callable[[], object] = lambda: None) -> list[Row]:
+        """Train all steps, and evaluate once more; `advance` is called after each step.
+
+        Raises:
+            TrainingError: a loss or a gradient is not finite.
+        """
+        while self.step < self.settings.num_steps:
+            self.take_step()
+            advance()
+        self._log(self._examine())
+        return self.rows
+
+    def take_step(self) -> None:
+        """All updates of one training step; evaluate before, if it is time."""
+        s = self.settings
+        due = self.step % s.eval_every == 0
+        found = self._examine() if due else {}
+        for part in range(s.teacher_steps if self.rule.teaches else 0):
+            found |= self._explore("teacher", part)
+        for part in range(s.student_steps):
+            found |= self._assimilate(part) if self.rule.teaches else self._explore("student", part)
+        if due:
+            self._log(found)
+        self.step += 1
+
+    @torch.no_grad()
+    def sample(self, view: View, name: Sequence[object], groups: int, size: int) -> Rollout:
+        """`groups` groups of `size` rollouts of the policy that has the view."""
+        s = self.settings
+        asked = self.task.draw(s.seeds, "data", name, groups)
+        uniform = draws.uniform(s.seeds, "action", name, (groups, size, 1, s.completion_len))
+        done = self.policy.sample(self.learners[view].weights, asked.prompts[view], uniform)
+        success = self.task.rewards(done.actions, asked.answers[:, :, None, None])[..., 0]
+        return Rollout(
+            inputs=asked.prompts,
+            actions=done.actions,
+            behaviour=done.logprobs,
+            rewards=success,
+            clean=success,
+            mask=torch.ones_like(done.logprobs),
+            keep=torch.ones_like(success),
+            age=torch.zeros(len(s.seeds), dtype=torch.int64),
+        )
+
+    def see(self, batch: Rollout, view: View, weights: Tensor) -> Seen:
+        """The batch as a policy with `weights` and the view sees it."""
+        table = self.policy.table(weights, batch.inputs[view], batch.actions)
+        return Seen(batch, table, torch.zeros(()), torch.ones(batch.actions.shape[-1]))
+
+    def lesson(self, batch: Rollout) -> tuple[Rollout, Columns]:
+        """The teacher's batch with its rewards, as the frozen student makes them."""
+        with torch.no_grad():
+            table = self.see(batch, "student", self.learners["student"].weights).table
+            paid, metrics = self.reward(batch.clean, table, batch.actions, self.own)
+        return replace(batch, rewards=paid), metrics
+
+    def state(self) -> dict[str, object]:
+        """What an interrupted run needs to go on as if it had not been; see `load_state`."""
+        learners = {view: learner.state() for view, learner in self.learners.items()}
+        return {"learners": learners, "step": self.step, "rows": list(self.rows)}
+
+    def load_state(self, state: Mapping[str, object]) -> None:
+        """Go on where `state` was taken, from a trainer of the same settings."""
+        for view, learner in self.learners.items():
+            learner.load_state(state["learners"][view])
+        self.step, self.rows = state["step"], list(state["rows"])
+
+    def _explore(self, view: View, part: int) -> Columns:
+        """A policy compares its own rollouts: the teacher by its lessons, a student by success."""
+        s = self.settings
+        batch = self.sample(view, (view, self.step, part), s.groups, s.group_size)
+        metrics: Columns = {}
+        if view == "teacher":
+            batch, metrics = self.lesson(batch)
+        for _ in range(s.inner_epochs):
+            done = self._update(view, batch, self.term)
+        metrics |= {
+            f"{view}_{name}": column
+            for name, column in {
+                "loss": done.loss,
+                "reward": batch.rewards.flatten(1).mean(1),
+                **done.metrics,
+                "mixed_group_rate": _varied(batch.clean),
+                "varied_group_rate": _varied(batch.rewards),
+            }.items()
+        }
+        return metrics
+
+    def _assimilate(self, part: int) -> Columns:
+        """The student imitates fresh rollouts of the teacher."""
+        s = self.settings
+        batch = self.sample("teacher", ("imitation", self.step, part), s.batch_size, 1)
+        done = self._update("student", batch, self.imitate)
+        return {**done.metrics, "teacher_sample_task_reward": batch.clean.flatten(1).mean(1)}
+
+    def _update(self, view: View, batch: Rollout, term: Callable[[Seen, object], Term]) -> Term:
+        where = f"pedagogy, {self.settings.method}, {view}, step {self.step}"
+        done, _ = self.learners[view].update(
+            lambda weights: term(self.see(batch, view, weights), self.own), where
+        )
+        return done
+
+    def _examine(self) -> Columns:
+        """What the policies can do, and what they have cost."""
+        found: Columns = {}
+        for view, learner in self.learners.items():
+            found |= self.examiner.examine(learner.weights, view, self.step)
+        each = {name: torch.full((len(self.settings.seeds),), n) for name, n in self._spent()}
+        return found | each
+
+    def _spent(self) -> list[tuple[str, int]]:
+        s = self.settings
+        explored = s.teacher_steps if self.rule.teaches else s.student_steps
+        imitated = s.student_steps if self.rule.teaches else 0
+        filtered = self.rule.teaches and self.own.imitated == "correct"
+        rollouts = self.step * s.batch_size * (explored + imitated)
+        checked = explored + (imitated if filtered else 0)
+        return [
+            ("rollouts", rollouts),
+            ("verifier_calls", self.step * s.batch_size * checked),
+            ("tokens", rollouts * s.completion_len),
+            *((f"{view}_updates", each.updates) for view, each in self.learners.items()),
+        ]
+
+    def _log(self, columns: Mapping[str, Tensor]) -> None:
+        s = self.settings
+        head = {"step": self.step, "method": s.method, "task": self.task.name}
+        self.rows += seed_rows(s.seeds, head, columns)
+
+
+def _varied(rewards: Tensor) -> Tensor:
+    """The share of groups whose rewards [S, N, K] differ, [S]."""
+    return (rewards.amax(-1) > rewards.amin(-1)).float().mean(1)

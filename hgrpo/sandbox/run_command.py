@@ -1,0 +1,90 @@
+"""A piece's command that trains one arm: its flags, its settings and its file of rows.
+
+Importing this module imports no torch.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from tqdm import tqdm
+
+from hgrpo.config.read import validate
+from hgrpo.errors import UserError
+from hgrpo.sandbox.command_line import add_fields, truth, use_one_thread, write_rows
+from hgrpo.sandbox.run_settings import RunSettings
+
+Settings = TypeVar("Settings", bound=RunSettings)
+# Flag of a rule's setting -> its type or the words it takes, and what it says.
+RuleFlags = Mapping[str, tuple[type | Sequence[str], str]]
+
+
+class Runs(Protocol):
+    """A trainer; `run` returns its log, and calls `advance` after each step."""
+
+    def run(self, advance: Callable[[], object]) -> list[dict[str, Any]]: ...
+
+
+def add_run_arguments(
+    parser: argparse.ArgumentParser, model: type[RunSettings], rules: RuleFlags, output: str
+) -> None:
+    """Declare the flags of a run: the fields of its settings, seeds, rules' settings and output."""
+    add_fields(parser, model, {"allow_degenerate": True}, skip=("rule", "seeds"))
+    parser.add_argument("--seed", type=int, default=0, help="first seed (default 0)")
+    parser.add_argument("--num_seeds", type=int, default=3, help="how many seeds (default 3)")
+    own = parser.add_argument_group("settings of rules")
+    for name, (kind, text) in rules.items():
+        words = {"type": kind} if isinstance(kind, type) else {"choices": kind}
+        own.add_argument(f"--{name}", help=text, **words)
+    parser.add_argument(
+        "--output", type=Path, default=Path(output), help=f"file of rows (default {output})"
+    )
+    parser.add_argument(
+        "--verbose", type=truth, default=True, help="progress bar and closing line (default true)"
+    )
+
+
+def run_settings(args: argparse.Namespace, model: type[Settings], piece: str) -> Settings:
+    """The settings that the flags ask for.
+
+    Raises:
+        UserError: a value is refused; the message names it.
+    """
+    if args.num_seeds < 1:
+        raise UserError(f"--num_seeds: at least 1 was expected, not {args.num_seeds}")
+    given = {name: vars(args)[name] for name in model.model_fields if name in vars(args)}
+    rule = model.RULES.get(args.method)
+    flags = rule.flags if rule else {}
+    own = {key: vars(args)[flag] for key, flag in flags.items() if vars(args)[flag] is not None}
+    seeds = tuple(range(args.seed, args.seed + args.num_seeds))
+    return validate(model, given | {"seeds": seeds, "rule": own}, piece)
+
+
+def train(
+    args: argparse.Namespace,
+    settings: RunSettings,
+    trainer: Callable[[], Callable[[Any], Runs]],
+    first: Sequence[str],
+    headline: str,
+) -> None:
+    """Train the arm, and write all its rows at once.
+
+    Args:
+        trainer: imports and returns the class of the piece's trainer; called after the checks.
+        first: columns that lead.
+        headline: the column whose last mean the closing line tells.
+    """
+    if args.output.is_dir():
+        raise UserError(f"--output: {args.output} is a folder; a file was expected")
+    for line in settings.notes:
+        tqdm.write(f"note: {line}", file=sys.stderr)
+    use_one_thread()
+    with tqdm(total=settings.num_steps, unit="step", disable=not args.verbose) as bar:
+        bar.set_description(settings.method)
+        rows = trainer()(settings).run(bar.update)
+    write_rows(rows, args.output, first)
+    if args.verbose:
+        last = [row[headline] for row in rows[-len(settings.seeds) :]]
+        print(f"{args.output}: {len(rows)} rows; last {headline} {sum(last) / len(last):.4f}")

@@ -1,0 +1,145 @@
+"""What the sets of a policy are worth, for every prompt: exact, or sampled as in the original.
+
+An evaluation draws only from its own streams, so it changes nothing in training.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from hgrpo.learning.objectives.set_score import best_scalar, exact_set_score
+from hgrpo.sandbox import draws
+from hgrpo.sandbox.vpo.pareto import GOLD, ParetoFront
+from hgrpo.sandbox.vpo.policy import SetPolicy
+from hgrpo.sandbox.vpo.set_metrics import coverage, distances, hypervolume, worst_regret
+from hgrpo.sandbox.vpo.subsets import subset_chances, subset_vectors
+
+# Answers that are pooled, set after set: policies of any set size get as many.
+_POOLS = (1, 3, 9)
+_REFERENCE_SETS = 12
+
+
+@dataclass(frozen=True)
+class Examiner:
+    """Evaluates the policies of all seeds."""
+
+    task: ParetoFront
+    policy: SetPolicy
+    seeds: Sequence[int]
+    # Samples the original's columns instead of adding up their expectations.
+    samples: bool = False
+
+    @torch.no_grad()
+    def examine(self, weights: Tensor, step: int) -> dict[str, Tensor]:
+        """Columns of the log, [S] each; means over prompts.
+
+        `best_at_k` is the best of the first k pooled answers under the gold weights. `set_score`
+        is the mean over weights of the best answer of one set, `set_score_at_k` that of k pooled
+        answers. `hypervolume_at_k`, `worst_regret_at_k` and `coverage_at_k` are those of
+        `set_metrics`, `pool_diversity_l1` is the mean distance of two answers of one set, and
+        `across_diversity_l1` that of answers of two sets. `entropy` is a slot's mean, in nats.
+        """
+        table = self.policy.slot_table(weights)
+        chances = table.double().exp()
+        prompts = torch.arange(self.task.prompts).expand(len(weights), -1)
+        greedy = self.policy.greedy(weights, prompts)
+        best = self.task.rewards(prompts, greedy.actions)
+        columns = self._sampled(table, step) if self.samples else self._original(chances)
+        columns |= {
+            "set_score": self.expected_set_score(weights),
+            "greedy_set_score": _mean(exact_set_score(best)),
+            "greedy_best": _mean(best_scalar(best, GOLD)),
+            "across_diversity_l1": self._across(chances),
+            "entropy": _mean(-(chances * table).sum(-1)),
+        }
+        for name, worth in self._worths.items():
+            for size in _POOLS:
+                found = self._expected(chances, self._counts(size), worth)
+                columns[f"{name}_at_{size}"] = _mean(found)
+        return {name: column.float() for name, column in columns.items()}
+
+    def expected_set_score(self, weights: Tensor) -> Tensor:
+        """E[set score] of one set [S], averaged over prompts; exact, and with a gradient."""
+        chances = self.policy.slot_table(weights).double().exp()
+        counts = self._counts(self.policy.slots)
+        return _mean(self._expected(chances, counts, self._worths["set_score"]))
+
+    @cached_property
+    def _worths(self) -> dict[str, Tensor]:
+        """What each subset of answers is worth, float64 [prompts, 2^V] by name."""
+        available = self.task.vectors.double().unsqueeze(1)
+        return {
+            "set_score": self._of_subsets(exact_set_score),
+            "hypervolume": self._of_subsets(hypervolume),
+            "worst_regret": self._of_subsets(lambda sets: worst_regret(sets, available)),
+            "coverage": self._of_subsets(lambda sets: coverage(sets, available)),
+        }
+
+    @cached_property
+    def _gold(self) -> Tensor:
+        return self._of_subsets(lambda sets: best_scalar(sets, GOLD.double()))
+
+    def _of_subsets(self, worth: Callable[[Tensor], Tensor]) -> Tensor:
+        """`worth` of every subset of each prompt's answers; the empty one never occurs."""
+        worths = worth(subset_vectors(self.task.vectors.double())).double()
+        return torch.nn.functional.pad(worths, (1, 0))
+
+    def _counts(self, answers: int) -> Tensor:
+        """How often each slot occurs among the first `answers` answers, int64 [M]."""
+        whole, rest = divmod(answers, self.policy.slots)
+        return whole + (torch.arange(self.policy.slots) < rest).long()
+
+    def _expected(self, chances: Tensor, counts: Tensor, worth: Tensor) -> Tensor:
+        """Expectations [S, prompts] of `worth` [prompts, 2^V]."""
+        return (subset_chances(chances, counts) * worth).sum(-1)
+
+    def _original(self, chances: Tensor) -> dict[str, Tensor]:
+        """The original's columns as expectations."""
+        scores = self.task.vectors.double() @ GOLD.double()
+        return {
+            "mean_scalar_reward": _mean((chances * scores.unsqueeze(1)).sum(-1)),
+            **{
+                f"best_at_{size}": _mean(self._expected(chances, self._counts(size), self._gold))
+                for size in _POOLS
+            },
+            "pool_diversity_l1": self._within(chances),
+        }
+
+    def _apart(self, chances: Tensor) -> Tensor:
+        """Mean distance of answers of each two slots, drawn independently, [S, prompts, M, M]."""
+        apart = distances(self.task.vectors.double())
+        return torch.einsum("spma,pab,spnb->spmn", chances, apart, chances)
+
+    def _within(self, chances: Tensor) -> Tensor:
+        slots = self.policy.slots
+        if slots == 1:
+            return torch.zeros(len(chances))
+        one, other = torch.triu_indices(slots, slots, offset=1)
+        return _mean(self._apart(chances)[..., one, other])
+
+    def _across(self, chances: Tensor) -> Tensor:
+        return _mean(self._apart(chances))
+
+    def _sampled(self, table: Tensor, step: int) -> dict[str, Tensor]:
+        """The original's columns from a pool of sampled sets."""
+        seeds, prompts, slots, _ = table.shape
+        shape = (prompts, _REFERENCE_SETS, slots)
+        uniform = draws.uniform(self.seeds, "evaluation", (step,), shape)
+        actions = draws.pick(table.unsqueeze(2), uniform)
+        everywhere = torch.arange(prompts).expand(seeds, -1)
+        vectors = self.task.rewards(everywhere, actions.unsqueeze(-1))
+        scores = (vectors @ GOLD).flatten(2)
+        one, other = torch.triu_indices(slots, slots, offset=1)
+        within = distances(vectors)[..., one, other]
+        return {
+            "mean_scalar_reward": _mean(scores),
+            **{f"best_at_{size}": _mean(scores[..., :size].amax(-1)) for size in _POOLS},
+            "pool_diversity_l1": _mean(within) if slots > 1 else torch.zeros(seeds),
+        }
+
+
+def _mean(values: Tensor) -> Tensor:
+    return values.flatten(1).mean(1)

@@ -1,0 +1,44 @@
+"""Settings of a run of vpo. The names are those of the original's flags.
+
+Importing this module imports no torch.
+"""
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from hgrpo.config.read import did_you_mean
+from hgrpo.sandbox.run_settings import RunSettings
+from hgrpo.sandbox.vpo.declared import RULES
+from hgrpo.sandbox.vpo.needs import NEEDS
+
+TASKS = ("pareto_front",)
+
+
+class VpoSettings(RunSettings):
+    """One arm of vpo for some seeds."""
+
+    RULES = RULES
+    NEEDS = NEEDS
+
+    method: str = Field("VPOGRPO", description="name of the update rule")
+    task: str = Field("pareto_front", description=f"one of {', '.join(TASKS)}")
+    num_steps: int = Field(500, gt=0, description="batches that a run samples")
+    batch_size: int = Field(128, gt=0, description="sets of a batch")
+    inner_epochs: int = Field(4, gt=0, description="updates on each batch")
+    lr: float = Field(3e-3, gt=0, description="learning rate of Adam")
+    hidden: int = Field(32, gt=0, description="width of the policy's embeddings and hidden layer")
+    num_prompts: int = Field(8, gt=0, description="prompts of the task")
+    num_candidates: int = Field(3, gt=0, description="answers of a set")
+    compat: Literal["none", "reference"] = Field(
+        "none",
+        description="reference: as in the original, an evaluation samples 12 sets for each prompt; "
+        "none: it is exact",
+    )
+
+    @field_validator("task")
+    @classmethod
+    def _is_a_task(cls, value: str) -> str:
+        if value not in TASKS:
+            raise ValueError(f"there is no such one{did_you_mean(value, TASKS)}")
+        return value

@@ -1,0 +1,67 @@
+"""Credit of single slots: the exact gradient on average, and with less noise."""
+
+from dataclasses import replace
+
+import torch
+
+from hgrpo.learning.objectives.pg import policy_gradient
+from hgrpo.sandbox.vpo.settings import VpoSettings
+from hgrpo.sandbox.vpo.train import Trainer
+
+PROMPTS = 8
+RUN = {"seeds": (0,), "num_prompts": PROMPTS, "hidden": 8, "batch_size": 4096, "group_size": 8}
+
+
+def gradients(credit: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Policy gradients [20, P] of single batches with the raw credit, and the exact one."""
+    trainer = Trainer(VpoSettings(**RUN, rule={"score": "exact", "credit": credit}))
+    found = []
+    for step in range(20):
+        trainer.step = step
+        batch = trainer.sample()
+        weights = trainer.weights.clone().requires_grad_()
+        table = trainer.policy.table(weights, batch.inputs["policy"], batch.actions)
+        chosen = table.gather(-1, batch.actions.unsqueeze(-1))[..., 0, 0]
+        terms = policy_gradient(chosen, batch.extras["credit"]).sum(-1)
+        found.append(-torch.autograd.grad(terms.mean(), weights)[0][0])
+    return torch.stack(found), trainer._exact_gradient()[0].float()
+
+
+def test_marginal_credit_is_unbiased_and_varies_less():
+    spread = {}
+    for credit in ("shared", "marginal"):
+        found, exact = gradients(credit)
+        error = found.std(0) / len(found) ** 0.5
+        apart = (found.mean(0) - exact) / (error + 1e-6)
+        # Near-normal deviations: their mean square is about 1 if there is no bias.
+        assert apart.square().mean() < 2
+        assert torch.cosine_similarity(found.mean(0), exact, dim=0) > 0.9
+        spread[credit] = found.var(0).sum().item()
+    assert spread["marginal"] < 0.2 * spread["shared"]
+
+
+def test_sets_of_equal_worth_have_no_gradient_and_order_does_not_matter():
+    trainer = Trainer(VpoSettings(**RUN | {"batch_size": 64}, rule={"score": "exact"}))
+    batch = trainer.sample()
+    vectors = batch.extras["vectors"]
+    scores, _ = trainer.score(vectors, None, trainer.own)
+    turned, _ = trainer.score(vectors.flip(3), None, trainer.own)
+    assert scores.equal(turned)
+    equal = replace(batch, extras={"credit": torch.full_like(batch.extras["credit"], 0.1)})
+    weights = trainer.weights.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(trainer.loss(equal, weights).loss.sum(), weights)
+    assert gradient.abs().max() == 0
+
+
+def test_groups_share_the_drawn_weights_and_arms_their_first_weights():
+    arms = [
+        Trainer(VpoSettings(**RUN | {"batch_size": 64}, rule={"score": score}))
+        for score in ("drawn", "exact")
+    ]
+    assert arms[0].weights.equal(arms[1].weights)
+    first, second = (arm.sample() for arm in arms)
+    assert first.actions.equal(second.actions)
+    drawn = arms[0]._preferences()
+    assert drawn.shape == (1, 8, 16, 2) and torch.allclose(drawn.sum(-1), torch.tensor(1.0))
+    by_hand = (first.extras["vectors"][0, 3] @ drawn[0, 3].T).amax(1).mean(-1)
+    assert torch.allclose(first.rewards[0, 3], by_hand)
