@@ -16,6 +16,7 @@ from hgrpo.sandbox.command_line import OneLineParser, parse
 PIECES = {
     "rl": "hgrpo.sandbox.rl.command",
     "rl_oracle": "hgrpo.sandbox.rl.oracle_command",
+    "opd": "hgrpo.sandbox.opd.command",
     "vpo": "hgrpo.sandbox.vpo.command",
     "pedagogy": "hgrpo.sandbox.pedagogy.command",
 }

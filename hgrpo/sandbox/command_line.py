@@ -27,15 +27,30 @@ class OneLineParser(argparse.ArgumentParser):
 def parse(parser: argparse.ArgumentParser, words: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line; flags may be spelled with `-` or with `_`.
 
+    A parser with subcommands may set one of them as its default; it is taken where none is named.
+
     Raises:
         UserError: a flag is unknown; the message names the nearest known one.
     """
     spelled = [_underscored(word) for word in (sys.argv[1:] if words is None else words)]
-    args, unknown = parser.parse_known_args(spelled)
+    args, unknown = parser.parse_known_args(_complete(parser, spelled))
     if unknown:
         known = [flag for flag in _flags(parser, args) if flag.startswith("--")]
         raise UserError(f"{unknown[0]}: unknown{did_you_mean(unknown[0].split('=')[0], known)}")
     return args
+
+
+def _complete(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
+    """The words, with a parser's default subcommand where the words name none."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            default = parser.get_default(action.dest)
+            named = words and (not words[0].startswith("-") or words[0] in ("-h", "--help"))
+            if default and not named:
+                words = [default, *words]
+            if words and words[0] in action.choices:
+                return [words[0], *_complete(action.choices[words[0]], words[1:])]
+    return list(words)
 
 
 def _underscored(word: str) -> str:
@@ -81,6 +96,7 @@ def add_fields(
         if name in skip:
             continue
         default = (defaults or {}).get(name, field.default)
+        default = ",".join(map(str, default)) if isinstance(default, tuple) else default
         kinds = get_args(field.annotation) or (field.annotation,)
         kind = next((k for k in kinds if isinstance(k, type) and k is not NoneType), str)
         shown = str(default).lower() if default is None or kind is bool else default

@@ -1,0 +1,27 @@
+"""Exact KL divergences between a student's and a teacher's next-token distributions.
+
+Arguments are log-probs [..., V] over the whole vocabulary, in nats; results lose the last axis. On
+prefixes that the student sampled, the reverse form is the loss of on-policy distillation: Agarwal
+et al. 2024, "On-Policy Distillation of Language Models", https://arxiv.org/abs/2306.13649.
+"""
+
+import torch
+from torch import Tensor
+
+from hgrpo.learning.objectives.shapes import check_shapes
+
+
+def reverse_kl(student: Tensor, teacher: Tensor) -> Tensor:
+    """KL(student || teacher) = sum p (log p - log q): the mean under the student."""
+    check_shapes(student, teacher)
+    return (student.exp() * (student - teacher)).sum(-1)
+
+
+def forward_kl(student: Tensor, teacher: Tensor) -> Tensor:
+    """KL(teacher || student) = sum q (log q - log p): the mean under the teacher."""
+    return reverse_kl(teacher, student)
+
+
+def entropy(logprobs: Tensor) -> Tensor:
+    """-sum p log p."""
+    return torch.special.entr(logprobs.exp()).sum(-1)

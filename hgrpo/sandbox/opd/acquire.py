@@ -1,0 +1,57 @@
+"""Sampling a batch from the student, with the teacher's word on every prefix."""
+
+import torch
+from torch import Tensor
+
+from hgrpo.sandbox import draws
+from hgrpo.sandbox.opd.diagnostics import TEACHER
+from hgrpo.sandbox.opd.settings import OpdSettings
+from hgrpo.sandbox.opd.tasks import DistillTask
+from hgrpo.sandbox.policies import Policy
+from hgrpo.sandbox.rl.tasks.task import Questions
+from hgrpo.sandbox.rollout import Rollout
+from hgrpo.sandbox.seen import Seen
+
+VIEW = "student"
+
+
+def sample(
+    settings: OpdSettings, task: DistillTask, policy: Policy, weights: Tensor, step: int
+) -> Rollout:
+    """The batch of a step, sampled by `weights` [S, P]; every input has one rollout."""
+    seeds = settings.seeds
+    asked = task.sequences.draw(seeds, step, settings.batch_size)
+    shape = (settings.batch_size, 1, 1, settings.seq_len)
+    return answer(task, policy, weights, asked, draws.uniform(seeds, "action", (step,), shape))
+
+
+@torch.no_grad()
+def answer(
+    task: DistillTask, policy: Policy, weights: Tensor, asked: Questions, uniform: Tensor
+) -> Rollout:
+    """Rollouts [S, N, 1, 1, T] for the questions, sampled by `uniform` of that shape."""
+    sampled = policy.sample(weights, asked.inputs, uniform)
+    return build(task, asked, sampled.actions, sampled.logprobs)
+
+
+def build(task: DistillTask, asked: Questions, actions: Tensor, behaviour: Tensor) -> Rollout:
+    """The batch that the given actions make, both arguments [S, N, 1, 1, T]."""
+    rewards = task.sequences.rewards(actions, asked.labels[:, :, None, None])[..., 0]
+    return Rollout(
+        inputs={VIEW: asked.inputs},
+        actions=actions,
+        behaviour=behaviour,
+        rewards=rewards,
+        clean=rewards,
+        mask=torch.ones_like(behaviour),
+        keep=torch.ones_like(rewards),
+        age=torch.zeros(len(actions), dtype=torch.int64),
+        labels=asked.labels,
+        extras={TEACHER: task.teacher(asked.labels)},
+    )
+
+
+def see(batch: Rollout, policy: Policy, weights: Tensor) -> Seen:
+    """The batch under `weights` [S, P]."""
+    table = policy.table(weights, batch.inputs[VIEW], batch.actions)
+    return Seen(batch, table, table.new_zeros(()), table.new_ones(table.shape[-2]))

@@ -1,0 +1,41 @@
+"""What the log says of every batch, whatever the loss: how far the student is from the teacher."""
+
+from torch import Tensor
+
+from hgrpo.learning.objectives.full_kl import entropy, forward_kl, reverse_kl
+from hgrpo.learning.objectives.topk_support import overlap_at_k
+from hgrpo.sandbox.seen import Seen
+
+TEACHER = "teacher"
+
+
+def teacher_of(seen: Seen) -> Tensor:
+    """The teacher's log-probs of every action, [S, N, K, M, T, V]."""
+    return seen.rollout.extras[TEACHER]
+
+
+def top1_agreement(student: Tensor, teacher: Tensor) -> Tensor:
+    """1 where both like the same token best, [...], for log-probs [..., V]."""
+    return (student.argmax(-1) == teacher.argmax(-1)).float()
+
+
+def diagnose(seen: Seen, overlap: int) -> dict[str, Tensor]:
+    """Means over a batch, [S] each, in nats where they are divergences or entropies.
+
+    Args:
+        overlap: size of the top-k sets that are compared.
+    """
+    student, teacher = seen.table.detach(), teacher_of(seen)
+    right = seen.rollout.actions.unsqueeze(-1)
+    sampled = seen.rollout.behaviour - teacher.gather(-1, right).squeeze(-1)
+    columns = {
+        "reverse_kl": reverse_kl(student, teacher),
+        "forward_kl": forward_kl(student, teacher),
+        "sampled_reverse_kl": sampled,
+        "teacher_entropy": entropy(teacher),
+        "student_entropy": entropy(student),
+        "entropy_gap": entropy(student) - entropy(teacher),
+        "top1_agreement": top1_agreement(student, teacher),
+        f"overlap_at_{overlap}": overlap_at_k(student, teacher, overlap),
+    }
+    return {f"diag_{name}": seen.mean(values) for name, values in columns.items()}

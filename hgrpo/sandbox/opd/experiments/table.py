@@ -1,0 +1,206 @@
+"""The experiments as data: flags, defaults, variants and figure of each.
+
+Importing this module imports no torch.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from hgrpo.config.strict import Strict
+from hgrpo.sandbox.opd.experiments.variant import (
+    Variant,
+    after_warmup,
+    check_warmups,
+    truncated,
+)
+from hgrpo.sandbox.opd.number_lists import Counts, Steps, Supports
+from hgrpo.sandbox.opd.settings import Phase
+
+FULL = "full_vocab_rkl"
+# Where the log gives the step of a switch, this stands for a run without one.
+_NEVER = -1
+
+
+class _Controlled(Strict):
+    """What every experiment with top-k sets can add."""
+
+    controls: bool = Field(
+        False,
+        description="also train the renormalised, tail and forward losses, which tell a leak of "
+        "probability from missing support",
+    )
+
+
+class Stability(_Controlled):
+    """Flags of topk_stability."""
+
+    top_ks: Counts = Field((1, 2, 4), description="sizes of the top-k set")
+    clip_epsilon: float = Field(0.2, gt=0, description="sampled_pg: clip of the ratio")
+
+
+class ColdStart(_Controlled):
+    """Flags of topk_cold_start."""
+
+    top_ks: Counts = Field((1, 2, 4), description="sizes of the top-k set")
+    warmup_steps: int = Field(100, ge=0, description="steps with the full vocabulary first")
+
+
+class WarmupSweep(_Controlled):
+    """Flags of topk_warmup_sweep."""
+
+    top_ks: Counts = Field((4, 8), description="sizes of the top-k set")
+    warmup_steps: Steps = Field(
+        (0, 50, 100, 150, 200, 250), description="steps with the full vocabulary first"
+    )
+
+
+class SoftTeacher(_Controlled):
+    """Flags of soft_teacher_topk."""
+
+    top_ks: Counts = Field((4,), description="sizes of the top-k set")
+    supports: Supports = Field(
+        ("student", "teacher", "intersection"), description="whose top-k sets"
+    )
+    warmup_steps: Steps = Field(
+        (0, 100, 200, 250), description="steps with the full vocabulary first"
+    )
+
+
+class Comparison(Strict):
+    """Flags of compare."""
+
+    clip_epsilon: float = Field(0.2, gt=0, description="OPDPG: clip of the ratio")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """`defaults` are those of a run's settings; `fixed` names settings without a flag.
+
+    `variants` takes the experiment's own flags and all given settings. `combined` and `single` name
+    its files, without suffix. `panels` are columns that the figure draws over steps; without any,
+    the figure draws the last test error over the warm-up, a line for each value of `lines`.
+    """
+
+    help: str
+    own: type[Strict]
+    variants: Callable[[Any, Mapping[str, Any]], Iterator[Variant]]
+    defaults: Mapping[str, Any]
+    fixed: tuple[str, ...] = ()
+    combined: str = "{name}"
+    single: str = "{name}_{variant}"
+    panels: Mapping[str, str] | None = None
+    lines: tuple[str, ...] = ()
+
+
+def _stability(own: Stability, given: Mapping[str, Any]) -> Iterator[Variant]:
+    yield Variant(FULL, (Phase(),), {"top_k": 0})
+    for k in own.top_ks:
+        for word, method, rule in truncated(k, "student", own.controls):
+            name = f"topk_{word or 'rkl'}_k{k}"
+            yield Variant(name, (Phase(method=method, rule=rule),), {"top_k": k})
+    clip = {"clip": own.clip_epsilon}
+    yield Variant("sampled_pg", (Phase(method="OPDPG", rule=clip),), {"top_k": 0})
+
+
+def _cold_start(own: ColdStart, given: Mapping[str, Any]) -> Iterator[Variant]:
+    check_warmups([own.warmup_steps], given["num_steps"])
+    yield Variant(FULL, (Phase(label=FULL),), {"top_k": 0})
+    for heat, warmup in (("cold", 0), ("warm", own.warmup_steps)):
+        for k in own.top_ks:
+            for word, method, rule in truncated(k, "student", own.controls):
+                name = "_".join(filter(None, (heat, "topk", word, f"k{k}")))
+                phases = after_warmup("warmup_full_vocab", warmup, method, rule, name)
+                yield Variant(name, phases, {"top_k": k})
+
+
+def _warmup_sweep(own: WarmupSweep, given: Mapping[str, Any]) -> Iterator[Variant]:
+    check_warmups(own.warmup_steps, given["num_steps"])
+    full = {"top_k": 0, "warmup_steps": _NEVER, "objective": "full_vocab"}
+    yield Variant(FULL, (Phase(label=FULL),), full, _NEVER)
+    for k in own.top_ks:
+        for word, method, rule in truncated(k, "student", own.controls):
+            for warmup in own.warmup_steps:
+                family = f"topk_{word}" if word else "topk"
+                label = f"topk_{word or 'rkl'}"
+                phases = after_warmup(FULL, warmup, method, rule, label)
+                columns = {"top_k": k, "warmup_steps": warmup, "objective": word or "truncated"}
+                yield Variant(f"{family}_k{k}_warm{warmup}", phases, columns, warmup)
+
+
+def _soft_teacher(own: SoftTeacher, given: Mapping[str, Any]) -> Iterator[Variant]:
+    check_warmups(own.warmup_steps, given["num_steps"])
+    teacher = {key: given[key] for key in ("teacher_temperature", "special_token_weight")}
+    full = {"support": "full_vocab", "top_k": 0, "warmup_steps": _NEVER, "objective": "full_vocab"}
+    yield Variant(FULL, (Phase(label=FULL),), full | teacher, _NEVER)
+    for k in own.top_ks:
+        for support in own.supports:
+            for word, method, rule in truncated(k, support, own.controls):
+                for warmup in own.warmup_steps:
+                    label = "_".join(filter(None, ("topk", word, support)))
+                    columns = {"support": support, "top_k": k, "warmup_steps": warmup}
+                    yield Variant(
+                        f"{label}_k{k}_warm{warmup}",
+                        after_warmup(FULL, warmup, method, rule, label),
+                        columns | {"objective": word or "truncated"} | teacher,
+                        warmup,
+                    )
+
+
+def _comparison(own: Comparison, given: Mapping[str, Any]) -> Iterator[Variant]:
+    yield Variant("OPDReverseKL", (Phase(),))
+    yield Variant("OPDPG", (Phase(method="OPDPG", rule={"clip": own.clip_epsilon}),))
+
+
+_ERROR, _AGREES = {"test_error": "test error"}, {"diag_top1_agreement": "top-1 agreement"}
+_DIVERGES = {"diag_reverse_kl": "reverse KL (nats)"}
+_OVERLAP = {"diag_overlap_at_{overlap}": "overlap@{overlap}"}
+_SMALL = {"num_steps": 300, "vocab_size": 8, "seq_len": 8, "overlap_k": 4}
+_OFTEN = _SMALL | {"eval_every": 10}
+_NOT_SOFT = ("teacher_temperature", "special_token_weight")
+
+EXPERIMENTS = {
+    "compare": Experiment(
+        "exact against sampled reverse KL",
+        Comparison,
+        _comparison,
+        {},
+        combined="{task}_opd_compare",
+        single="{task}_{variant}",
+        panels=_ERROR | _DIVERGES | _AGREES,
+    ),
+    "topk_stability": Experiment(
+        "top-k losses from a random start, beside the exact and the sampled one",
+        Stability,
+        _stability,
+        _SMALL,
+        fixed=_NOT_SOFT,
+        panels=_ERROR | _DIVERGES | _AGREES | _OVERLAP,
+    ),
+    "topk_cold_start": Experiment(
+        "does a warm-up with the full vocabulary make a top-k loss safe",
+        ColdStart,
+        _cold_start,
+        _SMALL,
+        fixed=_NOT_SOFT,
+        panels=_ERROR | _AGREES | _OVERLAP | _DIVERGES,
+    ),
+    "topk_warmup_sweep": Experiment(
+        "how long a warm-up each size of the top-k set needs",
+        WarmupSweep,
+        _warmup_sweep,
+        _OFTEN,
+        fixed=("task", *_NOT_SOFT),
+        lines=("objective", "top_k"),
+    ),
+    "soft_teacher_topk": Experiment(
+        "whose top-k set to take if the teacher is graded",
+        SoftTeacher,
+        _soft_teacher,
+        _OFTEN | {"task": "soft_reversal"},
+        fixed=("task", "teacher_epsilon"),
+        lines=("objective", "support", "top_k"),
+    ),
+}

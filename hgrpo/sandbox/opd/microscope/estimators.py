@@ -1,0 +1,99 @@
+"""Estimators of two gradients, as losses [S] of a batch.
+
+With the student p, the teacher q, and KL_t the reverse KL at the prefix before token t:
+
+- The token objective is the mean over t of E[KL_t], where prefixes are sampled by p but held fixed:
+  no gradient flows through what was sampled. It is what OPDReverseKL trains.
+- The sequence objective is KL(p(y | x) || q(y | x)) = E[sum over t of KL_t], with its whole
+  gradient.
+
+Each estimator's mean is the gradient of its own objective. The names of the first three are the
+original's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from hgrpo.learning.objectives.full_kl import reverse_kl
+from hgrpo.learning.objectives.group import leave_one_out
+from hgrpo.learning.objectives.pg import policy_gradient
+from hgrpo.learning.objectives.sampled_kl import rewards_to_go, teacher_rewards
+from hgrpo.sandbox.opd.diagnostics import teacher_of
+from hgrpo.sandbox.policies import taken
+from hgrpo.sandbox.seen import Seen
+
+Objective = Literal["token", "sequence"]
+# The axis of a batch's inputs.
+_INPUTS = 1
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """A loss whose gradient estimates that of its objective."""
+
+    loss: Callable[[Seen], Tensor]
+    objective: Objective
+
+
+def sequence_pg(seen: Seen) -> Tensor:
+    """A token is credited with all rewards from it on; tokens add up."""
+    return _summed(seen, policy_gradient(seen.logprobs, rewards_to_go(_rewards(seen))))
+
+
+def sequence_pg_loo(seen: Seen) -> Tensor:
+    """`sequence_pg`, less the mean of the batch's other rollouts at the same position."""
+    return _summed(seen, policy_gradient(seen.logprobs, _centred(rewards_to_go(_rewards(seen)))))
+
+
+def sequence_exact_rewards(seen: Seen) -> Tensor:
+    """A token's own KL is differentiated; the exact KL of later tokens, centred, credits it.
+
+    Only the sampling of prefixes is left to chance.
+    """
+    exact = reverse_kl(seen.table, teacher_of(seen))
+    later = rewards_to_go(exact.detach()) - exact.detach()
+    return _summed(seen, exact + policy_gradient(seen.logprobs, -_centred(later)))
+
+
+def token_pg(seen: Seen) -> Tensor:
+    """A token is credited with its own reward."""
+    return seen.mean(policy_gradient(seen.logprobs, _rewards(seen)))
+
+
+def token_pg_loo(seen: Seen) -> Tensor:
+    """`token_pg`, less the mean of the batch's other rollouts at the same position."""
+    return seen.mean(policy_gradient(seen.logprobs, _centred(_rewards(seen))))
+
+
+def full_vocab_rkl(seen: Seen) -> Tensor:
+    """The exact KL at each sampled prefix."""
+    return seen.mean(reverse_kl(seen.table, teacher_of(seen)))
+
+
+ESTIMATORS = {
+    "sequence_pg": Estimator(sequence_pg, "sequence"),
+    "token_pg": Estimator(token_pg, "token"),
+    "full_vocab_rkl": Estimator(full_vocab_rkl, "token"),
+    "sequence_pg_loo": Estimator(sequence_pg_loo, "sequence"),
+    "token_pg_loo": Estimator(token_pg_loo, "token"),
+    "sequence_exact_rewards": Estimator(sequence_exact_rewards, "sequence"),
+}
+# The estimator of each objective that varies least.
+BEST: dict[Objective, str] = {"token": "full_vocab_rkl", "sequence": "sequence_exact_rewards"}
+
+
+def _rewards(seen: Seen) -> Tensor:
+    """Of each sampled token, [S, N, K, M, T]."""
+    return teacher_rewards(seen.rollout.behaviour, taken(teacher_of(seen), seen.rollout.actions))
+
+
+def _centred(values: Tensor) -> Tensor:
+    return values - leave_one_out(values, _INPUTS)
+
+
+def _summed(seen: Seen, terms: Tensor) -> Tensor:
+    """The mean over rollouts of the sum over tokens, [S]."""
+    return seen.mean(terms) * terms.shape[-1]

@@ -1,0 +1,151 @@
+"""What the microscope reports: how far single batches' gradients are from the exact one."""
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from hgrpo.errors import TrainingError
+from hgrpo.sandbox.draws import generator
+from hgrpo.sandbox.nets.transformer import Transformer
+from hgrpo.sandbox.opd.microscope.estimators import BEST, ESTIMATORS, Objective
+from hgrpo.sandbox.opd.microscope.exact import can_be_listed, exact_gradients
+from hgrpo.sandbox.opd.microscope.gradients import Batches, gradients, sampled
+from hgrpo.sandbox.opd.microscope.settings import MicroscopeSettings
+from hgrpo.sandbox.opd.tasks import DistillTask
+from hgrpo.sandbox.policies import Policy, SequencePolicy
+
+# Batches that stand for the exact gradient are so many times as large.
+_LARGER = 8
+
+Row = dict[str, float | int | str]
+
+
+def measure(
+    settings: MicroscopeSettings, advance: Callable[[], object] = lambda: None
+) -> list[Row]:
+    """A row for each horizon, seed and estimator; `advance` is called for each horizon and seed.
+
+    Raises:
+        TrainingError: a gradient is not finite.
+    """
+    tasks = {horizon: DistillTask(settings.at(horizon)) for horizon in settings.horizons}
+    first = tasks[settings.horizons[0]]
+    net = Transformer(
+        first.sequences.actions,
+        2 * max(settings.horizons) + 1,
+        settings.d_model,
+        settings.nhead,
+        settings.num_layers,
+    )
+    rows = []
+    for seed in settings.seeds:
+        weights = net.init((seed,))
+        numbers = generator(seed, "direction").standard_normal(weights.shape[1])
+        direction = torch.from_numpy(numbers).float()
+        for horizon, task in tasks.items():
+            policy = SequencePolicy(net, horizon)
+            head = {"horizon": horizon, "seed": seed}
+            found = _one(settings, task, policy, seed, weights, direction / direction.norm())
+            rows += [head | row for row in found]
+            advance()
+    return rows
+
+
+def _one(
+    settings: MicroscopeSettings,
+    task: DistillTask,
+    policy: Policy,
+    seed: int,
+    weights: Tensor,
+    direction: Tensor,
+) -> list[Row]:
+    """The rows of one seed and horizon."""
+    batches = Batches("measured", settings.num_batches, settings.batch_size)
+    drawn = sampled(task, policy, seed, weights, batches)
+    found = gradients(policy, weights, drawn, tuple(ESTIMATORS))
+    exact, doubt = _reference(settings, task, policy, seed, weights)
+    head = {
+        "batch_size": settings.batch_size,
+        "num_batches": settings.num_batches,
+        "reference": "listed" if can_be_listed(task) else "sampled",
+    }
+    rows = []
+    for name, (losses, each) in found.items():
+        if not bool(each.isfinite().all()):
+            where = f"horizon {task.settings.seq_len}, seed {seed}"
+            raise TrainingError(f"variance_microscope, {where}: {name} is not finite")
+        own = ESTIMATORS[name].objective
+        columns = original(losses, each, direction) | against(each, exact, own, doubt[own])
+        rows.append({"estimator": name, **head, "objective": own, **columns})
+    return rows
+
+
+def _reference(
+    settings: MicroscopeSettings, task: DistillTask, policy: Policy, seed: int, weights: Tensor
+) -> tuple[Mapping[Objective, Tensor], Mapping[Objective, float]]:
+    """The gradient [P] of each objective, and the squared standard error of its norm."""
+    if can_be_listed(task):
+        exact = exact_gradients(task, policy, weights)
+        return {name: one[0] for name, one in exact.items()}, dict.fromkeys(exact, 0.0)
+    batches = Batches("reference", settings.reference_batches, settings.batch_size * _LARGER)
+    drawn = sampled(task, policy, seed, weights, batches)
+    found = gradients(policy, weights, drawn, tuple(BEST.values()))
+    many = {objective: found[name][1] for objective, name in BEST.items()}
+    return (
+        {objective: each.mean(0) for objective, each in many.items()},
+        {objective: scatter(each) / len(each) for objective, each in many.items()},
+    )
+
+
+def scatter(each: Tensor) -> float:
+    """The trace of the sample covariance of gradients [C, P]."""
+    return float(each.var(0).sum())
+
+
+def original(losses: Tensor, each: Tensor, direction: Tensor) -> dict[str, float]:
+    """The original's columns: the loss, the gradient along a fixed unit vector, and its norm."""
+    projections, norms = each @ direction, each.norm(dim=1)
+    return {
+        "loss_mean": float(losses.mean()),
+        "projection_mean": float(projections.mean()),
+        "projection_var": float(projections.var()),
+        "grad_norm_mean": float(norms.mean()),
+        "grad_norm_var": float(norms.var()),
+        "projection_std": float(projections.std()),
+        "grad_norm_std": float(norms.std()),
+    }
+
+
+def against(
+    each: Tensor, exact: Mapping[Objective, Tensor], own: Objective, doubt: float
+) -> dict[str, float]:
+    """How gradients [C, P] of batches compare with the exact gradients [P] of both objectives.
+
+    `relative_variance` is the trace of the covariance, divided by the squared norm of the exact
+    gradient. It does not depend on whether a loss adds up over tokens or takes their mean.
+    `bias` is the distance of the mean over batches from the exact gradient, divided by the latter's
+    norm, and `bias_noise` is what it would be on average without any bias. `cosine` is the mean
+    cosine of a batch's gradient to the exact one, `cosine_of_mean` that of the mean over batches,
+    and `cosine_other` that of the mean to the other objective's exact gradient.
+
+    Args:
+        own: the objective that the estimator is for.
+        doubt: squared standard error of the exact gradient, 0 where it is exact.
+    """
+    target, mean = exact[own], each.mean(0)
+    (other,) = (gradient for name, gradient in exact.items() if name != own)
+    size, spread = float(target.norm()), scatter(each)
+    return {
+        "objective_norm": size,
+        "relative_variance": spread / size**2,
+        "cosine": float(torch.cosine_similarity(each, target.unsqueeze(0)).mean()),
+        "cosine_of_mean": _cosine(mean, target),
+        "cosine_other": _cosine(mean, other),
+        "bias": float((mean - target).norm()) / size,
+        "bias_noise": (spread / len(each) + doubt) ** 0.5 / size,
+    }
+
+
+def _cosine(one: Tensor, other: Tensor) -> float:
+    return float(torch.cosine_similarity(one, other, dim=0))

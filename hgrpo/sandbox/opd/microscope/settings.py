@@ -1,0 +1,56 @@
+"""Settings of the variance microscope, under the original's names.
+
+Importing this module imports no torch.
+"""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from hgrpo.config.strict import Strict
+from hgrpo.sandbox.opd.number_lists import Counts
+from hgrpo.sandbox.opd.settings import OpdSettings, heads_fit, refuse_first
+
+
+class MicroscopeSettings(Strict):
+    """One measurement for some seeds."""
+
+    horizons: Counts = Field((4, 8, 16, 32), description="lengths of an output")
+    num_batches: int = Field(40, ge=2, description="batches whose gradients are compared")
+    batch_size: int = Field(
+        16, ge=2, description="rollouts of a batch; some estimators centre on the others of them"
+    )
+    seeds: tuple[int, ...] = Field((0, 1, 2), min_length=1, description="measured one by one")
+    vocab_size: int = Field(2, ge=2, description="input tokens")
+    d_model: int = Field(32, gt=0, description="width of the transformer")
+    nhead: int = Field(2, gt=0, description="attention heads")
+    num_layers: int = Field(1, gt=0, description="blocks of the transformer")
+    teacher_epsilon: float = Field(
+        1e-3, gt=0, lt=1, description="probability of all wrong tokens together"
+    )
+    reference_batches: int = Field(
+        16,
+        ge=2,
+        description="batches, 8 times as large, whose mean stands for the exact gradient where "
+        "outputs are too many to list",
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        refuse_first(
+            heads_fit(self.d_model, self.nhead),
+            (len(set(self.seeds)) < len(self.seeds), "seeds: one stands twice"),
+        )
+        return self
+
+    def at(self, horizon: int) -> OpdSettings:
+        """The task of one horizon."""
+        return OpdSettings(
+            vocab_size=self.vocab_size,
+            seq_len=horizon,
+            d_model=self.d_model,
+            nhead=self.nhead,
+            num_layers=self.num_layers,
+            teacher_epsilon=self.teacher_epsilon,
+            seeds=self.seeds,
+        )

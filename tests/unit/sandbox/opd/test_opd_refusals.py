@@ -1,0 +1,136 @@
+"""Every run that is refused, each in one line that names what is wrong, with nothing written."""
+
+import subprocess
+import sys
+
+import pytest
+
+from hgrpo.cli import sandbox
+from hgrpo.config.read import validate
+from hgrpo.errors import UserError
+from hgrpo.sandbox.opd.declared import RULES
+from hgrpo.sandbox.opd.needs import NEEDS
+from hgrpo.sandbox.opd.settings import OpdSettings
+
+TRAIN, COMPARE, STABLE, COLD = "", "compare", "topk_stability", "topk_cold_start"
+SWEEP, SOFT, MICROSCOPE = "topk_warmup_sweep", "soft_teacher_topk", "variance_microscope"
+TOP_K = "--method OPDTopKReverseKL"
+STRICT = "--allow_degenerate false"
+
+REFUSED = [
+    (
+        TRAIN,
+        "--task reversl",
+        "task: there is no such one; did you mean 'reversal'?, not 'reversl'",
+    ),
+    (TRAIN, "--method OPDReversKL", "there is no such one; did you mean 'OPDReverseKL'?"),
+    (TRAIN, "--num_step 3", "--num_step: unknown; did you mean '--num_steps'?"),
+    ("topk_stabilty", "", "invalid choice: 'topk_stabilty'"),
+    *[
+        (TRAIN, f"--{flag} 0", flag)
+        for flag in ("num_steps", "batch_size", "lr", "eval_every", "num_seeds", "inner_epochs")
+        + ("seq_len", "d_model", "nhead", "num_layers", "overlap_k")
+    ],
+    (TRAIN, "--vocab_size 1", "vocab_size"),
+    (TRAIN, "--lr nan", "lr"),
+    (TRAIN, "--d_model 63", "d_model 63 is no multiple of nhead 2"),
+    *[
+        (TRAIN, f"--teacher_epsilon {value}", f"teacher_epsilon {value}")
+        for value in (0.0, 1.0, -0.1)
+    ],
+    (TRAIN, "--task format_answer --seq_len 1", "format_answer needs seq_len of at least 2"),
+    (TRAIN, "--task soft_reversal --teacher_temperature 0", "teacher_temperature"),
+    (TRAIN, "--task soft_reversal --special_token_weight 0", "special_token_weight"),
+    (TRAIN, f"{TOP_K} --top_k 0", "rule.k"),
+    (TRAIN, f"{TOP_K} --top_k_support both", "rule.support"),
+    (TRAIN, "--method OPDPG --clip_epsilon -0.1", "rule.clip"),
+    (TRAIN, "--method OPDPG --clip_epsilon 0", "rule.clip"),
+    (TRAIN, "--verbose no", "true or false was expected"),
+    (TRAIN, "--seed x", "invalid int value: 'x'"),
+    # What the original lets pass.
+    (
+        TRAIN,
+        "--method OPDTopKRenormalised --top_k 1",
+        "OPDTopKRenormalised needs a top_k above 1; given",
+    ),
+    (TRAIN, f"{TOP_K} --top_k 3 {STRICT}", "OPDTopKReverseKL needs a top_k below the number"),
+    (TRAIN, f"--method OPDPG {STRICT}", "OPDPG needs ratios other than 1"),
+    (TRAIN, "--output .", "--output: . is a folder"),
+    (COMPARE, "--method OPDPG", "--method: unknown"),
+    (COMPARE, "--clip_epsilon 0", "clip_epsilon"),
+    (COMPARE, "--output_dir file", "--output_dir: file is a file"),
+    (STABLE, "--top_ks 1,x", "top_ks.1"),
+    (STABLE, "--top_ks 0", "top_ks.0"),
+    (STABLE, "--top_ks ,", "top_ks: values separated by commas were expected"),
+    (STABLE, "--task sorting", "task: there is no such one"),
+    (COLD, "--warmup_steps 300", "warmup_steps: 300 must be below num_steps, 300"),
+    (COLD, "--warmup_steps -1", "warmup_steps"),
+    (SWEEP, "--warmup_steps 0,400", "warmup_steps: 400 must be below num_steps, 300"),
+    (SWEEP, "--warmup_steps -1", "warmup_steps.0"),
+    (SOFT, "--supports student,both", "supports.1"),
+    (SOFT, "--teacher_epsilon 0.1", "--teacher_epsilon: unknown"),
+    (MICROSCOPE, "--num_batches 1", "num_batches"),
+    (MICROSCOPE, "--batch_size 1", "batch_size"),
+    (MICROSCOPE, "--horizons 0", "horizons.0"),
+    (MICROSCOPE, "--horizons 4,a", "horizons.1"),
+    (MICROSCOPE, "--teacher_epsilon 1", "teacher_epsilon"),
+    (MICROSCOPE, "--d_model 31", "d_model 31 is no multiple of nhead 2"),
+    (MICROSCOPE, "--vocab_size 1", "vocab_size"),
+]
+
+
+@pytest.mark.parametrize(("name", "flags", "text"), REFUSED)
+def test_a_run_that_cannot_be_is_refused_in_one_line(name, flags, text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError) as caught:
+        sandbox.main(["opd", *name.split(), *flags.split()])
+    assert text in str(caught.value) and "\n" not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"phases": []}, "phases: at least one was expected"),
+        ({"phases": [{"start": 3}]}, "phases: the first starts at step 3; 0 was expected"),
+        ({"phases": [{}, {"start": 5}, {"start": 5}]}, "phases: starts [0, 5, 5] do not rise"),
+        ({"phases": [{}, {"start": 500}]}, "phases: one starts at step 500, and num_steps is 500"),
+        ({"phases": [{"rule": {"k": 3}}]}, "phases.0.rule: OPDReverseKL has no 'k'"),
+        ({"phases": [{"k": 3}]}, "phases.0.k: unknown key"),
+        ({"seeds": [1, 1]}, "seeds: one stands twice"),
+        ({"seeds": []}, "seeds: "),
+    ],
+)
+def test_a_file_that_cannot_be_is_refused_in_one_line(given, text):
+    with pytest.raises(UserError) as caught:
+        validate(OpdSettings, given, "study.yaml")
+    assert text in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_every_need_refuses_in_the_table():
+    assert {name for rule in RULES.values() for name in rule.needs} == set(NEEDS)
+    text = " ".join(text for _, _, text in REFUSED)
+    assert [name for name, need in NEEDS.items() if need.text[:18] not in text] == []
+
+
+def test_a_refusal_exits_with_2_and_one_line_and_loads_no_torch(project, tmp_path):
+    code = (
+        "import sys, hgrpo.cli.sandbox as s\n"
+        "from hgrpo.command import run\n"
+        "try: run(lambda: s.main(['opd', 'topk_cold_start', '--warmup_steps', '999']))\n"
+        "finally: print('torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (2, "False")
+    assert done.stderr == "error: warmup_steps: 999 must be below num_steps, 300\n"
+
+
+def test_a_loss_that_is_not_finite_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small = ["--num_steps", "3", "--seq_len", "2", "--d_model", "8", "--verbose", "false"]
+    with pytest.raises(UserError, match="not finite"):
+        sandbox.main(["opd", "compare", "--lr", "1e30", *small])
+    assert list(tmp_path.iterdir()) == []
