@@ -25,6 +25,12 @@ class Piece:
     # Changes of the settings for a pass that only checks that the piece works.
     tiny: Mapping[str, Any]
 
+    def shortened(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings of a tiny run; phases of training begin one step after another."""
+        phases = given.get("phases", ())
+        early = [{**phase, "start": place} for place, phase in enumerate(phases)]
+        return {**given, **self.tiny, **({"phases": early} if early else {})}
+
     @property
     def model(self) -> type[Strict]:
         """The pydantic model of a run."""
@@ -46,6 +52,14 @@ PIECES = {
     "rl": Piece(
         "rl.settings.RlSettings", "rl.train.Trainer", _TINY | {"seq_len": 4, "score_len": 2}
     ),
+    "opd": Piece("opd.settings.OpdSettings", "opd.train.Trainer", _TINY | {"seq_len": 4}),
+    "opd_microscope": Piece(
+        "opd.microscope.settings.MicroscopeSettings",
+        "opd.microscope.measure.measure",
+        {"horizons": (2, 3), "num_batches": 2, "batch_size": 4, "reference_batches": 2},
+    ),
+    "vpo": Piece("vpo.settings.VpoSettings", "vpo.train.Trainer", _TINY),
+    "pedagogy": Piece("pedagogy.settings.PedagogySettings", "pedagogy.train.Trainer", _TINY),
 }
 
 

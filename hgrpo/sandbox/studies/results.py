@@ -84,7 +84,8 @@ def write_figures(
     from hgrpo.sandbox.studies.figures import ArmRows, drawings
 
     rows = read_rows(study, runs)
-    arms = {label: ArmRows(own, settings.get(label, {})) for label, own in rows.items()}
+    declared = [label for label in rows if label != study.other]
+    arms = {label: ArmRows(rows[label], settings.get(label, {})) for label in declared}
     with atomic_folder(target) as folder:
         save_all(drawings(name, study.figures, arms), folder)
 

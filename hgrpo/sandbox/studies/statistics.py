@@ -41,9 +41,9 @@ def arm_table(
                 "arm": label,
                 **_described(found, metric, f"{label} {metric.text}"),
                 "published": mean,
-                "published_deviation": deviation,
+                "published_deviation": np.nan if deviation is None else deviation,
             }
-            line["far"] = (line["mean"] - mean) / deviation if deviation > 0 else np.nan
+            line["far"] = (line["mean"] - mean) / deviation if deviation else np.nan
             line |= {name: float(own[name].iloc[-1]) for name in COSTS if name in own}
             table.append(line | {"seconds": seconds[label]})
     return pd.DataFrame(table)
@@ -58,7 +58,9 @@ def _described(found: Measured, metric: Metric, stream: str) -> dict[str, float]
         mean = restricted_mean(found.values, found.reached, found.horizon)
     return {
         "n_seeds": len(values),
-        "mean": mean, "lower": estimate.lower, "upper": estimate.upper,
+        "mean": mean,
+        "lower": estimate.lower,
+        "upper": estimate.upper,
         "bootstrap_lower": low,
         "bootstrap_upper": high,
         "deviation": float(np.std(values, ddof=1)) if len(values) > 1 else np.nan,

@@ -53,7 +53,6 @@ class Metric(Strict):
         word, level = ("≤", self.below) if self.below is not None else ("≥", self.above)
         return f"{self.clock.replace('_', ' ')} until {column} {word} {level:g}"
 
-
     @property
     def key(self) -> str:
         """What `published` calls the metric: its column, or for times and means its text."""
@@ -135,8 +134,8 @@ class SandboxStudy(Strict):
     series: str | None = Field(
         None, description="a column of the rows that holds the arm's label; one run has all arms"
     )
-    published: dict[str, dict[str, tuple[float, float]]] = Field(
-        default_factory=dict, description="arm -> metric -> published mean and deviation"
+    published: dict[str, dict[str, tuple[float, float | None]]] = Field(
+        default_factory=dict, description="arm -> metric -> published mean and deviation, if known"
     )
     figures: list[FigureSpec] = Field(default_factory=list)
     inference: Inference | None = None
@@ -226,7 +225,7 @@ def resolve(study: SandboxStudy, source: str, tiny: bool = False) -> dict[str, S
         given = {"seeds": tuple(range(study.seeds))} | study.base | changes
         if tiny:
             first = min(given["seeds"])
-            given |= dict(piece.tiny) | study.tiny
+            given = piece.shortened(given) | study.tiny
             given["seeds"] = tuple(first + seed for seed in _TINY_SEEDS)
         found[label] = validate(piece.model, given, f"{source}: {label}")
     for figure in study.figures:
