@@ -85,17 +85,13 @@ def _study(shown: Shown) -> dict[str, Any]:
             }
             for metric, own in metrics.items()
         ],
-        "pairs": _tested(pairs[kinds == "pair"]),
+        "pairs": pairs[kinds == "pair"].to_dict("records"),
         "has_published": bool(len(pairs) and pairs["published"].notna().any()),
         "has_margin": shown.study.metric.margin is not None,
         "noise": pairs[kinds != "pair"].to_dict("records"),
         "floor": noise_floor(pairs),
         "figures": shown.figures,
     }
-
-
-def _tested(pairs: pd.DataFrame) -> list[dict[str, Any]]:
-    return pairs.fillna({"of": "", "said": "", "claim": ""}).to_dict("records")
 
 
 def _has(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
@@ -108,7 +104,7 @@ def _inferences(shown: Sequence[Shown]) -> list[dict[str, Any]]:
     for each in shown:
         said = each.study.inference
         if said is not None and len(each.pairs):
-            tested = [row for row in _tested(each.pairs) if row["said"]]
+            tested = [row for row in each.pairs.to_dict("records") if row["said"]]
             found.append({"number": said.number, "said": said.said, "study": each.name})
             found[-1] |= {"pairs": tested}
     return sorted(found, key=lambda inference: inference["number"])

@@ -18,6 +18,8 @@ from hgrpo.sandbox.studies.training import ROWS, SUMMARY
 ARMS, PAIRS, TABLES, FIGURES = "arms.csv", "pairs.csv", "tables.md", "figures"
 _ARM_COLUMNS = ("metric", "arm", "n_seeds", "mean", "lower", "upper", "deviation", "reached")
 _ARM_COLUMNS += ("published", "published_deviation", "far", "rollouts", "updates", "seconds")
+# Columns of texts, which may all be empty.
+_TEXTS = ("of", "said", "verdict", "claim")
 _PAIR_COLUMNS = ("kind", "arm", "against", "of", "difference", "lower", "upper", "p_holm")
 _PAIR_COLUMNS += ("p_equivalent_holm", "verdict", "published", "said", "claim")
 
@@ -97,7 +99,7 @@ def read_table(path: Path) -> pd.DataFrame:
         UserError: the file is missing or damaged.
     """
     try:
-        return pd.read_csv(path, keep_default_na=True)
+        return pd.read_csv(path, converters=dict.fromkeys(_TEXTS, str))
     except pd.errors.EmptyDataError:
         return pd.DataFrame()
     except (OSError, ValueError) as error:
