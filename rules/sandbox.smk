@@ -18,6 +18,7 @@ _STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/sandbox"))
 sandbox = SandboxRules(_STUDIES, "results/sandbox")
 tiny = SandboxRules(_STUDIES, "results/sandbox_ci", tiny=True)
 _TABLES = ("arms.csv", "pairs.csv", "tables.md")
+_REPORTED = ("studies/{}/arms.csv", "studies/{}/pairs.csv", "studies/{}/figures")
 
 
 def told(get):
@@ -99,8 +100,7 @@ rule sandbox_draw:
 rule sandbox_page:
     """The page of all studies."""
     input:
-        expand(rules.sandbox_statistics.output, sandbox_study=sandbox.names),
-        expand(rules.sandbox_draw.output, sandbox_study=sandbox.names),
+        told(lambda w: sandbox.of_all(*_REPORTED)),
     output:
         "results/sandbox/sandbox.html",
     log:
@@ -135,8 +135,7 @@ rule sandbox_tiny:
 
 use rule sandbox_page as sandbox_ci with:
     input:
-        expand(rules.sandbox_tiny.output.tables, sandbox_study=tiny.names),
-        expand(rules.sandbox_tiny.output.figures, sandbox_study=tiny.names),
+        told(lambda w: tiny.of_all(*_REPORTED)),
     output:
         "results/sandbox_ci/sandbox.html",
     log:
@@ -160,7 +159,7 @@ rule sandbox_all:
 rule sandbox_figures:
     """Every figure of the sandbox."""
     input:
-        expand(rules.sandbox_draw.output, sandbox_study=sandbox.names),
+        told(lambda w: sandbox.of_all("studies/{}/figures")),
     localrule: True
     message:
         "Figures of the sandbox"

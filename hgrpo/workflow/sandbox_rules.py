@@ -7,6 +7,7 @@ sandbox is asked for, so that planning an agents' study takes no longer.
 import functools
 import hashlib
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -32,7 +33,7 @@ _ROOTS = {
 _REGISTRIES = ("declared", "rule_settings")
 # Settings that permit a run, but change nothing in it.
 _PERMITS = ("allow_degenerate",)
-_UNREAD = {"base", "arms", "grid", "tiny"}
+_UNREAD = {"base", "arms", "grid", "tiny", "packages"}
 _OF_FIGURES, _OF_PAGE = {"figures"}, {"question", "inference"}
 
 
@@ -90,6 +91,16 @@ class SandboxRules:
             raise UserError(f"{name}: no study of the sandbox{did_you_mean(name, self.names)}")
         return read_study(self.folder / f"{name}.yaml")
 
+    @functools.cached_property
+    def possible(self) -> list[str]:
+        """Studies that can run here; one line on stderr names the others and what they lack."""
+        lacking = {name: self.study(name).lacks for name in self.names}
+        for name, packages in lacking.items():
+            if packages and not self.tiny:
+                said = f"sandbox: {name} is left out: not installed: {', '.join(packages)}"
+                print(said, file=sys.stderr)
+        return [name for name in self.names if not lacking[name]]
+
     @functools.cache  # noqa: B019
     def arms(self, name: str) -> dict[str, tuple[str, Strict]]:
         """Label -> the name of the run's folder, and its settings."""
@@ -139,6 +150,10 @@ class SandboxRules:
         """The files of rows that a study needs, each once."""
         return [f"{folder}/rows.parquet" for folder in dict.fromkeys(self.runs(name).values())]
 
+    def of_all(self, *paths: str) -> list[str]:
+        """Files of all studies that can run here; `{}` in a path stands for the study."""
+        return [f"{self.root}/{path}".format(name) for path in paths for name in self.possible]
+
     def cfg(self, name: str, kind: str) -> str:
         """What a job of a study is told, as JSON; `kind` is statistics or figures."""
         study = self.study(name)
@@ -159,7 +174,7 @@ class SandboxRules:
 
     def page_cfg(self) -> str:
         """What the page is told of every study."""
-        told = {name: self._told(self.study(name), "page") for name in self.names}
+        told = {name: self._told(self.study(name), "page") for name in self.possible}
         return json.dumps({"studies": told, "tiny": self.tiny})
 
     def code(self, kind: str) -> str:

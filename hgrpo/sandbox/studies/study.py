@@ -3,6 +3,7 @@
 Importing this module imports no torch.
 """
 
+import importlib.util
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
@@ -140,6 +141,9 @@ class SandboxStudy(Strict):
     figures: list[FigureSpec] = Field(default_factory=list)
     inference: Inference | None = None
     tiny: dict[str, Any] = Field(default_factory=dict, description="further changes of sandbox_ci")
+    packages: list[str] = Field(
+        default_factory=list, description="packages without which no arm can run, as imported"
+    )
 
     @field_validator("piece")
     @classmethod
@@ -169,6 +173,11 @@ class SandboxStudy(Strict):
             if name not in metrics:
                 raise ValueError(f"published: no metric {name!r}{did_you_mean(name, metrics)}")
         return self
+
+    @property
+    def lacks(self) -> list[str]:
+        """Those of its packages that are not installed."""
+        return [name for name in self.packages if importlib.util.find_spec(name) is None]
 
     @property
     def labels(self) -> list[str]:
