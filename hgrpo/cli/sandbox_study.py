@@ -48,13 +48,13 @@ def _run(told: Mapping[str, Any], code: str, target: Path) -> None:
 
 
 def _statistics(told: Mapping[str, Any], code: str, target: Path) -> None:
-    from hgrpo.sandbox.studies.results import write_statistics
+    from hgrpo.sandbox.studies.tables import write_statistics
 
     write_statistics(_study(told), _runs(told), target)
 
 
 def _figures(told: Mapping[str, Any], code: str, target: Path) -> None:
-    from hgrpo.sandbox.studies.results import write_figures
+    from hgrpo.sandbox.studies.draw import write_figures
 
     write_figures(told["name"], _study(told), _runs(told), told["settings"], target)
 

@@ -25,8 +25,8 @@ RUN = r"[0-9a-f]{16}"
 _STUDIES = "hgrpo.sandbox.studies"
 # What each kind of job starts from.
 _ROOTS = {
-    "statistics": (f"{_STUDIES}.results", f"{_STUDIES}.statistics"),
-    "figures": (f"{_STUDIES}.results", f"{_STUDIES}.figures"),
+    "statistics": (f"{_STUDIES}.tables",),
+    "figures": (f"{_STUDIES}.draw",),
     "page": (f"{_STUDIES}.page",),
 }
 # The registries of pieces and rules: a run's settings spell out what it takes from them.
