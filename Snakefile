@@ -53,10 +53,14 @@ include: "rules/truth.smk"
 include: "rules/gradients.smk"
 include: "rules/credit_agreement.smk"
 include: "rules/asked_for.smk"
+include: "rules/sandbox.smk"
 
 
 onstart:
-    if not workflow.executor_plugin.common_settings.touch_exec:
+    planned = {job.rule.name for job in workflow.dag.needrun_jobs()}
+    # The sandbox's jobs need nothing of the chosen study, and leave it free for another run.
+    of_the_study = not planned or any(not name.startswith("sandbox_") for name in planned)
+    if of_the_study and not workflow.executor_plugin.common_settings.touch_exec:
         with one_line_errors():
             before_jobs(workflow, study, Path(R))
         if workflow.executor_plugin.name == "local":

@@ -16,6 +16,8 @@ where v_seeds and v_tasks are the two terms of se^2. The degrees of freedom are 
 tests/unit/evaluation/test_statistics.py measures the coverage of both kinds of interval.
 
 With one seed only tasks vary. The interval then describes this one run, not another seed.
+
+Where seeds alone vary, `hgrpo.evaluation.over_seeds` has the intervals and tests.
 """
 
 from dataclasses import dataclass

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from statsmodels.duration.survfunc import SurvfuncRight
-from statsmodels.stats.weightstats import DescrStatsW
 
 from hgrpo.errors import UserError
+from hgrpo.evaluation.over_seeds import seed_interval
 
 # Columns of a table of what runs have played when a round ends.
 PLAY = ["method", "seed", "round", "trajectories", "replies"]
@@ -171,5 +171,6 @@ def _ends(values: pd.Series, level: float, prefix: str) -> dict[str, float]:
     if values.nunique() < 2:  # times are ends of rounds, so equal ones say little about the spread
         lower = upper = np.nan
     else:
-        lower, upper = DescrStatsW(values.to_numpy()).tconfint_mean(alpha=1 - level)
+        estimate = seed_interval(values.to_numpy(), level)
+        lower, upper = estimate.lower, estimate.upper
     return {f"{prefix}lower": float(lower), f"{prefix}upper": float(upper)}

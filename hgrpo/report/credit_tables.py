@@ -13,7 +13,7 @@ from hgrpo.evaluation.shared_rollouts import Computation, SharedRollouts
 from hgrpo.evaluation.truth.played import TRUTH, TRUTH_LABEL, Played
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
 from hgrpo.report.csv_file import write_csv
-from hgrpo.report.draw import save_all
+from hgrpo.report.figure_index import save_all
 from hgrpo.report.figures import credit_correlation as figures
 from hgrpo.report.style import Drawing
 from hgrpo.trajectories.store import write_table

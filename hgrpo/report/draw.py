@@ -1,13 +1,12 @@
-"""Draws the figures of a study, writes each with its CSV, and lists all figures in an index."""
+"""Draws the figures of a study and of its single runs."""
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from hgrpo.errors import UserError
+from hgrpo.report.figure_index import save_all
 from hgrpo.report.figures import (
     alpha,
     axes,
@@ -23,9 +22,7 @@ from hgrpo.report.figures import (
     turnrd,
 )
 from hgrpo.report.inputs import Inputs
-from hgrpo.report.style import Drawing, save
-
-INDEX = "index.json"
+from hgrpo.report.style import Drawing
 
 
 def drawings(
@@ -95,23 +92,3 @@ def draw_all(
     `turns` and `last` are what `logs.read_first_turns` and `logs.read_last_turns` returned.
     """
     return save_all(drawings(inputs, turns, last, fits), folder)
-
-
-def save_all(drawn: Iterable[Drawing], folder: Path) -> list[dict]:
-    """Write each drawing, then an index of their names and texts; return the index."""
-    index = []
-    for drawing in drawn:
-        save(drawing, folder)
-        index.append({key: text for key, text in vars(drawing).items() if isinstance(text, str)})
-    (folder / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False) + "\n")
-    return index
-
-
-def read_index(folder: Path) -> list[dict]:
-    """Read the index that `save_all` wrote; UserError if it is missing or damaged."""
-    try:
-        return json.loads((folder / INDEX).read_text())
-    except FileNotFoundError:
-        raise UserError(f"{folder}: no {INDEX}; run hgrpo.cli.figures first") from None
-    except json.JSONDecodeError as error:
-        raise UserError(f"{folder / INDEX}: not an index of figures ({error})") from None

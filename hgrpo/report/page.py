@@ -15,9 +15,9 @@ from hgrpo.evaluation.statistics import DECIDED
 from hgrpo.report import words
 from hgrpo.report.arms import Arms
 from hgrpo.report.credit_rows import credit_pictures, own_pictures
-from hgrpo.report.draw import read_index
 from hgrpo.report.endpoint_rows import beside, thresholds
 from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, over_budget
+from hgrpo.report.figure_index import read_index
 from hgrpo.report.gate_rows import gate_rows, verdict_on_gates
 from hgrpo.report.inputs import Inputs
 from hgrpo.report.page_environment import page_environment

@@ -41,5 +41,5 @@ up to the piece; `rl.train` is an example. One update is:
     clipped, norms = clip_rows(gradient, 1.0)
     adam.step(weights, clipped, active)
 
-Pieces: `rl`, `opd`, `vpo`, `pedagogy`.
+Pieces: `rl`, `opd`, `vpo`, `pedagogy`. `studies` compares arms of all of them.
 """

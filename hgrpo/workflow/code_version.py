@@ -21,7 +21,7 @@ runs again anyway.
 
 import functools
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from hgrpo.credit import kinds as credit_kinds
@@ -149,7 +149,10 @@ def plug_ins(
 
 
 def contents(
-    roots: Iterable[str], uses: frozenset[str] = frozenset(), package: Path = PACKAGE
+    roots: Iterable[str],
+    uses: frozenset[str] = frozenset(),
+    package: Path = PACKAGE,
+    skip: Collection[str] = (),
 ) -> dict[str, str]:
     """Map each module's name and each data file's path to SHA-256 of what counts in it.
 
@@ -157,8 +160,9 @@ def contents(
         roots: dotted names of the modules that a job starts from.
         uses: capabilities of plug-ins that the stage uses; the hash leaves out all others.
         package: folder of the package. Paths of data files are relative to its parent.
+        skip: dotted names of modules to leave out, with what only they import.
     """
-    modules = imported_modules(roots, uses, package)
+    modules = imported_modules(roots, uses, package, skip=skip)
     found = {
         name: _meaning(name, _read_uses(name, uses, package), package).digest for name in modules
     }
@@ -177,17 +181,19 @@ def imported_modules(
     uses: frozenset[str] = frozenset(),
     package: Path = PACKAGE,
     lazy: bool = True,
+    skip: Collection[str] = (),
 ) -> frozenset[str]:
     """Modules of the package that a job runs: the roots, their parents and all they import.
 
     Args:
-        roots, uses, package: as for `contents`.
+        roots, uses, package, skip: as for `contents`.
         lazy: whether to follow imports inside functions too.
 
     Raises:
         FileNotFoundError: a module of `roots` does not exist.
     """
     skipped = {f"{package.name}.{name}" for name in (*_PLANNING_MODULES, *_RECORDING_MODULES)}
+    skipped.update(skip)
     found: set[str] = set()
     waiting = list(roots)
     while waiting:

@@ -1,0 +1,165 @@
+"""Figures of a study: curves over a run with mean, band and single seeds, and one point an arm."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from hgrpo.config.read import did_you_mean
+from hgrpo.errors import UserError
+from hgrpo.evaluation.over_seeds import seed_interval
+from hgrpo.report.arms import COLOURS, LINES, MARKERS, REFERENCE_COLOUR
+from hgrpo.report.style import Drawing, canvas, legend_below, log_axis
+from hgrpo.sandbox.studies.study import FigureSpec
+
+_PALETTE = (REFERENCE_COLOUR, *COLOURS)
+_PANEL = 1.75  # height of one panel in inches
+_BAND = "The band is the mean plus and minus its standard error over seeds; thin lines are seeds."
+
+
+@dataclass(frozen=True)
+class ArmRows:
+    """An arm's rows, and the settings that its figures may read."""
+
+    rows: pd.DataFrame
+    settings: Mapping[str, object]
+
+
+def drawings(study: str, specs: list[FigureSpec], arms: Mapping[str, ArmRows]) -> Iterator[Drawing]:
+    """Every figure that the study declares.
+
+    Raises:
+        UserError: no arm of a figure logs one of its columns.
+    """
+    for spec in specs:
+        shown = {name: arms[name] for name in spec.arms or arms}
+        draw = _curves if spec.kind == "curves" else _points
+        yield draw(study, spec, shown)
+
+
+def _curves(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawing:
+    figure, axes = _canvas(spec)
+    parts = []
+    for ax, column in zip(axes, spec.panels, strict=True):
+        _check(column, spec, arms)
+        for index, (label, arm) in enumerate(arms.items()):
+            if column in arm.rows:
+                seeds = arm.rows[["seed", spec.x, column]].dropna()
+                _curve(ax, seeds, spec.x, column, *_look(index))
+                parts.append(_curve_table(seeds, spec.x, column, label))
+        _finish(ax, spec, column)
+    axes[-1].set_xlabel(_words(spec.x))
+    lines = [_key(label, *_look(index)[:2]) for index, label in enumerate(arms)]
+    legend_below(figure, lines)
+    return _drawing(study, spec, figure, pd.concat(parts, ignore_index=True), _BAND)
+
+
+def _curve(
+    ax: Axes, seeds: pd.DataFrame, x: str, column: str, colour: str, line: str, marker: str
+) -> None:
+    for _, own in seeds.groupby("seed", sort=False):
+        ax.plot(own[x], own[column], color=colour, linestyle=line, linewidth=0.5, alpha=0.35)
+    mean, error = _over_seeds(seeds, x, column)
+    ax.fill_between(mean.index, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
+    ax.plot(mean.index, mean, color=colour, linestyle=line)
+
+
+def _over_seeds(seeds: pd.DataFrame, x: str, column: str) -> tuple[pd.Series, pd.Series]:
+    """Mean and standard error by evaluation; where seeds differ in x, at their mean x."""
+    order = seeds.groupby("seed", sort=False).cumcount()
+    place = seeds[x].groupby(order).mean()
+    found = seeds[column].groupby(order)
+    mean, error = found.mean(), found.sem().fillna(0.0)
+    return mean.set_axis(place), error.set_axis(place)
+
+
+def _curve_table(seeds: pd.DataFrame, x: str, column: str, label: str) -> pd.DataFrame:
+    table = seeds.rename(columns={x: "x", column: "value"})
+    return table.assign(panel=column, arm=label)[["panel", "arm", "seed", "x", "value"]]
+
+
+def _points(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawing:
+    figure, axes = _canvas(spec)
+    lines = list(dict.fromkeys(_line(label) for label in arms))
+    parts = []
+    for ax, column in zip(axes, spec.panels, strict=True):
+        _check(column, spec, arms)
+        table = pd.DataFrame(
+            [_point(label, arm, spec, column) for label, arm in arms.items() if column in arm.rows]
+        ).dropna(subset=["x", "value"])
+        for name, own in table.groupby("line", sort=False):
+            colour, line, marker = _look(lines.index(name))
+            ends = np.abs(own[["lower", "upper"]].to_numpy().T - own["value"].to_numpy())
+            ends = np.where(np.isfinite(ends), ends, 0.0)
+            look = {"color": colour, "linestyle": line, "marker": marker, "markersize": 5}
+            ax.errorbar(own["x"], own["value"], yerr=ends, elinewidth=1, **look)
+        parts.append(table.assign(panel=column))
+        _finish(ax, spec, column)
+    axes[-1].set_xlabel(_words(spec.setting or f"{spec.across}, mean over evaluations"))
+    looks = [_look(index) for index in range(len(lines))]
+    legend_below(figure, [_key(n, *look) for n, look in zip(lines, looks, strict=True)])
+    said = "A point is the mean over evaluations and seeds of an arm, with its 95 % interval."
+    return _drawing(study, spec, figure, pd.concat(parts, ignore_index=True), said)
+
+
+def _line(label: str) -> str:
+    return label.rpartition(", ")[0] or label
+
+
+def _point(label: str, arm: ArmRows, spec: FigureSpec, column: str) -> dict[str, object]:
+    means = arm.rows.groupby("seed", sort=False)[column].mean().dropna()
+    found = {"arm": label, "line": _line(label), "x": np.nan, "value": np.nan}
+    if means.empty:
+        return found
+    estimate = seed_interval(means.to_numpy())
+    if spec.setting:
+        x = float(arm.settings[spec.setting])
+    else:
+        x = float(arm.rows[spec.across].mean()) if spec.across in arm.rows else np.nan
+    ends = {"lower": estimate.lower, "upper": estimate.upper}
+    return found | {"x": x, "value": estimate.mean} | ends
+
+
+def _canvas(spec: FigureSpec) -> tuple[plt.Figure, np.ndarray]:
+    height = _PANEL * len(spec.panels) + 1.2
+    figure, axes = canvas(rows=len(spec.panels), height=height, sharex=True)
+    return figure, axes[:, 0]
+
+
+def _finish(ax: Axes, spec: FigureSpec, column: str) -> None:
+    ax.set_ylabel(_words(column))
+    if spec.log:
+        log_axis(ax.yaxis)
+
+
+def _look(index: int) -> tuple[str, str, str]:
+    """Colour, line and marker of an arm by its place."""
+    turn, place = divmod(index, len(_PALETTE))
+    return _PALETTE[place], LINES[turn % len(LINES)], MARKERS[index % len(MARKERS)]
+
+
+def _key(label: str, colour: str, line: str, marker: str = "") -> Line2D:
+    return Line2D([], [], color=colour, linestyle=line, marker=marker, markersize=5, label=label)
+
+
+def _words(column: str) -> str:
+    return column.replace("_", " ")
+
+
+def _check(column: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> None:
+    known = {str(name) for arm in arms.values() for name in arm.rows}
+    if column not in known:
+        near = did_you_mean(column, known)
+        raise UserError(f"figures: {spec.name}: no arm logs a column {column!r}{near}")
+
+
+def _drawing(
+    study: str, spec: FigureSpec, figure: plt.Figure, data: pd.DataFrame, said: str
+) -> Drawing:
+    shown = ", ".join(dict.fromkeys(map(_words, spec.panels)))
+    alt = f"{spec.title}: {shown} of {data['arm'].nunique()} arms; the numbers are in the CSV."
+    return Drawing(spec.name, study, spec.title, said, alt, figure, data)

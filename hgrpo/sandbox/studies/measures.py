@@ -1,0 +1,69 @@
+"""One number a seed from the rows of a run: an end, a mean, or the time to a threshold."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from hgrpo.config.read import did_you_mean
+from hgrpo.errors import UserError
+from hgrpo.sandbox.studies.study import Metric
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Values of an arm's seeds [S], in the order of its seeds.
+
+    For a time, `reached` [S] says which seeds got there; the others are censored at `values`, their
+    last evaluation. For other metrics, all are true.
+    """
+
+    values: np.ndarray
+    reached: np.ndarray
+
+    @property
+    def horizon(self) -> float:
+        """The time until which every seed was followed, or inf if every seed got there."""
+        return float(min(self.values[~self.reached], default=np.inf))
+
+    def until(self, horizon: float) -> np.ndarray:
+        """Times restricted to a horizon; other metrics as they are."""
+        return np.minimum(self.values, horizon)
+
+
+def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
+    """The metric of every seed of an arm.
+
+    Missing cells are left out: a column that only some evaluations write ends with the last of
+    them. A seed whose column has no cell at all is NaN.
+
+    Args:
+        rows: has the columns step and seed, in the order of steps.
+        arm: the arm's label, for messages.
+
+    Raises:
+        UserError: the rows lack a column.
+    """
+    for column in (metric.column, metric.clock) if metric.at == "time" else (metric.column,):
+        if column not in rows:
+            raise UserError(
+                f"metric: {column}: arm {arm!r} logs no such column"
+                f"{did_you_mean(column, map(str, rows.columns))}"
+            )
+    each = [_one(own, metric) for _, own in rows.groupby("seed", sort=False)]
+    values, reached = zip(*each, strict=True)
+    return Measured(np.array(values, float), np.array(reached))
+
+
+def _one(rows: pd.DataFrame, metric: Metric) -> tuple[float, bool]:
+    rows = rows[rows[metric.column].notna()]
+    column = rows[metric.column]
+    if column.empty:
+        return np.nan, True
+    if metric.at == "end":
+        return float(column.iloc[-1]), True
+    if metric.at == "mean":
+        return float(column.mean()), True
+    there = column <= metric.below if metric.below is not None else column >= metric.above
+    place = int(np.argmax(there)) if there.any() else -1
+    return float(rows[metric.clock].iloc[place]), bool(there.any())

@@ -1,0 +1,129 @@
+"""The page of all studies: inferences with their verdicts, then every study by itself."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from hgrpo.report.figure_index import read_index
+from hgrpo.report.page_environment import page_environment
+from hgrpo.report.svg import inline
+from hgrpo.report.words import DASH, MINUS, p_value
+from hgrpo.sandbox.studies.results import ARMS, FIGURES, PAIRS, read_table
+from hgrpo.sandbox.studies.statistics import noise_floor
+from hgrpo.sandbox.studies.study import Metric, SandboxStudy
+
+_BETTER = {
+    "lower": "lower is better",
+    "higher": "higher is better",
+    "neither": "neither way is better",
+}
+# Deviations of the original beyond which a mean is marked.
+_FAR = 3.0
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A study with its tables, as `hgrpo.sandbox.studies.results` wrote them."""
+
+    name: str
+    study: SandboxStudy
+    arms: pd.DataFrame
+    pairs: pd.DataFrame
+    figures: Sequence[Mapping[str, str]]
+
+
+def read_shown(name: str, study: SandboxStudy, folder: Path) -> Shown:
+    """A study's tables and figures from its folder of results.
+
+    Raises:
+        UserError: a file is missing or damaged.
+    """
+    figures = []
+    for entry in read_index(folder / FIGURES):
+        svg = (folder / FIGURES / f"{entry['name']}.svg").read_text()
+        figures.append({**entry, "svg": inline(svg, f"{name}-{entry['name']}", entry["alt"])})
+    return Shown(name, study, read_table(folder / ARMS), read_table(folder / PAIRS), figures)
+
+
+def render(shown: Sequence[Shown], tiny: bool = False) -> str:
+    """The page as HTML text; the same inputs give the same text.
+
+    Args:
+        tiny: whether the runs were too short to mean anything, which the page then says.
+    """
+    environment = page_environment()
+    environment.filters["number"] = number
+    environment.filters["signed"] = signed
+    environment.filters["p"] = p_value
+    return environment.get_template("sandbox.html.j2").render(
+        studies=[_study(each) for each in shown],
+        inferences=_inferences(shown),
+        tiny=tiny,
+    )
+
+
+def _study(shown: Shown) -> dict[str, Any]:
+    pairs = shown.pairs
+    kinds = pairs["kind"] if len(pairs) else pd.Series(dtype=str)
+    rows = shown.arms.assign(is_far=shown.arms["far"].abs() > _FAR).to_dict("records")
+    metrics: dict[str, list[dict]] = {}
+    for row in rows:
+        metrics.setdefault(row["metric"], []).append(row)
+    return {
+        "name": shown.name,
+        "question": shown.study.question,
+        "metric": metric_in_words(shown.study.metric),
+        "tables": [
+            {
+                "metric": metric,
+                "rows": own,
+                "timed": _has(own, "reached"),
+                "published": _has(own, "published"),
+            }
+            for metric, own in metrics.items()
+        ],
+        "pairs": pairs[kinds == "pair"].to_dict("records"),
+        "has_published": bool(len(pairs) and pairs["published"].notna().any()),
+        "has_margin": shown.study.metric.margin is not None,
+        "noise": pairs[kinds != "pair"].to_dict("records"),
+        "floor": noise_floor(pairs),
+        "figures": shown.figures,
+    }
+
+
+def _has(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
+    return any(not pd.isna(row[column]) for row in rows)
+
+
+def _inferences(shown: Sequence[Shown]) -> list[dict[str, Any]]:
+    """The original's inferences in their order, each with the pairs that test it."""
+    found = []
+    for each in shown:
+        said = each.study.inference
+        if said is not None and len(each.pairs):
+            tested = [row for row in each.pairs.to_dict("records") if row["said"]]
+            found.append({"number": said.number, "said": said.said, "study": each.name})
+            found[-1] |= {"pairs": tested}
+    return sorted(found, key=lambda inference: inference["number"])
+
+
+def metric_in_words(metric: Metric) -> str:
+    """The declared metric, as one sentence of the page."""
+    when = {"end": " at the end of the run", "mean": "", "time": ""}[metric.at]
+    margin = ""
+    if metric.margin is not None:
+        margin = f"; means that differ by less than {metric.margin:g} are as good as equal"
+    return f"{metric.text}{when}; {_BETTER[metric.better]}{margin}"
+
+
+def number(value: float) -> str:
+    """Three digits, or a dash."""
+    return DASH if pd.isna(value) else f"{value:.3g}".replace("-", MINUS)
+
+
+def signed(value: float) -> str:
+    """Three digits, always with a sign."""
+    return DASH if pd.isna(value) else f"{value:+.3g}".replace("-", MINUS)

@@ -1,0 +1,82 @@
+"""What a study needs of each piece: its settings, and what trains a run.
+
+Importing this module imports no torch.
+"""
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from hgrpo.config.strict import Strict
+
+_PIECES = "hgrpo.sandbox"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """`settings` and `trains` name a module and what it holds, such as "rl.train.Trainer".
+
+    What trains takes the settings and returns rows, or is a class whose instances `run`.
+    """
+
+    settings: str
+    trains: str
+    # Changes of the settings for a pass that only checks that the piece works.
+    tiny: Mapping[str, Any]
+
+    def shortened(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings of a tiny run; phases of training begin one step after another."""
+        phases = given.get("phases", ())
+        early = [{**phase, "start": place} for place, phase in enumerate(phases)]
+        return {**given, **self.tiny, **({"phases": early} if early else {})}
+
+    @property
+    def model(self) -> type[Strict]:
+        """The pydantic model of a run."""
+        return _load(self.settings)
+
+    @property
+    def root(self) -> str:
+        """The module that a run starts from."""
+        return f"{_PIECES}.{self.trains.rpartition('.')[0]}"
+
+    def rows(self, settings: Strict) -> list[dict[str, Any]]:
+        """Train a run; one row for each evaluation and seed."""
+        made = _load(self.trains)
+        return made(settings).run() if isinstance(made, type) else made(settings)
+
+
+_TINY = {"num_steps": 4, "eval_every": 2}
+PIECES = {
+    "rl": Piece(
+        "rl.settings.RlSettings", "rl.train.Trainer", _TINY | {"seq_len": 4, "score_len": 2}
+    ),
+    "opd": Piece("opd.settings.OpdSettings", "opd.train.Trainer", _TINY | {"seq_len": 4}),
+    "opd_microscope": Piece(
+        "opd.microscope.settings.MicroscopeSettings",
+        "opd.microscope.measure.measure",
+        {"horizons": (2, 3), "num_batches": 2, "batch_size": 4, "reference_batches": 2},
+    ),
+    "vpo": Piece("vpo.settings.VpoSettings", "vpo.train.Trainer", _TINY),
+    "pedagogy": Piece("pedagogy.settings.PedagogySettings", "pedagogy.train.Trainer", _TINY),
+}
+
+
+def rule_functions(settings: Strict) -> list[str]:
+    """The functions that the run's rules name, such as "hgrpo.sandbox.rl.rules.dg.dg"."""
+    phases = getattr(settings, "phases", [settings])
+    rules = [phase.declared for phase in phases if hasattr(phase, "declared")]
+    package = type(settings).__module__.rpartition(".")[0]
+    named = {
+        value
+        for rule in rules
+        for field in fields(rule)
+        if field.name != "name" and isinstance(value := getattr(rule, field.name), str) and value
+    }
+    return sorted(f"{package}.rules.{name}" for name in named)
+
+
+def _load(name: str) -> Any:
+    module, _, member = name.rpartition(".")
+    return getattr(importlib.import_module(f"{_PIECES}.{module}"), member)

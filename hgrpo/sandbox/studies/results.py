@@ -1,0 +1,61 @@
+"""Names of a study's files, and how they are read."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from hgrpo.errors import UserError, one_line
+from hgrpo.parquet import READ
+from hgrpo.sandbox.studies.study import SandboxStudy
+from hgrpo.sandbox.studies.training import ROWS, SUMMARY
+
+ARMS, PAIRS, TABLES, FIGURES = "arms.csv", "pairs.csv", "tables.md", "figures"
+# Columns of texts, which may all be empty.
+_TEXTS = ("of", "said", "verdict", "claim")
+
+
+def read_rows(study: SandboxStudy, runs: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
+    """The rows of every arm by label; `runs` are the folders of their runs.
+
+    Raises:
+        UserError: a run's file is missing or damaged.
+    """
+    found = {}
+    for label, folder in runs.items():
+        try:
+            rows = pd.read_parquet(folder / ROWS, **READ)
+        except (OSError, ValueError) as error:
+            raise UserError(f"{folder / ROWS}: no rows of a run ({one_line(error)})") from None
+        if study.series:
+            rows = rows[rows[study.series] == label.removesuffix(", other seeds")]
+        found[label] = rows.reset_index(drop=True)
+    return found
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """What `train_arm` said of a run.
+
+    Raises:
+        UserError: the file is missing or damaged.
+    """
+    try:
+        return json.loads((folder / SUMMARY).read_text())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{folder / SUMMARY}: no summary of a run ({one_line(error)})") from None
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """A table that `write_statistics` wrote; without rows if the study compares nothing.
+
+    Raises:
+        UserError: the file is missing or damaged.
+    """
+    try:
+        return pd.read_csv(path, converters=dict.fromkeys(_TEXTS, str))
+    except pd.errors.EmptyDataError:
+        return pd.DataFrame()
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: no table of a study ({one_line(error)})") from None

@@ -1,0 +1,186 @@
+"""Tables of a study: every arm with its intervals, and every pair with its verdict."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from hgrpo.evaluation.over_seeds import equivalence, seed_bootstrap, seed_interval
+from hgrpo.evaluation.statistics import ALPHA, holm
+from hgrpo.evaluation.thresholds import restricted_mean
+from hgrpo.report.words import DASH
+from hgrpo.sandbox.studies.measures import Measured, measure
+from hgrpo.sandbox.studies.study import Metric, Pair, SandboxStudy
+from hgrpo.streams import generator
+
+# What an arm cost each seed, where its rows say so.
+COSTS = ("rollouts", "verifier_calls", "tokens", "updates", "kl_from_init")
+KINDS = ("pair", "identical", "again")
+_REPLICATES = 10_000
+
+
+def arm_table(
+    study: SandboxStudy, rows: Mapping[str, pd.DataFrame], seconds: Mapping[str, float]
+) -> pd.DataFrame:
+    """One row for each metric and arm: mean over seeds, t and bootstrap intervals, cost.
+
+    `reached` counts the seeds that reach a time's threshold; the mean of times is restricted to the
+    arm's horizon (`hgrpo.evaluation.thresholds`). `deviation` is that of single seeds. `published`
+    and `published_deviation` are the original's, `far` is the distance from it in its deviations.
+    """
+    table = []
+    for metric in (study.metric, *study.also):
+        for label, own in rows.items():
+            if metric is not study.metric and metric.column not in own:
+                continue
+            found = measure(own, metric, label)
+            mean, deviation = study.published.get(label, {}).get(metric.key, (np.nan, np.nan))
+            line = {
+                "metric": metric.text,
+                "primary": metric is study.metric,
+                "arm": label,
+                **_described(found, metric, f"{label} {metric.text}"),
+                "published": mean,
+                "published_deviation": np.nan if deviation is None else deviation,
+            }
+            line["far"] = (line["mean"] - mean) / deviation if deviation else np.nan
+            line |= {name: float(own[name].iloc[-1]) for name in COSTS if name in own}
+            table.append(line | {"seconds": seconds[label]})
+    return pd.DataFrame(table)
+
+
+def _described(found: Measured, metric: Metric, stream: str) -> dict[str, float]:
+    values = found.until(found.horizon) if metric.at == "time" else found.values
+    estimate = seed_interval(values)
+    low, high = seed_bootstrap(values, generator("bootstrap", stream), _REPLICATES)
+    mean = estimate.mean
+    if metric.at == "time" and np.isfinite(found.horizon):
+        mean = restricted_mean(found.values, found.reached, found.horizon)
+    return {
+        "n_seeds": len(values),
+        "mean": mean,
+        "lower": estimate.lower,
+        "upper": estimate.upper,
+        "bootstrap_lower": low,
+        "bootstrap_upper": high,
+        "deviation": float(np.std(values, ddof=1)) if len(values) > 1 else np.nan,
+        "reached": int(found.reached.sum()) if metric.at == "time" else np.nan,
+    }
+
+
+def pair_table(study: SandboxStudy, rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """One row a pair, by the study's metric: difference paired by seed, tests and verdict.
+
+    Holm's correction covers all pairs that the study declares; those of the noise floor (`kind`
+    identical or again) ask no question, so they stand outside and have no verdict. The two halves
+    of an A/A pair have different seeds and are paired by place. `p_equivalent` is that of two
+    one-sided tests against the metric's margin, corrected likewise.
+    """
+    table = [_compared(study, rows, pair, "pair") for pair in study.pairs]
+    for column in ("p", "p_equivalent"):
+        for line, corrected in zip(table, holm([line[column] for line in table]), strict=True):
+            line[f"{column}_holm"] = corrected
+    for line in table:
+        line["verdict"] = _verdict(line, study.metric)
+        line["claim"] = _claim(line)
+    table += [_compared(study, rows, pair, "identical") for pair in study.identical]
+    if study.again:
+        pair = Pair(arm=study.other, against=study.again)
+        table.append(_compared(study, rows, pair, "again"))
+    return pd.DataFrame(table)
+
+
+def _compared(
+    study: SandboxStudy, rows: Mapping[str, pd.DataFrame], pair: Pair, kind: str
+) -> dict[str, object]:
+    metric = study.metric
+    difference = _difference(rows, pair, metric)
+    estimate = seed_interval(difference)
+    stream = generator("bootstrap", pair.arm, str(pair.against), metric.text)
+    low, high = seed_bootstrap(difference, stream, _REPLICATES)
+    spread = float(np.std(difference, ddof=1)) if len(difference) > 1 else np.nan
+    return {
+        "kind": kind,
+        "arm": pair.arm,
+        "against": str(pair.against),
+        "of": pair.of,
+        "metric": metric.text,
+        "n_seeds": len(difference),
+        "difference": estimate.mean,
+        "lower": estimate.lower,
+        "upper": estimate.upper,
+        "bootstrap_lower": low,
+        "bootstrap_upper": high,
+        "effect": estimate.mean / spread if spread > 0 else np.nan,
+        "p": estimate.p_value,
+        "p_equivalent": equivalence(difference, metric.margin) if metric.margin else 1.0,
+        "published": _published(study, pair),
+        "said": pair.said or "",
+    }
+
+
+def _difference(rows: Mapping[str, pd.DataFrame], pair: Pair, metric: Metric) -> np.ndarray:
+    """The arm's value minus the other one's, [S]; times up to the horizon of both."""
+    mine = measure(rows[pair.arm], metric, pair.arm)
+    if isinstance(pair.against, float):
+        return mine.until(mine.horizon) - pair.against
+    theirs = measure(rows[pair.against], metric, pair.against)
+    if metric.at != "time":
+        return mine.values - theirs.values
+    horizon = min(mine.horizon, theirs.horizon)
+    return mine.until(horizon) - theirs.until(horizon)
+
+
+def _published(study: SandboxStudy, pair: Pair) -> float:
+    key = study.metric.key
+    mine = study.published.get(pair.arm, {}).get(key, (np.nan,))[0]
+    if isinstance(pair.against, float):
+        return mine - pair.against
+    return mine - study.published.get(pair.against, {}).get(key, (np.nan,))[0]
+
+
+def _verdict(line: Mapping[str, object], metric: Metric) -> str:
+    """What the pair shows: a difference if Holm's p says so, else equivalence, else neither."""
+    if line["n_seeds"] == 1:
+        return "one seed"
+    if line["p_holm"] < ALPHA and line["difference"] != 0:
+        higher = line["difference"] > 0
+        if metric.better == "neither":
+            return "higher" if higher else "lower"
+        return "better" if higher == (metric.better == "higher") else "worse"
+    return "equivalent" if line["p_equivalent_holm"] < ALPHA else "inconclusive"
+
+
+def _claim(line: Mapping[str, object]) -> str:
+    """What the verdict says of the original's: it holds, fails or stays open."""
+    if not line["said"]:
+        return ""
+    if line["verdict"] == line["said"]:
+        return "holds"
+    return "open" if line["verdict"] in ("inconclusive", "one seed") else "fails"
+
+
+def noise_floor(pairs: pd.DataFrame) -> float:
+    """The greatest distance from zero of an interval of a pair that asks no question; NaN if none.
+
+    What differs by less may be rounding or luck of the seeds.
+    """
+    floor = pairs[pairs["kind"] != "pair"] if len(pairs) else pairs
+    if floor.empty:
+        return np.nan
+    return float(np.abs(floor[["lower", "upper"]].to_numpy()).max())
+
+
+def markdown(table: pd.DataFrame, columns: Sequence[str]) -> str:
+    """Some columns of a table as Markdown, with four digits."""
+    shown = [name for name in columns if name in table and not table[name].isna().all()]
+    lines = ["| " + " | ".join(shown) + " |", "|" + "---|" * len(shown)]
+    for row in table[shown].to_dict("records"):
+        lines.append("| " + " | ".join(_cell(row[name]) for name in shown) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return DASH if np.isnan(value) else f"{value:.4g}"
+    return str(value).replace("|", "\\|")

@@ -1,0 +1,251 @@
+"""A study's file: question, arms, seeds, the metric that decides, and what to compare and draw.
+
+Importing this module imports no torch.
+"""
+
+import importlib.util
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from hgrpo.config.read import did_you_mean, read_yaml, validate
+from hgrpo.config.strict import Strict
+from hgrpo.errors import UserError
+from hgrpo.sandbox.studies.pieces import PIECES
+
+VERDICTS = ("better", "worse", "higher", "lower", "equivalent")
+# Seeds of the second half of an A/A pair start here.
+_OTHER_SEEDS = 1000
+_TINY_SEEDS = (0, 1)
+
+
+class Metric(Strict):
+    """One number a seed: a column at the end, its mean, or the time until it is reached."""
+
+    column: str
+    at: Literal["end", "mean", "time"] = "end"
+    below: float | None = Field(None, description="time: until the column is at most this")
+    above: float | None = Field(None, description="time: until the column is at least this")
+    clock: str = Field("updates", description="time: the column that tells the time")
+    better: Literal["lower", "higher", "neither"] = "neither"
+    margin: float | None = Field(
+        None, gt=0, description="means that differ by less are as good as equal"
+    )
+    name: str = Field("", description="what tables call it; empty: made from the other keys")
+
+    @model_validator(mode="after")
+    def _has_one_threshold(self) -> Self:
+        given = (self.below is not None) + (self.above is not None)
+        if given != (self.at == "time"):
+            raise ValueError("`at: time` needs one of below and above; nothing else reads them")
+        return self
+
+    @property
+    def text(self) -> str:
+        """What tables and axes call the metric."""
+        column = self.column.replace("_", " ")
+        if self.name or self.at == "end":
+            return self.name or column
+        if self.at == "mean":
+            return f"{column}, mean over evaluations"
+        word, level = ("≤", self.below) if self.below is not None else ("≥", self.above)
+        return f"{self.clock.replace('_', ' ')} until {column} {word} {level:g}"
+
+    @property
+    def key(self) -> str:
+        """What `published` calls the metric: its column, or for times and means its text."""
+        return self.column if self.at == "end" else self.text
+
+
+class Pair(Strict):
+    """An arm and what it is compared with: another arm, or a number."""
+
+    arm: str
+    against: str | float
+    said: str | None = Field(None, description="the original's verdict, if it gave one")
+    of: str = Field("", description="in which respect; for the table of inferences")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _takes_a_list(cls, given: object) -> object:
+        if isinstance(given, list):
+            return dict(zip(("arm", "against", "said"), given, strict=False))
+        return given
+
+    @field_validator("said")
+    @classmethod
+    def _is_a_verdict(cls, value: str | None) -> str | None:
+        if value is not None and value not in VERDICTS:
+            raise ValueError(f"there is no such verdict{did_you_mean(value, VERDICTS)}")
+        return value
+
+
+class Grid(Strict):
+    """Arms of all combinations; `label` is a format such as "{method}, delay {delay}"."""
+
+    label: str
+    over: dict[str, list[Any]] = Field(min_length=1)
+
+
+class FigureSpec(Strict):
+    """A figure: curves over a run, or one point an arm.
+
+    `panels` are the columns of curves, or the metrics of points, from the top. Points lie at a
+    metric `across`, or at a setting `setting`; arms whose labels agree up to the last comma are
+    joined by a line.
+    """
+
+    name: str
+    title: str
+    panels: list[str] = Field(min_length=1)
+    x: str = "step"
+    kind: Literal["curves", "points"] = "curves"
+    across: str = Field("", description="points: a column, whose mean over evaluations is taken")
+    setting: str = Field("", description="points: a setting, such as delay")
+    arms: list[str] = Field(default_factory=list, description="empty: all")
+    log: bool = Field(False, description="logarithmic vertical axis")
+
+
+class Inference(Strict):
+    """One of the original's inferences, which this study's pairs with `said` put to the test."""
+
+    number: int = Field(ge=1)
+    said: str
+
+
+class SandboxStudy(Strict):
+    """A study as its file declares it."""
+
+    question: str
+    piece: str = "rl"
+    seeds: int = Field(10, ge=1, description="seeds 0, 1, ... of every arm")
+    base: dict[str, Any] = Field(default_factory=dict)
+    arms: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    grid: Grid | None = None
+    metric: Metric
+    also: list[Metric] = Field(default_factory=list, description="shown, but nothing is tested")
+    pairs: list[Pair] = Field(default_factory=list)
+    identical: list[Pair] = Field(
+        default_factory=list, description="arms that differ only by rounding: the noise floor"
+    )
+    again: str | None = Field(None, description="an arm that runs again with other seeds: A/A")
+    series: str | None = Field(
+        None, description="a column of the rows that holds the arm's label; one run has all arms"
+    )
+    published: dict[str, dict[str, tuple[float, float | None]]] = Field(
+        default_factory=dict, description="arm -> metric -> published mean and deviation, if known"
+    )
+    figures: list[FigureSpec] = Field(default_factory=list)
+    inference: Inference | None = None
+    tiny: dict[str, Any] = Field(default_factory=dict, description="further changes of sandbox_ci")
+    packages: list[str] = Field(
+        default_factory=list, description="packages without which no arm can run, as imported"
+    )
+
+    @field_validator("piece")
+    @classmethod
+    def _is_a_piece(cls, value: str) -> str:
+        if value not in PIECES:
+            raise ValueError(f"there is no such piece{did_you_mean(value, PIECES)}")
+        return value
+
+    @model_validator(mode="after")
+    def _names_its_arms(self) -> Self:
+        labels = self.labels
+        if not labels:
+            raise ValueError("arms: at least one was expected")
+        named = {
+            "pairs": [name for pair in self.pairs for name in (pair.arm, pair.against)],
+            "identical": [name for pair in self.identical for name in (pair.arm, pair.against)],
+            "again": [self.again] if self.again else [],
+            "published": [*self.published],
+            "figures": [name for figure in self.figures for name in figure.arms],
+        }
+        for key, names in named.items():
+            for name in names:
+                if isinstance(name, str) and name not in labels:
+                    raise ValueError(f"{key}: no arm {name!r}{did_you_mean(name, labels)}")
+        metrics = [metric.key for metric in (self.metric, *self.also)]
+        for name in {name for each in self.published.values() for name in each}:
+            if name not in metrics:
+                raise ValueError(f"published: no metric {name!r}{did_you_mean(name, metrics)}")
+        return self
+
+    @property
+    def lacks(self) -> list[str]:
+        """Those of its packages that are not installed."""
+        return [name for name in self.packages if importlib.util.find_spec(name) is None]
+
+    @property
+    def labels(self) -> list[str]:
+        """Labels of all arms as declared, without the second half of an A/A pair."""
+        return [*self.arms, *self._grid()]
+
+    @property
+    def other(self) -> str | None:
+        """Label of the second half of the A/A pair."""
+        return f"{self.again}, other seeds" if self.again else None
+
+    def overrides(self) -> dict[str, dict[str, Any]]:
+        """Label -> what the arm changes of `base`."""
+        found = dict(self.arms) | self._grid()
+        if self.again:
+            found[self.other] = found[self.again] | {"seeds": self._seeds(_OTHER_SEEDS)}
+        return found
+
+    def _seeds(self, first: int = 0) -> tuple[int, ...]:
+        return tuple(range(first, first + self.seeds))
+
+    def _grid(self) -> dict[str, dict[str, Any]]:
+        if self.grid is None:
+            return {}
+        keys = list(self.grid.over)
+        combinations = [dict(zip(keys, v, strict=True)) for v in self._combinations()]
+        return {self.grid.label.format(**each): each for each in combinations}
+
+    def _combinations(self) -> itertools.product:
+        return itertools.product(*self.grid.over.values())
+
+
+def read_study(path: Path) -> SandboxStudy:
+    """The study in a file.
+
+    Raises:
+        UserError: the file is no such study; one line a mistake.
+    """
+    return validate(SandboxStudy, read_yaml(path), str(path))
+
+
+def resolve(study: SandboxStudy, source: str, tiny: bool = False) -> dict[str, Strict]:
+    """Label -> the whole settings of every arm, checked by its piece.
+
+    Args:
+        source: the study's file, for messages.
+        tiny: whether to shorten every arm to a few steps and two seeds.
+
+    Raises:
+        UserError: an arm cannot run, or a figure names a setting that the piece lacks.
+    """
+    piece, found = PIECES[study.piece], {}
+    for label, changes in study.overrides().items():
+        given = {"seeds": tuple(range(study.seeds))} | study.base | changes
+        if tiny:
+            first = min(given["seeds"])
+            given = piece.shortened(given) | study.tiny
+            given["seeds"] = tuple(first + seed for seed in _TINY_SEEDS)
+        found[label] = validate(piece.model, given, f"{source}: {label}")
+    for figure in study.figures:
+        if figure.setting and figure.setting not in piece.model.model_fields:
+            near = did_you_mean(figure.setting, piece.model.model_fields)
+            raise UserError(
+                f"{source}: figures: {figure.name}: no setting {figure.setting!r}{near}"
+            )
+    return found
+
+
+def recorded(settings: Strict) -> Mapping[str, Any]:
+    """Settings as plain JSON values."""
+    return settings.model_dump(mode="json")

@@ -1,0 +1,45 @@
+"""Trains one arm with all its seeds, and writes its rows."""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hgrpo.atomic import atomic_folder
+from hgrpo.config.read import validate
+from hgrpo.parquet import WRITE
+from hgrpo.sandbox.studies.pieces import PIECES
+
+ROWS, SUMMARY = "rows.parquet", "summary.json"
+
+
+def train_arm(piece: str, given: Mapping[str, Any], code: str, target: Path) -> None:
+    """Train the run with the settings `given`; the folder `target` appears whole or not at all.
+
+    rows.parquet has one row for each evaluation and seed; summary.json has the piece, the settings,
+    the hash of the code and the seconds of training.
+
+    Raises:
+        UserError: the settings are not the piece's, or training fails.
+    """
+    import pandas as pd
+    import torch
+
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
+    settings = validate(PIECES[piece].model, given, piece)
+    begin = time.perf_counter()
+    rows = PIECES[piece].rows(settings)
+    seconds = time.perf_counter() - begin
+    said = {
+        "piece": piece,
+        "settings": settings.model_dump(mode="json"),
+        "code": code,
+        "seconds": round(seconds, 3),
+        "torch": torch.__version__,
+    }
+    with atomic_folder(target) as folder:
+        pd.DataFrame(rows).to_parquet(folder / ROWS, index=False, **WRITE)
+        (folder / SUMMARY).write_text(json.dumps(said, indent=1) + "\n")

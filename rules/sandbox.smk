@@ -1,0 +1,179 @@
+"""Studies of the sandbox of update rules, whatever agents' study is chosen.
+
+    snakemake sandbox_influence      one study of configs/sandbox: its tables and figures
+    snakemake sandbox_all            every study, and the page
+    snakemake sandbox_figures        every figure, from cached runs; imports no torch
+    snakemake sandbox_ci             a few steps and two seeds of every arm
+
+OUTPUTS, in results/sandbox/ (of sandbox_ci in results/sandbox_ci/):
+    runs/<hash>/                 rows.parquet and summary.json; the hash covers settings and code, so
+                                 arms of two studies that agree run once
+    studies/<study>/             arms.csv, pairs.csv, tables.md, and figures/: each SVG with its CSV
+    sandbox.html                 one self-contained page
+"""
+
+from hgrpo.workflow.sandbox_rules import RUN, SandboxRules
+
+_STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/sandbox"))
+sandbox = SandboxRules(_STUDIES, "results/sandbox")
+tiny = SandboxRules(_STUDIES, "results/sandbox_ci", tiny=True)
+_TABLES = ("arms.csv", "pairs.csv", "tables.md")
+_REPORTED = ("studies/{}/arms.csv", "studies/{}/pairs.csv", "studies/{}/figures")
+
+
+def told(get):
+    """A function for a rule that ends snakemake with one line if a study is wrong."""
+
+    def asked(wildcards):
+        with one_line_errors():
+            return get(wildcards)
+
+    return asked
+
+
+rule sandbox_run:
+    """One arm with all its seeds."""
+    output:
+        rows="results/sandbox/runs/{run}/rows.parquet",
+        summary="results/sandbox/runs/{run}/summary.json",
+    log:
+        "results/sandbox/logs/runs/{run}.log",
+    benchmark:
+        "results/sandbox/benchmarks/runs/{run}.jsonl"
+    wildcard_constraints:
+        run=RUN,
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: 3000 * attempt,
+        runtime=lambda wildcards, attempt: 120 * attempt,
+    params:
+        cfg=told(lambda w: sandbox.run_cfg(w.run)),
+        code=told(lambda w: sandbox.code_of(w.run)),
+        arm=told(lambda w: sandbox.label(w.run)),
+        folder=lambda w: f"results/sandbox/runs/{w.run}",
+    message:
+        "Sandbox, {params.arm}"
+    shell:
+        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sandbox_study run --config {params.cfg:q}"
+        " --code {params.code} --output {params.folder} > {log:q} 2>&1"
+
+
+rule sandbox_statistics:
+    """Tables of a study: arms with intervals, pairs with verdicts."""
+    input:
+        told(lambda w: sandbox.rows(w.sandbox_study)),
+    output:
+        expand("results/sandbox/studies/{{sandbox_study}}/{table}", table=_TABLES),
+    log:
+        "results/sandbox/logs/statistics/{sandbox_study}.log",
+    threads: 1
+    params:
+        cfg=told(lambda w: sandbox.cfg(w.sandbox_study, "statistics")),
+        code=told(lambda w: sandbox.code("statistics")),
+        folder=lambda w: f"results/sandbox/studies/{w.sandbox_study}",
+    message:
+        "Sandbox, {wildcards.sandbox_study}: statistics"
+    shell:
+        "python -m hgrpo.cli.sandbox_study statistics --config {params.cfg:q}"
+        " --output {params.folder} > {log:q} 2>&1"
+
+
+rule sandbox_draw:
+    """Figures of a study, each with its CSV."""
+    input:
+        told(lambda w: sandbox.rows(w.sandbox_study)),
+    output:
+        directory("results/sandbox/studies/{sandbox_study}/figures"),
+    log:
+        "results/sandbox/logs/figures/{sandbox_study}.log",
+    threads: 1
+    params:
+        cfg=told(lambda w: sandbox.cfg(w.sandbox_study, "figures")),
+        code=told(lambda w: sandbox.code("figures")),
+    message:
+        "Sandbox, {wildcards.sandbox_study}: figures"
+    shell:
+        "python -m hgrpo.cli.sandbox_study figures --config {params.cfg:q}"
+        " --output {output} > {log:q} 2>&1"
+
+
+rule sandbox_page:
+    """The page of all studies."""
+    input:
+        told(lambda w: sandbox.of_all(*_REPORTED)),
+    output:
+        "results/sandbox/sandbox.html",
+    log:
+        "results/sandbox/logs/page.log",
+    params:
+        cfg=told(lambda w: sandbox.page_cfg()),
+        code=told(lambda w: sandbox.code("page")),
+    message:
+        "Sandbox: the page"
+    shell:
+        "python -m hgrpo.cli.sandbox_study page --config {params.cfg:q} --output {output} > {log:q} 2>&1"
+
+
+rule sandbox_tiny:
+    """A few steps and two seeds of every arm of a study, with its tables and figures."""
+    output:
+        tables=expand("results/sandbox_ci/studies/{{sandbox_study}}/{table}", table=_TABLES),
+        figures=directory("results/sandbox_ci/studies/{sandbox_study}/figures"),
+    log:
+        "results/sandbox_ci/logs/{sandbox_study}.log",
+    threads: 1
+    params:
+        cfg=told(lambda w: tiny.tiny_cfg(w.sandbox_study)),
+        code=told(lambda w: [tiny.code(kind) for kind in ("statistics", "figures")]),
+        folder=lambda w: f"results/sandbox_ci/studies/{w.sandbox_study}",
+    message:
+        "Sandbox, {wildcards.sandbox_study}: a tiny pass"
+    shell:
+        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sandbox_study tiny --config {params.cfg:q}"
+        " --output {params.folder} > {log:q} 2>&1"
+
+
+use rule sandbox_page as sandbox_ci with:
+    input:
+        told(lambda w: tiny.of_all(*_REPORTED)),
+    output:
+        "results/sandbox_ci/sandbox.html",
+    log:
+        "results/sandbox_ci/logs/page.log",
+    params:
+        cfg=told(lambda w: tiny.page_cfg()),
+        code=told(lambda w: tiny.code("page")),
+    message:
+        "Sandbox: the page of the tiny pass"
+
+
+rule sandbox_all:
+    """Every study of the sandbox, and the page."""
+    input:
+        rules.sandbox_page.output,
+    localrule: True
+    message:
+        "The sandbox"
+
+
+rule sandbox_figures:
+    """Every figure of the sandbox."""
+    input:
+        told(lambda w: sandbox.of_all("studies/{}/figures")),
+    localrule: True
+    message:
+        "Figures of the sandbox"
+
+
+for _name in sandbox.names:
+
+    rule:
+        """One study of the sandbox."""
+        name:
+            f"sandbox_{_name}"
+        input:
+            expand(rules.sandbox_statistics.output, sandbox_study=_name),
+            expand(rules.sandbox_draw.output, sandbox_study=_name),
+        localrule: True
+        message:
+            "The sandbox's study"

@@ -1,0 +1,91 @@
+"""Files of studies: what they declare, what is refused, and the arms that come of them."""
+
+from pathlib import Path
+
+import pytest
+from study_files import DECLARED, study
+
+from hgrpo.errors import UserError
+from hgrpo.sandbox.studies.study import read_study, resolve
+
+FOLDER = Path(__file__).parents[4] / "configs/sandbox"
+
+
+def test_an_arm_is_the_base_with_its_changes():
+    arms = resolve(study(again="A"), "small.yaml")
+    assert list(arms) == ["A", "B", "A, other seeds"]
+    assert (arms["A"].method, arms["A"].num_steps, arms["A"].seeds) == ("DG", 8, (0, 1, 2))
+    assert arms["B"].rule == {"clip": 0.2, "beta": 0.0, "norm": "std", "reduction": "token"}
+    assert arms["A, other seeds"].seeds == (1000, 1001, 1002)
+    assert arms["A, other seeds"].model_dump(exclude={"seeds"}) == arms["A"].model_dump(
+        exclude={"seeds"}
+    )
+
+
+def test_a_grid_has_an_arm_for_each_combination():
+    grid = {"label": "{method}, delay {delay}", "over": {"method": ["DG", "PG"], "delay": [1, 3]}}
+    arms = resolve(study(arms={}, grid=grid, pairs=[]), "small.yaml")
+    assert list(arms) == ["DG, delay 1", "DG, delay 3", "PG, delay 1", "PG, delay 3"]
+    assert [arm.delay for arm in arms.values()] == [1, 3, 1, 3]
+
+
+def test_a_tiny_arm_has_a_few_steps_and_two_seeds_and_changes_of_its_own():
+    arms = resolve(study(again="A", tiny={"batch_size": 8}), "small.yaml", tiny=True)
+    assert {(arm.num_steps, arm.batch_size) for arm in arms.values()} == {(4, 8)}
+    assert arms["A"].seeds == (0, 1) and arms["A, other seeds"].seeds == (1000, 1001)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"pears": []}, "small.yaml: pears: unknown key; did you mean 'pairs'?"),
+        ({"piece": "rll"}, "small.yaml: piece: there is no such piece; did you mean 'rl'?"),
+        ({"pairs": [["A", "C"]]}, "small.yaml: pairs: no arm 'C'; known: A, B"),
+        ({"again": "C"}, "small.yaml: again: no arm 'C'; known: A, B"),
+        ({"arms": {}, "pairs": []}, "small.yaml: arms: at least one was expected"),
+        (
+            {"pairs": [["A", "B", "bettr"]]},
+            "small.yaml: pairs.0.said: there is no such verdict; did you mean 'better'?",
+        ),
+        (
+            {"metric": {"column": "test_error", "at": "time"}},
+            "small.yaml: metric: `at: time` needs one of below and above; nothing else reads them",
+        ),
+        (
+            {"published": {"A": {"test_eror": [0.1, 0.2]}}},
+            "small.yaml: published: no metric 'test_eror'; did you mean 'test_error'?",
+        ),
+        (
+            {"arms": {"A": {"methd": "DG"}}, "pairs": []},
+            "small.yaml: A: methd: unknown key; did you mean 'method'?",
+        ),
+        (
+            {"arms": {"A": {"method": "DGG"}}, "pairs": []},
+            "small.yaml: A: method: there is no such one; did you mean 'DG'?",
+        ),
+        (
+            {"figures": [{"name": "f", "title": "F", "panels": ["entropy"], "setting": "dela"}]},
+            "small.yaml: figures: f: no setting 'dela'; did you mean 'delay'?",
+        ),
+    ],
+)
+def test_mistakes_take_one_line(changes, expected):
+    with pytest.raises(UserError) as raised:
+        resolve(study(**changes), "small.yaml")
+    assert str(raised.value).startswith(expected)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_study_of_the_project_can_run_whole_and_tiny(path):
+    declared = read_study(path)
+    for tiny in (False, True):
+        arms = resolve(declared, str(path), tiny)
+        assert {*declared.labels} <= {*arms}
+    assert declared.figures and (declared.pairs or declared.identical)
+
+
+def test_the_inferences_are_five():
+    found = [read_study(path).inference for path in FOLDER.glob("*.yaml")]
+    assert sorted(each.number for each in found if each) == [1, 2, 3, 4, 5]
+    assert DECLARED.get("inference") is None

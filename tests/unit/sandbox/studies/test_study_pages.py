@@ -1,0 +1,112 @@
+"""Figures and the page of studies, from real tiny runs."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from study_files import DECLARED, study
+
+from hgrpo.cli.sandbox_study import main
+from hgrpo.errors import UserError
+from hgrpo.sandbox.studies.study import recorded, resolve
+
+SMALL = {"seq_len": 3, "d_model": 16, "batch_size": 8}
+FIGURES = [
+    {"name": "curves", "title": "Curves", "panels": ["test_error", "entropy"]},
+    {"name": "points", "title": "Points", "kind": "points", "setting": "delay", "panels": ["loss"]},
+]
+INFERENCE = {"number": 1, "said": "A <beats> B"}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """A study whose two arms have run, as the rules would tell a job of it."""
+    root = tmp_path_factory.mktemp("sandbox")
+    pairs = [["A", "B", "better"]]
+    declared = study(figures=FIGURES, pairs=pairs, inference=INFERENCE, tiny=SMALL)
+    runs = {}
+    for label, settings in resolve(declared, "small.yaml", tiny=True).items():
+        folder = root / "runs" / label
+        config = json.dumps({"piece": "rl", "settings": recorded(settings)})
+        main(["run", "--config", config, "--output", str(folder)])
+        runs[label] = str(folder)
+    settings = {label: {"delay": 0} for label in runs}
+    told = {"name": "small", "study": declared.model_dump(mode="json"), "runs": runs}
+    return root, told | {"settings": settings}
+
+
+@pytest.fixture(scope="module")
+def reported(told):
+    root, config = told
+    folder = root / "studies/small"
+    main(["statistics", "--config", json.dumps(config), "--output", str(folder)])
+    main(["figures", "--config", json.dumps(config), "--output", str(folder / "figures")])
+    page = {"studies": {"small": config["study"]}, "tiny": True}
+    main(["page", "--config", json.dumps(page), "--output", str(root / "sandbox.html")])
+    return root
+
+
+def test_a_figure_shows_what_its_csv_holds(reported):
+    folder = reported / "studies/small/figures"
+    assert {path.name for path in folder.iterdir()} == {
+        *("index.json", "curves.svg", "curves.csv", "points.svg", "points.csv")
+    }
+    drawn = pd.read_csv(folder / "curves.csv")
+    rows = pd.read_parquet(reported / "runs/A/rows.parquet")
+    own = drawn[(drawn["panel"] == "entropy") & (drawn["arm"] == "A")]
+    assert own["value"].tolist() == pytest.approx(rows["entropy"].tolist())
+    assert own["x"].tolist() == [0, 0, 2, 2, 4, 4]
+    points = pd.read_csv(folder / "points.csv").set_index("arm")
+    mean = rows.groupby("seed")["loss"].mean().mean()
+    assert points.loc["A", "value"] == pytest.approx(mean)
+    assert points["x"].tolist() == [0, 0]
+
+
+def test_the_page_stands_alone_and_escapes_what_people_wrote(reported):
+    page = (reported / "sandbox.html").read_text()
+    assert "A &lt;beats&gt; B" in page and "A <beats> B" not in page
+    assert not re.search(r'(src|href)="(?!#|data:)', page)
+    assert page.count("<svg") == 2 and 'name="viewport"' in page
+    assert "two seeds" in page and "Declared metric: test error at the end" in page
+    identities = re.findall(r'\bid="([^"]+)"', page)
+    assert len(identities) == len(set(identities))
+
+
+def test_statistics_figures_and_page_import_no_torch(told):
+    root, config = told
+    given = json.dumps(config)
+    words = [
+        ["statistics", "--config", given, "--output", str(root / "again")],
+        ["figures", "--config", given, "--output", str(root / "again/figures")],
+    ]
+    code = (
+        "import json, sys; from hgrpo.cli.sandbox_study import main\n"
+        "for words in json.loads(sys.argv[1]): main(words)\n"
+        "import hgrpo.sandbox.studies.page, hgrpo.workflow.sandbox_rules\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, json.dumps(words)], check=True)
+
+
+@pytest.mark.parametrize("job", ["statistics", "figures"])
+def test_a_lost_run_is_named_and_nothing_is_written(told, tmp_path, job):
+    _, config = told
+    lost = config | {"runs": config["runs"] | {"A": str(tmp_path / "lost")}}
+    with pytest.raises(UserError, match=r"lost/rows\.parquet: no rows of a run"):
+        main([job, "--config", json.dumps(lost), "--output", str(tmp_path / "out")])
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_of_other_code_or_with_wrong_settings_leaves_nothing(tmp_path):
+    settings = DECLARED["base"] | SMALL | {"method": "DG", "seeds": [0], "num_steps": 1}
+    out = tmp_path / "runs/x"
+    config = json.dumps({"piece": "rl", "settings": settings})
+    with pytest.raises(UserError, match="the code was edited since this run was planned"):
+        main(["run", "--config", config, "--code", "0" * 16, "--output", str(out)])
+    config = json.dumps({"piece": "rl", "settings": settings | {"lr": -1}})
+    with pytest.raises(UserError, match=r"rl: lr: .*greater than 0"):
+        main(["run", "--config", config, "--output", str(out)])
+    assert not out.parent.exists() or not any(out.parent.iterdir())

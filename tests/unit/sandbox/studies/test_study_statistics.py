@@ -1,0 +1,128 @@
+"""Metrics, intervals and verdicts of studies against hand computation."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from study_files import rows, study
+
+from hgrpo.errors import UserError
+from hgrpo.sandbox.studies.measures import measure
+from hgrpo.sandbox.studies.statistics import arm_table, noise_floor, pair_table
+from hgrpo.sandbox.studies.study import Metric
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "reached"),
+    [
+        ({"at": "end"}, [0.25, 0.5], [True, True]),
+        ({"at": "mean"}, [0.5, 0.75], [True, True]),
+        # Seed 0 is there at its third evaluation, after 20 updates; seed 1 never, and ends at 20.
+        ({"at": "time", "below": 0.3}, [20, 20], [True, False]),
+        ({"at": "time", "below": 0.5, "clock": "step"}, [4, 8], [True, True]),
+        ({"at": "time", "above": 0.9}, [20, 0], [False, True]),
+    ],
+)
+def test_a_metric_is_one_number_a_seed(metric, values, reached):
+    # The first seed's error is 0.75, 0.5, 0.25; the second's lacks its second evaluation.
+    log = rows("error", [0.75, 0.5, 0.25], [1.0, NAN, 0.5], updates=[0, 10, 20])
+    found = measure(log, Metric(column="error", **metric), "A")
+    assert found.values.tolist() == values and found.reached.tolist() == reached
+
+
+def test_a_column_that_only_trained_steps_have_ends_with_the_last_of_them():
+    log = rows("loss", [3.0, 2.0, NAN])
+    assert measure(log, Metric(column="loss"), "A").values.tolist() == [2.0]
+    with pytest.raises(UserError, match=r"metric: los: arm 'A' logs no such column; did you mean"):
+        measure(log, Metric(column="los"), "A")
+
+
+def last(*ends: float) -> pd.DataFrame:
+    return rows("test_error", *([1.0, end] for end in ends), updates=[0, 10])
+
+
+def test_a_pair_is_compared_seed_by_seed():
+    # Differences -0.2, -0.3, -0.4: mean -0.3, deviation 0.1, standard error 0.1 / sqrt(3). The t
+    # quantile of 97.5 % with 2 degrees of freedom is 4.302653.
+    arms = {"A": last(0.1, 0.2, 0.3), "B": last(0.3, 0.5, 0.7)}
+    (row,) = pair_table(study(), arms).to_dict("records")
+    half = 4.302653 * 0.1 / 3**0.5
+    assert row["difference"] == pytest.approx(-0.3)
+    assert [row["lower"], row["upper"]] == pytest.approx([-0.3 - half, -0.3 + half])
+    assert row["effect"] == pytest.approx(-3)
+    t = 3 * 3**0.5
+    assert row["p_holm"] == row["p"] == pytest.approx(1 - t / (2 + t * t) ** 0.5)
+    assert row["verdict"] == "better"
+    higher = {"column": "test_error", "better": "higher"}
+    neither = {"column": "test_error"}
+    assert pair_table(study(metric=higher), arms)["verdict"].item() == "worse"
+    assert pair_table(study(metric=neither), arms)["verdict"].item() == "lower"
+
+
+def test_holm_corrects_over_the_pairs_and_leaves_the_noise_floor_out():
+    arms = {
+        "A": last(0.1, 0.2, 0.3),
+        "B": last(0.3, 0.5, 0.7),
+        "A, other seeds": last(0.1, 0.4, 0.3),
+    }
+    declared = study(pairs=[["A", "B"], ["B", "A"]], identical=[["A", "A"]], again="A")
+    table = pair_table(declared, arms)
+    tested = table[table["kind"] == "pair"]
+    assert tested["p_holm"].tolist() == pytest.approx((2 * tested["p"]).tolist())
+    assert table["kind"].tolist() == ["pair", "pair", "identical", "again"]
+    assert table["p_holm"].isna().tolist() == [False, False, True, True]
+    # The A/A differences are 0, 0.2, 0: mean 0.2 / 3, standard error 0.2 / 3.
+    assert noise_floor(table) == pytest.approx((1 + 4.302653) * 0.2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("margin", "verdict", "claim"), [(0.5, "equivalent", "holds"), (0.1, "inconclusive", "open")]
+)
+def test_equal_arms_are_equivalent_only_within_the_declared_margin(margin, verdict, claim):
+    arms = {"A": last(0.1, 0.2, 0.3), "B": last(0.2, 0.2, 0.2)}
+    metric = {"column": "test_error", "margin": margin}
+    declared = study(metric=metric, pairs=[["A", "B", "equivalent"]])
+    (row,) = pair_table(declared, arms).to_dict("records")
+    assert (row["verdict"], row["claim"]) == (verdict, claim)
+
+
+def test_an_arm_can_be_compared_with_a_number_and_a_claim_can_fail():
+    arms = {"A": last(0.59, 0.6, 0.61), "B": last(0.5, 0.5, 0.5)}
+    metric = {"column": "test_error", "margin": 0.05}
+    pairs = [["A", 0.5, "equivalent"], ["B", 0.5, "equivalent"]]
+    table = pair_table(study(metric=metric, pairs=pairs), arms)
+    assert table["difference"].tolist() == pytest.approx([0.1, 0])
+    assert table["verdict"].tolist() == ["higher", "equivalent"]
+    assert table["claim"].tolist() == ["fails", "holds"]
+
+
+def test_times_are_restricted_to_the_horizon_of_both_arms():
+    metric = {"column": "test_error", "at": "time", "below": 0.5, "better": "lower"}
+    # A gets there after 10 and 20 updates, but one seed of B was followed for 10 only.
+    clock = {"updates": [0, 10, 20]}
+    mine = rows("test_error", [1.0, 0.4, 0.4], [1.0, 0.9, 0.5], **clock)
+    theirs = rows("test_error", [1.0, 0.9], [1.0, 0.5], updates=[0, 10])
+    (row,) = pair_table(study(metric=metric), {"A": mine, "B": theirs}).to_dict("records")
+    assert row["difference"] == 0.0
+    table = arm_table(study(metric=metric), {"A": mine, "B": theirs}, {"A": 1.5, "B": 2.0})
+    assert table["reached"].tolist() == [2, 1]
+    assert table["mean"].tolist() == [15.0, 10.0]
+
+
+def test_published_values_belong_to_their_metric():
+    declared = study(
+        published={"A": {"test_error": [0.5, 0.1]}, "B": {"test_error": [0.4, None]}},
+        also=[{"column": "test_error", "at": "mean"}],
+    )
+    arms = {"A": last(0.1, 0.2, 0.3), "B": last(0.3, 0.5, 0.7)}
+    table = arm_table(declared, arms, {"A": 1.5, "B": 2.0})
+    assert table["published"].tolist() == pytest.approx([0.5, 0.4, NAN, NAN], nan_ok=True)
+    assert table["far"].tolist() == pytest.approx([-3, NAN, NAN, NAN], nan_ok=True)
+    assert pair_table(declared, arms)["published"].item() == pytest.approx(0.1)
+    assert np.isnan(pair_table(study(), arms)["published"].item())
+
+
+def test_of_one_seed_nothing_is_said():
+    (row,) = pair_table(study(), {"A": last(0.1), "B": last(0.3)}).to_dict("records")
+    assert (row["verdict"], row["p"]) == ("one seed", 1.0)
