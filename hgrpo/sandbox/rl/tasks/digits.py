@@ -105,8 +105,8 @@ def _scikit() -> tuple[np.ndarray, ...]:
         from sklearn.datasets import load_digits
     except ImportError:
         raise UserError(
-            "task mnist: scikit-learn, which holds the digits, is not installed; install it, or "
-            "give --data: an .npz with x_train, y_train, x_test, y_test, or a folder with "
+            "task mnist: scikit-learn, which holds the digits, is not installed; install the extra "
+            "digits, or give --data: an .npz with x_train, y_train, x_test, y_test, or a folder with "
             "MNIST's four idx files"
         ) from None
     found = load_digits()
