@@ -106,8 +106,8 @@ def _scikit() -> tuple[np.ndarray, ...]:
     except ImportError:
         raise UserError(
             "task mnist: scikit-learn, which holds the digits, is not installed; install the extra "
-            "digits, or give --data: an .npz with x_train, y_train, x_test, y_test, or a folder with "
-            "MNIST's four idx files"
+            "digits, or give --data: an .npz with x_train, y_train, x_test, y_test, or a folder "
+            "with MNIST's four idx files"
         ) from None
     found = load_digits()
     test = np.arange(len(found.target)) % _TEST_EVERY == 0
