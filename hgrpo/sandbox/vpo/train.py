@@ -58,7 +58,7 @@ class Trainer:
         s = self.settings
         due = self.step % s.eval_every == 0
         found = self._examine() if due else {}
-        exact = self._exact_gradient() if due else None
+        exact = self.exact_gradient() if due else None
         batch = self.sample()
         for epoch in range(s.inner_epochs):
             term, gradient = self.learner.update(
@@ -80,7 +80,7 @@ class Trainer:
         uniform = draws.uniform(s.seeds, "action", (self.step,), shape)
         sampled = self.policy.sample(self.weights, prompts, uniform)
         vectors = self.task.rewards(prompts, sampled.actions)
-        scores, credit = self.score(vectors, self._preferences(), self.own)
+        scores, credit = self.score(vectors, self.preferences(), self.own)
         return Rollout(
             inputs={VIEW: prompts},
             actions=sampled.actions,
@@ -108,14 +108,14 @@ class Trainer:
         self.learner.load_state(state["learner"])
         self.step, self.rows = state["step"], list(state["rows"])
 
-    def _preferences(self) -> Tensor:
+    def preferences(self) -> Tensor:
         """Weights [S, N, W, 2] ~ Dirichlet(1, 1) that the sets of a group share."""
         s = self.settings
         shape = (s.groups, s.rule.get("draws", 1))
         place = draws.uniform(s.seeds, "weight", (self.step,), shape)
         return torch.stack([place, 1.0 - place], -1)
 
-    def _exact_gradient(self) -> Tensor:
+    def exact_gradient(self) -> Tensor:
         """Gradient [S, P] of the expected set score over all prompts."""
         weights = self.weights.detach().requires_grad_()
         (gradient,) = torch.autograd.grad(self.examiner.expected_set_score(weights).sum(), weights)

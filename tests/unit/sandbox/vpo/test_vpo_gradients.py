@@ -24,7 +24,7 @@ def gradients(credit: str) -> tuple[torch.Tensor, torch.Tensor]:
         chosen = table.gather(-1, batch.actions.unsqueeze(-1))[..., 0, 0]
         terms = policy_gradient(chosen, batch.extras["credit"]).sum(-1)
         found.append(-torch.autograd.grad(terms.mean(), weights)[0][0])
-    return torch.stack(found), trainer._exact_gradient()[0].float()
+    return torch.stack(found), trainer.exact_gradient()[0].float()
 
 
 def test_marginal_credit_is_unbiased_and_varies_less():
@@ -61,7 +61,7 @@ def test_groups_share_the_drawn_weights_and_arms_their_first_weights():
     assert arms[0].weights.equal(arms[1].weights)
     first, second = (arm.sample() for arm in arms)
     assert first.actions.equal(second.actions)
-    drawn = arms[0]._preferences()
+    drawn = arms[0].preferences()
     assert drawn.shape == (1, 8, 16, 2) and torch.allclose(drawn.sum(-1), torch.tensor(1.0))
     by_hand = (first.extras["vectors"][0, 3] @ drawn[0, 3].T).amax(1).mean(-1)
     assert torch.allclose(first.rewards[0, 3], by_hand)
