@@ -49,7 +49,8 @@ rule sandbox_run:
     params:
         cfg=told(lambda w: sandbox.run_cfg(w.run)),
         code=told(lambda w: sandbox.code_of(w.run)),
-        arm=told(lambda w: sandbox.label(w.run)),
+        # Snakemake reruns no job for params that depend on `output`: arms of two studies may share a run.
+        arm=lambda w, output: told(lambda w: sandbox.label(w.run))(w),
         folder=lambda w: f"results/sandbox/runs/{w.run}",
     message:
         "Sandbox, {params.arm}"

@@ -126,12 +126,16 @@ def test_nothing_runs_again_and_an_equal_arm_has_run_once(ran):
                 *("Sandbox, first: figures", "Sandbox: the page"),
             },
         ),
-        ("hgrpo/learning/objectives/dg.py", "def dg_gates(", "def _unused(): ...\ndef dg_gates(",
-         {"Sandbox, first: plain", "Sandbox, first: fresh", *REPORT}),
+        (
+            "hgrpo/learning/objectives/dg.py",
+            "def dg_gates(",
+            "def _unused(): ...\ndef dg_gates(",
+            {"Sandbox, first: plain", "Sandbox, first: fresh", *REPORT},
+        ),
         ("hgrpo/sandbox/rl/train.py", "_PATIENCE = 10", "_PATIENCE = 11", RUNS | REPORT),
         ("hgrpo/sandbox/rl/train.py", "# A seed stops", "# Each seed stops", set()),
     ],
-)  # fmt: skip
+)
 def test_an_edit_brings_what_depends_on_it(sandbox, name, old, new, expected):
     sandbox.edit(name, old, new)
     assert sandbox.planned("sandbox_all") == expected

@@ -54,8 +54,12 @@ def read_table(path: Path) -> pd.DataFrame:
         UserError: the file is missing or damaged.
     """
     try:
-        return pd.read_csv(path, converters=dict.fromkeys(_TEXTS, str))
+        table = pd.read_csv(path)
     except pd.errors.EmptyDataError:
         return pd.DataFrame()
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: no table of a study ({one_line(error)})") from None
+    texts = {name: table[name].astype(object) for name in _TEXTS if name in table}
+    return table.assign(
+        **{name: column.where(column.notna(), "") for name, column in texts.items()}
+    )

@@ -25,7 +25,7 @@ INFERENCE = {"number": 1, "said": "A <beats> B"}
 def told(tmp_path_factory):
     """A study whose two arms have run, as the rules would tell a job of it."""
     root = tmp_path_factory.mktemp("sandbox")
-    pairs = [["A", "B", "better"]]
+    pairs = [["A", "B", "better"], ["B", "A"]]
     declared = study(figures=FIGURES, pairs=pairs, inference=INFERENCE, tiny=SMALL)
     runs = {}
     for label, settings in resolve(declared, "small.yaml", tiny=True).items():
@@ -71,6 +71,9 @@ def test_the_page_stands_alone_and_escapes_what_people_wrote(reported):
     assert not re.search(r'(src|href)="(?!#|data:)', page)
     assert page.count("<svg") == 2 and 'name="viewport"' in page
     assert "two seeds" in page and "Declared metric: test error at the end" in page
+    # A pair of which nothing was said stands in the study's table alone.
+    assert page.count('<th scope="row">B</th><td>A</td>') == 1
+    assert not re.search(r">\s*nan\s*<", page)
     identities = re.findall(r'\bid="([^"]+)"', page)
     assert len(identities) == len(set(identities))
 
