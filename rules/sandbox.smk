@@ -151,7 +151,7 @@ use rule sandbox_page as sandbox_ci with:
 rule sandbox_all:
     """Every study of the sandbox, and the page."""
     input:
-        rules.sandbox_page.output,
+        "results/sandbox/sandbox.html",
     localrule: True
     message:
         "The sandbox"
@@ -173,8 +173,7 @@ for _name in sandbox.names:
         name:
             f"sandbox_{_name}"
         input:
-            expand(rules.sandbox_statistics.output, sandbox_study=_name),
-            expand(rules.sandbox_draw.output, sandbox_study=_name),
+            expand(f"results/sandbox/studies/{_name}/{{file}}", file=(*_TABLES, "figures")),
         localrule: True
         message:
             "The sandbox's study"

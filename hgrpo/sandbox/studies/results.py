@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from hgrpo import parquet
 from hgrpo.errors import UserError, one_line
-from hgrpo.parquet import READ
 from hgrpo.sandbox.studies.study import SandboxStudy
 from hgrpo.sandbox.studies.training import ROWS, SUMMARY
 
@@ -26,7 +26,7 @@ def read_rows(study: SandboxStudy, runs: Mapping[str, Path]) -> dict[str, pd.Dat
     found = {}
     for label, folder in runs.items():
         try:
-            rows = pd.read_parquet(folder / ROWS, **READ)
+            rows = pd.read_parquet(folder / ROWS, **parquet.READ)
         except (OSError, ValueError) as error:
             raise UserError(f"{folder / ROWS}: no rows of a run ({one_line(error)})") from None
         if study.series:

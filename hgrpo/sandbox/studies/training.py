@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hgrpo import parquet
 from hgrpo.atomic import atomic_folder
 from hgrpo.config.read import validate
-from hgrpo.parquet import WRITE
 from hgrpo.sandbox.studies.pieces import PIECES
 
 ROWS, SUMMARY = "rows.parquet", "summary.json"
@@ -41,5 +41,5 @@ def train_arm(piece: str, given: Mapping[str, Any], code: str, target: Path) -> 
         "torch": torch.__version__,
     }
     with atomic_folder(target) as folder:
-        pd.DataFrame(rows).to_parquet(folder / ROWS, index=False, **WRITE)
+        pd.DataFrame(rows).to_parquet(folder / ROWS, index=False, **parquet.WRITE)
         (folder / SUMMARY).write_text(json.dumps(said, indent=1) + "\n")

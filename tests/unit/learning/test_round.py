@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -7,7 +9,6 @@ from toy_round import TRAINING, KillError, make_round, untimed
 from hgrpo.credit.base import CreditAssigner
 from hgrpo.envs.base import Task
 from hgrpo.errors import TrainingError, UserError
-from hgrpo.learning import update
 from hgrpo.learning.checkpoints import read_state
 from hgrpo.learning.scratch import locked_scratch
 from hgrpo.learning.settings import TrainingConfig
@@ -132,26 +133,25 @@ def test_a_truncated_optimiser_state_is_named(tmp_path):
         read_state(path, Learner.STATE)
 
 
-def spoil_after(play, steps, value, monkeypatch):
+def spoil_after(play, steps, value):
     """Multiply the objective by `value` once `steps` steps are finished."""
-    right = update.ppo_clip
+    right = play.learner.rule
 
     def spoilt(*arguments):
-        terms = right(*arguments)
+        terms = right.terms(*arguments)
         return terms * value if play.checkpoints.finished >= steps else terms
 
-    monkeypatch.setattr(update, "ppo_clip", spoilt)
+    play.learner.rule = replace(right, terms=spoilt)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_loss_that_is_not_finite_keeps_the_last_good_step(imitator, tmp_path, monkeypatch, value):
+def test_a_loss_that_is_not_finite_keeps_the_last_good_step(imitator, tmp_path, value):
     whole = fresh_round(imitator, tmp_path / "whole")
     whole.run(lambda row: None, lambda: None)
     play = fresh_round(imitator, tmp_path / "spoilt")
-    spoil_after(play, 2, value, monkeypatch)
+    spoil_after(play, 2, value)
     with pytest.raises(TrainingError, match=r"the (loss|gradient) is not finite"):
         play.run(lambda row: None, lambda: None)
-    monkeypatch.undo()
     assert play.checkpoints.finished == 2
     again = fresh_round(imitator, tmp_path / "spoilt")
     again.run(lambda row: None, lambda: None)

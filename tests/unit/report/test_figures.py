@@ -13,7 +13,8 @@ from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
 from hgrpo.report import style
 from hgrpo.report.arms import REFERENCE_COLOUR, read_arms
-from hgrpo.report.draw import draw_all, read_index
+from hgrpo.report.draw import draw_all
+from hgrpo.report.figure_index import read_index
 from hgrpo.report.figures.credit import credit_table, own_credit_table, shades
 from hgrpo.report.figures.training import moving_average
 from hgrpo.report.inputs import read_inputs

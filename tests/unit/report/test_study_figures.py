@@ -20,7 +20,8 @@ from report_fixtures import (
 from hgrpo.errors import UserError
 from hgrpo.evaluation.comparison import compare
 from hgrpo.report.arms import Arms
-from hgrpo.report.draw import draw_all, read_index
+from hgrpo.report.draw import draw_all
+from hgrpo.report.figure_index import read_index
 from hgrpo.report.figures.dose_response import dose_response
 from hgrpo.report.figures.learning import learning_curves
 from hgrpo.report.figures.outcome import forest, task_types

@@ -21,7 +21,7 @@ def test_help_names_every_target(project):
         ("SEED=23", "SEED: no such variable; did you mean SEEDS?"),
         ("ROUND=2", "ROUND: no such variable; did you mean ROUNDS?"),
         ("METHOD=TurnRDV2", "METHOD: no such variable; did you mean METHODS?"),
-        ("EXTRAS=webshopp", "EXTRAS: no such extra: webshopp; known: train workflow"),
+        ("EXTRAS=webshopp", "EXTRAS: no such extra: webshopp; known: train lm-bandit"),
         ("LR=1e-4", "LR: no such variable; known: PYTHON STUDY SEEDS"),
     ],
 )
