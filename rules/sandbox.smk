@@ -22,7 +22,7 @@ _REPORTED = ("studies/{}/arms.csv", "studies/{}/pairs.csv", "studies/{}/figures"
 
 
 def told(get):
-    """A function for a rule that ends snakemake with one line if a study is wrong."""
+    """Wrap `get`, so that a mistake in a study ends snakemake with one line."""
 
     def asked(wildcards):
         with one_line_errors():

@@ -15,7 +15,7 @@ def seed_interval(values: np.ndarray, level: float = LEVEL) -> Estimate:
     With one seed nothing is known about another: the interval is from -inf to inf.
 
     Raises:
-        ValueError: `values` is no vector with at least one seed.
+        ValueError: `values` is empty or has more than one dimension.
     """
     values = _vector(values)
     seeds, mean = len(values), float(values.mean())
@@ -36,7 +36,7 @@ def seed_bootstrap(
     (https://doi.org/10.1080/01621459.1987.10478410).
 
     Raises:
-        ValueError: `values` is no vector with at least one seed.
+        ValueError: `values` is empty or has more than one dimension.
     """
     values = _vector(values)
     if len(values) < 3 or np.ptp(values) == 0:

@@ -6,8 +6,9 @@ Importing this module imports no torch.
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from hgrpo.config.read import did_you_mean
 from hgrpo.config.strict import Strict
 
 Run = TypeVar("Run")
@@ -45,6 +46,19 @@ class Rule:
         """The function `term` or `screen` from the package that holds the piece's rules."""
         module, name = function.split(".")
         return getattr(importlib.import_module(f"{package}.{module}"), name)
+
+
+def spelled_out(rule: Rule, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The rule's settings from those that are `given`, with every default filled in.
+
+    Raises:
+        ValueError: a key is unknown, or a value is refused.
+    """
+    known = rule.settings.model_fields
+    for key in given:
+        if key not in known:
+            raise ValueError(f"{rule.name} has no {key!r}{did_you_mean(key, known)}")
+    return rule.settings.model_validate(given).model_dump()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from hgrpo.config.read import did_you_mean
 from hgrpo.config.strict import Strict
-from hgrpo.sandbox.rule import Need, Rule, refuse
+from hgrpo.sandbox.rule import Need, Rule, refuse, spelled_out
 
 
 class RunSettings(Strict):
@@ -65,13 +65,7 @@ class RunSettings(Strict):
     def _spells_out_the_rule(cls, value: Mapping[str, Any], info: Any) -> dict[str, Any]:
         """Check the rule's settings, and fill in their defaults."""
         method = info.data.get("method")
-        if method is None:
-            return dict(value)
-        model = cls.RULES[method].settings
-        for key in value:
-            if key not in model.model_fields:
-                raise ValueError(f"{method} has no {key!r}{did_you_mean(key, model.model_fields)}")
-        return model.model_validate(value).model_dump()
+        return dict(value) if method is None else spelled_out(cls.RULES[method], value)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

@@ -12,7 +12,7 @@ from hgrpo.config.read import did_you_mean
 from hgrpo.config.strict import Strict
 from hgrpo.sandbox.rl.declared import RULES
 from hgrpo.sandbox.rl.needs import BANDITS, CHAINS, NEEDS, REVERSALS
-from hgrpo.sandbox.rule import Rule, refuse
+from hgrpo.sandbox.rule import Rule, refuse, spelled_out
 
 TASKS = ("mnist", *REVERSALS, *CHAINS, "lm_bandit")
 BASELINES = ("zero", "constant", "expected", "collision", "group", "exact")
@@ -133,13 +133,7 @@ class RlSettings(Strict):
     def _spells_out_the_rule(cls, value: Mapping[str, Any], info: Any) -> dict[str, Any]:
         """Check the rule's settings, and fill in their defaults."""
         method = info.data.get("method")
-        if method is None:
-            return dict(value)
-        model = RULES[method].settings
-        for key in value:
-            if key not in model.model_fields:
-                raise ValueError(f"{method} has no {key!r}{did_you_mean(key, model.model_fields)}")
-        return model.model_validate(value).model_dump()
+        return dict(value) if method is None else spelled_out(RULES[method], value)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
