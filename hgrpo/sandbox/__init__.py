@@ -22,24 +22,19 @@ The core, which every piece builds on:
   of each seed, [S], and metrics for the log. The losses of all seeds are added up before they are
   differentiated; no weight belongs to two seeds, so each seed gets its own gradient.
 - `command_line`: flags from settings, errors on one line, the file of rows.
-- `run_settings`, `learner`, `rows`, `run_command`: the settings, the update, the log and the
-  command of a piece that trains one arm a run, as `vpo` and `pedagogy` do.
+- `run_settings`, `transformer_settings`: what the settings of the pieces share.
+- `learner`: a policy that learns, and the one way in which it is updated.
+- `trainer`: the loop over steps, the log, and the state that an interrupted run goes on from.
+- `run_command`: the command of a piece that trains one arm a run.
+- `tasks`: the tasks of sequences, which `rl` and `opd` share.
 
 Formulas stand in `hgrpo.learning.objectives`, one module a rule; a term only applies them.
 
-A new piece is a package with these modules, of which all but the last import no torch: `settings`
+A new piece is a package of modules, of which all but the last two import no torch: `settings`
 (a pydantic model of a run, which refuses what cannot run), `declared` (its rules), `needs` (what a
 rule may need, each with a function of the settings), `command` (`HELP`, `add_arguments`, `run`; its
-name goes into `PIECES` of `hgrpo.cli.sandbox`), and `rules` (its terms). What its trainer does is
-up to the piece; `rl.train` is an example. One update is:
-
-    adam = Adam(weights, lr)
-    ...
-    leaf = weights.detach().requires_grad_()
-    term = rule_term(Seen(batch, policy.table(leaf, inputs, batch.actions), ...), rule_settings)
-    (gradient,) = torch.autograd.grad(term.loss.sum(), leaf)
-    clipped, norms = clip_rows(gradient, 1.0)
-    adam.step(weights, clipped, active)
+name goes into `PIECES` of `hgrpo.cli.sandbox`), `rules` (its terms), and `train` (a trainer that
+takes a step; `vpo.train` is the shortest example).
 
 Pieces: `rl`, `opd`, `vpo`, `pedagogy`. `studies` compares arms of all of them.
 """

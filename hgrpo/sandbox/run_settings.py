@@ -1,4 +1,4 @@
-"""What the settings of a piece's run share: method, its own settings, seeds, length and cadence.
+"""What settings of the pieces share: a rule and its own settings, an arm's seeds and length.
 
 Importing this module imports no torch.
 """
@@ -13,25 +13,15 @@ from hgrpo.config.strict import Strict
 from hgrpo.sandbox.rule import Need, Rule, refuse, spelled_out
 
 
-class RunSettings(Strict):
-    """One arm for some seeds; a piece adds its fields, its rules and what these may need."""
+class RuleSettings(Strict):
+    """A rule by name, with its own settings spelled out; a piece adds its rules."""
 
     RULES: ClassVar[Mapping[str, Rule]]
-    NEEDS: ClassVar[Mapping[str, Need]]
 
     method: str = Field(description="name of the update rule")
     rule: dict[str, Any] = Field(
         default_factory=dict, validate_default=True, description="the rule's own settings"
     )
-    seeds: tuple[int, ...] = Field((0, 1, 2), min_length=1, description="trained at once")
-    num_steps: int = Field(gt=0, description="training steps")
-    batch_size: int = Field(gt=0, description="rollouts of a batch")
-    group_size: int = Field(8, gt=0, description="rollouts of a group")
-    eval_every: int = Field(20, gt=0, description="steps between evaluations")
-    allow_degenerate: bool = Field(
-        False, description="run also arms that equal another arm, or whose switch cannot act"
-    )
-    _notes: list[str] = PrivateAttr(default_factory=list)
 
     @property
     def declared(self) -> Rule:
@@ -43,22 +33,10 @@ class RunSettings(Strict):
         """The rule's own settings."""
         return self.declared.settings.model_validate(self.rule)
 
-    @property
-    def groups(self) -> int:
-        """How many groups a batch holds."""
-        return self.batch_size // self.group_size
-
-    @property
-    def notes(self) -> list[str]:
-        """One line for each way in which the run is degenerate, if that is allowed."""
-        return self._notes
-
     @field_validator("method")
     @classmethod
     def _is_a_rule(cls, value: str) -> str:
-        if value not in cls.RULES:
-            raise ValueError(f"there is no such one{did_you_mean(value, cls.RULES)}")
-        return value
+        return known(value, cls.RULES)
 
     @field_validator("rule")
     @classmethod
@@ -67,20 +45,90 @@ class RunSettings(Strict):
         method = info.data.get("method")
         return dict(value) if method is None else spelled_out(cls.RULES[method], value)
 
+
+class ArmSettings(Strict):
+    """One arm for some seeds; a piece adds what it refuses."""
+
+    seeds: tuple[int, ...] = Field((0, 1, 2), min_length=1, description="trained at once")
+    num_steps: int = Field(gt=0, description="batches that a run samples")
+    batch_size: int = Field(gt=0, description="rollouts of a batch")
+    inner_epochs: int = Field(1, gt=0, description="updates on each batch")
+    eval_every: int = Field(20, gt=0, description="steps between evaluations")
+    allow_degenerate: bool = Field(
+        False, description="run also arms that equal another arm, or whose switch cannot act"
+    )
+    _notes: list[str] = PrivateAttr(default_factory=list)
+
+    @property
+    def notes(self) -> list[str]:
+        """One line for each way in which the run is degenerate, if that is allowed."""
+        return self._notes
+
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        for wrong, line in self.refusals():
-            if wrong:
-                raise ValueError(line)
-        self._notes = refuse(self.declared, self.NEEDS, self, self.allow_degenerate)
+        refuse_first(*self.refusals())
+        self._notes = self.unmet()
         return self
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
         """What is wrong with any rule, each with its line; a piece adds its own."""
+        return (seeds_differ(self.seeds),)
+
+    def unmet(self) -> list[str]:
+        """A line for each degenerate need of a rule that is not met; others raise ValueError."""
+        raise NotImplementedError
+
+
+class RunSettings(ArmSettings, RuleSettings):
+    """An arm that trains by one rule in groups of rollouts; a piece adds what rules may need."""
+
+    NEEDS: ClassVar[Mapping[str, Need]]
+
+    group_size: int = Field(8, gt=0, description="rollouts of a group")
+
+    @property
+    def samples_groups(self) -> bool:
+        """Whether the batch holds groups of `group_size` rollouts of one input."""
+        return True
+
+    @property
+    def groups(self) -> int:
+        """How many groups a batch holds."""
+        return self.batch_size // self.group_size
+
+    def refusals(self) -> tuple[tuple[bool, str], ...]:
+        """What is wrong with any rule, each with its line; a piece adds its own."""
         return (
+            *super().refusals(),
             (
-                self.batch_size % self.group_size != 0,
+                self.samples_groups and self.batch_size % self.group_size != 0,
                 f"batch_size {self.batch_size} is no multiple of group_size {self.group_size}",
             ),
-            (len(set(self.seeds)) < len(self.seeds), "seeds: one stands twice"),
         )
+
+    def unmet(self) -> list[str]:
+        """A line for each degenerate need of the rule that is not met; others raise ValueError."""
+        return refuse(self.declared, self.NEEDS, self, self.allow_degenerate)
+
+
+def known(value: str, names: Mapping[str, Any] | tuple[str, ...]) -> str:
+    """`value`, if it is one of the names.
+
+    Raises:
+        ValueError: it is not; the message has the nearest name.
+    """
+    if value not in names:
+        raise ValueError(f"there is no such one{did_you_mean(value, names)}")
+    return value
+
+
+def seeds_differ(seeds: tuple[int, ...]) -> tuple[bool, str]:
+    """Whether a seed stands twice, and the line that says so."""
+    return len(set(seeds)) < len(seeds), "seeds: one stands twice"
+
+
+def refuse_first(*cases: tuple[bool, str]) -> None:
+    """Raise ValueError with the line of the first case that is wrong."""
+    for wrong, line in cases:
+        if wrong:
+            raise ValueError(line)

@@ -1,4 +1,4 @@
-"""The three tasks: the sequences of rl, with a teacher that knows the right answer."""
+"""The three tasks: sequences, with a teacher that knows the right answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,9 +8,8 @@ from torch import Tensor
 
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.opd.teachers import teacher_table
-from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.rl.tasks.sequences import SequenceTask
-from hgrpo.sandbox.rl.tasks.task import Questions
+from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.tasks.sequences import SequenceTask
 
 # Of inputs that are too many to list, an evaluation reads so many, the same ones every time.
 _DRAWN_INPUTS = 256
@@ -24,19 +23,10 @@ class DistillTask:
 
     @cached_property
     def sequences(self) -> SequenceTask:
-        """Inputs, right answers and rewards, as rl has them."""
+        """Inputs, right answers and rewards."""
         s = self.settings
-        names = {"soft_reversal": "token_reversal", "reversal": "token_reversal"}
-        return SequenceTask(
-            RlSettings(
-                task=names.get(s.task, s.task),
-                vocab_size=s.vocab_size,
-                seq_len=s.seq_len,
-                d_model=s.d_model,
-                nhead=s.nhead,
-                num_layers=s.num_layers,
-            )
-        )
+        name = "format_answer" if s.task == "format_answer" else "token_reversal"
+        return SequenceTask(name, s.vocab_size, s.seq_len, s)
 
     @cached_property
     def _teacher(self) -> Tensor:

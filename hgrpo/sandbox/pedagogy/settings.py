@@ -10,9 +10,10 @@ from pydantic import Field
 from hgrpo.sandbox.pedagogy.declared import RULES
 from hgrpo.sandbox.pedagogy.needs import NEEDS
 from hgrpo.sandbox.run_settings import RunSettings
+from hgrpo.sandbox.transformer_settings import TransformerSettings
 
 
-class PedagogySettings(RunSettings):
+class PedagogySettings(RunSettings, TransformerSettings):
     """One arm of pedagogy for some seeds."""
 
     RULES = RULES
@@ -38,9 +39,6 @@ class PedagogySettings(RunSettings):
     answer_len: int = Field(
         1, gt=0, description="last tokens that must all be right: x0 + x1, x0 + 2 x1, ..."
     )
-    d_model: int = Field(64, gt=0, description="width of the transformer")
-    nhead: int = Field(2, gt=0, description="attention heads")
-    num_layers: int = Field(2, gt=0, description="blocks of the transformer")
     compat: Literal["none", "reference"] = Field(
         "none",
         description="reference: as in the original, an evaluation draws 1000 inputs; none: it "
@@ -55,8 +53,5 @@ class PedagogySettings(RunSettings):
                 self.answer_len > self.completion_len,
                 f"answer_len {self.answer_len} is above completion_len {self.completion_len}",
             ),
-            (
-                self.d_model % self.nhead != 0,
-                f"d_model {self.d_model} is no multiple of nhead {self.nhead}",
-            ),
+            self.heads_fit(),
         )

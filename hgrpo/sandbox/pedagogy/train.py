@@ -1,6 +1,6 @@
 """The training loop of pedagogy: evaluate, let the teacher explore, let the student imitate."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -13,26 +13,24 @@ from hgrpo.sandbox.pedagogy.declared import PACKAGE
 from hgrpo.sandbox.pedagogy.evaluate import Examiner
 from hgrpo.sandbox.pedagogy.settings import PedagogySettings
 from hgrpo.sandbox.rollout import Rollout
-from hgrpo.sandbox.rows import Row, seed_rows
 from hgrpo.sandbox.seen import Seen, Term
+from hgrpo.sandbox.trainer import ArmTrainer, Columns
 
-Columns = dict[str, Tensor]
 
-
-class Trainer:
-    """Trains one arm; `rows` is its log, one row for each evaluation and seed.
-
-    Student and teacher start as copies of one policy, and see the task from two views.
+class Trainer(ArmTrainer):
+    """Trains one arm. Student and teacher start as copies of one policy, and see the task from two
+    views.
     """
 
+    settings: PedagogySettings
+
     def __init__(self, settings: PedagogySettings):
-        s = self.settings = settings
+        super().__init__(settings)
+        s = settings
         self.task = HintedArithmetic(s)
         self.policy = self.task.policy()
         first = self.policy.init(s.seeds)
-        self.learners: dict[View, Learner] = {
-            "student": Learner(first, s.student_lr, s.max_grad_norm, s.seeds)
-        }
+        self.learners["student"] = Learner(first, s.student_lr, s.max_grad_norm, s.seeds)
         rule = self.rule = s.declared
         self.term: Callable[[Seen, object], Term] = rule.load(PACKAGE, rule.term)
         if rule.teaches:
@@ -45,32 +43,18 @@ class Trainer:
         self.examiner = Examiner(
             self.task, self.policy, s.seeds, s.group_size, s.compat == "reference"
         )
-        self.step = 0
-        self.rows: list[Row] = []
-
-    def run(self, advance: Callable[[], object] = lambda: None) -> list[Row]:
-        """Train all steps, and evaluate once more; `advance` is called after each step.
-
-        Raises:
-            TrainingError: a loss or a gradient is not finite.
-        """
-        while self.step < self.settings.num_steps:
-            self.take_step()
-            advance()
-        self._log(self._examine())
-        return self.rows
 
     def take_step(self) -> None:
         """All updates of one training step; evaluate before, if it is time."""
         s = self.settings
         due = self.step % s.eval_every == 0
-        found = self._examine() if due else {}
+        found = self.examine() if due else {}
         for part in range(s.teacher_steps if self.rule.teaches else 0):
             found |= self._explore("teacher", part)
         for part in range(s.student_steps):
             found |= self._assimilate(part) if self.rule.teaches else self._explore("student", part)
         if due:
-            self._log(found)
+            self.log(found)
         self.step += 1
 
     @torch.no_grad()
@@ -104,16 +88,17 @@ class Trainer:
             paid, metrics = self.reward(batch.clean, table, batch.actions, self.own)
         return replace(batch, rewards=paid), metrics
 
-    def state(self) -> dict[str, object]:
-        """What an interrupted run needs to go on as if it had not been; see `load_state`."""
-        learners = {view: learner.state() for view, learner in self.learners.items()}
-        return {"learners": learners, "step": self.step, "rows": list(self.rows)}
-
-    def load_state(self, state: Mapping[str, object]) -> None:
-        """Go on where `state` was taken, from a trainer of the same settings."""
+    def examine(self) -> Columns:
+        """What the policies can do, and what they have cost."""
+        found: Columns = {}
         for view, learner in self.learners.items():
-            learner.load_state(state["learners"][view])
-        self.step, self.rows = state["step"], list(state["rows"])
+            found |= self.examiner.examine(learner.weights, view, self.step)
+            found[f"{view}_updates"] = learner.updates
+        return found | self._spent()
+
+    def head(self) -> dict[str, float | int | str]:
+        """Step, method and task."""
+        return {"step": self.step, "method": self.settings.method, "task": self.task.name}
 
     def _explore(self, view: View, part: int) -> Columns:
         """A policy compares its own rollouts: the teacher by its lessons, a student by success."""
@@ -145,37 +130,25 @@ class Trainer:
 
     def _update(self, view: View, batch: Rollout, term: Callable[[Seen, object], Term]) -> Term:
         where = f"pedagogy, {self.settings.method}, {view}, step {self.step}"
-        done, _ = self.learners[view].update(
+        done = self.learners[view].update(
             lambda weights: term(self.see(batch, view, weights), self.own), where
         )
-        return done
+        return done.term
 
-    def _examine(self) -> Columns:
-        """What the policies can do, and what they have cost."""
-        found: Columns = {}
-        for view, learner in self.learners.items():
-            found |= self.examiner.examine(learner.weights, view, self.step)
-        each = {name: torch.full((len(self.settings.seeds),), n) for name, n in self._spent()}
-        return found | each
-
-    def _spent(self) -> list[tuple[str, int]]:
+    def _spent(self) -> Columns:
         s = self.settings
         explored = s.teacher_steps if self.rule.teaches else s.student_steps
         imitated = s.student_steps if self.rule.teaches else 0
         filtered = self.rule.teaches and self.own.imitated == "correct"
         rollouts = self.step * s.batch_size * (explored + imitated)
         checked = explored + (imitated if filtered else 0)
-        return [
-            ("rollouts", rollouts),
-            ("verifier_calls", self.step * s.batch_size * checked),
-            ("tokens", rollouts * s.completion_len),
-            *((f"{view}_updates", each.updates) for view, each in self.learners.items()),
-        ]
-
-    def _log(self, columns: Mapping[str, Tensor]) -> None:
-        s = self.settings
-        head = {"step": self.step, "method": s.method, "task": self.task.name}
-        self.rows += seed_rows(s.seeds, head, columns)
+        return self.spent(
+            {
+                "rollouts": rollouts,
+                "verifier_calls": self.step * s.batch_size * checked,
+                "tokens": rollouts * s.completion_len,
+            }
+        )
 
 
 def _varied(rewards: Tensor) -> Tensor:

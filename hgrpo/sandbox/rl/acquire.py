@@ -10,8 +10,9 @@ from hgrpo.sandbox.policies import Policy, Sampled
 from hgrpo.sandbox.rl.exact import expected_rewards
 from hgrpo.sandbox.rl.noise import corrupt
 from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.rl.tasks.task import Questions, Task
+from hgrpo.sandbox.rl.tasks.task import Task
 from hgrpo.sandbox.rollout import Candidates, Rollout
+from hgrpo.sandbox.tasks.questions import Questions
 
 VIEW = "policy"
 # Rewards of a group that deviate by less are equal.

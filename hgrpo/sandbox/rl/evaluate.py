@@ -13,7 +13,8 @@ from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Policy, Sampled
 from hgrpo.sandbox.rl.exact import all_outputs
 from hgrpo.sandbox.rl.settings import MOST_OUTPUTS
-from hgrpo.sandbox.rl.tasks.task import Questions, Task
+from hgrpo.sandbox.rl.tasks.task import Task
+from hgrpo.sandbox.tasks.questions import Questions
 
 # Inputs that are evaluated in one pass; bounds memory.
 _AT_ONCE = 1024

@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 
 from hgrpo.sandbox.policies import Policy, taken
-from hgrpo.sandbox.rl.tasks.sequences import every
-from hgrpo.sandbox.rl.tasks.task import Questions, Task
+from hgrpo.sandbox.rl.tasks.task import Task
+from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.tasks.sequences import every
 
 # Sequences that are scored in one pass; bounds memory.
 _AT_ONCE = 20_000

@@ -6,13 +6,12 @@ Importing this module imports no torch.
 from typing import TYPE_CHECKING
 
 from hgrpo.sandbox.rule import Need
+from hgrpo.sandbox.tasks.names import REVERSALS
 
 if TYPE_CHECKING:
     from hgrpo.sandbox.rl.settings import RlSettings
 
 BANDITS = ("mnist", "lm_bandit")
-REVERSALS = ("token_reversal", "masked_reversal")
-CHAINS = ("chain_reversal", "chain_arithmetic", "format_answer")
 # No rewards within [0, 1] deviate by more.
 _LARGEST_DEVIATION = 0.5
 

@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 
 from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.rl.tasks.task import Questions, Task
+from hgrpo.sandbox.rl.tasks.task import Task
 from hgrpo.sandbox.rollout import seed_mean
+from hgrpo.sandbox.tasks.questions import Questions
 
 
 def corrupt(

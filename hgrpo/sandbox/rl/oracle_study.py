@@ -16,8 +16,9 @@ from torch import Tensor
 from hgrpo.learning.objectives.dg import delight
 from hgrpo.sandbox.rl import acquire
 from hgrpo.sandbox.rl.diagnostics import oracle_gradient
-from hgrpo.sandbox.rl.train import Row, Trainer
+from hgrpo.sandbox.rl.train import Trainer
 from hgrpo.sandbox.rollout import Rollout
+from hgrpo.sandbox.rows import Row
 from hgrpo.sandbox.seen import Seen
 
 # Samples whose gradients are in memory at the same time.

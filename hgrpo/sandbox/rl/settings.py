@@ -3,16 +3,15 @@
 The names are those of the original's flags. Importing this module imports no torch.
 """
 
-from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import Field, field_validator
 
-from hgrpo.config.read import did_you_mean
-from hgrpo.config.strict import Strict
 from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rl.needs import BANDITS, CHAINS, NEEDS, REVERSALS
-from hgrpo.sandbox.rule import Rule, refuse, spelled_out
+from hgrpo.sandbox.rl.needs import BANDITS, NEEDS
+from hgrpo.sandbox.run_settings import RunSettings, known
+from hgrpo.sandbox.tasks.names import CHAINS, REVERSALS
+from hgrpo.sandbox.transformer_settings import TransformerSettings
 
 TASKS = ("mnist", *REVERSALS, *CHAINS, "lm_bandit")
 BASELINES = ("zero", "constant", "expected", "collision", "group", "exact")
@@ -26,20 +25,18 @@ NOISES = (
 MOST_OUTPUTS = 729
 
 
-class RlSettings(Strict):
+class RlSettings(RunSettings, TransformerSettings):
     """One arm of rl for some seeds."""
+
+    RULES = RULES
+    NEEDS = NEEDS
 
     task: str = Field("mnist", description=f"one of {', '.join(TASKS)}")
     method: str = Field("DG", description="name of the update rule")
-    rule: dict[str, Any] = Field(
-        default_factory=dict, validate_default=True, description="the rule's own settings"
-    )
     delay: int = Field(0, ge=0, description="a batch trains so many steps after it was sampled")
     num_steps: int = Field(1000, gt=0, description="batches that a run samples")
     batch_size: int = Field(100, gt=0, description="rollouts of a batch")
     lr: float = Field(1e-3, gt=0, description="learning rate of Adam")
-    inner_epochs: int = Field(1, gt=0, description="updates on each batch")
-    eval_every: int = Field(20, gt=0, description="steps between evaluations")
     seeds: tuple[int, ...] = Field((0, 1, 2, 3, 4), min_length=1, description="trained at once")
     baseline: str = Field(
         "expected",
@@ -72,9 +69,6 @@ class RlSettings(Strict):
     seq_len: int = Field(10, gt=0, description="tokens of an input, and of an output")
     score_len: int = Field(5, description="masked_reversal: last positions that are rewarded")
     binary_reward: bool = Field(False, description="reversals: 1 if all is right, else 0")
-    d_model: int = Field(64, gt=0, description="width of the transformer")
-    nhead: int = Field(2, gt=0, description="attention heads")
-    num_layers: int = Field(2, gt=0, description="blocks of the transformer")
     data: str | None = Field(
         None,
         description="mnist: an .npz with x_train, y_train, x_test, y_test, or a folder with the "
@@ -89,69 +83,33 @@ class RlSettings(Strict):
         "mean, E[R | input] replaces zero and constant baselines where the task states it, and "
         "evaluations draw inputs",
     )
-    allow_degenerate: bool = Field(
-        False, description="run also arms that equal another arm, or whose switch cannot act"
-    )
-    _notes: list[str] = PrivateAttr(default_factory=list)
-
-    @property
-    def declared(self) -> Rule:
-        """The rule."""
-        return RULES[self.method]
-
-    @property
-    def rule_settings(self) -> Strict:
-        """The rule's own settings."""
-        return self.declared.settings.model_validate(self.rule)
 
     @property
     def samples_groups(self) -> bool:
         """Whether the batch holds groups of `group_size` rollouts of one input."""
         return self.declared.grouped or (self.grouped and not self.declared.candidates)
 
-    @property
-    def notes(self) -> list[str]:
-        """One line for each way in which the run is degenerate, if that is allowed."""
-        return self._notes
-
-    @field_validator("task", "method", "baseline", "replay_priority", "reward_noise_mode")
+    @field_validator("task", "baseline", "replay_priority", "reward_noise_mode")
     @classmethod
     def _is_known(cls, value: str, info: Any) -> str:
-        known = {
+        names = {
             "task": TASKS,
-            "method": tuple(RULES),
             "baseline": BASELINES,
             "replay_priority": PRIORITIES,
             "reward_noise_mode": NOISES,
-        }[info.field_name]
-        if value not in known:
-            raise ValueError(f"there is no such one{did_you_mean(value, known)}")
-        return value
+        }
+        return known(value, names[info.field_name])
 
-    @field_validator("rule")
-    @classmethod
-    def _spells_out_the_rule(cls, value: Mapping[str, Any], info: Any) -> dict[str, Any]:
-        """Check the rule's settings, and fill in their defaults."""
-        method = info.data.get("method")
-        return dict(value) if method is None else spelled_out(RULES[method], value)
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> Self:
-        for wrong, line in self._refusals():
-            if wrong:
-                raise ValueError(line)
-        self._notes = refuse(self.declared, NEEDS, self, self.allow_degenerate)
-        return self
-
-    def _refusals(self) -> tuple[tuple[bool, str], ...]:
+    def refusals(self) -> tuple[tuple[bool, str], ...]:
         """What is wrong with any rule, each with its line."""
         noisy, mode = self.reward_noise > 0, self.reward_noise_mode
         horizon = 1 if self.task in BANDITS else self.seq_len
         listed = (self.vocab_size + 1) ** horizon <= MOST_OUTPUTS
         stated = self.task in BANDITS or (self.task == "token_reversal" and self.binary_reward)
-        heads = self.task != "mnist" and self.d_model % self.nhead
+        uneven, line = self.heads_fit()
         several = self.samples_groups and self.group_size > 1
         return (
+            *super().refusals(),
             (
                 0 < self.replay_capacity <= max(self.delay, self.replay_min_age),
                 f"replay_capacity {self.replay_capacity} holds no batch of age "
@@ -183,15 +141,7 @@ class RlSettings(Strict):
                 mode == "label_flip" and self.task in CHAINS,
                 "label_flip turns r into 1 - r, which is no flip of a reward of three steps",
             ),
-            (
-                several and self.batch_size < self.group_size,
-                f"batch_size {self.batch_size} is smaller than group_size {self.group_size}",
-            ),
-            (
-                several and self.batch_size % self.group_size != 0,
-                f"batch_size {self.batch_size} is no multiple of group_size {self.group_size}",
-            ),
-            (bool(heads), f"d_model {self.d_model} is no multiple of nhead {self.nhead}"),
+            (self.task != "mnist" and uneven, line),
             (
                 self.kl_weight > 0 and self.task != "lm_bandit",
                 "kl_weight is read only by task lm_bandit",
@@ -205,5 +155,4 @@ class RlSettings(Strict):
                 self.baseline == "group" and not several and self.batch_size < 2,
                 "baseline group needs a batch of at least 2",
             ),
-            (len(set(self.seeds)) < len(self.seeds), "seeds: one stands twice"),
         )

@@ -1,13 +1,12 @@
-"""The training loop: evaluate, sample, screen, update, log; all seeds in one tensor program."""
+"""The training loop of rl: evaluate, sample, screen, update, log."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from hgrpo.errors import TrainingError
-from hgrpo.sandbox.adam import Adam, clip_rows
+from hgrpo.sandbox.learner import Update
 from hgrpo.sandbox.policies import Policy
 from hgrpo.sandbox.rl import acquire
 from hgrpo.sandbox.rl.baselines import baseline
@@ -20,35 +19,25 @@ from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Task, make_task
 from hgrpo.sandbox.rollout import Rollout
 from hgrpo.sandbox.seen import Seen, Term
+from hgrpo.sandbox.trainer import Columns, PolicyTrainer
 
-_LARGEST_NORM = 1.0
 # A seed stops after so many batches in a row without a group of different rewards.
 _PATIENCE = 10
 # Gradients are compared at every so many evaluations.
 _DIAGNOSED = 5
 
-Row = dict[str, float | int | str]
 
+class Trainer(PolicyTrainer):
+    """Trains one arm."""
 
-@dataclass(frozen=True)
-class Update:
-    """One update of all seeds: loss, norm of the gradient and metrics, [S] each."""
-
-    loss: Tensor
-    norm: Tensor
-    metrics: dict[str, Tensor]
-
-
-class Trainer:
-    """Trains one arm; `rows` is its log, one row for each evaluation and seed."""
+    settings: RlSettings
 
     def __init__(self, settings: RlSettings, task: Task | None = None):
-        self.settings = settings
+        super().__init__(settings)
         self.task = task or make_task(settings)
         self.policy: Policy = self.task.policy()
-        self.weights = self.policy.init(settings.seeds)
+        self.begin(self.policy.init(settings.seeds), settings.lr)
         self.first = self.weights.clone()
-        self.adam = Adam(self.weights, settings.lr)
         self.supply = Supply(settings)
         rule = settings.declared
         self.term: Callable[[Seen, object], Term] = rule.load(PACKAGE, rule.term)
@@ -59,27 +48,12 @@ class Trainer:
         )
         self.futile = torch.zeros(len(settings.seeds), dtype=torch.int64)
         self.stopped = torch.full((len(settings.seeds),), -1)
-        self.updates = torch.zeros(len(settings.seeds), dtype=torch.int64)
-        self.step = 0
-        self.rows: list[Row] = []
-
-    def run(self, advance: Callable[[], object] = lambda: None) -> list[Row]:
-        """Train all steps, and evaluate once more; `advance` is called after each step.
-
-        Raises:
-            TrainingError: a loss or a gradient is not finite.
-        """
-        while self.step < self.settings.num_steps:
-            self.take_step()
-            advance()
-        self._log(self._examine(), {})
-        return self.rows
 
     def take_step(self) -> None:
         """Sample a batch and update on it; evaluate before, if it is time."""
         s = self.settings
         due = self.step >= s.delay and (self.step - s.delay) % s.eval_every == 0
-        found = self._examine() if due else {}
+        found = self.examine() if due else {}
         fresh = acquire.sample(s, self.task, self.policy, self.weights, self.step)
         batch, metrics = self.supply.next(fresh, self.step)
         self._count_futile(batch)
@@ -98,27 +72,37 @@ class Trainer:
             after = self._look(batch).table
             metrics |= entropy_columns(before, after, s.declared.grouped)
         if due:
-            self._log(found, metrics | _columns(update))
+            self.log(found | metrics | _columns(update))
         self.step += 1
 
-    def state(self) -> dict[str, object]:
+    def state(self) -> dict[str, Any]:
         """What an interrupted run needs to go on as if it had not been; see `load_state`."""
+        counts = {"futile": self.futile, "stopped": self.stopped}
+        return {**super().state(), "supply": self.supply.state(), **counts}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state` was taken, from a trainer of the same settings."""
+        super().load_state(state)
+        self.supply.load_state(state["supply"])
+        self.futile, self.stopped = state["futile"], state["stopped"]
+
+    def examine(self) -> Columns:
+        """What the policy can do, what the run has cost each seed, and when it stopped, or -1."""
+        s = self.settings
+        sampled = s.batch_size * torch.where(self.stopped < 0, self.step, self.stopped)
+        calls = s.group_size * self.task.horizon if s.declared.candidates else 1
         return {
-            "weights": self.weights.clone(),
-            "adam": self.adam.state(),
-            "supply": self.supply.state(),
-            "counts": (self.futile, self.stopped, self.updates.clone(), self.step),
-            "rows": list(self.rows),
+            **self.examiner.examine(self.weights, self.step),
+            "rollouts": sampled,
+            "verifier_calls": sampled * calls,
+            "tokens": sampled * self.task.horizon,
+            "updates": self.learner.updates,
+            "stopped_at": self.stopped,
         }
 
-    def load_state(self, state: Mapping[str, object]) -> None:
-        """Go on where `state` was taken, from a trainer of the same settings."""
-        self.weights.copy_(state["weights"])
-        self.adam.load_state(state["adam"])
-        self.supply.load_state(state["supply"])
-        self.futile, self.stopped, updates, self.step = state["counts"]
-        self.updates = updates.clone()
-        self.rows = list(state["rows"])
+    def head(self) -> dict[str, float | int | str]:
+        """Step, method and delay."""
+        return {"step": self.step, "method": self.settings.method, "delay": self.settings.delay}
 
     def see(self, batch: Rollout, weights: Tensor) -> Seen:
         """The batch under `weights`, as the rule sees it."""
@@ -140,24 +124,11 @@ class Trainer:
         return self.see(batch, self.weights)
 
     def _update(self, batch: Rollout) -> Update:
-        weights = self.weights.detach().requires_grad_()
-        term = self.term(self.see(batch, weights), self.own)
-        (gradient,) = torch.autograd.grad(term.loss.sum(), weights)
-        clipped, norm = clip_rows(gradient, _LARGEST_NORM)
-        active = self.stopped < 0
-        self._check(term.loss, norm, active)
-        self.adam.step(self.weights, clipped, active)
-        self.updates += active
-        return Update(term.loss.detach(), norm, dict(term.metrics))
-
-    def _check(self, loss: Tensor, norm: Tensor, active: Tensor) -> None:
-        wrong = ~(loss.isfinite() & norm.isfinite()) & active
-        if bool(wrong.any()):
-            seed = self.settings.seeds[int(wrong.nonzero()[0])]
-            raise TrainingError(
-                f"{self.settings.task}, {self.settings.method}, seed {seed}, step {self.step}: the "
-                "loss or its gradient is not finite; lower lr"
-            )
+        return self.learner.update(
+            lambda weights: self.term(self.see(batch, weights), self.own),
+            f"{self.settings.task}, {self.settings.method}, step {self.step}",
+            active=self.stopped < 0,
+        )
 
     def _count_futile(self, batch: Rollout) -> None:
         """Stop the seeds whose groups have had nothing to compare for too long."""
@@ -187,30 +158,6 @@ class Trainer:
                 found["predicted_mixed_rate"] = (1 - q**size - (1 - q) ** size).mean(1)
         return found
 
-    def _log(self, evaluation: dict[str, Tensor], training: dict[str, Tensor]) -> None:
-        s = self.settings
-        columns = evaluation | training
-        values = {name: column.tolist() for name, column in columns.items()}
-        for index, seed in enumerate(s.seeds):
-            head = {"step": self.step, "seed": seed, "method": s.method, "delay": s.delay}
-            self.rows.append(head | {name: column[index] for name, column in values.items()})
 
-    def _examine(self) -> dict[str, Tensor]:
-        return self.examiner.examine(self.weights, self.step) | self._spent()
-
-    def _spent(self) -> dict[str, Tensor]:
-        """What the run has cost each seed so far, and when it stopped (-1: it did not)."""
-        s = self.settings
-        sampled = s.batch_size * torch.where(self.stopped < 0, self.step, self.stopped)
-        calls = s.group_size * self.task.horizon if s.declared.candidates else 1
-        return {
-            "rollouts": sampled,
-            "verifier_calls": sampled * calls,
-            "tokens": sampled * self.task.horizon,
-            "updates": self.updates.clone(),
-            "stopped_at": self.stopped,
-        }
-
-
-def _columns(update: Update) -> dict[str, Tensor]:
-    return {"loss": update.loss, "grad_norm": update.norm, **update.metrics}
+def _columns(update: Update) -> Columns:
+    return {"loss": update.term.loss, "grad_norm": update.norms, **update.term.metrics}

@@ -7,8 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from hgrpo.config.read import did_you_mean
-from hgrpo.sandbox.run_settings import RunSettings
+from hgrpo.sandbox.run_settings import RunSettings, known
 from hgrpo.sandbox.vpo.declared import RULES
 from hgrpo.sandbox.vpo.needs import NEEDS
 
@@ -39,6 +38,4 @@ class VpoSettings(RunSettings):
     @field_validator("task")
     @classmethod
     def _is_a_task(cls, value: str) -> str:
-        if value not in TASKS:
-            raise ValueError(f"there is no such one{did_you_mean(value, TASKS)}")
-        return value
+        return known(value, TASKS)

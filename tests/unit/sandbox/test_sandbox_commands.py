@@ -10,7 +10,8 @@ from small_digits import write_digits
 from hgrpo.cli import sandbox
 from hgrpo.command import run
 from hgrpo.errors import UserError
-from hgrpo.sandbox.rl.tasks import char_model, sequences
+from hgrpo.sandbox.rl.tasks import char_model
+from hgrpo.sandbox.tasks import sequences
 
 G8E4 = "--group_size 8 --inner_epochs 4"
 NOISE = "--reward_noise 0.2 --reward_noise_mode false_positive_rare_token"

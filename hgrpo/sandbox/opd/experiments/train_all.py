@@ -4,7 +4,8 @@ import copy
 from collections.abc import Callable, Sequence
 
 from hgrpo.sandbox.opd.settings import OpdSettings
-from hgrpo.sandbox.opd.train import Row, Trainer
+from hgrpo.sandbox.opd.train import Trainer
+from hgrpo.sandbox.rows import Row
 
 
 def train_all(

@@ -11,8 +11,8 @@ from hgrpo.sandbox.opd import acquire
 from hgrpo.sandbox.opd.microscope.estimators import ESTIMATORS
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy
-from hgrpo.sandbox.rl.tasks.task import Questions
 from hgrpo.sandbox.rollout import Rollout
+from hgrpo.sandbox.tasks.questions import Questions
 
 # Tokens that are differentiated in one pass; bounds memory.
 _AT_ONCE = 40_000

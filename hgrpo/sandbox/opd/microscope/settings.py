@@ -7,12 +7,13 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from hgrpo.config.strict import Strict
 from hgrpo.sandbox.opd.number_lists import Counts
-from hgrpo.sandbox.opd.settings import OpdSettings, heads_fit, refuse_first
+from hgrpo.sandbox.opd.settings import OpdSettings
+from hgrpo.sandbox.run_settings import refuse_first, seeds_differ
+from hgrpo.sandbox.transformer_settings import TransformerSettings
 
 
-class MicroscopeSettings(Strict):
+class MicroscopeSettings(TransformerSettings):
     """One measurement for some seeds."""
 
     horizons: Counts = Field((4, 8, 16, 32), description="lengths of an output")
@@ -23,7 +24,6 @@ class MicroscopeSettings(Strict):
     seeds: tuple[int, ...] = Field((0, 1, 2), min_length=1, description="measured one by one")
     vocab_size: int = Field(2, ge=2, description="input tokens")
     d_model: int = Field(32, gt=0, description="width of the transformer")
-    nhead: int = Field(2, gt=0, description="attention heads")
     num_layers: int = Field(1, gt=0, description="blocks of the transformer")
     teacher_epsilon: float = Field(
         1e-3, gt=0, lt=1, description="probability of all wrong tokens together"
@@ -37,10 +37,7 @@ class MicroscopeSettings(Strict):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        refuse_first(
-            heads_fit(self.d_model, self.nhead),
-            (len(set(self.seeds)) < len(self.seeds), "seeds: one stands twice"),
-        )
+        refuse_first(self.heads_fit(), seeds_differ(self.seeds))
         return self
 
     def at(self, horizon: int) -> OpdSettings:

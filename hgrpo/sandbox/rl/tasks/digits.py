@@ -18,7 +18,7 @@ from hgrpo.sandbox import draws
 from hgrpo.sandbox.nets.mlp import MLP
 from hgrpo.sandbox.policies import BanditPolicy, Policy, Sampled, taken
 from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.rl.tasks.task import Questions
+from hgrpo.sandbox.tasks.questions import Questions
 
 _CLASSES = 10
 _TEST_EVERY = 5

@@ -1,19 +1,13 @@
 """What the trainer and the evaluation ask of a task."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from torch import Tensor
 
 from hgrpo.sandbox.policies import Policy, Sampled
 from hgrpo.sandbox.rl.settings import RlSettings
-
-
-class Questions(NamedTuple):
-    """Inputs [S, N, ...] as the policy reads them, and the right actions int64 [S, N, T]."""
-
-    inputs: Tensor
-    labels: Tensor
+from hgrpo.sandbox.tasks.questions import Questions
 
 
 class Task(Protocol):
@@ -77,6 +71,7 @@ def make_task(settings: RlSettings) -> Task:
         from hgrpo.sandbox.rl.tasks.lm import LmBandit
 
         return LmBandit.load(settings)
-    from hgrpo.sandbox.rl.tasks.sequences import SequenceTask
+    from hgrpo.sandbox.tasks.sequences import SequenceTask
 
-    return SequenceTask(settings)
+    s = settings
+    return SequenceTask(s.task, s.vocab_size, s.seq_len, s, s.score_len, s.binary_reward)

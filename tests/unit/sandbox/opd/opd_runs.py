@@ -6,8 +6,8 @@ from hgrpo.sandbox.opd import acquire
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.opd.train import Trainer
 from hgrpo.sandbox.rl.exact import all_outputs
-from hgrpo.sandbox.rl.tasks.sequences import every
-from hgrpo.sandbox.rl.tasks.task import Questions
+from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.tasks.sequences import every
 
 SMALL = {
     "batch_size": 16,

@@ -31,7 +31,7 @@ def test_over_the_students_actions_opdpgs_gradient_is_that_of_the_reverse_kl():
     batch, chances = every_rollout(sampled.task, sampled.policy, sampled.weights)
 
     def mean_gradient(trainer):
-        trainer.weights = sampled.weights.expand(len(chances), -1)
+        trainer.learner.weights = sampled.weights.expand(len(chances), -1)
         return (chances.unsqueeze(1) * gradient(trainer, batch)).sum(0)
 
     # Every input stands in the batch once for each action, with chances that add up to 1.
@@ -44,7 +44,7 @@ def test_opdpgs_clip_acts_only_off_the_policy_that_sampled():
     def found(clip, lag):
         trainer = Trainer(settings("OPDPG", {"clip": clip}))
         batch = batch_of(trainer)
-        trainer.weights = trainer.weights + lag * torch.ones_like(trainer.weights)
+        trainer.learner.weights = trainer.weights + lag * torch.ones_like(trainer.weights)
         return gradient(trainer, batch)
 
     assert found(0.01, 0.0).equal(found(10.0, 0.0))

@@ -119,7 +119,7 @@ def test_arms_share_first_weights_and_data():
 
 
 def test_a_loss_that_is_not_finite_names_loss_seed_and_step():
-    with pytest.raises(TrainingError, match="reversal, OPDReverseKL, seed 0, step 1"):
+    with pytest.raises(TrainingError, match="reversal, OPDReverseKL, step 1, seed 0"):
         Trainer(settings(lr=1e30)).run()
 
 

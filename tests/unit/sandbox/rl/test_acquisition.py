@@ -6,9 +6,9 @@ from small_runs import batch_of, settings
 
 from hgrpo.sandbox.rl.noise import corrupt, false_rates
 from hgrpo.sandbox.rl.replay import Supply
-from hgrpo.sandbox.rl.tasks.sequences import SequenceTask
-from hgrpo.sandbox.rl.tasks.task import Questions
+from hgrpo.sandbox.rl.tasks.task import make_task
 from hgrpo.sandbox.rl.train import Trainer
+from hgrpo.sandbox.tasks.questions import Questions
 
 # Four outputs for the input 0 1 (the answer is 1 0): right, separator, action 0 first, other.
 OUTPUTS = torch.tensor([[1, 0], [2, 1], [0, 1], [1, 1]]).view(1, 4, 1, 1, 2)
@@ -30,7 +30,7 @@ ASKED = Questions(
 )
 def test_noise_by_hand(mode, expected):
     run = settings("DG", seq_len=2, reward_noise=0.9, reward_noise_mode=mode)
-    task = SequenceTask(run)
+    task = make_task(run)
     clean = task.rewards(OUTPUTS, ASKED.labels[:, :, None, None])[..., 0]
     assert clean.flatten().tolist() == [1, 0, 0, 0.5]
     draws = torch.tensor([0.5, 0.25]).expand(1, 4, 1, 2)

@@ -56,7 +56,7 @@ REFUSED = [
         for change, text in (
             ({"group_size": 1}, f"{name} needs groups: group_size above 1"),
             ({"group_size": 7}, "batch_size 96 is no multiple of group_size 7"),
-            ({"batch_size": 4}, "batch_size 4 is smaller than group_size 8"),
+            ({"batch_size": 4}, "batch_size 4 is no multiple of group_size 8"),
             ({"replay_capacity": 8}, f"{name} needs groups that are not replayed"),
         )
     ],

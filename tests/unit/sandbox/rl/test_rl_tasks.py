@@ -10,12 +10,12 @@ from small_runs import SMALL, settings
 
 from hgrpo.errors import UserError
 from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.rl.tasks.sequences import SequenceTask, every
 from hgrpo.sandbox.rl.tasks.task import make_task
+from hgrpo.sandbox.tasks.sequences import every
 
 
 def task(name, **changes):
-    return SequenceTask(RlSettings(task=name, **{"seq_len": 4, "vocab_size": 3} | changes))
+    return make_task(RlSettings(task=name, **{"seq_len": 4, "vocab_size": 3} | changes))
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_a_seed_without_anything_to_compare_stops_alone():
 
 
 def test_a_loss_that_is_not_finite_names_rule_seed_and_step():
-    with pytest.raises(TrainingError, match="token_reversal, DG, seed 0, step 1"):
+    with pytest.raises(TrainingError, match="token_reversal, DG, step 1, seed 0"):
         Trainer(settings("DG", lr=1e30)).run()
 
 

@@ -13,9 +13,9 @@ from torch import Tensor
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.nets.transformer import Transformer
 from hgrpo.sandbox.policies import Policy, Sampled, SequencePolicy, taken
-from hgrpo.sandbox.rl.needs import CHAINS, REVERSALS
-from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.rl.tasks.task import Questions
+from hgrpo.sandbox.tasks.names import CHAINS, REVERSALS
+from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.transformer_settings import TransformerSettings
 
 # More inputs than this are not all evaluated.
 _MOST_INPUTS = 4096
@@ -24,48 +24,47 @@ _DRAWN = 1000
 
 @dataclass(frozen=True)
 class SequenceTask:
-    """The task that `settings.task` names."""
+    """The task `name`, one of REVERSALS or CHAINS, with outputs of `horizon` tokens.
 
-    settings: RlSettings
+    `score_len` counts the last positions that masked_reversal rewards; `binary` rewards a reversal
+    only if all of it is right.
+    """
 
-    @property
-    def name(self) -> str:
-        return self.settings.task
-
-    @property
-    def horizon(self) -> int:
-        return self.settings.seq_len
+    name: str
+    vocabulary: int
+    horizon: int
+    net: TransformerSettings
+    score_len: int = 0
+    binary: bool = False
 
     @property
     def separator(self) -> int:
-        return self.settings.vocab_size
+        return self.vocabulary
 
     @property
     def actions(self) -> int:
-        return self.settings.vocab_size + (2 if self.name == "format_answer" else 1)
-
-    @property
-    def binary(self) -> bool:
-        return self.settings.binary_reward
+        return self.vocabulary + (2 if self.name == "format_answer" else 1)
 
     @property
     def scored(self) -> Tensor:
         positions = torch.arange(self.horizon)
         if self.name != "masked_reversal":
             return torch.ones(self.horizon)
-        return (positions >= self.horizon - self.settings.score_len).float()
+        return (positions >= self.horizon - self.score_len).float()
 
     def policy(self) -> Policy:
-        s = self.settings
-        net = Transformer(self.actions, 2 * self.horizon + 1, s.d_model, s.nhead, s.num_layers)
+        size = self.net
+        net = Transformer(
+            self.actions, 2 * self.horizon + 1, size.d_model, size.nhead, size.num_layers
+        )
         return SequencePolicy(net, self.horizon)
 
     def draw(self, seeds: Sequence[int], step: object, count: int) -> Questions:
         shape = (count, self.horizon)
-        return self.ask(draws.integers(seeds, "data", (step,), shape, self.settings.vocab_size))
+        return self.ask(draws.integers(seeds, "data", (step,), shape, self.vocabulary))
 
     def examination(self) -> tuple[Questions, bool]:
-        vocabulary, length = self.settings.vocab_size, self.horizon
+        vocabulary, length = self.vocabulary, self.horizon
         if vocabulary**length <= _MOST_INPUTS:
             return self.ask(every(vocabulary, length).unsqueeze(0)), True
         drawn = draws.integers((0,), "evaluation", ("inputs",), (_DRAWN, length), vocabulary)
@@ -78,7 +77,7 @@ class SequenceTask:
 
     def labels(self, tokens: Tensor) -> Tensor:
         """The right outputs of inputs [..., H]."""
-        vocabulary = self.settings.vocab_size
+        vocabulary = self.vocabulary
         if self.name == "chain_arithmetic":
             total = tokens[..., :-1].sum(-1, keepdim=True) % vocabulary
             return torch.cat([tokens[..., :-1], total], -1)

@@ -1,0 +1,1 @@
+"""Tasks that several pieces share. Importing this package imports no torch."""

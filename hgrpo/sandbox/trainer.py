@@ -1,0 +1,98 @@
+"""What the trainers of all pieces share: the loop over steps, the log, and an interrupted run."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hgrpo.sandbox.learner import Learner
+from hgrpo.sandbox.rows import Row, seed_rows
+from hgrpo.sandbox.run_settings import ArmSettings
+
+# Numbers of each seed by column of the log, [S] each.
+Columns = dict[str, Tensor]
+
+
+class ArmTrainer(ABC):
+    """Trains one arm with all its seeds in one tensor program.
+
+    `rows` is its log, one row for each evaluation and seed. `learners` are what learns, by name.
+    """
+
+    def __init__(self, settings: ArmSettings):
+        self.settings = settings
+        self.learners: dict[str, Learner] = {}
+        self.step = 0
+        self.rows: list[Row] = []
+
+    @abstractmethod
+    def take_step(self) -> None:
+        """All updates of one training step; evaluate before, if it is time."""
+
+    @abstractmethod
+    def examine(self) -> Columns:
+        """What the policies can do, and what they have cost."""
+
+    @abstractmethod
+    def head(self) -> dict[str, float | int | str]:
+        """What each row of this step's log says beside its seed and its numbers."""
+
+    def run(self, advance: Callable[[], object] = lambda: None) -> list[Row]:
+        """Train all steps, and evaluate once more; `advance` is called after each step.
+
+        Raises:
+            TrainingError: a loss or a gradient is not finite.
+        """
+        while self.step < self.settings.num_steps:
+            self.take_step()
+            advance()
+        return self.finish()
+
+    def finish(self) -> list[Row]:
+        """Evaluate after the last step; return the log."""
+        self.log(self.examine())
+        return self.rows
+
+    def log(self, columns: Mapping[str, Tensor]) -> None:
+        """Add a row for each seed."""
+        self.rows += seed_rows(self.settings.seeds, self.head(), columns)
+
+    def spent(self, counts: Mapping[str, int]) -> Columns:
+        """Counts that are the same for all seeds, as columns of the log."""
+        return {name: torch.full((len(self.settings.seeds),), n) for name, n in counts.items()}
+
+    def state(self) -> dict[str, Any]:
+        """What an interrupted run needs to go on as if it had not been; see `load_state`."""
+        return {
+            "learners": {name: each.state() for name, each in self.learners.items()},
+            "step": self.step,
+            "rows": list(self.rows),
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state` was taken, from a trainer whose settings agree up to that step."""
+        for name, each in self.learners.items():
+            each.load_state(state["learners"][name])
+        self.step, self.rows = state["step"], list(state["rows"])
+
+
+class PolicyTrainer(ArmTrainer):
+    """Trains one policy; the gradient of each seed is clipped to the norm `LARGEST_NORM`."""
+
+    LARGEST_NORM = 1.0
+
+    def begin(self, first: Tensor, lr: float) -> None:
+        """Learn from the weights `first` [S, P] on."""
+        self.learners["policy"] = Learner(first, lr, self.LARGEST_NORM, self.settings.seeds)
+
+    @property
+    def learner(self) -> Learner:
+        """What learns."""
+        return self.learners["policy"]
+
+    @property
+    def weights(self) -> Tensor:
+        """The policy's weights, [S, P]."""
+        return self.learner.weights
