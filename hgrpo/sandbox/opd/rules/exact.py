@@ -7,7 +7,7 @@ from hgrpo.sandbox.seen import Seen, Term
 
 
 def reverse(seen: Seen, own: NoSettings) -> Term:
-    """OPDReverseKL."""
+    """OPDReverseKL: the exact reverse KL to the teacher after every prefix."""
     student, teacher = seen.table, teacher_of(seen)
     loss = seen.mean(reverse_kl(student, teacher))
     return Term(

@@ -14,10 +14,11 @@ from hgrpo.sandbox.rollout import Rollout
 def screen(
     rollout: Rollout, own: Screen, seeds: Sequence[int], step: int
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """1 for rollouts that pass [S, N, K], and metrics [S] for the log.
+    """Kondo: only the rollouts that delight most take part.
 
-    A rollout's score is the largest delight of its tokens under the policy that sampled them, with
-    the collision probability as baseline.
+    Returns 1 for those, [S, N, K], and metrics [S] for the log. A rollout's score is the largest
+    delight of its tokens under the policy that sampled them, with the collision probability as
+    baseline.
     """
     advantages = rollout.rewards[..., None, None] - rollout.collision
     best = delight(rollout.behaviour, advantages).flatten(3).amax(-1).flatten(1)

@@ -43,7 +43,7 @@ def traj_pg(seen: Seen, own: Capped) -> Term:
 
 
 def aspo(seen: Seen, own: Aspo) -> Term:
-    """ASPO."""
+    """ASPO: the ratio weighs a token, at most so much for successes, at least for failures."""
     old, advantages = seen.rollout.behaviour, seen.advantages
     weights = aspo_weights(seen.logprobs, old, advantages, own.low, own.high)
     ones = advantages.sign().where(advantages != 0, -advantages.new_ones(()))
@@ -58,7 +58,7 @@ def aspo(seen: Seen, own: Aspo) -> Term:
 
 
 def r2vpo(seen: Seen, own: R2vpo) -> Term:
-    """R2VPO."""
+    """R2VPO: the ratio weighs a token, and its variance is penalised."""
     ratio = ratios(seen.logprobs, seen.rollout.behaviour)
     weights = r2vpo_weights(seen.logprobs, seen.rollout.behaviour, seen.advantages, own.penalty)
     return weighted(seen, weights, ratio_mean=ratio, var_penalty_mean=(ratio - 1.0).square())

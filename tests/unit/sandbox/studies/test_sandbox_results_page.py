@@ -1,0 +1,69 @@
+"""docs/sandbox/results.md: it is made from its tables, names every study, and quotes verdicts."""
+
+import json
+
+import publish_sandbox
+import pytest
+from study_files import rows, study
+
+from hgrpo.errors import UserError
+from hgrpo.report.words import DASH, MINUS
+from hgrpo.sandbox.studies.statistics import arm_table, pair_table
+
+INFERENCE = {"number": 2, "said": "A beats B"}
+PAIRS = [["A", "B", "better"]]
+PUBLISHED = {"A": {"test_error": [0.5, 0.01]}}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A study of ten seeds in which A ends 0.1 below B, and the folder that it wrote."""
+    declared = study(seeds=10, pairs=PAIRS, inference=INFERENCE, published=PUBLISHED)
+    errors = [0.2 + 0.001 * seed for seed in range(10)]
+    logs = {
+        "A": rows("test_error", *([1.0, e] for e in errors)),
+        "B": rows("test_error", *([1.0, e + 0.1 + 0.001 * (e > 0.203)] for e in errors)),
+    }
+    made = tmp_path / "made"
+    (made / "figures").mkdir(parents=True)
+    arm_table(declared, logs, {"A": 1.0, "B": 2.0}).to_csv(made / "arms.csv", index=False)
+    pair_table(declared, logs).to_csv(made / "pairs.csv", index=False)
+    index = [{"name": "error", "title": "Error", "caption": "", "alt": "Error"}]
+    (made / "figures/index.json").write_text(json.dumps(index))
+    (made / "figures/error.svg").write_text("<svg/>")
+    return declared, made
+
+
+def test_the_page_in_the_tree_is_made_from_its_tables_and_names_every_study(project):
+    docs = project / "docs/sandbox"
+    page = (docs / "results.md").read_text()
+    filled = publish_sandbox.filled(page, docs, project / "configs/sandbox")
+    assert page == filled, "run `python workflow_scripts/publish_sandbox.py`"
+    studies = {path.stem for path in (project / "configs/sandbox").glob("*.yaml")}
+    assert {name for name in studies if f"<!-- sandbox {name} -->" not in page} == set()
+
+
+def test_a_block_has_verdicts_means_the_originals_numbers_and_the_figure(run, tmp_path):
+    declared, made = run
+    publish_sandbox.copy(made, tmp_path, "small")
+    text = publish_sandbox.block("small", declared, tmp_path)
+    assert "![Error](figures/small/error.svg)" in text
+    pair = "| A | B | -0.101 (-0.101 to -0.1) | < 0.001 | better | - |"
+    assert pair.replace("-", MINUS)[:-3] + f"{DASH} |" in text
+    assert "| A | 0.204 (0.202 to 0.207) [0.5 ± 0.01]\\* |" in text
+    assert "seconds" not in (tmp_path / "tables/small/arms.csv").read_text()
+    told = publish_sandbox.inferences({"small": declared}, tmp_path)
+    assert told.startswith("**2. A beats B** ([small](#small))")
+    assert "| better | better | holds |" in told
+
+
+def test_what_has_not_run_says_so_and_two_seeds_are_refused(run, tmp_path):
+    declared, made = run
+    assert publish_sandbox.block("small", declared, tmp_path) == publish_sandbox.NOT_RUN
+    arms = made / "arms.csv"
+    arms.write_text(arms.read_text().replace(",A,10,", ",A,2,"))
+    with pytest.raises(UserError, match="2 seeds"):
+        publish_sandbox.copy(made, tmp_path, "small")
+    page = "<!-- sandbox smal -->\n<!-- end -->"
+    with pytest.raises(UserError, match="smal"):
+        publish_sandbox.filled(page, tmp_path, tmp_path)

@@ -1,0 +1,188 @@
+"""Copy tables and figures of the sandbox's studies into docs/sandbox, and fill results.md there.
+
+docs/sandbox/tables/<study>/ and docs/sandbox/figures/<study>/ are copies of what the studies wrote.
+The blocks of docs/sandbox/results.md between `<!-- sandbox <study> -->`, or
+`<!-- sandbox inferences -->`, and `<!-- end -->` are made from these copies.
+
+Examples:
+  python workflow_scripts/publish_sandbox.py influence replay   # after the studies have run
+  python workflow_scripts/publish_sandbox.py                    # only fill the page again
+"""
+
+import argparse
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from hgrpo.command import run
+from hgrpo.errors import UserError
+from hgrpo.report.figure_index import read_index
+from hgrpo.report.words import DASH, p_value
+from hgrpo.sandbox.studies.page import number, signed
+from hgrpo.sandbox.studies.results import ARMS, FIGURES, PAIRS, read_table
+from hgrpo.sandbox.studies.statistics import noise_floor
+from hgrpo.sandbox.studies.study import SandboxStudy, read_study
+
+DOCS, STUDIES = Path("docs/sandbox"), Path("configs/sandbox")
+SEEDS = 10
+INFERENCES = "inferences"
+NOT_RUN = "*Not run yet.*"
+# Deviations of the original beyond which a mean is marked.
+_FAR = 3.0
+_BLOCK = re.compile(r"(?P<head><!-- sandbox (?P<name>\w+) -->)\n.*?<!-- end -->", re.DOTALL)
+
+
+def main() -> None:
+    """Copy the studies that were asked for, then fill the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("studies", nargs="*", help="names of studies that have run")
+    parser.add_argument(
+        "--results", type=Path, default=Path("results/sandbox"), help="folder of the sandbox"
+    )
+    args = parser.parse_args()
+    for name in args.studies:
+        copy(args.results / "studies" / name, DOCS, name)
+    page = DOCS / "results.md"
+    page.write_text(filled(page.read_text(), DOCS, STUDIES))
+    print(page)
+
+
+def copy(made: Path, docs: Path, name: str) -> None:
+    """Copy a study's tables and figures.
+
+    Raises:
+        UserError: the study has not run, or with fewer than ten seeds.
+    """
+    arms = read_table(made / ARMS)
+    if arms["n_seeds"].min() < SEEDS:
+        raise UserError(f"{made}: {arms['n_seeds'].min()} seeds; publish studies with {SEEDS}")
+    tables, figures = docs / "tables" / name, docs / "figures" / name
+    for folder in (tables, figures):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    # Seconds depend on the machine's other work.
+    arms.drop(columns="seconds").to_csv(tables / ARMS, index=False, lineterminator="\n")
+    shutil.copy(made / PAIRS, tables)
+    shutil.copy(made / FIGURES / "index.json", figures)
+    for path in sorted((made / FIGURES).glob("*.svg")):
+        shutil.copy(path, figures)
+
+
+def filled(page: str, docs: Path, studies: Path) -> str:
+    """The page with every block made again from the published tables.
+
+    Raises:
+        UserError: a block names no study.
+    """
+    known = {path.stem: read_study(path) for path in sorted(studies.glob("*.yaml"))}
+
+    def made(match: re.Match) -> str:
+        name = match["name"]
+        if name != INFERENCES and name not in known:
+            raise UserError(f"{match['head']}: no such study")
+        text = inferences(known, docs) if name == INFERENCES else block(name, known[name], docs)
+        return f"{match['head']}\n{text}\n<!-- end -->"
+
+    return _BLOCK.sub(made, page)
+
+
+def block(name: str, study: SandboxStudy, docs: Path) -> str:
+    """Figures, pairs with verdicts, and arms beside the original's numbers, of one study."""
+    if not (docs / "tables" / name).is_dir():
+        return NOT_RUN
+    arms = read_table(docs / "tables" / name / ARMS)
+    pairs = read_table(docs / "tables" / name / PAIRS)
+    shown = [
+        f"![{entry['alt']}](figures/{name}/{entry['name']}.svg)"
+        for entry in read_index(docs / "figures" / name)
+    ]
+    parts = ["\n\n".join(shown), compared(pairs), matrix(study, arms)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def compared(pairs: pd.DataFrame) -> str:
+    """The declared pairs with their verdicts, and the noise floor; empty if nothing is compared."""
+    if not len(pairs):
+        return ""
+    own = pairs[pairs["kind"] == "pair"].to_dict("records")
+    lines = [["arm", "against", "difference", "p, Holm", "verdict", "the original's difference"]]
+    for row in own:
+        cells = [row["arm"], str(row["against"]), _difference(row), p_value(row["p_holm"])]
+        lines.append([*cells, row["verdict"], signed(row["published"])])
+    floor = noise_floor(pairs)
+    said = "" if pd.isna(floor) else f"\n\nNoise floor: {number(floor)}."
+    return (_table(lines) if own else "") + said
+
+
+def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:
+    """Every arm by every metric; below it the original's mean and deviation, where it gave one."""
+    metrics = list(dict.fromkeys(arms["metric"]))
+    lines = [["arm", *metrics]]
+    for arm, own in arms.groupby("arm", sort=False):
+        rows = {row["metric"]: row for row in own.to_dict("records")}
+        lines.append([str(arm), *(_mean(rows.get(metric)) for metric in metrics)])
+    note = "" if arms["published"].isna().all() else f"\n\n{_NOTE}"
+    return _table(lines) + note
+
+
+_NOTE = (
+    f"In brackets: the original's mean ± deviation; * marks a mean farther than {_FAR:g} of them."
+)
+
+
+def _mean(row: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return DASH
+    ends = "" if pd.isna(row["lower"]) else f" ({number(row['lower'])} to {number(row['upper'])})"
+    if pd.isna(row["published"]):
+        return number(row["mean"]) + ends
+    spread = "" if pd.isna(row["published_deviation"]) else f" ± {row['published_deviation']:.3g}"
+    star = "\\*" if abs(row["far"]) > _FAR else ""
+    return f"{number(row['mean'])}{ends} [{number(row['published'])}{spread}]{star}"
+
+
+def inferences(studies: Mapping[str, SandboxStudy], docs: Path) -> str:
+    """The original's inferences, each with the pairs that test it."""
+    lines = [
+        ["arm", "against", "in which respect", "difference", "said", "verdict", "the inference"]
+    ]
+    parts: list[tuple[int, str]] = []
+    for name, study in studies.items():
+        said = study.inference
+        if said is None:
+            continue
+        title = f"**{said.number}. {said.said}** ([{name}](#{name}))"
+        if not (docs / "tables" / name).is_dir():
+            parts.append((said.number, f"{title}\n\n{NOT_RUN}"))
+            continue
+        pairs = read_table(docs / "tables" / name / PAIRS)
+        rows = [
+            [
+                *(row["arm"], str(row["against"]), row["of"] or row["metric"], _difference(row)),
+                *(row["said"], row["verdict"], row["claim"]),
+            ]
+            for row in pairs.to_dict("records")
+            if row["said"]
+        ]
+        parts.append((said.number, f"{title}\n\n{_table([*lines, *rows])}"))
+    return "\n\n".join(text for _, text in sorted(parts))
+
+
+def _difference(row: Mapping[str, Any]) -> str:
+    ends = "" if pd.isna(row["lower"]) else f" ({signed(row['lower'])} to {signed(row['upper'])})"
+    return signed(row["difference"]) + ends
+
+
+def _table(lines: Sequence[Sequence[str]]) -> str:
+    head, *rows = lines
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows])
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,170 @@
+"""Write docs/sandbox/rules.md and docs/sandbox/runs.md: what rules are, and what studies run.
+
+Both are made from the code and from configs/sandbox, so they cannot say anything else.
+
+Example:
+    python workflow_scripts/sandbox_pages.py
+"""
+
+import importlib
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from hgrpo.sandbox.rule import Need, Rule
+from hgrpo.sandbox.studies.pieces import rule_functions
+from hgrpo.sandbox.studies.study import SandboxStudy, read_study, resolve
+
+OBJECTIVES = "hgrpo.learning.objectives"
+DOCS, STUDIES = Path("docs/sandbox"), Path("configs/sandbox")
+_TITLES = {
+    "rl": "One reward (rl)",
+    "opd": "Distillation (opd)",
+    "vpo": "Sets of answers (vpo)",
+    "pedagogy": "A teacher and a student (pedagogy)",
+}
+_RULES = """\
+# Rules of the sandbox
+
+What each rule computes, where its formulas come from, and what it needs of a run. A run that lacks
+a need is refused. Needs in *italics* are softer: without them a run computes something, but it
+equals another arm, or a switch of it cannot act. Such a run is refused unless `allow_degenerate` is
+true. `workflow_scripts/sandbox_pages.py` makes this page from the code.
+"""
+_RUNS = """\
+# Runs of the sandbox
+
+Every arm of every study, with what it changes of the study's base. An arm that stands in several
+studies with the same settings runs once. `workflow_scripts/sandbox_pages.py` makes this page from
+[configs/sandbox](../../configs/sandbox).
+"""
+_LINK = re.compile(r"https?://[^\s,)\]]+")
+
+
+def main() -> None:
+    """Write both pages."""
+    (DOCS / "rules.md").write_text(rules_page())
+    (DOCS / "runs.md").write_text(runs_page({p.stem: p for p in sorted(STUDIES.glob("*.yaml"))}))
+
+
+def rules_page() -> str:
+    """The text of docs/sandbox/rules.md."""
+    parts = [_RULES]
+    for piece, title in _TITLES.items():
+        declared = importlib.import_module(f"hgrpo.sandbox.{piece}.declared")
+        needs = importlib.import_module(f"hgrpo.sandbox.{piece}.needs").NEEDS
+        parts.append(f"## {title}\n")
+        parts.append("| rule | what it does | formulas | sources | settings | needs |")
+        parts.append("|---|---|---|---|---|---|")
+        parts += [_rule(rule, declared.PACKAGE, needs) for rule in declared.RULES.values()]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _rule(rule: Rule, package: str, needs: Mapping[str, Need]) -> str:
+    terms = [_load(f"{package}.{name}") for name in _functions(rule)]
+    found = list(dict.fromkeys(f for term in terms for f in formulas(term, package)))
+    links = dict.fromkeys(link for f in found for link in _links(f))
+    own = rule.settings.model_fields
+    cells = (
+        f"`{rule.name}`",
+        " ".join(_first_sentence(term) for term in terms),
+        "<br>".join(f"`{f.__module__.rpartition('.')[2]}.{f.__name__}`" for f in found),
+        "<br>".join(links),
+        "<br>".join(f"`{key}` {field.get_default()}" for key, field in own.items()),
+        "<br>".join(_need(needs[name]) for name in rule.needs),
+    )
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _functions(rule: Rule) -> list[str]:
+    """Names of the functions that the rule declares, the term first."""
+    given = [getattr(rule, name, None) for name in ("term", "score", "reward", "imitate", "screen")]
+    return [name for name in given if name]
+
+
+def _need(need: Need) -> str:
+    return f"*{need.text}*" if need.degenerate else need.text
+
+
+def formulas(term: Callable, package: str) -> Iterator[Callable]:
+    """The functions of the objectives that a term calls, also through helpers of its package."""
+    waiting, seen = [term], set()
+    while waiting:
+        function = waiting.pop(0)
+        if function in seen:
+            continue
+        seen.add(function)
+        for name in _names(function.__code__):
+            used = inspect.unwrap(function.__globals__.get(name, name))
+            if inspect.isfunction(used) and used.__module__.startswith(OBJECTIVES):
+                yield used
+            elif inspect.isfunction(used) and used.__module__.startswith(package):
+                waiting.append(used)
+
+
+def _names(code: CodeType) -> list[str]:
+    inner = [each for each in code.co_consts if isinstance(each, CodeType)]
+    return [*code.co_names, *(name for each in inner for name in _names(each))]
+
+
+def _links(function: Callable) -> list[str]:
+    """Links of a formula's docstring, or of its module's."""
+    own = _LINK.findall(inspect.getdoc(function) or "")
+    of_module = _LINK.findall(inspect.getmodule(function).__doc__ or "")
+    return [link.rstrip(".") for link in own or of_module]
+
+
+def _first_sentence(function: Callable) -> str:
+    text = " ".join((inspect.getdoc(function) or "").split())
+    return re.split(r"(?<=\.)\s", text)[0]
+
+
+def _load(name: str) -> Callable:
+    module, _, function = name.rpartition(".")
+    return getattr(importlib.import_module(module), function)
+
+
+def runs_page(studies: Mapping[str, Path]) -> str:
+    """The text of docs/sandbox/runs.md; `studies` are the files of studies by name."""
+    read = {name: read_study(path) for name, path in studies.items()}
+    parts = [_RUNS]
+    parts += ["| study | piece | arms | seeds | decides |", "|---|---|---|---|---|"]
+    parts += [
+        f"| [`{name}`](#{name}) | {each.piece} | {len(each.overrides())} | {each.seeds} | "
+        f"{each.metric.text} |"
+        for name, each in read.items()
+    ]
+    for name, each in read.items():
+        parts.append(_study(name, each, studies[name]))
+    return "\n".join(parts) + "\n"
+
+
+def _study(name: str, study: SandboxStudy, path: Path) -> str:
+    lines = [f"\n## {name}\n", f"{study.question}\n", f"Base: {_settings(study.base)}\n"]
+    lines += ["| arm | changes | code of its rule |", "|---|---|---|"]
+    for label, settings in resolve(study, str(path)).items():
+        changes = study.overrides()[label]
+        package = f"hgrpo.sandbox.{study.piece}.rules."
+        terms = [f"`{each.removeprefix(package)}`" for each in rule_functions(settings)]
+        lines.append(f"| {label} | {_settings(changes)} | {', '.join(terms)} |")
+    return "\n".join(lines)
+
+
+def _settings(given: Mapping[str, Any]) -> str:
+    shown = {key: _short(value) for key, value in given.items()}
+    return ", ".join(f"`{key}: {value}`" for key, value in shown.items()) or "the defaults"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, tuple) and value == tuple(range(value[0], value[0] + len(value))):
+        return f"{value[0]} to {value[-1]}"
+    return value if isinstance(value, str) else json.dumps(value).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    main()
