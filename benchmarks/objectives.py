@@ -26,8 +26,8 @@ from hgrpo.learning.batch import group_advantages, training_sequences
 from hgrpo.learning.chosen import measures
 from hgrpo.learning.critic import Critic, value_head
 from hgrpo.learning.critic_advantages import estimate, store_advantages
-from hgrpo.learning.filter_settings import FilterConfig
-from hgrpo.learning.filters import filter_batch
+from hgrpo.learning.filters.batch import filter_batch
+from hgrpo.learning.filters.settings import FilterConfig
 from hgrpo.learning.gradients.components import Measuring, group_gradients, group_products
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.method import MethodConfig

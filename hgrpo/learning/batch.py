@@ -10,7 +10,7 @@ from torch import Tensor
 
 from hgrpo.credit.base import Group
 from hgrpo.learning.advantages import blend, trajectory_advantages, turn_advantages
-from hgrpo.learning.filters import is_dead
+from hgrpo.learning.dead_groups import is_dead
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory

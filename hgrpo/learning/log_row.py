@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hgrpo.learning.batch import GroupAdvantages, training_returns
-from hgrpo.learning.filters import mean_deviation
+from hgrpo.learning.filters.scores import mean_deviation
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory
 

@@ -20,7 +20,7 @@ from hgrpo.learning.chosen import Chosen, choose, spread_of_returns, weigh
 from hgrpo.learning.collapse_pairs import measure_step
 from hgrpo.learning.critic import Critic
 from hgrpo.learning.critic_advantages import estimate, store_advantages
-from hgrpo.learning.filters import takes_part
+from hgrpo.learning.dead_groups import takes_part
 from hgrpo.learning.log_row import advantage_row, rollout_row, spread_row, trained_row
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.optimisers import set_lr

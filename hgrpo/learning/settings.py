@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from hgrpo.config.strict import Strict
 from hgrpo.learning.collapse_settings import CollapseConfig
 from hgrpo.learning.critic_settings import CriticConfig
-from hgrpo.learning.filter_settings import FilterConfig
+from hgrpo.learning.filters.settings import FilterConfig
 from hgrpo.learning.gae_settings import GaeConfig
 from hgrpo.learning.stop_settings import StopConfig
 

@@ -221,6 +221,22 @@ def test_edited_assigner_reruns_the_methods_that_use_it(checkout):
     assert checkout.planned() == trained(methods=["Progressive"]) | MERGED
 
 
+def test_an_edited_update_rule_plans_the_arms_that_name_it(checkout):
+    append(checkout, "configs/methods/Progressive.yaml", "objective: {rule: TPO, eta: 1.0}\n")
+    done = checkout.snakemake()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert checkout.planned() == set()
+    # These two are rules of the sandbox; no arm of the study names them.
+    append(checkout, "hgrpo/learning/objectives/tempo.py", "FLOOR = 1e-6\n")
+    append(checkout, "hgrpo/sandbox/rl/rules/tpo.py", "FLOOR = 1e-6\n")
+    append(checkout, "hgrpo/learning/rules/aspo.py", "FLOOR = 1e-6\n")
+    assert checkout.planned() == set()
+    append(checkout, "hgrpo/learning/objectives/tpo.py", "FLOOR = 1e-6\n")
+    assert checkout.planned() == trained(methods=["Progressive"]) | MERGED
+    append(checkout, "hgrpo/learning/rules/ppo_clip.py", "FLOOR = 1e-6\n")
+    assert checkout.planned() == trained() | MERGED
+
+
 def test_edited_evaluation_keeps_the_rounds(checkout):
     append(checkout, "configs/studies/grid.yaml", "evaluation: {test_games: 400}\n")
     assert checkout.planned() == CONFIG | SFT_EVALUATIONS | evaluations() | MERGED

@@ -3,8 +3,9 @@
 An evaluation draws only from its own streams, so it changes nothing in training.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -16,8 +17,8 @@ from hgrpo.sandbox.rl.settings import MOST_OUTPUTS
 from hgrpo.sandbox.rl.tasks.task import Task
 from hgrpo.sandbox.tasks.questions import Questions
 
-# Inputs that are evaluated in one pass; bounds memory.
-_AT_ONCE = 1024
+# Outputs of all seeds that are computed in one pass: what fits into a processor's cache is faster.
+_AT_ONCE = 1280
 # Up to so many pairs of input and output are listed, and expectations are exact.
 _MOST_PAIRS = 5_000
 _REFERENCE_INPUTS = 1000
@@ -58,49 +59,65 @@ class Examiner:
         output to the first policy, in nats.
         """
         asked = self.questions(step)
-        parts = []
-        for begin in range(0, asked.labels.shape[1], _AT_ONCE):
-            some = Questions(*(each[:, begin : begin + _AT_ONCE] for each in asked))
-            found = self._greedy(weights, some) | self._sampled(weights, some, (step, begin))
-            parts.append((some.labels.shape[1], found))
-        total = sum(count for count, _ in parts)
+        labels = asked.labels[:, :, None, None]
+        greedy = self._in_parts(lambda inputs: self.policy.greedy(weights, inputs), asked.inputs)
         return {
-            name: sum(count * found[name] for count, found in parts) / total for name in parts[0][1]
+            **_means(self.task.errors(greedy.actions, labels)),
+            "greedy_reward": _mean(self.task.rewards(greedy.actions, labels)),
+            "entropy": _mean(_entropies(greedy.table)),
+            **self.task.more(greedy, asked),
+            **self._sampled(weights, asked, step),
         }
 
-    def _greedy(self, weights: Tensor, asked: Questions) -> dict[str, Tensor]:
-        done = self.policy.greedy(weights, asked.inputs)
-        errors = self.task.errors(done.actions, asked.labels[:, :, None, None])
-        return _means(errors) | {
-            "greedy_reward": _mean(self.task.rewards(done.actions, asked.labels[:, :, None, None])),
-            "entropy": _mean(_entropies(done.table)),
-            **self.task.more(done, asked),
-        }
+    def _in_parts(self, act: Callable[..., Sampled], *given: Tensor, outputs: int = 1) -> Sampled:
+        """What `act` makes of tensors [S, N, ...], some inputs at a time, each with `outputs`."""
+        size = max(1, _AT_ONCE // (len(self.seeds) * outputs))
+        parts = [act(*some) for some in zip(*(each.split(size, 1) for each in given), strict=True)]
+        return Sampled(*(torch.cat(each, 1) for each in zip(*parts, strict=True)))
 
-    def _sampled(
-        self, weights: Tensor, asked: Questions, name: tuple[int, ...]
-    ) -> dict[str, Tensor]:
+    def _sampled(self, weights: Tensor, asked: Questions, step: int) -> dict[str, Tensor]:
         """The sampled policy, over all outputs or over one drawn output for each input."""
         if self.lists_outputs:
-            return self._listed(weights, asked)
+            done = self._along(weights, asked, self._every_output(asked))
+            before = self._first_listed if not self.draws_inputs else None
+            return self._describe(asked, done, done.logprobs.sum((-1, -2)).exp(), before)
         shape = (asked.labels.shape[1], 1, 1, self.task.horizon)
-        uniform = draws.uniform(self.seeds, "evaluation", name, shape)
-        done = self.policy.sample(weights, asked.inputs, uniform)
+        uniform = draws.uniform(self.seeds, "evaluation", (step,), shape)
+        done = self._in_parts(
+            lambda inputs, some: self.policy.sample(weights, inputs, some), asked.inputs, uniform
+        )
         return self._describe(asked, done, torch.ones_like(done.logprobs[..., 0, 0]))
 
-    def _listed(self, weights: Tensor, asked: Questions) -> dict[str, Tensor]:
-        outputs = all_outputs(self.task)
-        seeds, count = asked.labels.shape[:2]
-        actions = outputs[None, None, :, None].expand(seeds, count, -1, -1, -1)
-        table = self.policy.table(weights, asked.inputs, actions)
-        done = Sampled(actions, table)
-        return self._describe(asked, done, done.logprobs.sum((-1, -2)).exp())
+    def _every_output(self, asked: Questions) -> Tensor:
+        """All outputs for every input, int64 [S, N, O, 1, T]."""
+        outputs = all_outputs(self.task)[None, None, :, None]
+        return outputs.expand(*asked.labels.shape[:2], -1, -1, -1)
 
-    def _describe(self, asked: Questions, done: Sampled, chances: Tensor) -> dict[str, Tensor]:
-        """Means over outputs [S, N, K] that weigh `chances`, which add up to 1 over K."""
+    @cached_property
+    def _first_listed(self) -> Tensor:
+        """Log-probs of all outputs under the first weights, for inputs that are always the same."""
+        asked = self.questions(0)
+        return self._along(self.first, asked, self._every_output(asked)).table
+
+    def _along(self, weights: Tensor, asked: Questions, actions: Tensor) -> Sampled:
+        """Log-probs along actions [S, N, K, 1, T]."""
+        return self._in_parts(
+            lambda inputs, some: Sampled(some, self.policy.table(weights, inputs, some)),
+            *(asked.inputs, actions),
+            outputs=actions.shape[2],
+        )
+
+    def _describe(
+        self, asked: Questions, done: Sampled, chances: Tensor, before: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        """Means over outputs [S, N, K] that weigh `chances`, which add up to 1 over K.
+
+        `before` are the log-probs of the first weights, if they are known.
+        """
         labels = asked.labels[:, :, None, None]
         errors = self.task.errors(done.actions, labels)
-        before = self.policy.table(self.first, asked.inputs, done.actions)
+        if before is None:
+            before = self._along(self.first, asked, done.actions).table
         entropies = _entropies(done.table)
         divergence = (done.table.exp() * (done.table - before)).sum(-1)
 

@@ -8,8 +8,8 @@ from hgrpo.sandbox.rl.tasks.task import Task
 from hgrpo.sandbox.tasks.questions import Questions
 from hgrpo.sandbox.tasks.sequences import every
 
-# Sequences that are scored in one pass; bounds memory.
-_AT_ONCE = 20_000
+# Outputs of all seeds that are scored in one pass, see `evaluate`.
+_AT_ONCE = 2_000
 
 
 def all_outputs(task: Task) -> Tensor:

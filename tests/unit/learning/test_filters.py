@@ -10,25 +10,20 @@ from hypothesis import strategies as st
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.learning.advantages import blend, trajectory_advantages, turn_advantages
-from hgrpo.learning.filter_settings import FilterConfig
-from hgrpo.learning.filters import (
+from hgrpo.learning.dead_groups import is_dead, takes_part
+from hgrpo.learning.filters.batch import filter_batch
+from hgrpo.learning.filters.diagnostics import effective_number, kept_mass, selection_weights
+from hgrpo.learning.filters.groups import select_groups
+from hgrpo.learning.filters.scores import (
     Measures,
-    effective_number,
-    filter_batch,
     group_scores,
-    is_dead,
-    kept_mass,
-    loss_factor,
     mean_deviation,
-    most_varied,
     sample_deviation,
     sample_variance,
-    select_groups,
-    select_trajectories,
-    selection_weights,
-    soft_weights,
-    takes_part,
 )
+from hgrpo.learning.filters.settings import FilterConfig
+from hgrpo.learning.filters.trajectories import most_varied, select_trajectories
+from hgrpo.learning.filters.weights import loss_factor, soft_weights
 
 FLOOR = 1e-6
 
@@ -390,7 +385,7 @@ def test_resolved_settings_are_read_again():
 
 
 def test_the_settings_import_no_torch():
-    code = "import hgrpo.learning.filter_settings, sys; sys.exit('torch' in sys.modules)"
+    code = "import hgrpo.learning.filters.settings, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

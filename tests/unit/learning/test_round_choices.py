@@ -12,7 +12,7 @@ from hgrpo.errors import UserError
 from hgrpo.learning.checkpoints import Checkpoints, write_state
 from hgrpo.learning.critic import Critic, value_head
 from hgrpo.learning.critic_settings import CriticConfig
-from hgrpo.learning.filter_settings import FilterConfig
+from hgrpo.learning.filters.settings import FilterConfig
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.round import RoundId
 from hgrpo.learning.settings import KlConfig

@@ -45,7 +45,7 @@ class Task(Protocol):
         ...
 
     def more(self, greedy: Sampled, questions: Questions) -> dict[str, Tensor]:
-        """Further columns [S] of an evaluation; they are read if all inputs fit in one pass."""
+        """Further columns [S] of an evaluation."""
         ...
 
     def stated(self, policy: Policy, weights: Tensor, questions: Questions) -> Tensor | None:

@@ -7,7 +7,7 @@ import pytest
 from test_round_choices import FLAT, PPO, small_round
 from tiny_policy import hall_tasks
 
-from hgrpo.learning.filter_settings import FilterConfig
+from hgrpo.learning.filters.settings import FilterConfig
 from hgrpo.learning.gradients.played import analysed_tasks, play, prepare
 
 FILTER = FilterConfig(strategy="top_p", value=0.9, include_zero=False)

@@ -1,8 +1,4 @@
-"""Settings of the rollout filter: which groups of a batch the update learns from.
-
-The filter is that of RAGEN-2 (https://arxiv.org/abs/2604.06268). `hgrpo.learning.filters` computes
-it. Importing this module imports no torch.
-"""
+"""Settings of the rollout filter. Importing this module imports no torch."""
 
 from typing import Literal, Self
 

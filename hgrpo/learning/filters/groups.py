@@ -1,0 +1,125 @@
+"""Which groups a strategy keeps.
+
+A strategy gets the scores [n] of the remaining groups and the number of all groups, and returns
+the places of those that it keeps.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hgrpo.learning.filters.settings import FilterConfig
+from hgrpo.learning.filters.shares import ROUNDING, share_of
+
+
+def select_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
+    """Which groups are kept, bool [G], from their scores [G].
+
+    Groups whose score is 0 go first, unless `include_zero`. Under `within_group` and `soft` all
+    remaining groups are kept.
+
+    Raises:
+        ValueError: a score is not finite.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    if not np.isfinite(scores).all():
+        raise ValueError(f"a group's score is {scores[~np.isfinite(scores)][0]}")
+    kept = np.zeros(len(scores), dtype=bool)
+    remaining = remaining_groups(scores, config)
+    if len(remaining):
+        select = _STRATEGIES.get(config.strategy, _all)
+        kept[remaining[select(scores[remaining], config, len(scores))]] = True
+    return kept
+
+
+def remaining_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
+    """Places of the groups that the selection is among."""
+    return np.flatnonzero(config.include_zero | ~is_zero(scores, config.zero_tolerance))
+
+
+def is_zero(scores: np.ndarray, tolerance: float) -> np.ndarray:
+    """Which scores count as 0, bool [G]."""
+    return np.abs(scores) <= tolerance
+
+
+def _ordered(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
+    """Places of the scores, those to keep first."""
+    return np.argsort(scores if config.order == "smallest" else -scores, kind="stable")
+
+
+def softmax(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
+    """Probabilities [n]; the groups to keep first have the largest."""
+    signed = scores if config.order == "largest" else -scores
+    exponentials = np.exp((signed - signed.max()) / config.temperature)
+    return exponentials / exponentials.sum()
+
+
+def _top_p(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
+    if config.value >= 1:
+        return np.arange(len(scores))
+    return (_top_p_softmax if config.mode == "softmax" else _top_p_linear)(scores, config)
+
+
+def _top_p_softmax(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
+    """The shortest prefix whose probabilities reach `value`: at least one group."""
+    order = _ordered(scores, config)
+    mass = np.cumsum(softmax(scores, config)[order])
+    return order[: np.searchsorted(mass, config.value - ROUNDING) + 1]
+
+
+def _top_p_linear(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
+    """The shortest prefix of positive scores whose sum reaches `value` * sum - eps.
+
+    It is empty if that bound is not above 0, or if the positive scores do not reach it. Where the
+    smallest scores come first, a 0 among them ends the walk at once.
+    """
+    order = _ordered(scores, config)
+    walked = scores[order]
+    sums = np.cumsum(walked)
+    bound = config.value * sums[-1] - config.eps
+    if bound <= 0:
+        return order[:0]
+    positive = len(walked) if (walked > 0).all() else int(np.argmin(walked > 0))
+    reached = np.flatnonzero(sums[:positive] >= bound * (1 - ROUNDING))
+    return order[: reached[0] + 1] if len(reached) else order[:0]
+
+
+def _top_k(scores: np.ndarray, config: FilterConfig, total: int) -> np.ndarray:
+    base = total if config.of == "all" else len(scores)
+    return _first(scores, config, share_of(config.value, base))
+
+
+def _top_k_abs(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
+    return _first(scores, config, int(config.value))
+
+
+def _first(scores: np.ndarray, config: FilterConfig, many: int) -> np.ndarray:
+    """As many as wanted of the ordered groups, or all that remain; at least one."""
+    return _ordered(scores, config)[: max(1, many)]
+
+
+def _min_p(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
+    """Scores of at least `value` * max; with `smallest`, of at most min / `value`."""
+    if config.order == "largest":
+        return np.flatnonzero(scores >= config.value * scores.max() * (1 - ROUNDING))
+    return np.flatnonzero(scores <= scores.min() / config.value * (1 + ROUNDING))
+
+
+def _percentile(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
+    """Ranks r (0 is the lowest score) with low <= r / n < high; neighbouring bands share none."""
+    bounds = np.array([config.low, config.high]) * len(scores) * (1 - ROUNDING)
+    first, end = np.ceil(bounds).astype(int)
+    return np.argsort(scores, kind="stable")[first:end]
+
+
+def _all(scores: np.ndarray, _config: FilterConfig, _total: int) -> np.ndarray:
+    return np.arange(len(scores))
+
+
+_STRATEGIES: dict[str, Callable[[np.ndarray, FilterConfig, int], np.ndarray]] = {
+    "top_p": _top_p,
+    "top_k": _top_k,
+    "top_k_abs": _top_k_abs,
+    "min_p": _min_p,
+    "percentile": _percentile,
+}
