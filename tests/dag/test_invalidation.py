@@ -222,7 +222,7 @@ def test_edited_assigner_reruns_the_methods_that_use_it(checkout):
 
 
 def test_an_edited_update_rule_plans_the_arms_that_name_it(checkout):
-    append(checkout, "configs/methods/Progressive.yaml", "objective: {rule: TPO, eta: 1.0}\n")
+    append(checkout, "configs/methods/flatGRPO.yaml", "objective: {rule: TPO, eta: 1.0}\n")
     done = checkout.snakemake()
     assert done.returncode == 0, done.stdout + done.stderr
     assert checkout.planned() == set()
@@ -232,7 +232,7 @@ def test_an_edited_update_rule_plans_the_arms_that_name_it(checkout):
     append(checkout, "hgrpo/learning/rules/aspo.py", "FLOOR = 1e-6\n")
     assert checkout.planned() == set()
     append(checkout, "hgrpo/learning/objectives/tpo.py", "FLOOR = 1e-6\n")
-    assert checkout.planned() == trained(methods=["Progressive"]) | MERGED
+    assert checkout.planned() == trained(methods=["flatGRPO"]) | MERGED
     append(checkout, "hgrpo/learning/rules/ppo_clip.py", "FLOOR = 1e-6\n")
     assert checkout.planned() == trained() | MERGED
 
