@@ -66,7 +66,7 @@ def rules_page() -> str:
 
 
 def _rule(rule: Rule, package: str, needs: Mapping[str, Need]) -> str:
-    terms = [_load(f"{package}.{name}") for name in _functions(rule)]
+    terms = [_load(f"{package}.{name}") for name in rule.functions]
     found = list(dict.fromkeys(f for term in terms for f in formulas(term, package)))
     links = dict.fromkeys(link for f in found for link in _links(f))
     own = rule.settings.model_fields
@@ -79,12 +79,6 @@ def _rule(rule: Rule, package: str, needs: Mapping[str, Need]) -> str:
         "<br>".join(_need(needs[name]) for name in rule.needs),
     )
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _functions(rule: Rule) -> list[str]:
-    """Names of the functions that the rule declares, the term first."""
-    given = [getattr(rule, name, None) for name in ("term", "score", "reward", "imitate", "screen")]
-    return [name for name in given if name]
 
 
 def _need(need: Need) -> str:

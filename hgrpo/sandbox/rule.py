@@ -42,6 +42,11 @@ class Rule:
     oracle: bool = False
     candidates: bool = False
 
+    @property
+    def functions(self) -> list[str]:
+        """The functions that it names, the term first."""
+        return [name for name in (self.term, self.screen) if name]
+
     def load(self, package: str, function: str) -> Callable:
         """The function `term` or `screen` from the package that holds the piece's rules."""
         module, name = function.split(".")

@@ -47,7 +47,7 @@ class RuleSettings(Strict):
 
 
 class ArmSettings(Strict):
-    """One arm for some seeds; a piece adds what it refuses."""
+    """One arm for some seeds; a piece adds its rules and what it refuses."""
 
     seeds: tuple[int, ...] = Field((0, 1, 2), min_length=1, description="trained at once")
     num_steps: int = Field(gt=0, description="batches that a run samples")
@@ -58,6 +58,11 @@ class ArmSettings(Strict):
         False, description="run also arms that equal another arm, or whose switch cannot act"
     )
     _notes: list[str] = PrivateAttr(default_factory=list)
+
+    @property
+    def rules(self) -> list[Rule]:
+        """The rules that train, in their order."""
+        raise NotImplementedError
 
     @property
     def notes(self) -> list[str]:
@@ -85,6 +90,11 @@ class RunSettings(ArmSettings, RuleSettings):
     NEEDS: ClassVar[Mapping[str, Need]]
 
     group_size: int = Field(8, gt=0, description="rollouts of a group")
+
+    @property
+    def rules(self) -> list[Rule]:
+        """The one rule."""
+        return [self.declared]
 
     @property
     def samples_groups(self) -> bool:

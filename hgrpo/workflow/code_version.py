@@ -23,6 +23,7 @@ import functools
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from hgrpo.credit import kinds as credit_kinds
 from hgrpo.errors import UserError
@@ -78,13 +79,22 @@ def modules_of(stage: str, settings: Mapping) -> dict[str, str]:
     return {name: found[name][:16] for name in sorted(found)}
 
 
-def _choices(stage: str, settings: Mapping) -> tuple[str | None, str | None, set[str], str | None]:
-    """Environment, engine, credit assigners and update rule of a job; None or empty if unused."""
+class Choices(NamedTuple):
+    """What a job uses of the code that settings choose by name; None or empty if nothing."""
+
+    env: str | None
+    engine: str | None
+    credit: set[str]
+    rule: str | None
+
+
+def _choices(stage: str, settings: Mapping) -> Choices:
+    """What the settings of a job choose."""
     env, engine = settings.get("env") or {}, settings.get("engine") or {}
     credit = _credit_kinds(settings) if "LOADS_CREDIT" in vars(load(stage)) else set()
     objective = (settings.get("method") or {}).get("objective") or {}
     rule = objective.get("rule") if "LOADS_RULE" in vars(load(stage)) else None
-    return env.get("name"), engine.get("kind"), credit, rule
+    return Choices(env.get("name"), engine.get("kind"), credit, rule)
 
 
 def _credit_kinds(settings: object) -> set[str]:

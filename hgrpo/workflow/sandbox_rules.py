@@ -44,8 +44,7 @@ def run_code(piece: str, settings: Strict) -> str:
     package = PIECES[piece].root.rpartition(".")[0]
     skip = {f"{package}.{name}" for name in _REGISTRIES}
     found = contents([PIECES[piece].root, *reached.modules], skip=skip) | reached.parts
-    declared = getattr(settings, "phases", [settings])
-    rules = [_declared(each.declared) for each in declared if hasattr(each, "declared")]
+    rules = [_declared(rule) for rule in settings.rules]
     return _hash([sorted(found.items()), functions, rules])
 
 

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from hgrpo.sandbox.opd.declared import RULES
 from hgrpo.sandbox.opd.needs import NEEDS, PhaseOfRun
-from hgrpo.sandbox.rule import refuse
+from hgrpo.sandbox.rule import Rule, refuse
 from hgrpo.sandbox.run_settings import ArmSettings, RuleSettings, known
 from hgrpo.sandbox.transformer_settings import TransformerSettings
 
@@ -64,6 +64,11 @@ class OpdSettings(ArmSettings, TransformerSettings):
     def overlap(self) -> int:
         """`overlap_k`, or the number of actions if that is less."""
         return min(self.overlap_k, self.actions)
+
+    @property
+    def rules(self) -> list[Rule]:
+        """The losses of the phases."""
+        return [phase.declared for phase in self.phases]
 
     @field_validator("task")
     @classmethod

@@ -35,6 +35,11 @@ class PedagogyRule(Rule):
     imitate: str = ""
 
     @property
+    def functions(self) -> list[str]:
+        """The functions that it names, the term first."""
+        return [*super().functions, *filter(None, (self.reward, self.imitate))]
+
+    @property
     def teaches(self) -> bool:
         return bool(self.reward)
 

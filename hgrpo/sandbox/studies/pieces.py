@@ -5,7 +5,7 @@ Importing this module imports no torch.
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from hgrpo.config.strict import Strict
@@ -65,15 +65,8 @@ PIECES = {
 
 def rule_functions(settings: Strict) -> list[str]:
     """The functions that the run's rules name, such as "hgrpo.sandbox.rl.rules.dg.dg"."""
-    phases = getattr(settings, "phases", [settings])
-    rules = [phase.declared for phase in phases if hasattr(phase, "declared")]
     package = type(settings).__module__.rpartition(".")[0]
-    named = {
-        value
-        for rule in rules
-        for field in fields(rule)
-        if field.name != "name" and isinstance(value := getattr(rule, field.name), str) and value
-    }
+    named = {name for rule in settings.rules for name in rule.functions}
     return sorted(f"{package}.rules.{name}" for name in named)
 
 

@@ -24,6 +24,11 @@ class SetRule(Rule):
 
     score: str = ""
 
+    @property
+    def functions(self) -> list[str]:
+        """The functions that it names, the term first."""
+        return [*super().functions, self.score]
+
 
 def _rule(name: str, score: str, *needs: str, **more: object) -> SetRule:
     needs = ("groups", *needs, "clip_acts")

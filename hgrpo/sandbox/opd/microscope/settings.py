@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from hgrpo.sandbox.opd.number_lists import Counts
 from hgrpo.sandbox.opd.settings import OpdSettings
+from hgrpo.sandbox.rule import Rule
 from hgrpo.sandbox.run_settings import refuse_first, seeds_differ
 from hgrpo.sandbox.transformer_settings import TransformerSettings
 
@@ -34,6 +35,11 @@ class MicroscopeSettings(TransformerSettings):
         description="batches, 8 times as large, whose mean stands for the exact gradient where "
         "outputs are too many to list",
     )
+
+    @property
+    def rules(self) -> list[Rule]:
+        """None: it trains nothing."""
+        return []
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
