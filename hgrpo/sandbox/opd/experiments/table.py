@@ -3,7 +3,8 @@
 Importing this module imports no torch.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,37 +117,51 @@ def _cold_start(own: ColdStart, given: Mapping[str, Any]) -> Iterator[Variant]:
                 yield Variant(name, phases, {"top_k": k})
 
 
+@dataclass(frozen=True)
+class _Truncated:
+    """A loss over a top-k set after a warm-up; `word` is that of `truncated`."""
+
+    k: int
+    support: str
+    word: str
+    method: str
+    rule: Mapping[str, Any]
+    warmup: int
+
+    def variant(self, name: str, label: str, columns: Mapping[str, Any]) -> Variant:
+        """The variant `name`, whose last phase the log calls `label`."""
+        phases = after_warmup(FULL, self.warmup, self.method, dict(self.rule), label)
+        own = {"top_k": self.k, "warmup_steps": self.warmup, "objective": self.word or "truncated"}
+        return Variant(f"{name}_k{self.k}_warm{self.warmup}", phases, own | columns, self.warmup)
+
+
+def _swept(own: WarmupSweep | SoftTeacher, supports: Sequence[str]) -> Iterator[_Truncated]:
+    """All combinations of top-k sets, losses and warm-ups."""
+    for k, support in itertools.product(own.top_ks, supports):
+        for word, method, rule in truncated(k, support, own.controls):
+            for warmup in own.warmup_steps:
+                yield _Truncated(k, support, word, method, rule, warmup)
+
+
+_NO_SET = {"top_k": 0, "warmup_steps": _NEVER, "objective": "full_vocab"}
+
+
 def _warmup_sweep(own: WarmupSweep, given: Mapping[str, Any]) -> Iterator[Variant]:
     check_warmups(own.warmup_steps, given["num_steps"])
-    full = {"top_k": 0, "warmup_steps": _NEVER, "objective": "full_vocab"}
-    yield Variant(FULL, (Phase(label=FULL),), full, _NEVER)
-    for k in own.top_ks:
-        for word, method, rule in truncated(k, "student", own.controls):
-            for warmup in own.warmup_steps:
-                family = f"topk_{word}" if word else "topk"
-                label = f"topk_{word or 'rkl'}"
-                phases = after_warmup(FULL, warmup, method, rule, label)
-                columns = {"top_k": k, "warmup_steps": warmup, "objective": word or "truncated"}
-                yield Variant(f"{family}_k{k}_warm{warmup}", phases, columns, warmup)
+    yield Variant(FULL, (Phase(label=FULL),), _NO_SET, _NEVER)
+    for each in _swept(own, ("student",)):
+        name = "_".join(filter(None, ("topk", each.word)))
+        yield each.variant(name, f"topk_{each.word or 'rkl'}", {})
 
 
 def _soft_teacher(own: SoftTeacher, given: Mapping[str, Any]) -> Iterator[Variant]:
     check_warmups(own.warmup_steps, given["num_steps"])
     teacher = {key: given[key] for key in ("teacher_temperature", "special_token_weight")}
-    full = {"support": "full_vocab", "top_k": 0, "warmup_steps": _NEVER, "objective": "full_vocab"}
-    yield Variant(FULL, (Phase(label=FULL),), full | teacher, _NEVER)
-    for k in own.top_ks:
-        for support in own.supports:
-            for word, method, rule in truncated(k, support, own.controls):
-                for warmup in own.warmup_steps:
-                    label = "_".join(filter(None, ("topk", word, support)))
-                    columns = {"support": support, "top_k": k, "warmup_steps": warmup}
-                    yield Variant(
-                        f"{label}_k{k}_warm{warmup}",
-                        after_warmup(FULL, warmup, method, rule, label),
-                        columns | {"objective": word or "truncated"} | teacher,
-                        warmup,
-                    )
+    full = _NO_SET | {"support": "full_vocab"} | teacher
+    yield Variant(FULL, (Phase(label=FULL),), full, _NEVER)
+    for each in _swept(own, own.supports):
+        name = "_".join(filter(None, ("topk", each.word, each.support)))
+        yield each.variant(name, name, {"support": each.support} | teacher)
 
 
 def _comparison(own: Comparison, given: Mapping[str, Any]) -> Iterator[Variant]:
