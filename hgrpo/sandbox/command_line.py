@@ -15,6 +15,7 @@ from hgrpo.atomic import atomic_file
 from hgrpo.config.read import did_you_mean
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
+from hgrpo.sandbox.rule import Rule
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -106,6 +107,54 @@ def add_fields(
             default=default,
             help=f"{field.description} (default {shown})".replace("%", "%%"),
         )
+
+
+def add_run_flags(parser: argparse.ArgumentParser, seeds: int = 3) -> None:
+    """Declare `--seed`, `--num_seeds`, which is `seeds` by default, and `--verbose`."""
+    parser.add_argument("--seed", type=int, default=0, help="first seed (default 0)")
+    parser.add_argument(
+        "--num_seeds", type=int, default=seeds, help=f"how many seeds (default {seeds})"
+    )
+    add_verbose(parser)
+
+
+def add_verbose(parser: argparse.ArgumentParser) -> None:
+    """Declare the flag that silences a command."""
+    parser.add_argument(
+        "--verbose", type=truth, default=True, help="progress bar and closing line (default true)"
+    )
+
+
+def chosen_seeds(args: argparse.Namespace) -> tuple[int, ...]:
+    """The seeds that the flags of `add_run_flags` ask for.
+
+    Raises:
+        UserError: there is none.
+    """
+    if args.num_seeds < 1:
+        raise UserError(f"--num_seeds: at least 1 was expected, not {args.num_seeds}")
+    return tuple(range(args.seed, args.seed + args.num_seeds))
+
+
+def chosen_fields(args: argparse.Namespace, model: type[Strict]) -> dict[str, Any]:
+    """The fields of a settings model that have a flag, with their values."""
+    return {name: vars(args)[name] for name in model.model_fields if name in vars(args)}
+
+
+def chosen_rule(args: argparse.Namespace, rule: Rule | None) -> dict[str, Any]:
+    """The rule's own settings that were given by flags; none of an unknown rule."""
+    flags = rule.flags if rule else {}
+    return {key: vars(args)[flag] for key, flag in flags.items() if vars(args)[flag] is not None}
+
+
+def refuse_folder(flag: str, output: Path) -> None:
+    """Refuse an output file that is a folder.
+
+    Raises:
+        UserError: it is; the message names the flag.
+    """
+    if output.is_dir():
+        raise UserError(f"{flag}: {output} is a folder; a file was expected")
 
 
 def use_one_thread() -> None:

@@ -12,8 +12,16 @@ from typing import Any, Protocol, TypeVar
 from tqdm import tqdm
 
 from hgrpo.config.read import validate
-from hgrpo.errors import UserError
-from hgrpo.sandbox.command_line import add_fields, truth, use_one_thread, write_rows
+from hgrpo.sandbox.command_line import (
+    add_fields,
+    add_run_flags,
+    chosen_fields,
+    chosen_rule,
+    chosen_seeds,
+    refuse_folder,
+    use_one_thread,
+    write_rows,
+)
 from hgrpo.sandbox.run_settings import RunSettings
 
 Settings = TypeVar("Settings", bound=RunSettings)
@@ -32,8 +40,6 @@ def add_run_arguments(
 ) -> None:
     """Declare the flags of a run: the fields of its settings, seeds, rules' settings and output."""
     add_fields(parser, model, {"allow_degenerate": True}, skip=("rule", "seeds"))
-    parser.add_argument("--seed", type=int, default=0, help="first seed (default 0)")
-    parser.add_argument("--num_seeds", type=int, default=3, help="how many seeds (default 3)")
     own = parser.add_argument_group("settings of rules")
     for name, (kind, text) in rules.items():
         words = {"type": kind} if isinstance(kind, type) else {"choices": kind}
@@ -41,9 +47,7 @@ def add_run_arguments(
     parser.add_argument(
         "--output", type=Path, default=Path(output), help=f"file of rows (default {output})"
     )
-    parser.add_argument(
-        "--verbose", type=truth, default=True, help="progress bar and closing line (default true)"
-    )
+    add_run_flags(parser)
 
 
 def run_settings(args: argparse.Namespace, model: type[Settings], piece: str) -> Settings:
@@ -52,14 +56,9 @@ def run_settings(args: argparse.Namespace, model: type[Settings], piece: str) ->
     Raises:
         UserError: a value is refused; the message names it.
     """
-    if args.num_seeds < 1:
-        raise UserError(f"--num_seeds: at least 1 was expected, not {args.num_seeds}")
-    given = {name: vars(args)[name] for name in model.model_fields if name in vars(args)}
-    rule = model.RULES.get(args.method)
-    flags = rule.flags if rule else {}
-    own = {key: vars(args)[flag] for key, flag in flags.items() if vars(args)[flag] is not None}
-    seeds = tuple(range(args.seed, args.seed + args.num_seeds))
-    return validate(model, given | {"seeds": seeds, "rule": own}, piece)
+    own = chosen_rule(args, model.RULES.get(args.method))
+    more = {"seeds": chosen_seeds(args), "rule": own}
+    return validate(model, chosen_fields(args, model) | more, piece)
 
 
 def train(
@@ -76,8 +75,7 @@ def train(
         first: columns that lead.
         headline: the column whose last mean the closing line tells.
     """
-    if args.output.is_dir():
-        raise UserError(f"--output: {args.output} is a folder; a file was expected")
+    refuse_folder("--output", args.output)
     for line in settings.notes:
         tqdm.write(f"note: {line}", file=sys.stderr)
     use_one_thread()

@@ -11,7 +11,16 @@ from hgrpo.atomic import atomic_file
 from hgrpo.config.read import validate
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
-from hgrpo.sandbox.command_line import add_fields, truth, use_one_thread, write_rows
+from hgrpo.sandbox.command_line import (
+    add_fields,
+    add_run_flags,
+    chosen_fields,
+    chosen_rule,
+    chosen_seeds,
+    refuse_folder,
+    use_one_thread,
+    write_rows,
+)
 from hgrpo.sandbox.opd.declared import RULES
 from hgrpo.sandbox.opd.experiments.table import EXPERIMENTS, Experiment
 from hgrpo.sandbox.opd.experiments.variant import Variant
@@ -77,11 +86,7 @@ def _add_run(
     skip: Sequence[str],
 ) -> None:
     add_fields(parser, model, {"allow_degenerate": True, **defaults}, skip=("seeds", *skip))
-    parser.add_argument("--seed", type=int, default=0, help="first seed (default 0)")
-    parser.add_argument("--num_seeds", type=int, default=3, help="how many seeds (default 3)")
-    parser.add_argument(
-        "--verbose", type=truth, default=True, help="progress bar and closing line (default true)"
-    )
+    add_run_flags(parser)
 
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:
@@ -92,8 +97,6 @@ def _add_folder(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Check every run, train or measure, and write all files at the end."""
-    if args.num_seeds < 1:
-        raise UserError(f"--num_seeds: at least 1 was expected, not {args.num_seeds}")
     if args.experiment == "train":
         _train(args)
     elif args.experiment == _MICROSCOPE:
@@ -104,8 +107,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _train(args: argparse.Namespace) -> None:
     one = train_settings(args)
-    if args.output.is_dir():
-        raise UserError(f"--output: {args.output} is a folder; a file was expected")
+    refuse_folder("--output", args.output)
     (rows,) = _train_all(args, [one])
     _write(rows, args.output)
     _close(args, rows, args.output)
@@ -152,10 +154,7 @@ def _measure(args: argparse.Namespace) -> None:
 
 def train_settings(args: argparse.Namespace) -> OpdSettings:
     """The settings of the run that the flags of `train` ask for."""
-    rule = RULES.get(args.method)
-    flags = rule.flags if rule else {}
-    own = {key: vars(args)[flag] for key, flag in flags.items() if vars(args)[flag] is not None}
-    phase = {"method": args.method, "rule": own}
+    phase = {"method": args.method, "rule": chosen_rule(args, RULES.get(args.method))}
     return validate(OpdSettings, _given(args, OpdSettings) | {"phases": (phase,)}, "opd")
 
 
@@ -176,10 +175,9 @@ def variant_settings(
 
 
 def _given(args: argparse.Namespace, model: type[Strict]) -> dict[str, Any]:
-    found = {name: vars(args)[name] for name in model.model_fields if name in vars(args)}
-    if "seeds" in model.model_fields:
-        found["seeds"] = tuple(range(args.seed, args.seed + args.num_seeds))
-    return found
+    """The fields that flags give, and the seeds where the model has some."""
+    seeds = {"seeds": chosen_seeds(args)} if "seeds" in model.model_fields else {}
+    return chosen_fields(args, model) | seeds
 
 
 def _train_all(args: argparse.Namespace, runs: Sequence[OpdSettings]) -> list[list[dict]]:

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,17 @@ from tqdm import tqdm
 
 from hgrpo.config.read import read_value, validate
 from hgrpo.errors import UserError
-from hgrpo.sandbox.command_line import add_fields, truth, use_one_thread, write_rows
+from hgrpo.sandbox.command_line import (
+    add_fields,
+    add_run_flags,
+    chosen_fields,
+    chosen_rule,
+    chosen_seeds,
+    refuse_folder,
+    truth,
+    use_one_thread,
+    write_rows,
+)
 from hgrpo.sandbox.rl.declared import RULES
 from hgrpo.sandbox.rl.settings import RlSettings
 
@@ -53,8 +62,7 @@ _FIRST = ("step", "loss", "seed", "method", "delay", "test_error", "entropy", "r
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags of the command."""
     add_fields(parser, RlSettings, {"allow_degenerate": True}, skip=("rule", "seeds"))
-    parser.add_argument("--seed", type=int, default=0, help="first seed (default 0)")
-    parser.add_argument("--num_seeds", type=int, default=5, help="how many seeds (default 5)")
+    add_run_flags(parser, seeds=5)
     rules = parser.add_argument_group("settings of rules")
     for name, (text, default) in _RULE_FLAGS.items():
         rules.add_argument(f"--{name}", type=float, help=f"{text} (default {default:g})")
@@ -74,16 +82,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"run {', '.join(_SWEEP_METHODS)} with delays {', '.join(map(str, _SWEEP_DELAYS))}",
     )
     parser.add_argument("--output", type=Path, default=Path("results.csv"), help="file of rows")
-    parser.add_argument(
-        "--verbose", type=truth, default=True, help="progress bar and closing line (default true)"
-    )
 
 
 def run(args: argparse.Namespace) -> None:
     """Check every run, train them one after another, and write all rows at once."""
     runs = settings(args)
-    if args.output.is_dir():
-        raise UserError(f"--output: {args.output} is a folder; a file was expected")
+    refuse_folder("--output", args.output)
     for line in dict.fromkeys(note for each in runs for note in each.notes):
         tqdm.write(f"note: {line}", file=sys.stderr)
     use_one_thread()
@@ -106,22 +110,15 @@ def run(args: argparse.Namespace) -> None:
 
 def settings(args: argparse.Namespace) -> list[RlSettings]:
     """The settings of every run that the flags ask for."""
-    if args.num_seeds < 1:
-        raise UserError(f"--num_seeds: at least 1 was expected, not {args.num_seeds}")
     if not args.sweep:
         return [_settings(args, args.method, args.delay)]
     return [_settings(args, m, delay) for delay in _SWEEP_DELAYS for m in _SWEEP_METHODS]
 
 
 def _settings(args: argparse.Namespace, method: str, delay: int) -> RlSettings:
-    given = {name: vars(args)[name] for name in RlSettings.model_fields if name in vars(args)}
-    seeds: Sequence[int] = range(args.seed, args.seed + args.num_seeds)
-    rule = RULES.get(method)
-    flags = rule.flags if rule else {}
-    own = {key: vars(args)[flag] for key, flag in flags.items() if vars(args)[flag] is not None}
-    own |= dict(_assigned(word) for word in args.rule)
-    changes = {"method": method, "delay": delay, "seeds": tuple(seeds), "rule": own}
-    return validate(RlSettings, given | changes, "rl")
+    own = chosen_rule(args, RULES.get(method)) | dict(_assigned(word) for word in args.rule)
+    changes = {"method": method, "delay": delay, "seeds": chosen_seeds(args), "rule": own}
+    return validate(RlSettings, chosen_fields(args, RlSettings) | changes, "rl")
 
 
 def _assigned(word: str) -> tuple[str, object]:

@@ -6,8 +6,14 @@ from pathlib import Path
 from tqdm import tqdm
 
 from hgrpo.config.read import validate
-from hgrpo.errors import UserError
-from hgrpo.sandbox.command_line import add_fields, truth, use_one_thread, write_rows
+from hgrpo.sandbox.command_line import (
+    add_fields,
+    add_verbose,
+    chosen_fields,
+    refuse_folder,
+    use_one_thread,
+    write_rows,
+)
 from hgrpo.sandbox.rl.settings import RlSettings
 
 HELP = """\
@@ -41,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--train_steps", type=steps, default="0,100,500", help="steps, by comma (default 0,100,500)"
     )
     parser.add_argument("--output", type=Path, default=Path("samples.csv"), help="file of rows")
-    parser.add_argument("--verbose", type=truth, default=True, help="progress bar (default true)")
+    add_verbose(parser)
 
 
 def steps(text: str) -> tuple[int, ...]:
@@ -61,12 +67,10 @@ def steps(text: str) -> tuple[int, ...]:
 
 def run(args: argparse.Namespace) -> None:
     """Train, write a row for each sample, and print the correlations with delight."""
-    given = {name: vars(args)[name] for name in RlSettings.model_fields if name in vars(args)}
     last = max(args.train_steps)
     more = {"num_steps": max(1, last), "seeds": (args.seed,), "eval_every": last + 1}
-    settings = validate(RlSettings, given | more, "rl_oracle")
-    if args.output.is_dir():
-        raise UserError(f"--output: {args.output} is a folder; a file was expected")
+    settings = validate(RlSettings, chosen_fields(args, RlSettings) | more, "rl_oracle")
+    refuse_folder("--output", args.output)
     use_one_thread()
 
     from hgrpo.sandbox.rl.oracle_study import correlations, study
