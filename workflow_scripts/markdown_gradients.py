@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS, TASK
-from hgrpo.report.words import DASH, MINUS
+from hgrpo.report.figures.gradients import TITLES
+from hgrpo.report.words import DASH, MINUS, p_value
 
 Tables = Mapping[str, pd.DataFrame]
 PARTS = {TASK: "task", REGULARISERS: "KL and entropy"}
@@ -24,13 +25,13 @@ def slopes(tables: Tables) -> list[list[str]]:
 
 
 def dominance(tables: Tables) -> list[list[str]]:
-    """One line per policy and place: the norm of the regularisers minus that of the task."""
-    table = tables["dominance"]
-    lines = [["arm", "after round", "returns differ", "regularisers minus task", "verdict"]]
-    for row in table[table["pass"] == PASSES[0]].to_dict("records"):
-        found = interval(row, "difference")
-        place = PLACES[row["place"]]
-        lines.append([row["method"], str(row["round"]), place, found, row["verdict"]])
+    """One line per policy, pass and place: squared norms, the regularisers' minus the task's."""
+    titles = ["arm", "after round", "groups", "returns differ", "regularisers minus task, squared"]
+    lines = [[*titles, "p, Holm", "verdict"]]
+    for row in tables["dominance"].to_dict("records"):
+        place, groups = PLACES[row["place"]], TITLES[row["pass"]]
+        found = [interval(row, "difference"), p_value(row["p_holm"]), row["verdict"]]
+        lines.append([row["method"], str(row["round"]), groups, place, *found])
     return lines
 
 

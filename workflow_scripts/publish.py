@@ -62,7 +62,7 @@ FIGURES = (
 )
 # What two further targets of a study give.
 TRUTH = ("truth.csv", "closest.svg")
-GRADIENTS = ("slopes.csv", "dominance.csv", "norms_*.svg")
+GRADIENTS = ("slopes.csv", "dominance.csv", "norms_*.csv", "norms_*.svg")
 DOCS, STUDIES = Path("docs"), Path("configs/studies")
 SEEDS = 3
 

@@ -13,7 +13,7 @@ from hgrpo.report.figures.gradient_buckets import policy_name
 from hgrpo.report.figures.gradients import SHOWN, TITLES
 from hgrpo.report.page_environment import page_environment
 from hgrpo.report.svg import inline
-from hgrpo.report.words import DASH, MINUS, listing
+from hgrpo.report.words import DASH, MINUS, listing, p_value
 
 _NAMES = {
     **{name: text for name, (text, _) in SHOWN.items()},
@@ -115,6 +115,7 @@ def render(
     """
     environment = page_environment()
     environment.filters["number"] = _number
+    environment.filters["p"] = p_value
     by_section: dict[str, list[Mapping]] = {}
     for figure in figures:
         drawn = figure | {"svg": inline(figure["svg"], _id(figure["name"]), figure["alt"])}

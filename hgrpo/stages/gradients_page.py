@@ -4,6 +4,7 @@ Example:
   snakemake gradients --config study=sokoban_gradients
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,7 +85,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         read_tables,
         render,
     )
-    from hgrpo.report.style import save
+    from hgrpo.report.style import Drawing, save
 
     arms = {name: GradientArm(label, steps) for name, label, steps in settings.arms}
     buckets = read_tables(paths.buckets, ("pass", "bucket", "component"))
@@ -93,14 +94,18 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     tables = Tables(
         bucket_means(buckets), slopes(norms), dominance(norms), read_success(paths.evaluations)
     )
-    drawings = [gradient_norms(norms, name, arm.label, arm.steps) for name, arm in arms.items()]
-    for (method, round), own in buckets.groupby(["method", "round"], sort=False):
-        played = groups[(groups["method"] == method) & (groups["round"] == round)]
-        steps = int(round) * arms[method].steps
-        drawings += policy_figures(Measured(method, arms[method].label, steps, own, played))
+
+    def drawings() -> Iterator[Drawing]:
+        for name, arm in arms.items():
+            yield gradient_norms(norms, name, arm.label, arm.steps)
+        for (method, round), own in buckets.groupby(["method", "round"], sort=False):
+            played = groups[(groups["method"] == method) & (groups["round"] == round)]
+            steps = int(round) * arms[method].steps
+            yield from policy_figures(Measured(method, arms[method].label, steps, own, played))
+
     figures = []
     with atomic_folder(paths.out) as out:
-        for drawing in drawings:
+        for drawing in drawings():
             save(drawing, out)
             svg = (out / f"{drawing.name}.svg").read_text()
             told = ("name", "section", "title", "caption", "alt")

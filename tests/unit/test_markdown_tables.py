@@ -378,18 +378,20 @@ def test_slopes_and_dominance_by_hand():
     page = "<!-- slopes s -->\n<!-- end -->\n<!-- dominance s -->\n<!-- end -->"
     dominance = pd.DataFrame(
         [
-            ["PPO", 3, "prefilter", "lowest", 0.5, 0.1, 0.9, "regularisers dominate"],
-            ["PPO", 3, "postfilter", "lowest", 9.0, 9.0, 9.0, "inconclusive"],
+            ["PPO", 3, "prefilter", "lowest", 0.5, 0.1, 0.9, 0.02, "regularisers dominate"],
+            ["PPO", 3, "postfilter", "highest", 9.0, 9.0, 9.0, 1.0, "inconclusive"],
         ],
         columns=[
             *("method", "round", "pass", "place"),
-            *("difference", "difference_lower", "difference_upper", "verdict"),
+            *("difference", "difference_lower", "difference_upper", "p_holm", "verdict"),
         ],
     )
     filled = markdown.fill(page, {"s": {"slopes": slopes, "dominance": dominance}})
     assert "| PPO | 3 | 1.23 (1 to 1.5) | \u22120.5 |" in filled
-    assert "| PPO | 3 | least | 0.5 (0.1 to 0.9) | regularisers dominate |" in filled
-    assert filled.count("| PPO") == 2
+    first = "| PPO | 3 | all groups | least | 0.5 (0.1 to 0.9) | 0.020 | regularisers dominate |"
+    assert first in filled
+    assert "| PPO | 3 | after the filter | most | 9 (9 to 9) | 1.000 | inconclusive |" in filled
+    assert filled.count("| PPO") == 3
 
 
 def test_publishing_again_keeps_the_comparison_with_truth(tmp_path, monkeypatch):

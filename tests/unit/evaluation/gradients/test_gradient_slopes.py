@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from hgrpo.evaluation.gradients.bucket_means import bucket_means
-from hgrpo.evaluation.gradients.slopes import dominance, slopes, weighted_norms
+from hgrpo.evaluation.gradients.slopes import dominance, signal, slopes, weighted_norms
 
 
 def table(task, regularisers=(3.5, 3.5, 3.5), deviations=(0.0, 1.0, 2.0)):
@@ -23,12 +24,15 @@ def table(task, regularisers=(3.5, 3.5, 3.5), deviations=(0.0, 1.0, 2.0)):
                     "component": name,
                     "deviation": deviation,
                     "corrected": norm,
+                    # Noise is a third of the signal.
+                    "norm": norm * (4 / 3) ** 0.5,
+                    "signal_to_noise": 3.0,
                     "coefficient": weight,
                 }
                 for index, (norm, deviation) in enumerate(zip(norms, deviations, strict=True))
             ]
     rows.append(rows[0] | {"bucket": "all", "corrected": 99.0})
-    rows.append(rows[0] | {"component": "kl", "corrected": 8.0, "coefficient": 0.25})
+    rows.append(rows[0] | {"component": "kl", "corrected": 8.0, "norm": 8.0, "coefficient": 0.25})
     return weighted_norms(pd.DataFrame(rows))
 
 
@@ -49,10 +53,37 @@ def test_slopes_by_hand():
 
 def test_dominance_by_hand():
     found = dominance(table([[0.1, 1.0, 20.0], [0.2, 3.0, 20.1]])).set_index("place")
-    assert found.loc["lowest", "difference"] == pytest.approx(3.5 - 0.15)
-    assert found.loc["lowest", "verdict"] == "regularisers dominate"
-    assert found.loc["highest", "difference"] == pytest.approx(3.5 - 20.05)
-    assert found.loc["highest", "verdict"] == "the task dominates"
+    low, high = found.loc["lowest"], found.loc["highest"]
+    # The squares 3.5^2 - 0.1^2 and 3.5^2 - 0.2^2 are 12.24 and 12.21: t = 12.225 / 0.015.
+    assert low["difference"] == pytest.approx(12.225)
+    assert low["p"] == pytest.approx(2 * stats.t.sf(12.225 / 0.015, 1))
+    assert high["difference"] == pytest.approx(3.5**2 - (20.0**2 + 20.1**2) / 2)
+    assert low["p_holm"] == pytest.approx(2 * low["p"])
+    assert high["p_holm"] == pytest.approx(max(high["p"], low["p_holm"]))
+    assert low["verdict"] == "regularisers dominate" and high["verdict"] == "the task dominates"
+
+
+def test_a_square_may_be_below_0_where_noise_explains_the_norm():
+    rows = pd.DataFrame({"norm": [2.0, 2.0, 3.0, 0.0], "signal_to_noise": [3.0, -0.5, np.nan, -1]})
+    # 4 is a signal of 3 and a noise of 1, or a signal of -4 and a noise of 8; 9 has no noise.
+    assert signal(rows)[:3].tolist() == pytest.approx([3.0, -4.0, 9.0])
+
+
+def test_a_task_that_hides_in_noise_is_not_dominated():
+    """Where noise is a hundred times the task's norm, few of many studies find a winner."""
+    stream, found = np.random.default_rng(3), []
+    for _ in range(300):
+        # The task's norm is 0.003, eight times the regularisers'; the noise's square is 0.09.
+        squares = 0.003**2 + stream.normal(0, 0.09 / np.sqrt(21), size=3)
+        rows = [
+            {"method": "PPO", "seed": seed, "round": 1, "pass": "prefilter", "bucket": bucket}
+            | {"component": part, "deviation": place, "norm": 0.0, "square": square}
+            for seed, own in enumerate(squares)
+            for place, bucket in enumerate(("bucket_1", "bucket_2"))
+            for part, square in (("task", own), ("regularisers", 0.0004**2))
+        ]
+        found += dominance(pd.DataFrame(rows))["verdict"].tolist()
+    assert np.mean([verdict == "regularisers dominate" for verdict in found]) < 0.04
 
 
 def test_one_seed_has_no_interval_and_no_verdict():
@@ -66,12 +97,12 @@ def test_buckets_of_one_deviation_keep_their_order_and_have_no_slope():
     found = slopes(norms)
     assert found["slope"].isna().all() and found["slope_lower"].isna().all()
     place = dominance(norms).set_index("place")["difference"]
-    assert place.to_dict() == {"lowest": 3.5 - 1.0, "highest": 3.5 - 9.0}
+    assert place.to_dict() == pytest.approx({"lowest": 3.5**2 - 1.0, "highest": 3.5**2 - 81.0})
 
 
 def test_two_buckets_without_deviation_are_no_obstacle():
     norms = table([[1.0, 2.0, 9.0]], deviations=(0.0, 0.0, 2.0))
-    assert dominance(norms)["difference"].tolist() == [2.5, -5.5]
+    assert dominance(norms)["difference"].tolist() == pytest.approx([3.5**2 - 1, 3.5**2 - 81])
 
 
 def test_means_over_seeds_have_intervals_and_one_seed_has_its_own():
