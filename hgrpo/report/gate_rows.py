@@ -29,12 +29,7 @@ def verdict_on_gates(table: pd.DataFrame) -> str:
         return ""
     many, results = len(table), table["result"]
     if (results == PASSED).all():
-        passed = "The gate passed" if many == 1 else f"All {many} gates passed"
-        # Only a control that had to differ shows that the study can see a difference.
-        differs = table["expect"].isin(("above", "below")).any()
-        return (
-            f"{passed}: this study can see what credit is worth here." if differs else f"{passed}."
-        )
+        return "The gate passed." if many == 1 else f"All {many} gates passed."
     failed, still = int((results == FAILED).sum()), int((results == OPEN).sum())
     if failed:
         return (
