@@ -41,7 +41,12 @@ def main() -> None:
     credit, advantage = read_credits(args.file, places)
     name = args.name or args.file.stem
     row = pd.DataFrame([{"method": name, "label": name} | score(credit, advantage, truth)])
-    print("\n".join(lines(row, known_rows(args.truth))))
+    others = known_rows(args.truth)
+    print("\n".join(lines(row, others)))
+    if others.empty:
+        print(
+            f"{args.truth}: no truth.csv with rows of built-in methods (credit_agreement has one)"
+        )
     if args.csv:
         with atomic_file(args.csv) as path:
             write_csv(row, path, _DIGITS)

@@ -188,6 +188,6 @@ def _summary(
         "settings": settings_digest(config),
         "code": job.code,
         "parents": {"base": any_digest(paths.base), "policy": weights_digest(paths.policy)},
-        "truth": config["truth"],
+        "truth": {key: value for key, value in config["truth"].items() if key != "after_rounds"},
         "play": config["play"],
     }

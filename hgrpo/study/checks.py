@@ -8,6 +8,7 @@ from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 from hgrpo.evaluation.endpoint import check_budget
 from hgrpo.evaluation.settings import Budget
+from hgrpo.learning.gae_settings import GaeConfig
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -40,6 +41,9 @@ def check(study: "Study", path: Path) -> None:
         _check_dynamic_sampling,
         _check_tasks,
         _check_low_validation,
+        _check_length,
+        _check_gae,
+        _check_minibatches,
     ):
         part(study, path)
 
@@ -284,3 +288,55 @@ def _check_dynamic_sampling(study: "Study", path: Path) -> None:
                 f"{path}: training.dynamic_sampling: {name} plays {training.tasks_per_step} tasks "
                 f"a step, and the train panel of env {study.config.env!r} has no further ones"
             )
+
+
+def _check_length(study: "Study", path: Path) -> None:
+    """Refuse a file's settings that would only begin to act after the last step of a run.
+
+    A command that plays fewer rounds or steps may want no more than a first look.
+    """
+    if any(key in ("rounds", "training.steps_per_round") for key in study.overridden):
+        return
+    for name, method in study.methods.items():
+        training = study.training[name]
+        steps, collapse = (
+            study.config.rounds * training.steps_per_round,
+            training.stops.reward_collapse,
+        )
+        if method.train and method.uses_critic and training.critic.warmup_steps >= steps:
+            raise UserError(
+                f"{path}: training.critic.warmup_steps: {training.critic.warmup_steps}: {name} has "
+                f"{steps} steps in all, so its policy would never learn"
+            )
+        # As many first steps are the baseline, and as many more must lie below the limit.
+        if method.train and collapse and 2 * collapse.window > steps:
+            raise UserError(
+                f"{path}: training.stops.reward_collapse.window: {collapse.window}: {name} has "
+                f"{steps} steps in all, and the rule needs {2 * collapse.window}"
+            )
+
+
+def _check_gae(study: "Study", path: Path) -> None:
+    """Refuse a discount that no arm reads."""
+    advantages = {method.advantage for method in study.methods.values() if method.train}
+    if "bi_level_gae" in advantages or "methods" in study.overridden:
+        return
+    given, default = study.config.training.gae.gamma_high, GaeConfig().gamma_high
+    if given != default:
+        raise UserError(
+            f"{path}: training.gae.gamma_high: {given} is read only by arms with advantage: "
+            "bi_level_gae, and the study has none"
+        )
+
+
+def _check_minibatches(study: "Study", path: Path) -> None:
+    """Refuse more optimiser steps, or larger ones, than a batch has trajectories."""
+    for name, method in study.methods.items():
+        training = study.training[name]
+        batch = training.tasks_per_step * training.rollouts_per_task
+        for key in ("minibatches", "minibatch_trajectories"):
+            wanted, default = getattr(training, key), type(training).model_fields[key].default
+            if method.train and wanted and wanted > batch and wanted != default:
+                raise UserError(
+                    f"{path}: training.{key}: {wanted}: a batch of {name} has {batch} trajectories"
+                )

@@ -84,6 +84,15 @@ class SokobanExpert(ExpertSettings):
     )
     waste: Share = Field(0.1, description="probability that an action runs against a wall or box")
 
+    @model_validator(mode="after")
+    def _is_a_distribution(self) -> Self:
+        if self.detour + self.waste > 1:
+            raise ValueError(
+                f"detour: {self.detour:g} and waste: {self.waste:g}: at most one of them happens, "
+                "so the sum of their probabilities may not be above 1"
+            )
+        return self
+
 
 class SokobanSettings(EnvSettings):
     """The budget, the text and the rewards of a game, and its levels."""

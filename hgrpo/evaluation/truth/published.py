@@ -73,6 +73,10 @@ def _read(path: Path) -> pa.Table:
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: not a Parquet file ({one_line(error)})") from None
     for name in table.column_names:
+        if name.startswith("__index_level_"):
+            raise UserError(
+                f"{path}: pandas wrote its index too; to_parquet(..., index=False) does not"
+            )
         if name not in COLUMNS:
             raise UserError(f"{path}: unknown column {name!r}{did_you_mean(name, COLUMNS)}")
     for name in COLUMNS[:-1]:

@@ -41,7 +41,7 @@ def score(credit: np.ndarray, advantage: np.ndarray, truth: MeasuredTruth) -> di
         where nothing varies, and where there are too few groups (`resampling.FEWEST`).
     """
     known = np.isfinite(credit) & np.isfinite(advantage)
-    truth, credit, advantage = truth.of(known), credit[known], advantage[known]
+    truth, credit, advantage = truth.of(known), _scaled(credit[known]), _scaled(advantage[known])
     row: dict[str, object] = {"groups": truth.groups, "turns": len(credit)}
     row["clear_turns"] = int(truth.clear.sum())
     row |= _columns("credit_pearson", _pearson(credit, truth))
@@ -127,7 +127,18 @@ def _columns(name: str, values: np.ndarray) -> dict[str, float]:
     return dict(zip((name, f"{name}_lower", f"{name}_upper"), estimate(values), strict=True))
 
 
+def _scaled(values: np.ndarray) -> np.ndarray:
+    """Values within (-1, 1]: scale does not matter, and squares of huge values would overflow.
+
+    It is a power of two, so nothing is rounded.
+    """
+    largest = np.abs(values).max(initial=0.0)
+    return np.ldexp(values, -int(np.frexp(largest)[1]))
+
+
 def _pearson(values: np.ndarray, truth: MeasuredTruth) -> np.ndarray:
+    # The mean of a large constant's squares would swallow the differences.
+    values = values - values.mean() if len(values) else values
     return pearson(values, truth.advantage, truth.halves, truth.owner, truth.weights)
 
 

@@ -1,5 +1,6 @@
 """Credit of others: the same row as the built-in method that it imitates, and every mistake."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -71,9 +72,9 @@ def test_a_strangers_script_gets_the_row_of_the_method_it_imitates(
             )
     printed = capsys.readouterr().out.splitlines()
     (marked,) = [line for line in printed if line.startswith(">")]
-    assert marked.split()[1] == "mine" and len(printed) == 9
+    assert marked.split()[1] == "mine" and len(printed) == 11
     # The built-in methods stand beside it: the same numbers as its own.
-    (other,) = [line for line in printed if built_in["label"] in line]
+    (other,) = [line for line in printed if f"{built_in['label']}  " in line]
     assert other.split("  ", 1)[1].split()[-1] == marked.split()[-1]
 
 
@@ -97,6 +98,35 @@ def test_rows_may_stand_in_any_order_and_credit_is_the_advantage(places, tmp_pat
 
 def first(places):
     return f"{places['task_id'][0]} rollout {places['rollout'][0]}"
+
+
+@pytest.mark.filterwarnings("error")
+def test_scale_and_offset_do_not_matter_however_large(places, tmp_path, monkeypatch, capsys):
+    own = np.random.default_rng(1).normal(size=len(places))
+    rows = []
+    for name, credit in (("plain", own), ("huge", own * 2.0**600), ("far", own * 1e-6 + 1.0)):
+        # The advantage stays, since its sign and direction count.
+        path = written(tmp_path / f"{name}.parquet", places.assign(credit=credit, advantage=own))
+        main(monkeypatch, path, "--truth", PUBLISHED, "--csv", tmp_path / "row.csv")
+        rows.append(pd.read_csv(tmp_path / "row.csv").drop(columns=["method", "label"]).iloc[0])
+    assert rows[0].equals(rows[1])
+    assert rows[2]["credit_pearson"] == pytest.approx(rows[0]["credit_pearson"], rel=1e-6)
+
+
+def test_an_index_that_pandas_wrote_is_named(places, tmp_path):
+    path = tmp_path / "mine.parquet"
+    places.assign(credit=0.0).sample(frac=1, random_state=1).to_parquet(path)
+    with pytest.raises(UserError, match="pandas wrote its index too"):
+        read_credits(path, places)
+
+
+def test_truth_without_built_in_methods_says_so(places, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "truth"
+    shutil.copytree(PUBLISHED, folder)
+    (folder / "truth.csv").unlink()
+    path = written(tmp_path / "mine.parquet", places.assign(credit=0.0))
+    main(monkeypatch, path, "--truth", folder)
+    assert capsys.readouterr().out.splitlines()[-1].startswith(f"{folder}: no truth.csv")
 
 
 @pytest.mark.parametrize(

@@ -402,6 +402,26 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
             "lora.targets: 'lm_head': the head has no adapter",
         ),
         ("models/tiny", {"tiny": None, "path": ""}, "path: string should have at least 1"),
+        (
+            "studies/bakeoff_plateau",
+            {"training": {"minibatches": 257}},
+            "training.minibatches: 257: a batch of flatGRPO has 256 trajectories",
+        ),
+        (
+            "studies/bakeoff_plateau",
+            {"training": {"minibatch_trajectories": 300}},
+            "training.minibatch_trajectories: 300: a batch of flatGRPO has 256 trajectories",
+        ),
+        (
+            "studies/bakeoff_plateau",
+            {"training": {"gae": {"gamma_high": 0.5}}},
+            "training.gae.gamma_high: 0.5 is read only by arms with advantage: bi_level_gae",
+        ),
+        (
+            "studies/bakeoff_plateau",
+            {"rounds": 3, "training": {"stops": {"reward_collapse": {}}}},
+            "training.stops.reward_collapse.window: 10: flatGRPO has 18 steps in all, and the rule",
+        ),
         ("models/tiny", {"tiny": {"layer": 1}}, "tiny.layer: unknown key; did you mean 'layers'?"),
         ("envs/alfworld-laptop", {"turn_caps": 3}, "turn_caps: unknown key"),
     ],
@@ -412,6 +432,18 @@ def test_a_mistake_is_one_line_naming_file_and_key(configs, file, changes, expec
     message = error_of(configs)
     assert message.startswith(f"{path}: {expected}"), message
     assert "\n" not in message
+
+
+def test_a_critic_that_warms_up_until_the_end_is_refused_but_not_in_a_first_look(configs):
+    path = configs / "studies/sokoban.yaml"
+    study = yaml.safe_load(path.read_text())
+    study["training"]["critic"] = {"warmup_steps": 60}
+    path.write_text(yaml.safe_dump(study))
+    steps = study["rounds"] * study["training"]["steps_per_round"]
+    expected = f"training.critic.warmup_steps: 60: PPO has {steps} steps in all"
+    with pytest.raises(UserError, match=expected):
+        load_study(path)
+    load_study(path, {"rounds": 1})
 
 
 def test_dynamic_sampling_does_not_keep_dead_groups(configs):
