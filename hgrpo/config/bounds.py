@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 def _ordered(bounds: tuple[int, int]) -> tuple[int, int]:
     low, high = bounds
     if not 0 <= low <= high:
-        raise ValueError(f"bounds [low, high] must satisfy 0 <= low <= high, not [{low}, {high}]")
+        raise ValueError("bounds [low, high] must satisfy 0 <= low <= high")
     return bounds
 
 

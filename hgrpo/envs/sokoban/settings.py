@@ -14,7 +14,7 @@ Penalties = Literal["fair", "ragen"]
 
 def _seven_symbols(symbols: str) -> str:
     if len(set(symbols)) != 7 or len(symbols) != 7 or not symbols.isprintable():
-        raise ValueError(f"{symbols!r}: seven different printable characters were expected")
+        raise ValueError("seven different printable characters were expected")
     return symbols
 
 
