@@ -279,7 +279,8 @@ def test_a_damaged_archive_changes_nothing(two, damage, said):
     archive = share(ben, "methods=LLMJudge", "seeds=11")
     content = bytearray(archive.read_bytes())
     if damage == "cut":
-        archive.write_bytes(content[: len(content) // 2])
+        # Inside a file: between two files the message would be another.
+        archive.write_bytes(content[: content.rindex(b"rl_round ")])
     elif damage == "byte":
         content[content.rindex(b"rl_round ")] ^= 1
         archive.write_bytes(content)
