@@ -72,8 +72,8 @@ def _collected(
 ) -> Iterator[Row]:
     """Yield the levels of the user's folder, bands in turn, levels of a band shuffled by `seed`.
 
-    A twin of an earlier level of its split is left out and counted. All levels are checked, also
-    such as no panel takes.
+    A twin of an earlier level of its split is left out and counted, and so is a level that cannot
+    be solved, if the settings want it. All levels are checked, also such as no panel takes.
     """
     root = user_path(config.levels.folder or "", "levels.folder")
     owners: dict[str, tuple[str, str]] = {}  # canonical text -> (split, where it was found)
@@ -82,7 +82,13 @@ def _collected(
         for file in _files(root / getattr(config.levels.splits, split), split):
             for number, (title, text) in enumerate(split_levels(read_text(file))):
                 where = f"{file}: level {title}"
-                level, length = _certified(text, where, config.actions)
+                try:
+                    level, length = _certified(text, where, config.actions)
+                except _UnsolvableError as error:
+                    if not config.levels.leave_out_unsolvable:
+                        raise
+                    skipped[error.reason] += 1
+                    continue
                 owner = owners.setdefault(canonical(level), (split, where))
                 if owner == (split, where):
                     rows.append((split, f"{split}-{file.name}-{number}", level, length))
@@ -108,6 +114,14 @@ def _files(place: Path, split: str) -> list[Path]:
     return files
 
 
+class _UnsolvableError(UserError):
+    """A valid level that is not known to be solvable; `reason` names the count of such levels."""
+
+    def __init__(self, message: str, reason: str):
+        super().__init__(message)
+        self.reason = reason
+
+
 def _certified(text: str, where: str, actions: int) -> tuple[Level, int]:
     """The level and the length of its shortest solution."""
     try:
@@ -116,10 +130,16 @@ def _certified(text: str, where: str, actions: int) -> tuple[Level, int]:
     except LevelError as error:
         raise UserError(f"{where}: {error}") from None
     except TooManyBoardsError as error:
-        raise UserError(f"{where}: solution: {error} (the key `actions`)") from None
+        raise _UnsolvableError(
+            f"{where}: solution: {error} (the key `actions`; `levels.leave_out_unsolvable` leaves "
+            "such levels out)",
+            "too many boards to look for a solution",
+        ) from None
     if length is None:
-        raise UserError(
-            f"{where}: solution: none takes at most {actions} actions (the key `actions`)"
+        raise _UnsolvableError(
+            f"{where}: solution: none takes at most {actions} actions (the key `actions`; "
+            "`levels.leave_out_unsolvable` leaves such levels out)",
+            f"no solution of at most {actions} actions",
         )
     return level, length
 

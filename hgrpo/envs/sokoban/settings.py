@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from hgrpo.config.bounds import Bounds, Share
-from hgrpo.config.strict import Strict
+from hgrpo.config.strict import Strict, refuse_unread
 from hgrpo.envs.environment import EnvSettings, ExpertSettings, PanelSizes
 
 View = Literal["grid", "coord", "grid_coord"]
@@ -57,12 +57,18 @@ class LevelSettings(Strict):
     splits: SplitPlaces = Field(
         SplitPlaces(), description="file, or folder of .txt and .xsb files, of each split"
     )
+    leave_out_unsolvable: bool = Field(
+        False,
+        description="leave out, and count, levels of a folder without a solution within `actions`, "
+        "or with too many boards to look for one; otherwise such a level stops the run",
+    )
     generate: GenerateSettings | None = Field(None, description="settings of the generator")
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.folder is None) == (self.generate is None):
             raise ValueError("give either `folder` or `generate`, and not both")
+        refuse_unread(self, ("leave_out_unsolvable", self.folder is not None, "`folder`"))
         return self
 
 

@@ -16,7 +16,7 @@ import yaml
 from sokoban_levels import CORNER, LINE, PAIR, PANELS, panels, world
 from stage_settings import run_stage
 
-from hgrpo.envs.kinds import load
+from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.envs.sokoban import distances as table
 from hgrpo.envs.sokoban.files import compiled, level_text, split_levels
 from hgrpo.envs.sokoban.generator import bands, task_type
@@ -273,7 +273,7 @@ OPEN = "#####\n#@$. \n#####"
         ("#####\n#@$.x\n#####", "level 0: symbols: 'x' is no symbol of XSB"),
         ("#####\n#$ .#\n#@  #\n#####", "solution: none takes at most 10 actions"),
         ("###############\n#@$          .#\n###############", "solution: none takes at most 10"),
-        (ROOM, "level 0: solution: more than 300 boards within 10 actions (the key `actions`)"),
+        (ROOM, "level 0: solution: more than 300 boards within 10 actions (the key `actions`; "),
         ([LINE, CORNER], "levels.splits.test: up to symmetry the same as "),
     ],
 )
@@ -317,6 +317,21 @@ def test_the_command_leaves_with_status_two_and_one_line(tmp_path, project, trai
     assert len(lines) == 1
     assert f"{tmp_path / 'mine'}/{expected}" in lines[0]
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_levels_that_cannot_be_solved_are_left_out_if_the_settings_want_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "MOST_BOARDS", 300)
+    write_folder(tmp_path / "mine", [LINE, "#####\n#$ .#\n#@  #\n#####", ROOM])
+    settings = from_folder(tmp_path / "mine").model_dump()
+    settings["levels"]["leave_out_unsolvable"] = True
+    skipped = Counter()
+    config = environment_settings(settings, "mine")
+    made = load("sokoban").make_tasks(config, 0, tmp_path / "o", skipped)
+    assert Counter(split for split, _ in made)["train"] == 1
+    assert skipped == {
+        "no solution of at most 10 actions": 1,
+        "too many boards to look for a solution": 1,
+    }
 
 
 def test_twins_of_one_panel_are_left_out_and_counted(tmp_path):
