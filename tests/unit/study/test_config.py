@@ -448,8 +448,10 @@ def test_a_critic_that_warms_up_until_the_end_is_refused_but_not_in_a_first_look
 
 def test_dynamic_sampling_does_not_keep_dead_groups(configs):
     changes = {"training": {"dynamic_sampling": {}}, "dead_groups": "keep"}
-    edit(configs / "methods/flatGRPO.yaml", **changes)
-    assert "training.dynamic_sampling: flatGRPO has dead_groups: keep" in error_of(configs)
+    path = configs / "methods/flatGRPO.yaml"
+    edit(path, **changes)
+    expected = f"{path}: training.dynamic_sampling: flatGRPO has dead_groups: keep"
+    assert error_of(configs).startswith(expected)
 
 
 def test_two_mistakes_are_two_lines(configs):
