@@ -26,6 +26,7 @@ from hgrpo.workflow.run import (
     check_targets,
     one_line_errors,
     say_last,
+    told,
     warn_at_end_of_dry_run,
 )
 from hgrpo.workflow.targets import UNKNOWN, unknown_target
@@ -85,13 +86,7 @@ wildcard_constraints:
 
 def inputs(stage):
     """A function for a rule's `input` that ends snakemake with one line if there are none."""
-    given = of.inputs(stage)
-
-    def named(wildcards):
-        with one_line_errors():
-            return given(wildcards)
-
-    return named
+    return told(of.inputs(stage))
 
 
 def contents(stage):

@@ -12,6 +12,7 @@ OUTPUTS, in results/sandbox/ (of sandbox_ci in results/sandbox_ci/):
     sandbox.html                 one self-contained page
 """
 
+from hgrpo.workflow.run import told
 from hgrpo.workflow.sandbox_rules import RUN, SandboxRules
 
 _STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/sandbox"))
@@ -19,16 +20,6 @@ sandbox = SandboxRules(_STUDIES, "results/sandbox")
 tiny = SandboxRules(_STUDIES, "results/sandbox_ci", tiny=True)
 _TABLES = ("arms.csv", "pairs.csv", "tables.md")
 _REPORTED = ("studies/{}/arms.csv", "studies/{}/pairs.csv", "studies/{}/figures")
-
-
-def told(get):
-    """Wrap `get`, so that a mistake in a study ends snakemake with one line."""
-
-    def asked(wildcards):
-        with one_line_errors():
-            return get(wildcards)
-
-    return asked
 
 
 rule sandbox_run:

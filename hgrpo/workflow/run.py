@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, load
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from snakemake.jobs import Job
     from snakemake.workflow import Workflow
 
+T, R = TypeVar("T"), TypeVar("R")
 # Settings within a command: one quoted word, up to the next option or the log.
 _SETTINGS = re.compile(r"--config '\{.*?\}' (?=--|>|$)", re.DOTALL)
 # A wildcard in a rule's path, which Snakemake writes with its pattern.
@@ -45,6 +46,16 @@ def one_line_errors(about: str = "") -> Iterator[None]:
         yield
     except UserError as error:
         sys.exit(f"error: {about}{error}")
+
+
+def told(get: Callable[[T], R]) -> Callable[[T], R]:
+    """Wrap what a rule asks for a job's wildcards, so that a `UserError` in it takes one line."""
+
+    def asked(wildcards: T) -> R:
+        with one_line_errors():
+            return get(wildcards)
+
+    return asked
 
 
 def draw_if_asked(arguments: Sequence[str]) -> None:
