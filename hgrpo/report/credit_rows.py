@@ -10,6 +10,7 @@ from hgrpo.report.arms import Arms
 from hgrpo.report.figures.credit import OWN, shades
 from hgrpo.report.logs import TRAJECTORY
 
+_TEXTS = ["goal", "observation", "action"]
 OBSERVATION = 400  # longest observation shown under an action, in characters
 
 
@@ -56,7 +57,9 @@ def _trajectories(path: Path, keys: list[str]) -> list[pd.DataFrame]:
     """One table per trajectory of a CSV file of credit; none if there is no such file."""
     if not path.exists():
         return []
-    table = pd.read_csv(path, keep_default_na=False, na_values={"progress": [""]})
+    # Texts may be empty or read "NA"; an empty number is missing.
+    numbers = pd.read_csv(path, nrows=0).columns.difference(_TEXTS)
+    table = pd.read_csv(path, keep_default_na=False, na_values={name: [""] for name in numbers})
     return [picture for _, picture in table.groupby(keys, sort=False)]
 
 
