@@ -391,7 +391,7 @@ def _time(row: pd.Series, column: str) -> str:
 def _score(row: tuple) -> str:
     """`54.1 (52.0 to 56.2)`, from a row's mean return and its interval."""
     ends = f"{100 * row.return_lower:.1f} to {100 * row.return_upper:.1f}"
-    return f"{100 * row.mean_return:.1f} ({ends})"
+    return f"{100 * row.mean_return:.1f} ({ends})".replace("-", MINUS)
 
 
 def _difference(table: pd.DataFrame, method: str) -> str:
@@ -404,5 +404,6 @@ def _said(row: pd.Series | tuple) -> str:
 
 
 def _table(lines: list[list[str]]) -> str:
-    head, *rows = lines
+    # A bar within a cell, as in H(Z|X), would begin another cell.
+    head, *rows = ([cell.replace("|", "\\|") for cell in line] for line in lines)
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows])

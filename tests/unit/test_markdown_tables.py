@@ -348,17 +348,23 @@ ENDS = ("", "_lower", "_upper")
 
 def test_an_axis_by_hand(calibrated):
     table = pd.DataFrame(
-        [["0", 0.6, 0.5, 0.7, 3, 0, 2.0, 1.5], ["0.1", 0.1, 0.0, 0.2, 3, 2, 2.0, 0.25]],
+        [
+            ["0", 0.6, 0.5, 0.7, 3, 0, 2.0, 1.5, 1.0, 1.0],
+            ["0.1", 0.1, 0.0, 0.2, 3, 2, 2.0, 0.25, 1.0, 4.0],
+        ],
         columns=[
             *("value", "endpoint", "lower", "upper", "seeds", "failed"),
             *("mutual_information_first", "mutual_information_last"),
+            *("conditional_entropy_first", "conditional_entropy_last"),
         ],
     )
+    # Unescaped, the bar of H(Z|X) would begin another column.
     assert markdown.axis(calibrated | {"axis_kl": table}, "kl").splitlines() == [
-        "| kl | area: mean test score | runs ended by a rule | I(X;Z), nats, first to last step |",
-        "| --- | --- | --- | --- |",
-        "| 0 | 60.0 (50.0 to 70.0) | 0 of 3 | 2.00 to 1.50 |",
-        "| 0.1 | 10.0 (0.0 to 20.0) | 2 of 3 | 2.00 to 0.25 |",
+        "| kl | area: mean test score | runs ended by a rule | I(X;Z), nats, first to last step "
+        r"| H(Z\|X), nats, first to last step |",
+        "| --- | --- | --- | --- | --- |",
+        "| 0 | 60.0 (50.0 to 70.0) | 0 of 3 | 2.00 to 1.50 | 1.00 to 1.00 |",
+        "| 0.1 | 10.0 (0.0 to 20.0) | 2 of 3 | 2.00 to 0.25 | 1.00 to 4.00 |",
     ]
 
 
