@@ -161,8 +161,12 @@ def _render(
     value = details["input"]
     shown = not model.model_config.get("hide_input_in_errors")
     given = f", not {value!r}" if shown and not isinstance(value, Mapping | BaseModel) else ""
-    # Without a key, a check of the whole file failed, and its message names the keys.
-    return f"{key}: {message}{given}" if key else f"{message}{given}"
+    if not key:  # A check of the whole file failed, and its message names the keys.
+        return f"{message}{given}"
+    # A check of a section begins its message with the key that is wrong.
+    named = re.match(r"\w+", message)
+    inside = named is not None and named[0] in _fields(model, location)
+    return f"{key}{'.' if inside else ': '}{message}{given}"
 
 
 def _fields(model: type[BaseModel], location: tuple) -> list[str]:

@@ -45,7 +45,12 @@ class LowValidation(Strict):
     below: float = Field(
         0.01, gt=0, le=1, description="a round is low if its success rate is below this"
     )
-    rounds: int = Field(5, gt=0, description="low rounds in a row after which the run stops")
+    rounds: int = Field(
+        5,
+        gt=0,
+        description="low rounds in a row after which the run stops; in a study of fewer rounds "
+        "this never happens",
+    )
 
 
 class EmptySteps(Strict):

@@ -15,7 +15,7 @@ from project_copy import paths_below
         ("rounds=-2", "configs/studies/grid.yaml with rounds overridden: rounds: input should be"),
         (
             "set=training.filter.value=1.5",
-            "configs/studies/grid.yaml with training overridden: training.filter: value: 1.5: str",
+            "configs/studies/grid.yaml with training overridden: training.filter.value: 1.5: str",
         ),
         ("methods=", "error: methods=: a value was expected; without methods=, that of the"),
         ("sedes=11", "--config sedes: unknown key; did you mean 'seeds'?"),

@@ -108,7 +108,8 @@ class FilterConfig(Strict):
                 )
         elif self.value > 1:
             raise ValueError(
-                f"value: {self.value:g}: strategy {self.strategy} takes a share above 0, up to 1"
+                f"value: {self.value:g}: strategy {self.strategy} takes a share above 0 and at "
+                "most 1"
             )
         if self.low >= self.high:
             raise ValueError(f"low: {self.low:g} is not below high, {self.high:g}")

@@ -262,9 +262,7 @@ def _attends(
     if not compiled:
         return GroupedAttention
     if device.type != "cpu":
-        raise UserError(
-            f"engine: compiled: the kernel runs on a CPU, and the policy is on {device}"
-        )
+        raise UserError(f"engine.compiled: the kernel runs on a CPU, and the policy is on {device}")
     from hgrpo.rollout.torch.compiled import CompiledAttention
 
     return CompiledAttention

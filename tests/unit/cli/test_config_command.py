@@ -76,12 +76,12 @@ def test_options_that_would_not_be_read_are_refused(command, capsys, given):
     [
         (
             ["training.filter.value=1.5"],
-            "training overridden: training.filter: value: 1.5: strategy top_p takes a share above "
-            "0, up to 1",
+            "training overridden: training.filter.value: 1.5: strategy top_p takes a share above "
+            "0 and at most 1",
         ),
         (
             ["training.rollouts_per_task=1", "training.filter.score=variance"],
-            "training overridden: training: filter.score: variance compares the trajectories of a "
+            "training overridden: training.filter.score: variance compares the trajectories of a "
             "group, and rollouts_per_task is 1",
         ),
         (

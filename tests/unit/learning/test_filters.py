@@ -325,7 +325,7 @@ def test_the_default_filter_changes_nothing():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"value": 1.5}, "value: 1.5: strategy top_p takes a share above 0, up to 1"),
+        ({"value": 1.5}, "value: 1.5: strategy top_p takes a share above 0 and at most 1"),
         ({"value": 0}, "value: input should be greater than 0, not 0"),
         ({"strategy": "top_k", "value": 2}, "value: 2: strategy top_k takes a share"),
         ({"strategy": "min_p", "value": 2}, "value: 2: strategy min_p takes a share"),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from hgrpo.credit.settings import CreditSettings
+from hgrpo.report import words
 from hgrpo.report.arms import Arm, Arms
 from hgrpo.report.credit_rows import credit_pictures
 
@@ -35,7 +36,7 @@ def test_a_turn_left_out_of_the_update_has_an_empty_advantage(tmp_path: Path) ->
     assert picture["goal"] == "NA"
     assert [turn["action"] for turn in picture["turns"]] == ["NA", "(empty)"]
     shown = [[cell["text"] for cell in row] for row in picture["advantage"]["cells"]]
-    assert shown == [["−0.50", ""], ["+1.00", ""]]
+    assert shown == [[f"{words.MINUS}0.50", ""], ["+1.00", ""]]
     assert [[cell["text"] for cell in row] for row in picture["credit"]["cells"]] == [
         ["+0.25", "+0.25"],
         ["+0.75", "+0.75"],

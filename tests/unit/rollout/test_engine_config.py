@@ -162,5 +162,5 @@ def test_a_compiled_kernel_is_refused_where_the_policy_is_on_no_cpu(tmp_path):
     with pytest.raises(UserError) as caught:
         section.make(policy, 3, Sampling(1.0, 4))
     assert str(caught.value) == (
-        "engine: compiled: the kernel runs on a CPU, and the policy is on cuda"
+        "engine.compiled: the kernel runs on a CPU, and the policy is on cuda"
     )

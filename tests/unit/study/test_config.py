@@ -208,9 +208,9 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
         (
             "studies/bakeoff_plateau",
             {"evaluation": {"temperatures": [0.0, True]}},
-            "evaluation: temperatures: a number was expected, not True",
+            "evaluation.temperatures: a number was expected, not True",
         ),
-        ("models/tiny", {"lora": {"rank": True}}, "lora: rank: a number was expected, not True"),
+        ("models/tiny", {"lora": {"rank": True}}, "lora.rank: a number was expected, not True"),
         ("studies/bakeoff_plateau", {"seeds": [-1]}, "seeds.0: input should be greater than"),
         ("studies/bakeoff_plateau", {"seeds": []}, "seeds: list should have at least 1 item"),
         (
@@ -294,7 +294,7 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
         (
             "studies/bakeoff_plateau",
             {"training": {"kl": {"minimum": 2, "maximum": 1}}},
-            "training.kl: minimum: 2 is above maximum, 1",
+            "training.kl.minimum: 2 is above maximum, 1",
         ),
         (
             "studies/bakeoff_plateau",
@@ -319,23 +319,23 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
         (
             "studies/bakeoff_plateau",
             {"training": {"filter": {"value": 1.5}}},
-            "training.filter: value: 1.5: strategy top_p takes a share above 0, up to 1",
+            "training.filter.value: 1.5: strategy top_p takes a share above 0 and at most 1",
         ),
         (
             "studies/bakeoff_plateau",
             {"training": {"filter": {"strategy": "top_k_abs", "value": 33}}},
-            "training: filter.value: 33 groups are to be kept, and tasks_per_step is 32",
+            "training.filter.value: 33 groups are to be kept, and tasks_per_step is 32",
         ),
         (
             "studies/bakeoff_plateau",
             {"training": {"rollouts_per_task": 1, "filter": {"score": "deviation"}}},
-            "training: filter.score: deviation compares the trajectories of a group, and "
+            "training.filter.score: deviation compares the trajectories of a group, and "
             "rollouts_per_task is 1",
         ),
         (
             "studies/bakeoff_plateau",
             {"training": {"rollouts_per_task": 1, "stops": {"reward_collapse": {}}}},
-            "training: stops.reward_collapse: the trajectories of a group are compared, and "
+            "training.stops.reward_collapse: the trajectories of a group are compared, and "
             "rollouts_per_task is 1",
         ),
         (
@@ -353,7 +353,7 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
         (
             "methods/Progressive",
             {"credit": {"kind": "augur"}},
-            "credit: kind: no credit assigner",
+            "credit.kind: no credit assigner",
         ),
         (
             "methods/Progressive",
@@ -369,7 +369,7 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
         (
             "methods/TurnRDV2",
             {"credit": {"kind": "turnrd", "fit": {"warmup_steps": 3}}},
-            "credit.fit: warmup_steps: 3 is read only with schedule: warmup_cosine",
+            "credit.fit.warmup_steps: 3 is read only with schedule: warmup_cosine",
         ),
         (
             "methods/Progressive",
