@@ -35,7 +35,7 @@ rule sandbox_run:
         run=RUN,
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: 3000 * attempt,
+        mem_mb=lambda wildcards, attempt: 2000 * attempt,
         runtime=lambda wildcards, attempt: 120 * attempt,
     params:
         cfg=told(lambda w: sandbox.run_cfg(w.run)),
