@@ -45,8 +45,8 @@ def _read_episodes(path: Path) -> pd.DataFrame:
         raise UserError(f"{path}: no such episodes file") from None
     except (OSError, ValueError) as error:
         raise UserError(
-            f"{path}: damaged, or not a Parquet file ({one_line(error)}); delete it and run the "
-            "same command again"
+            f"{path}: damaged, or not a Parquet file; delete it and run the same command again "
+            f"({one_line(error)})"
         ) from None
     if lacking := [name for name in COLUMNS if name not in frame.columns]:
         raise UserError(f"{path}: columns missing: {', '.join(lacking)}")

@@ -20,7 +20,8 @@ def check_read_weights(jobs: Iterable[tuple[Collection[str], Collection[str]]]) 
         jobs: (input files, output files) of each job to run.
 
     Raises:
-        UserError: a file is no whole safetensors file, or does not match the checksum in it.
+        UserError: a file is no whole safetensors file, or does not match the checksum in it. The
+            message says how to make it again: a later run of the study might not miss it.
     """
     jobs = list(jobs)
     made = {path for _, outputs in jobs for path in outputs}
@@ -40,4 +41,9 @@ def check_read_weights(jobs: Iterable[tuple[Collection[str], Collection[str]]]) 
         try:
             check_checksum(Path(path))
         except UserError as error:
-            raise UserError(f"{error}; nothing has run, and all results are kept") from None
+            # The error's own advice is for downloaded models too.
+            damage = str(error).partition("; ")[0]
+            raise UserError(
+                f"{damage}; nothing has run, and all results are kept; delete the file, then "
+                f"`snakemake {path}`, with this command's profile and --config, makes it again"
+            ) from None

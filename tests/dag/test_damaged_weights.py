@@ -1,5 +1,7 @@
 """Damaged weights are found before Snakemake removes what was made from them."""
 
+import re
+
 import numpy as np
 import pytest
 from project_copy import paths_below
@@ -25,8 +27,31 @@ def test_damaged_weights_cost_no_result_that_was_made_from_them(checkout, kept, 
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"error: {ROUND}/adapter/model.safetensors: {said}")
-    assert last.endswith("; nothing has run, and all results are kept")
+    assert "; nothing has run, and all results are kept; delete the file, then `snakemake" in last
     assert paths_below(checkout.root / "results") == before
     # A run that makes the weights anew does not read the damaged ones.
     done = checkout.snakemake("--forcerun", f"{ROUND}/adapter/model.safetensors")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_advice_about_damaged_weights_makes_them_again(checkout):
+    weights = checkout.root / ROUND / "adapter/model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:20])
+    last = checkout.snakemake().stderr.splitlines()[-1]
+    (path,) = re.findall("delete the file, then `snakemake (.*)`", last)
+    weights.unlink()
+    # The study's own command does not miss the file: the report is newer than what rests on it.
+    assert checkout.planned() == set()
+    done = checkout.snakemake(path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert weights.read_bytes() == whole
+    # A real round takes other seconds than before; later rounds and evaluations do not read these.
+    for name in ("train_log.json", "summary.json"):
+        with (checkout.root / ROUND / name).open("a") as file:
+            file.write("\n")
+    assert checkout.planned() == {
+        "Merge the episodes of all arms",
+        "Figures",
+        "Tables and the report",
+    }
