@@ -9,6 +9,9 @@ an endpoint, the plan also gives the most calls that the remaining rounds can ma
 If jobs are to run, the command saves the plan as results/<study>/plan.json. `--check` compares the
 planned seconds with the seconds that the jobs took, if the settings are still the same.
 
+If a run would refuse to start, because it would overwrite imported results or because the weights
+that it reads are damaged, the command says so last and ends with status 2.
+
 Examples:
     python -m hgrpo.cli.plan study=bakeoff seeds=11,23 rounds=7
     python -m hgrpo.cli.plan study=bakeoff methods=LLMJudge training.lr=1e-4
@@ -19,7 +22,7 @@ Examples:
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from hgrpo.cli.entry import command_parser
@@ -29,7 +32,7 @@ from hgrpo.stages.order import STAGES
 from hgrpo.study.name import NAME
 from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
 from hgrpo.study.study import Study, load_study
-from hgrpo.workflow.exchange.overwrites import overwrites
+from hgrpo.workflow.exchange.overwrites import check_overwrites
 from hgrpo.workflow.planning.accuracy import PLAN, check_lines, save_plan
 from hgrpo.workflow.planning.forecast import (
     Forecast,
@@ -46,6 +49,8 @@ from hgrpo.workflow.planning.past_jobs import PastJobs, Player
 from hgrpo.workflow.planning.profile import Profile, read_profile
 from hgrpo.workflow.planning.tables import footnotes, lost_lines, price_lines, table, wall_line
 from hgrpo.workflow.preflight import missing_variables
+from hgrpo.workflow.read_weights import check_read_weights
+from hgrpo.workflow.watch.jobs import study_jobs
 
 RESULTS = Path("results")
 _NOTHING_KNOWN = (
@@ -95,23 +100,35 @@ def main() -> None:
     past = PastJobs(RESULTS, name, Player(study.model.name, study.config.engine.kind))
     expected = forecasts(jobs, past, study.config.resources, profile.cores)
     _print(report(study, expected, profile, os.environ))
-    if not profile.in_bucket:
-        to_run = [(job.stage, _below(job.folder, name)) for job in jobs if job.to_run]
-        _print(overwrites(study, RESULTS / name, to_run).splitlines())
     idle = not any(job.to_run for job in jobs)
     _print(check_lines(RESULTS / name, settings_of(study), by_stage=idle))
     if not idle:
         asked = {"settings": args.settings, "profile": str(args.profile)}
         save_plan(RESULTS / name, expected, asked | {"study": settings_of(study)})
+    if not profile.in_bucket:
+        check_results(study, RESULTS / name, [job for job in jobs if job.to_run])
+
+
+def check_results(study: Study, results: Path, to_run: Sequence[Job]) -> None:
+    """Refuse what a run refuses before its first job, as far as results are concerned.
+
+    Args:
+        study: the study to plan.
+        results: results/<study>.
+        to_run: the jobs to run.
+
+    Raises:
+        UserError: the run would overwrite imported results, or lose results to damaged weights.
+    """
+    folders = [(job.stage, Path(job.folder).relative_to(results).as_posix()) for job in to_run]
+    check_overwrites(study, results, folders)
+    names = {(job.stage, job.name) for job in to_run}
+    planned = [job for job in study_jobs(study, results) if (job.stage, job.log.stem) in names]
+    check_read_weights([(job.inputs, job.outputs) for job in planned])
 
 
 def _study(name: str, overrides: Mapping[str, str]) -> Study:
     return load_study(Path("configs/studies") / f"{name}.yaml", overrides)
-
-
-def _below(folder: str, study: str) -> str:
-    """A job's folder below results/<study>."""
-    return Path(folder).relative_to(RESULTS / study).as_posix()
 
 
 def settings_of(study: Study) -> dict[str, object]:

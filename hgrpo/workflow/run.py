@@ -14,7 +14,7 @@ from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, load
 from hgrpo.study.study import Study
 from hgrpo.workflow.earlier_report import keep_report
-from hgrpo.workflow.exchange.overwrites import check_overwrites, overwrites
+from hgrpo.workflow.exchange.overwrites import check_overwrites
 from hgrpo.workflow.looking import check_looking
 from hgrpo.workflow.preflight import check_given_adapter, check_jobs
 from hgrpo.workflow.read_weights import check_read_weights
@@ -161,13 +161,18 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
     jobs = [(job.rule.name, job.wildcards.get("method")) for job in planned]
     check_given_adapter(study, results)
     if not elsewhere:
-        check_overwrites(study, results, _written(planned))
-        check_read_weights([(list(job.input), list(job.output)) for job in planned])
+        _check_results(study, results, planned)
     check_jobs(study, jobs, os.environ, elsewhere, workflow.executor_plugin.name)
     if ("report", None) in jobs and not elsewhere:
         said = keep_report(results, study.resolved())
         if said:
             print(said, file=sys.stderr)
+
+
+def _check_results(study: Study, results: Path, planned: Collection["Job"]) -> None:
+    """Refuse to overwrite imported results, or to lose results to damaged weights."""
+    check_overwrites(study, results, _written(planned))
+    check_read_weights([(list(job.input), list(job.output)) for job in planned])
 
 
 def _written(planned: Iterable["Job"]) -> list[tuple[str, str]]:
@@ -180,7 +185,7 @@ def _written(planned: Iterable["Job"]) -> list[tuple[str, str]]:
 
 
 def warn_at_end_of_dry_run(workflow: "Workflow", study: Study, results: Path) -> None:
-    """After a dry run, print which imported results a real run would refuse to overwrite.
+    """After a dry run, print why a real run would refuse to start because of its results.
 
     Snakemake calls no hook in a dry run, so this happens when the process ends.
     """
@@ -190,11 +195,9 @@ def warn_at_end_of_dry_run(workflow: "Workflow", study: Study, results: Path) ->
             try:
                 # At the end of a dry run, Snakemake calls all its jobs finished.
                 planned = workflow.dag.needrun_jobs(exclude_finished=False)
-                said = overwrites(study, results, _written(planned))
+                _check_results(study, results, list(planned))
             except UserError as error:
-                said = f"error: {error}"
-            if said:
-                print(said, file=sys.stderr)
+                print(f"error: {error}", file=sys.stderr)
 
     atexit.register(warn)
 

@@ -8,6 +8,8 @@ from project_copy import paths_below
 from safetensors.numpy import save
 
 from hgrpo.base_model.safetensors_file import write_with_checksum
+from hgrpo.cli import plan
+from hgrpo.errors import UserError
 
 ROUND = "results/grid/rl/flatGRPO/seed_11/round_1"
 
@@ -16,7 +18,7 @@ ROUND = "results/grid/rl/flatGRPO/seed_11/round_1"
     ("kept", "said"),
     [(-1, "does not match its checksum"), (40, "not a whole safetensors file")],
 )
-def test_damaged_weights_cost_no_result_that_was_made_from_them(checkout, kept, said):
+def test_damaged_weights_cost_no_result_that_was_made_from_them(checkout, kept, said, monkeypatch):
     weights = checkout.root / ROUND / "adapter/model.safetensors"
     write_with_checksum(save({"w": np.zeros(4, np.float32)}), weights)
     whole = weights.read_bytes()
@@ -29,6 +31,12 @@ def test_damaged_weights_cost_no_result_that_was_made_from_them(checkout, kept, 
     assert last.startswith(f"error: {ROUND}/adapter/model.safetensors: {said}")
     assert "; nothing has run, and all results are kept; delete the file, then `snakemake" in last
     assert paths_below(checkout.root / "results") == before
+    assert checkout.snakemake("-n").stderr.splitlines()[-1] == last
+    with monkeypatch.context() as changed, pytest.raises(UserError) as refused:
+        changed.chdir(checkout.root)
+        changed.setattr("sys.argv", ["plan", "study=grid"])
+        plan.main()
+    assert f"error: {refused.value}" == last
     # A run that makes the weights anew does not read the damaged ones.
     done = checkout.snakemake("--forcerun", f"{ROUND}/adapter/model.safetensors")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -168,9 +168,9 @@ def test_a_lost_part_of_the_start_is_restored_by_the_same_archive(two):
     for printed in (
         ben.snakemake(*arms).stderr,
         ben.snakemake("-n", *arms).stderr,
-        command(ben, "plan", *arms).stdout,
+        command(ben, "plan", *arms).stderr,
     ):
-        assert "this run would overwrite imported results" in printed
+        assert "error: this run would overwrite imported results" in printed
         assert [words for words in said if words not in printed] == [], printed
     again = command(ben, "import_results", str(ann.root / "new/folder/share.tar"))
     assert again.returncode == 0, again.stderr
@@ -232,8 +232,8 @@ def test_a_run_overwrites_no_imported_results(two, judged):
     assert "  results/team/rl/LLMJudge/seed_11\n  results/team/eval/LLMJudge/seed_11" in said
     assert {path: path.read_bytes() for path in before} == before
     planned = command(ann, "plan", "study=team", "methods=SFTOnly,LLMJudge", "training.lr=0.5")
-    assert planned.returncode == 0, planned.stderr
-    assert "this run would overwrite imported results" in planned.stdout
+    assert planned.returncode == 2 and "core-h" in planned.stdout
+    assert planned.stderr.startswith("error: this run would overwrite imported results")
     # Ann's own results of another arm run again as before, and after a move the imported arm too.
     own = ("evaluations", "study=team", "methods=SFTOnly,flatGRPO", "set=training.lr=0.5")
     done = ann.snakemake(*own)
