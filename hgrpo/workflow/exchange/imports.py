@@ -6,7 +6,7 @@ go. So it counts only for a job whose files are still the imported ones.
 
 import functools
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -124,6 +124,18 @@ def origin(folder: str, results: Path, imports: Sequence[Import]) -> Import | No
         if telling and all(sha256(results / name) == files[name] for name in telling):
             return each
     return None
+
+
+def imported(results: Path) -> Callable[[Path], bool]:
+    """A function that says whether the results in a job's folder, below `results`, were imported.
+
+    Raises:
+        UserError: a record of an import is damaged.
+    """
+    imports = read_imports(results)
+    return lambda folder: (
+        origin(folder.relative_to(results).as_posix(), results, imports) is not None
+    )
 
 
 def imported_parts(study: Study, results: Path) -> str:

@@ -20,11 +20,13 @@ from hgrpo.workflow.exchange.manifest import (
     content_hash,
     exchanged_jobs,
     extras,
+    job_folder,
     made_with,
     sha256,
     shared_hashes,
 )
 from hgrpo.workflow.planning.jobs import Job
+from hgrpo.workflow.reuse import was_taken
 from hgrpo.workflow.watch.jobs import StudyJob
 
 
@@ -57,11 +59,7 @@ def pack(study: Study, jobs: Sequence[StudyJob], results: Path, target: Path) ->
         results: results/<study>.
         target: the archive to write.
     """
-    files = [
-        path
-        for job in jobs
-        for path in (*map(Path, job.outputs), *filter(Path.is_file, extras(job, results)))
-    ]
+    files = [path for job in jobs for path in (*map(Path, job.outputs), *_extras(job, results))]
     outputs = [Path(path) for job in jobs for path in job.outputs]
     manifest = Manifest(
         format=FORMAT,
@@ -94,6 +92,17 @@ def pack(study: Study, jobs: Sequence[StudyJob], results: Path, target: Path) ->
         for path in tqdm(files, desc="export", unit="file", disable=None):
             archive.add(path, arcname=path.relative_to(results).as_posix(), filter=_anonymous)
     return manifest
+
+
+def _extras(job: StudyJob, results: Path) -> list[Path]:
+    """The log and benchmark of a job, if they are there and tell something of the job.
+
+    If the job's results were taken from another study, its benchmark holds the seconds of a copy.
+    """
+    folder = results / job_folder(Path(job.outputs[0]).relative_to(results).as_posix())
+    log, benchmark = extras(job, results)
+    telling = [log] if was_taken(folder) else [log, benchmark]
+    return [path for path in telling if path.is_file()]
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:

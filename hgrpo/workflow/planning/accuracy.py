@@ -8,8 +8,9 @@ from pathlib import Path
 from hgrpo.atomic import atomic_file
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES
+from hgrpo.workflow.exchange.imports import imported
 from hgrpo.workflow.planning.forecast import Forecast
-from hgrpo.workflow.planning.past_jobs import benchmark_of, benchmark_seconds, job_folder
+from hgrpo.workflow.planning.past_jobs import benchmark_of, benchmark_seconds, job_folder, log_of
 from hgrpo.workflow.reuse import was_taken
 
 PLAN = "plan.json"
@@ -43,8 +44,9 @@ def check_lines(folder: Path, settings: Mapping[str, object], by_stage: bool = T
     """Lines that compare planned with actual seconds, for jobs that ran since the last plan.
 
     A plan that was made for other settings is not compared, and one line says so. Jobs whose
-    results were taken from another study are counted, and their seconds are not compared. For a
-    retried job, the benchmark file holds the seconds of the last attempt.
+    results were taken from another study are counted, and their seconds are not compared. Jobs
+    whose files were only touched or imported have not run. For a retried job, the benchmark file
+    holds the seconds of the last attempt.
 
     Args:
         folder: results/<study>.
@@ -97,14 +99,24 @@ def _done(
 
     If the results were taken from another study, the seconds taken are None.
     """
+    of_others = imported(folder)
     for stage, name, planned in jobs:
+        own = job_folder(folder, stage, name)
         benchmark = benchmark_of(folder, stage, name)
-        if benchmark.is_file() and benchmark.stat().st_mtime_ns > since:
-            seconds = benchmark_seconds(benchmark)
-            if was_taken(job_folder(folder, stage, name)):
-                yield stage, planned, None
-            elif seconds is not None:
-                yield stage, planned, seconds
+        # `snakemake --touch`, as in an import, makes an old benchmark new, but no old log.
+        written = (benchmark, log_of(folder, stage, name))
+        if not all(_since(file, since) for file in written) or of_others(own):
+            continue
+        seconds = benchmark_seconds(benchmark)
+        if was_taken(own):
+            yield stage, planned, None
+        elif seconds is not None:
+            yield stage, planned, seconds
+
+
+def _since(path: Path, since: int) -> bool:
+    """Whether a file was written after `since` (nanoseconds)."""
+    return path.is_file() and path.stat().st_mtime_ns > since
 
 
 def _beside(jobs: Sequence[tuple[str, float, float]], digits: int) -> str:

@@ -7,17 +7,19 @@ import re
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hgrpo.config.read import read_yaml
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load, runs_a_model
 from hgrpo.stages.timing import TIMING
+from hgrpo.workflow.exchange.imports import imported
 from hgrpo.workflow.planning.jobs import SHARED
 from hgrpo.workflow.reuse import was_taken
 
-# Sources of an estimate: the same arm of this study, other arms of this study, other studies.
+# Sources of an estimate: the same arm of this study, other arms of this study or jobs that a
+# colleague ran for it, other studies.
 OWN, OTHER_ARMS, OTHER_STUDIES = range(3)
 
 # At most this many folders are measured per stage and arm. More would hardly change the mean.
@@ -58,7 +60,8 @@ class PastJobs:
 
     In order of preference: the same arm of this study, other arms of this study, the same arm of
     other studies, any arm of other studies. For stages that run a language model, another study
-    counts only if it has the same player.
+    counts only if it has the same player. Seconds of imported jobs say how fast another machine is,
+    so they count only where no job of the stage has run here for this study.
 
     Args:
         results: folder of all studies.
@@ -71,14 +74,22 @@ class PastJobs:
         self._player_of = functools.cache(player_of)
         self._own = functools.cache(lambda measure, stage: measure(results / study, stage))
         self._others = functools.cache(self._read_others)
+        self._imported = functools.cache(lambda: imported(results / study))
 
     def seconds(self, stage: str, arm: str) -> Estimate | None:
         """Seconds of a job; None if no past job of the stage counts."""
-        return self._nearest(seconds_of_jobs, stage, arm)
+        here = self._own(self._seconds_here, stage)
+        if here:
+            return _mean(here, arm, OWN, OTHER_ARMS)
+        found = self._nearest(seconds_of_jobs, stage, arm)
+        return replace(found, source=max(found.source, OTHER_ARMS)) if found else None
 
     def bytes(self, stage: str, arm: str) -> Estimate | None:
         """Bytes that a job writes; None if no past job of the stage counts."""
         return self._nearest(bytes_of_jobs, stage, arm)
+
+    def _seconds_here(self, folder: Path, stage: str) -> _ByArm:
+        return seconds_of_jobs(folder, stage, lambda job: not self._imported()(job))
 
     def _nearest(self, measure: _Measure, stage: str, arm: str) -> Estimate | None:
         own = self._own(measure, stage)
@@ -117,18 +128,26 @@ def _mean(by_arm: _ByArm, arm: str, same: int, otherwise: int) -> Estimate:
     return Estimate(statistics.fmean(every), otherwise)
 
 
-def seconds_of_jobs(folder: Path, stage: str) -> dict[str, list[float]]:
+def seconds_of_jobs(
+    folder: Path, stage: str, counts: Callable[[Path], bool] = lambda _: True
+) -> dict[str, list[float]]:
     """arm -> seconds of each past job of a stage, from the benchmark files in a study's folder.
 
     Jobs whose results were taken from another study are left out. A stage that writes timing.json
     counts all the same, because that file was taken too and holds the seconds of the job that ran.
+
+    Args:
+        folder: results/<study>.
+        stage: the stage.
+        counts: whether a job counts, by the folder of its results.
     """
     found = defaultdict(list)
     for path in _benchmarks(folder, stage):
-        if path.name != TIMING and was_taken(job_folder(folder, stage, path.stem)):
+        own = job_folder(folder, stage, path.stem)
+        if path.name != TIMING and was_taken(own):
             continue
         seconds = benchmark_seconds(path)
-        if seconds is not None:
+        if seconds is not None and counts(own):
             arm = path.stem.rsplit(".", 2)[0] if belongs_to_an_arm(stage) else SHARED
             found[arm].append(seconds)
     return dict(found)
@@ -143,10 +162,15 @@ def benchmark_of(folder: Path, stage: str, name: str) -> Path:
 
 def job_folder(folder: Path, stage: str, name: str) -> Path:
     """The folder of a job's outputs, from the name of its log and benchmark."""
-    own = load(stage).FOLDER
-    if not belongs_to_an_arm(stage):
-        return folder / own
-    return folder.joinpath(own.split("/")[0], *name.rsplit(".", 2))
+    first, *named = load(stage).FOLDER.split("/")
+    if "{" not in load(stage).FOLDER:
+        return folder.joinpath(first, *named)
+    return folder.joinpath(first, *name.rsplit(".", len(named) - 1))
+
+
+def log_of(folder: Path, stage: str, name: str) -> Path:
+    """The file that a job's messages go to."""
+    return folder / "logs" / stage / f"{name}.log"
 
 
 def _benchmarks(folder: Path, stage: str) -> list[Path]:

@@ -41,8 +41,8 @@ class Spent:
 def spent(folder: Path, arms: Iterable[str], resources: Resources, profile: Profile) -> list[Spent]:
     """What each arm has cost, the shared jobs first, and all together last (arm "all").
 
-    Jobs whose results were taken from another study cost nothing here. For a retried job only the
-    last attempt counts.
+    Jobs whose results are gone, or were taken from another study, cost nothing here. For a retried
+    job only the last attempt counts.
 
     Args:
         folder: results/<study>.
@@ -54,7 +54,7 @@ def spent(folder: Path, arms: Iterable[str], resources: Resources, profile: Prof
     timed: dict[str, list] = {}
     for stage in STAGES:
         asked = needs(resources, stage, profile.cores)
-        for arm, seconds in seconds_of_jobs(folder, stage).items():
+        for arm, seconds in seconds_of_jobs(folder, stage, Path.is_dir).items():
             timed.setdefault(arm, []).extend((each, asked) for each in seconds)
     played = _played(folder)
     there = sorted({*timed, *played})

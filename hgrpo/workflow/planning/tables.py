@@ -8,7 +8,7 @@ from hgrpo.workflow.planning.profile import PRICES, Profile
 
 _MARKS = {OWN: "", OTHER_ARMS: "+", OTHER_STUDIES: "*"}
 _FOOTNOTES = {
-    OTHER_ARMS: "+ in part from other arms of this study",
+    OTHER_ARMS: "+ in part from other arms of this study, or from a colleague's machine",
     OTHER_STUDIES: "* in part from other studies, whose games or rounds may differ in size",
 }
 _NAME = 24  # least width of a label, in characters

@@ -41,6 +41,20 @@ def test_seconds_and_machines_are_no_difference(two):
         two.give()
 
 
+def test_the_seconds_of_a_copy_do_not_travel(two):
+    name = "benchmarks/rl_round/Progressive.seed_11.round_{}.jsonl"
+    for number in (1, 2):
+        path = two.there / name.format(number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"s": 2.0}))
+    record = {"key": "k", "files": {}, "taken_from": "results/other/rl"}
+    (two.there / "rl/Progressive/seed_11/round_1/.finished.json").write_text(json.dumps(record))
+    # Round 1 was copied from another study there; its record stays there.
+    files = two.give().files
+    assert name.format(1) not in files and name.format(2) in files
+    assert "rl/Progressive/seed_11/round_1/.finished.json" not in files
+
+
 def test_other_results_of_the_same_job_are_refused_with_the_folders_to_move(two):
     here = two.here
     two.give()

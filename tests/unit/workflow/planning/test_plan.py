@@ -17,7 +17,13 @@ from hgrpo.study.study import load_study
 from hgrpo.workflow.planning.accuracy import save_plan
 from hgrpo.workflow.planning.forecast import Forecast, forecasts, least_minutes
 from hgrpo.workflow.planning.jobs import Job, read_jobs, snakemake_summary
-from hgrpo.workflow.planning.past_jobs import Estimate, PastJobs, Player, benchmark_of
+from hgrpo.workflow.planning.past_jobs import (
+    Estimate,
+    PastJobs,
+    Player,
+    benchmark_of,
+    log_of,
+)
 from hgrpo.workflow.planning.profile import Prices, Profile, read_profile
 from hgrpo.workflow.planning.tables import lost_lines
 
@@ -323,7 +329,11 @@ def test_a_plan_of_other_rounds_is_not_compared(configs, tmp_path, monkeypatch, 
     save_plan(home, expected, {"study": settings_of(load_study(path))})
     remember(tmp_path, "sft", "sft", 100, "sft", 50)
     later = (home / "plan.json").stat().st_mtime + 1
-    os.utime(benchmark_of(home, "sft", "sft"), (later, later))
+    log = log_of(home, "sft", "sft")
+    log.parent.mkdir(parents=True)
+    log.touch()
+    for file in (log, benchmark_of(home, "sft", "sft")):
+        os.utime(file, (later, later))
 
     def checked(*settings: str) -> str:
         monkeypatch.setattr("sys.argv", ["plan", "--check", "study=mine", *settings])

@@ -7,6 +7,8 @@ import pytest
 
 from hgrpo.errors import UserError
 from hgrpo.study.resources import StageResources
+from hgrpo.workflow.exchange.imports import Import
+from hgrpo.workflow.exchange.manifest import sha256
 from hgrpo.workflow.planning.accuracy import check_lines, save_plan
 from hgrpo.workflow.planning.forecast import Forecast
 from hgrpo.workflow.planning.jobs import Job
@@ -32,14 +34,18 @@ ASKED = {"settings": ["study=s"], "study": SETTINGS}
 
 @pytest.fixture
 def ran(tmp_path):
-    """Makes a benchmark file as old as it is told to be, against the plan's age."""
+    """Makes a job's benchmark and log as old as it is told to, against the plan's age."""
 
     def write(stage, name, seconds, later=1):
+        log = tmp_path / "logs" / stage / f"{name}.log"
         path = tmp_path / "benchmarks" / stage / f"{name}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        for file in (log, path):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
         path.write_text(json.dumps({"s": seconds}) + "\n")
         at = (tmp_path / "plan.json").stat().st_mtime + later
-        os.utime(path, (at, at))
+        for file in (log, path):
+            os.utime(file, (at, at))
 
     return write
 
@@ -63,6 +69,24 @@ def test_jobs_that_have_run_since_are_compared_and_no_others(tmp_path, ran):
         "         evaluate          1 jobs: planned 20.0 s, took 25.0 s (+25 %)",
     ]
     assert len(check_lines(tmp_path, SETTINGS, by_stage=False)) == 1
+
+
+def test_a_job_that_was_only_touched_or_imported_has_not_run(tmp_path, ran):
+    save_plan(tmp_path, PLANNED, ASKED)
+    ran("rl_round", "A.seed_1.round_1", 40, later=-1)
+    # What `snakemake --touch` does to a job's files: outputs and benchmark, but not the log.
+    os.utime(tmp_path / "benchmarks/rl_round/A.seed_1.round_1.jsonl")
+    assert check_lines(tmp_path, SETTINGS) == []
+    # A colleague's job may have ended after the plan was made here.
+    ran("rl_round", "A.seed_1.round_2", 45)
+    summary = tmp_path / "rl/A/seed_1/round_2/summary.json"
+    summary.parent.mkdir(parents=True)
+    summary.write_text("{}")
+    files = {"rl/A/seed_1/round_2/summary.json": sha256(summary)}
+    record = Import(archive="ben.tar", revision=None, version=None, made={}, files=files)
+    (tmp_path / "imports").mkdir()
+    (tmp_path / "imports/ben.json").write_text(record.model_dump_json())
+    assert check_lines(tmp_path, SETTINGS) == []
 
 
 def test_jobs_taken_from_another_study_are_counted_and_not_timed(tmp_path, ran):

@@ -18,7 +18,10 @@ ASKED = Resources(rl_round={"gpu": 1, "threads": 8}, sft={"threads": 2})
 
 @pytest.fixture
 def folder(tmp_path):
-    """SFT of an hour; two rounds of an arm of half an hour each; an evaluation of 36 seconds."""
+    """SFT of an hour; two rounds of an arm of half an hour each; an evaluation of 36 seconds.
+
+    An evaluation of another arm, of a thousand seconds, has lost its results.
+    """
 
     def write(name, content):
         path = tmp_path / name
@@ -32,6 +35,8 @@ def folder(tmp_path):
         rows = [row | {"step": step} for step in range(2)]
         write(f"rl/LLMJudge/seed_11/round_{number}/train_log.json", {"rows": rows})
     write("benchmarks/evaluate/SFTOnly.seed_11.round_0.jsonl", {"s": 36.0})
+    write("eval/SFTOnly/seed_11/round_0/summary.json", {})
+    write("benchmarks/evaluate/Moved.seed_11.round_0.jsonl", {"s": 1000.0})
     return tmp_path
 
 
