@@ -75,6 +75,7 @@ logger.addFilter(NothingToDo(NOTHING_TO_BE_DONE_MSG, say_results))
 
 
 onsuccess:
+    after_jobs(Path(R))
     say_results()
 
 
@@ -123,5 +124,5 @@ with one_line_errors():
         check_targets(workflow, sys.argv[1:], of, known_studies())
 
 if workflow.is_main_process and not ELSEWHERE:
-    logger.addFilter(OwnLockMessage(study.config.name))
+    logger.addFilter(OwnLockMessage(study.config.name, Path(R)))
     warn_at_end_of_dry_run(workflow, study, Path(R))

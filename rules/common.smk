@@ -21,6 +21,7 @@ from hgrpo.workflow.reuse import REUSE_VARIABLE, switch
 from hgrpo.workflow.rules import StudyRules, results_folder
 from hgrpo.workflow.run import (
     OwnLockMessage,
+    after_jobs,
     before_jobs,
     check_rule_names,
     check_targets,

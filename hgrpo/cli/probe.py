@@ -11,6 +11,7 @@ Examples:
     python -m hgrpo.cli.probe --profile profiles/one-gpu study=alfworld_5x40
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -92,6 +93,8 @@ def _run_one_step(settings: list[str], profile: Path, folder: Path) -> None:
         said = telling_line(done.stderr) or telling_line(done.stdout) or "no message"
         raise UserError(f"the step failed: {said}; see {folder}/snakemake.log")
     shutil.rmtree(folder)
+    with contextlib.suppress(OSError):  # the folder of another study's failed probe is there
+        folder.parent.rmdir()
     print(f"all stages ran: {time.perf_counter() - began:.0f} s")
 
 

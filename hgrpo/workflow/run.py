@@ -19,7 +19,7 @@ from hgrpo.workflow.looking import check_looking
 from hgrpo.workflow.preflight import check_given_adapter, check_jobs
 from hgrpo.workflow.read_weights import check_read_weights
 from hgrpo.workflow.rules import StudyRules
-from hgrpo.workflow.study_lock import hold_study
+from hgrpo.workflow.study_lock import hold_study, is_running
 from hgrpo.workflow.targets import check_paths, check_rules, check_wildcards, target_paths
 
 if TYPE_CHECKING:
@@ -106,22 +106,26 @@ class NothingToDo(logging.Filter):
 
 
 class OwnLockMessage(logging.Filter):
-    """Says in the project's words that another run holds the lock of a study's files.
+    """Says in the project's words that another run, or a killed one, has locked a study's files.
 
     Args:
         study: name of the study.
+        results: results/<study>.
     """
 
-    def __init__(self, study: str):
+    def __init__(self, study: str, results: Path):
         super().__init__()
-        self._said = (
-            f"error: results/{study}: another snakemake is running this study: wait for it; if it "
-            f"was killed, `make unlock STUDY={study}`"
-        )
+        self._study, self._results = study, results
 
     def filter(self, record: logging.LogRecord) -> bool:
         if "Directory cannot be locked" in str(record.msg):
-            record.msg = self._said
+            why = (
+                "another snakemake is running this study: wait for it"
+                if is_running(self._results)
+                else "a snakemake that was killed has left its lock: "
+                f"`make unlock STUDY={self._study}`, then the same command again"
+            )
+            record.msg = f"error: {self._results}: {why}"
         return True
 
 
@@ -242,6 +246,28 @@ def check_rule_names(workflow: "Workflow") -> None:
     settings = workflow.resource_settings
     check_rules("--set-threads", settings.overwrite_threads, known)
     check_rules("--set-resources", settings.overwrite_resources, known)
+
+
+def after_jobs(results: Path) -> None:
+    """Tidy up after the last job; only in a process that holds the study, so that no job runs."""
+    if _HELD:
+        remove_empty_scratch(results)
+
+
+def remove_empty_scratch(results: Path) -> None:
+    """Remove the scratch folders of finished jobs, in which only the file of their lock is left.
+
+    A folder with saved steps stays.
+    """
+    scratch = results / "scratch"
+    for lock in list(scratch.rglob("lock")):
+        if any(path != lock for path in lock.parent.iterdir()):
+            continue
+        lock.unlink()
+        for folder in lock.parents:
+            if not folder.is_relative_to(scratch) or any(folder.iterdir()):
+                break
+            folder.rmdir()
 
 
 def say_last(lines: Iterable[str]) -> None:

@@ -24,7 +24,7 @@ from hgrpo.workflow.probe import one_step
 pytestmark = pytest.mark.slow
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-INLINE = re.compile(r"`((?:make|snakemake|python -m|source|pgrep)\s[^`]+)`")
+INLINE = re.compile(r"`((?:make|snakemake|python -m|source)\s[^`]+)`")
 SIX = "SFTOnly,flatGRPO,LLMJudge,TurnRDV1,TurnRDV2,Progressive"
 TEAM = [
     *({"methods": arms, "seeds": "11,23"} for arms in (SIX, "SFTOnly,flatGRPO", "LLMJudge")),
@@ -36,7 +36,6 @@ LEFT_OUT = {
     "make plan PROFILE=kubernetes": "needs a bucket: tests/cluster/test_kubernetes.py",
     "python -m hgrpo.cli.monitor": "reads real episodes: tests/unit/workflow/watch",
     "python -m hgrpo.envs.alfworld.check_parity": "tests/integration/test_alfworld_parity.py",
-    "pgrep": "shows the processes of the whole machine",
 }
 STANDS_FOR = {"<study>": "bakeoff", "<file>": "base/model.safetensors", "<stage>": "rl_round"}
 # A study for a GPU and official data: what this machine lacks ends the command with status 2.

@@ -4,9 +4,12 @@ import importlib.util
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from project_copy import copy_project, paths_below
+
+from hgrpo.cli import probe as command
 
 VARIABLES = ("ALFWORLD_DATA", "WEBSHOP_DATA", "HGRPO_MODELS", "OPENAI_API_KEY")
 MODEL = "$HGRPO_MODELS/Qwen2.5-1.5B-Instruct"
@@ -78,3 +81,15 @@ def test_a_mistake_is_one_line(root, arguments, said):
     done = probe(root, *arguments)
     assert done.returncode == 2 and paths_below(root) == before
     assert len(done.stderr.splitlines()) == 1 and said in done.stderr
+
+
+def test_a_step_that_ran_leaves_nothing_unless_another_probe_failed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = subprocess.CompletedProcess([], 0, stdout="", stderr="")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+    mine, failed = command.FOLDER / "mine", command.FOLDER / "failed"
+    command._run_one_step([], Path("profiles/laptop"), mine)
+    assert list(Path("results").iterdir()) == []
+    failed.mkdir(parents=True)
+    command._run_one_step([], Path("profiles/laptop"), mine)
+    assert failed.is_dir() and not mine.exists()

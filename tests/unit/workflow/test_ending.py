@@ -1,16 +1,19 @@
 """What a run says last, and that a study has one run at a time."""
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 
 import pytest
+from places import PROJECT
 from watched_study import finish, jobs, record
 
 from hgrpo.errors import UserError
 from hgrpo.learning.scratch import step_folder
 from hgrpo.workflow.ending import failure_lines, finding, last_lines, results_to_say
+from hgrpo.workflow.run import OwnLockMessage, remove_empty_scratch
 from hgrpo.workflow.study_lock import hold_study
 
 FAILED = """
@@ -131,6 +134,49 @@ def test_the_command_behind_make_unlock_refuses_while_a_run_goes_on(tmp_path):
     assert subprocess.run(words).returncode == 0
 
 
+def test_make_unlock_names_the_jobs_that_a_killed_run_left_in_this_folder(tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    words = [sys.executable, "-m", "hgrpo.workflow.study_lock", "results/s"]
+    own = ["hgrpo.cli.rl_round", "--out", "results/s/rl/flatGRPO/seed_11/round_1"]
+    code = "print('begun', flush=True); import time; time.sleep(60)"
+
+    def unlock(where):
+        env = os.environ | {"PYTHONPATH": str(PROJECT)}
+        return subprocess.run(words, cwd=where, env=env, capture_output=True, text=True)
+
+    job = [sys.executable, "-c", code, *own]
+    with subprocess.Popen(job, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "begun\n"
+        done = unlock(tmp_path)
+        assert done.returncode == 2
+        assert done.stderr == (
+            "error: results/s: jobs of a killed snakemake are still running; wait until they have "
+            f"ended, or end them with `kill {process.pid}`\n"
+        )
+        # A job of the same study in another folder is no concern of this one.
+        assert unlock(other).returncode == 0
+        process.kill()
+    assert unlock(tmp_path).returncode == 0
+
+
+def test_who_finds_a_lock_is_told_whether_to_wait_or_to_unlock(tmp_path):
+    results = tmp_path / "s"
+
+    def said():
+        record = logging.makeLogRecord({"msg": "Error: Directory cannot be locked. Please make"})
+        OwnLockMessage("s", results).filter(record)
+        return record.msg
+
+    held = hold_study(results)
+    assert said() == (f"error: {results}: another snakemake is running this study: wait for it")
+    held.close()
+    assert said() == (
+        f"error: {results}: a snakemake that was killed has left its lock: `make unlock STUDY=s`, "
+        "then the same command again"
+    )
+
+
 def test_a_killed_run_leaves_no_lock(tmp_path):
     code = (
         "import sys, time; from pathlib import Path\n"
@@ -144,3 +190,21 @@ def test_a_killed_run_leaves_no_lock(tmp_path):
             hold_study(tmp_path / "s")
         os.kill(process.pid, signal.SIGKILL)
     hold_study(tmp_path / "s").close()
+
+
+def test_scratch_folders_without_a_step_go_and_others_stay(tmp_path):
+    scratch = tmp_path / "scratch"
+    for folder in ("sft", "flatGRPO/seed_11/round_1", "flatGRPO/seed_11/round_2"):
+        (scratch / folder).mkdir(parents=True)
+        (scratch / folder / "lock").write_text("7\n")
+    kept = scratch / "flatGRPO/seed_11/round_2/key/step_00000"
+    kept.mkdir(parents=True)
+    remove_empty_scratch(tmp_path)
+    files = [path.relative_to(scratch).as_posix() for path in scratch.rglob("lock")]
+    assert files == ["flatGRPO/seed_11/round_2/lock"] and kept.is_dir()
+    assert not (scratch / "sft").exists()
+    kept.rmdir()
+    kept.parent.rmdir()
+    remove_empty_scratch(tmp_path)
+    assert not scratch.exists()
+    remove_empty_scratch(tmp_path)
