@@ -1,5 +1,6 @@
 """Checks before the first job that jobs will find their variables, packages, files and Slurm."""
 
+import json
 import subprocess
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from hgrpo.errors import UserError
 from hgrpo.learning.method import MethodConfig
 from hgrpo.stages.order import STAGES, load
 from hgrpo.study.study import Study
+from hgrpo.workflow.exchange.other_code import said_revision
 
 
 def check_jobs(
@@ -142,6 +144,31 @@ def check_given_adapter(study: Study, results: Path) -> None:
             f"sft.adapter: {given}: the stage sft of this study writes this folder; copy the "
             "policy to another one first"
         )
+
+
+def other_revision_line(study: Study, mine: str | None) -> str:
+    """One line if another revision of hgrpo made the SFT policy that the user gives.
+
+    The line is "" if the revisions are the same, or if one of them is not known.
+
+    Args:
+        study: the study to run.
+        mine: the git revision of this checkout, from `hgrpo.provenance.revision`; None if unknown.
+    """
+    given = study.config.sft.adapter
+    if given is None or mine is None:
+        return ""
+    try:
+        summary = json.loads((user_path(given, "sft.adapter") / "summary.json").read_text())
+        theirs = summary.get("revision")
+    except (UserError, OSError, ValueError, AttributeError):
+        return ""  # the stage sft says what is wrong
+    if not isinstance(theirs, str) or theirs == mine:
+        return ""
+    return (
+        f"sft.adapter: {given}: this policy was made at {said_revision(theirs)} of hgrpo; yours is "
+        f"{said_revision(mine)}"
+    )
 
 
 def user_paths(study: Study) -> list[UserPath]:

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from hgrpo.errors import UserError
+from hgrpo.provenance import revision
 from hgrpo.stages.order import STAGES, load
 from hgrpo.study.study import Study
 from hgrpo.workflow.earlier_report import keep_report
 from hgrpo.workflow.exchange.overwrites import check_overwrites
 from hgrpo.workflow.looking import check_looking
-from hgrpo.workflow.preflight import check_given_adapter, check_jobs
+from hgrpo.workflow.preflight import check_given_adapter, check_jobs, other_revision_line
 from hgrpo.workflow.read_weights import check_read_weights
 from hgrpo.workflow.rules import StudyRules
 from hgrpo.workflow.study_lock import hold_study, is_running
@@ -167,6 +168,8 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
     if not elsewhere:
         _check_results(study, results, planned)
     check_jobs(study, jobs, os.environ, elsewhere, workflow.executor_plugin.name)
+    if ("sft", None) in jobs and (said := other_revision_line(study, revision())):
+        print(said, file=sys.stderr)
     if ("report", None) in jobs and not elsewhere:
         said = keep_report(results, study.resolved())
         if said:

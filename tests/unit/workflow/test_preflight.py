@@ -21,6 +21,7 @@ from hgrpo.workflow.preflight import (
     check_user_files,
     check_variables,
     missing_variables,
+    other_revision_line,
     set_variables,
 )
 
@@ -139,6 +140,30 @@ def test_a_policy_is_not_taken_out_of_the_folder_that_its_job_empties(tmp_path):
             check_given_adapter(study, results)
     check_given_adapter(study, tmp_path / "results/other")
     check_given_adapter(load_study(CONFIGS / "studies/smoke.yaml"), results)
+
+
+@pytest.mark.parametrize(
+    ("summary", "mine", "said"),
+    [
+        ('{"revision": "abc1234"}', "abc1234", ""),
+        ('{"revision": "abc1234"}', None, ""),
+        ('{"revision": null}', "def5678", ""),
+        ("{}", "def5678", ""),
+        ("[]", "def5678", ""),
+        ("damaged", "def5678", ""),
+        (None, "def5678", ""),
+        ('{"revision": "abc1234"}', "def5678", "made at revision abc1234 of hgrpo; yours is rev"),
+        ('{"revision": "abc-dirty"}', "abc", "revision abc with uncommitted edits of hgrpo; yours"),
+    ],
+)
+def test_a_policy_of_another_revision_is_taken_with_a_word(tmp_path, summary, mine, said):
+    if summary is not None:
+        (tmp_path / "summary.json").write_text(summary)
+    given = load_study(CONFIGS / "studies/smoke.yaml", {"sft.adapter": str(tmp_path)})
+    line = other_revision_line(given, mine)
+    assert said in line and bool(said) == bool(line)
+    assert not line or line.startswith(f"sft.adapter: {tmp_path}: this policy was made at ")
+    assert other_revision_line(load_study(CONFIGS / "studies/smoke.yaml"), mine) == ""
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (CONFIGS / "studies").glob("*.yaml")))
