@@ -21,7 +21,8 @@ class Answer:
 
     Attributes:
         headline: which arm differs from the reference.
-        sure: whether training beats sampling alone; "" if no arm is untrained.
+        sure: whether training beats sampling alone, or what it means that no arm has solved
+            anything; "" if no arm is untrained.
         paragraphs: what the first table does not show, each (heading, sentences).
     """
 
@@ -119,7 +120,7 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
         )
     if not len(table):
         return f"Only {reference} was trained, so there is nothing to compare."
-    if not comparison.methods["endpoint"].any():
+    if _nothing_won(comparison):
         done = "solved" if comparison.protocol.settings.score == "success" else "was paid for"
         return f"No arm {done} a single test task, so there is nothing to compare."
     measured = f"in {endpoint_phrase(comparison)}"
@@ -155,10 +156,21 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
     return f"{'; '.join(parts)}."
 
 
+def _nothing_won(comparison: Comparison) -> bool:
+    """Whether the endpoint of every arm is zero."""
+    return not comparison.methods["endpoint"].any()
+
+
 def _sure(comparison: Comparison, arms: Arms) -> str:
     table = comparison.against_untrained
     if not len(table):
         return ""
+    if _nothing_won(comparison):
+        return (
+            "This is normal for a small model after a few steps of training, as in the study "
+            "smoke, and no sign of a fault. It says nothing about the arms: that takes longer "
+            "training, or an easier game."
+        )
     decided = table["p_holm"] < 1 - comparison.protocol.level
     better, worse = (int((decided & (sign * table["difference"] > 0)).sum()) for sign in (1, -1))
     sampling = f"sampling alone ({_sampling(comparison, arms)})"

@@ -106,6 +106,10 @@ def test_no_spread_between_seeds_is_called_that(inputs):
     assert "How many seeds a difference needs cannot be estimated, for the same reason." in told
     assert "more than 200" not in told and "four times out of five" not in told
     assert "is estimated from only" not in told
+    assert answer.headline.startswith("No arm solved a single test task")
+    # Of arms that have all won nothing, no test can be sure of anything.
+    assert answer.sure.startswith("This is normal for a small model after a few steps of training")
+    assert "certain" not in answer.sure and "sampling" not in answer.sure
     decided = found.against_reference.assign(verdict="better")
     answer = words.answer(replace(found, against_reference=decided), inputs.arms)
     assert f"How many seeds a difference needs {why}" in " ".join(answer.paragraphs[0][1])
