@@ -72,6 +72,8 @@ NEAREST = $(firstword $(foreach name,$(VARIABLES),$(if $(findstring $1,$(name))$
 $(if $(UNKNOWN),$(foreach name,$(firstword $(UNKNOWN)),$(error $(name): no such variable$(if \
 	$(call NEAREST,$(name)),; did you mean $(call NEAREST,$(name))?,; known: $(VARIABLES)))))
 
+$(if $(strip $(STUDY)),,$(error STUDY: the name of a study was expected, such as STUDY=bakeoff))
+
 # pip only warns of an extra that does not exist.
 KNOWN_EXTRAS := $(shell sed -n '/^\[project.optional-dependencies\]/,/^\[/s/^\([a-z0-9-]*\) = .*/\1/p' pyproject.toml)
 $(if $(filter-out $(KNOWN_EXTRAS),$(EXTRAS)),$(error EXTRAS: no such extra: $(filter-out \

@@ -28,13 +28,15 @@ def read_assignments(words: Iterable[str]) -> dict[str, str]:
     """The mapping that words KEY=VALUE make up.
 
     Raises:
-        UserError: a word is no assignment, or a key stands twice.
+        UserError: a word is no assignment, a key stands twice, or the study has no name.
     """
     given: dict[str, str] = {}
     for word in words:
         key, sign, value = word.partition("=")
         if not sign or not _KEY.fullmatch(key):
             raise UserError(f"KEY=VALUE was expected, not {word!r}")
+        if key == "study" and not value:
+            raise UserError("study=: the name of a study was expected, such as study=bakeoff")
         if key in given:
             raise UserError(f"{key} is given twice")
         given[key] = value

@@ -117,7 +117,9 @@ class StudyConfig(Strict):
     def _unique(cls, values: list) -> list:
         twice = {value for value in values if values.count(value) > 1}
         if twice:
-            raise ValueError(f"{', '.join(map(str, sorted(twice)))} stands twice")
+            raise ValueError(
+                f"{', '.join(map(str, sorted(twice)))} stands twice; each once was expected"
+            )
         return values
 
 
@@ -192,11 +194,31 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
         overrides: values in place of the file's, as `parse_overrides` takes them.
 
     Raises:
-        UserError: a file is missing or wrong. The message names the file and the key.
+        UserError: a file is missing or wrong, or a value in place of the file's. The message names
+            the file and the key, and says if the command line is to blame.
     """
     path = Path(path)
-    configs = path.parent.parent
     given = parse_overrides(overrides or {}, StudyConfig)
+    try:
+        return _load_study(path, given)
+    except UserError as error:
+        if not given or not _is_right(path):
+            raise
+        lines = [f"command line: {line}" for line in str(error).splitlines()]
+        raise UserError("\n".join(lines)) from None
+
+
+def _is_right(path: Path) -> bool:
+    """Whether a study's file has no mistake as it stands."""
+    try:
+        _load_study(path, {})
+    except UserError:
+        return False
+    return True
+
+
+def _load_study(path: Path, given: Mapping) -> Study:
+    configs = path.parent.parent
     stated = _with_axes_of(read_yaml(path), path)
     where = _source(path, given)
     config = _with(stated, given, where)

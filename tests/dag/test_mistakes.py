@@ -12,7 +12,10 @@ from project_copy import paths_below
 @pytest.mark.parametrize(
     ("setting", "expected"),
     [
-        ("rounds=-2", "configs/studies/grid.yaml with rounds overridden: rounds: input should be"),
+        (
+            "rounds=-2",
+            "error: command line: configs/studies/grid.yaml with rounds overridden: rounds: input",
+        ),
         (
             "set=training.filter.value=1.5",
             "configs/studies/grid.yaml with training overridden: training.filter.value: 1.5: str",
@@ -22,7 +25,7 @@ from project_copy import paths_below
         ("study=gird", "configs/studies/gird.yaml: no such file; did you mean 'grid'?"),
         (
             "set=axes.a={of: PPO, key: training.lr, values: [1.0, 1]}",
-            "configs/studies/grid.yaml with axes overridden: axes.a.values: 1 stands twice, not",
+            "configs/studies/grid.yaml with axes overridden: axes.a.values: 1 stands twice; each",
         ),
         (
             "set=axes.a={of: PPO, key: training.lrr, values: [1, 2]}",

@@ -97,4 +97,4 @@ def test_a_mistake_is_one_line_and_status_two(command, study, capsys, given, exp
     assert ended.value.code == 2
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err == f"error: {study} with {expected}\n"
+    assert printed.err == f"error: command line: {study} with {expected}\n"

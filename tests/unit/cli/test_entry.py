@@ -11,7 +11,7 @@ import sys
 import pytest
 from places import PROJECT
 
-from hgrpo.cli.entry import read_config
+from hgrpo.cli.entry import command_parser, read_config
 from hgrpo.cli.moved import MOVED
 from hgrpo.cli.stage import read_settings
 from hgrpo.command import INTERRUPTED, READER_GONE, USER_ERROR, run
@@ -160,3 +160,26 @@ def test_another_pipe_that_breaks_is_an_error(capfd):
         run(raising(BrokenPipeError(errno.EPIPE, "Broken pipe")))
     assert caught.value.code == USER_ERROR
     assert capfd.readouterr().err == "error: Broken pipe\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--chek-only"], "--chek-only: no such option; did you mean '--check-only'?"),
+        (["--chek-only=1", "a=b"], "--chek-only: no such option; did you mean '--check-only'?"),
+        (
+            ["--xyz", "--check-only"],
+            "--xyz: no such option; known: --check-only, --help, --profile",
+        ),
+        (["--profile"], "argument --profile: expected one argument"),
+    ],
+)
+def test_a_mistaken_option_is_one_line_with_the_nearest_one(capsys, words, said):
+    parser = command_parser("A command.")
+    parser.add_argument("settings", nargs="*")
+    parser.add_argument("--profile")
+    parser.add_argument("--check-only", action="store_true")
+    with pytest.raises(SystemExit) as ended:
+        parser.parse_intermixed_args(words)
+    assert ended.value.code == USER_ERROR
+    assert capsys.readouterr().err == f"error: {said}\n"

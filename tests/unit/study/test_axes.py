@@ -226,7 +226,7 @@ def test_numbers_given_as_text_are_numbers(values):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"values": [0.001, 1e-3]}, "axes.a.values: 0.001 stands twice, not [0.001, 0.001]"),
+        ({"values": [0.001, 1e-3]}, "axes.a.values: 0.001 stands twice; each once was expected"),
         ({"values": [1, 1.0, 2]}, "axes.a.values: 1 stands twice"),
         ({"values": [0.1]}, "axes.a.values: an axis has two values or more, not [0.1]"),
         ({"values": []}, "axes.a.values: an axis has two values or more, not []"),

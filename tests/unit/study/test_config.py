@@ -192,7 +192,11 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
             {"training": {"kl": {"tarjet": 1}}},
             "training.kl.tarjet: unknown key; did you mean 'target'?",
         ),
-        ("studies/bakeoff_plateau", {"seeds": [11, 11]}, "seeds: 11 stands twice"),
+        (
+            "studies/bakeoff_plateau",
+            {"seeds": [11, 11]},
+            "seeds: 11 stands twice; each once was expected",
+        ),
         (
             "studies/bakeoff_plateau",
             {"methods": ["flatGRPO", "GiGPO", "GiGPO"]},
@@ -211,7 +215,11 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
             "evaluation.temperatures: a number was expected, not True",
         ),
         ("models/tiny", {"lora": {"rank": True}}, "lora.rank: a number was expected, not True"),
-        ("studies/bakeoff_plateau", {"seeds": [-1]}, "seeds.0: input should be greater than"),
+        (
+            "studies/bakeoff_plateau",
+            {"seeds": [11, -1]},
+            "seeds.1: input should be greater than",
+        ),
         ("studies/bakeoff_plateau", {"seeds": []}, "seeds: list should have at least 1 item"),
         (
             "studies/bakeoff_plateau",
@@ -529,6 +537,18 @@ def test_a_missing_file_is_named_with_its_nearest_neighbour(configs, key, value,
 )
 def test_a_mistaken_override_is_named_as_one(configs, overrides, expected):
     assert expected in error_of(configs, overrides)
+
+
+def test_a_mistake_that_the_file_makes_alone_is_not_blamed_on_the_command_line(configs):
+    path = configs / "studies/bakeoff_plateau.yaml"
+    games = {"evaluation.test_games": "99999"}
+    wanted = "evaluation.test_games: 99999 games are wanted, but the test panel"
+    assert error_of(configs, games).startswith(f"command line: {path}: {wanted}")
+    edit(path, rounds=None)
+    for overrides in ({}, games):
+        message = error_of(configs, overrides)
+        assert message.startswith(f"{path}"), message
+        assert "rounds: input should be a valid integer, not None" in message
 
 
 @pytest.mark.parametrize(

@@ -148,3 +148,8 @@ def test_words_reach_snakemake_without_a_dot_in_a_key():
 def test_words_that_assign_nothing_or_twice_are_refused(words):
     with pytest.raises(UserError):
         read_assignments(words)
+
+
+def test_a_study_without_a_name_is_no_study():
+    with pytest.raises(UserError, match="study=: the name of a study was expected, such as"):
+        read_assignments(["rounds=2", "study="])

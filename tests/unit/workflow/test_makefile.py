@@ -23,10 +23,11 @@ def test_help_names_every_target(project):
         ("ROUND=2", "ROUND: no such variable; did you mean ROUNDS?"),
         ("METHOD=TurnRDV2", "METHOD: no such variable; did you mean METHODS?"),
         ("EXTRAS=webshopp", "EXTRAS: no such extra: webshopp; known: train lm-bandit"),
+        ("STUDY=", "STUDY: the name of a study was expected, such as STUDY=bakeoff"),
         ("LR=1e-4", "LR: no such variable; known: PYTHON STUDY SEEDS"),
     ],
 )
-def test_a_variable_that_nothing_reads_is_refused(project, given, said):
+def test_a_variable_that_nothing_reads_or_that_must_not_be_empty_is_refused(project, given, said):
     done = subprocess.run(
         ["make", "-n", "plan", given], cwd=project, capture_output=True, text=True
     )
