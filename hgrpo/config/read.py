@@ -160,7 +160,13 @@ def _render(
         message = message[0].lower() + message[1:]
     value = details["input"]
     shown = not model.model_config.get("hide_input_in_errors")
-    given = f", not {value!r}" if shown and not isinstance(value, Mapping | BaseModel) else ""
+    given = ""
+    if shown and not isinstance(value, Mapping | BaseModel):
+        given = ", but it is empty" if value is None else f", not {value!r}"
+        # The value itself says which one of a list is meant, better than a number from 0.
+        while location and isinstance(location[-1], int):
+            location = location[:-1]
+        key = ".".join(map(str, (*place, *location)))
     if not key:  # A check of the whole file failed, and its message names the keys.
         return f"{message}{given}"
     # A check of a section begins its message with the key that is wrong.
