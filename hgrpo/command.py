@@ -16,8 +16,15 @@ INTERRUPTED = 130
 READER_GONE = 141
 
 
-def run(main: Callable[[], None]) -> None:
-    """Call `main`; on a UserError, OSError, SIGINT or SIGTERM print one line and exit non-zero."""
+KEPT = "run the same command again; finished jobs and steps are kept"
+
+
+def run(main: Callable[[], None], interrupted: str = KEPT) -> None:
+    """Call `main`; on a UserError, OSError, SIGINT or SIGTERM print one line and exit non-zero.
+
+    Args:
+        interrupted: what is said after SIGINT or SIGTERM.
+    """
     # A shell starts background jobs with SIGINT ignored, so set its handler again. Handle SIGTERM
     # too, which also stops jobs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -33,10 +40,7 @@ def run(main: Callable[[], None]) -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(USER_ERROR)
     except KeyboardInterrupt:
-        print(
-            "interrupted: run the same command again; finished jobs and steps are kept",
-            file=sys.stderr,
-        )
+        print(f"interrupted: {interrupted}", file=sys.stderr)
         sys.exit(INTERRUPTED)
     except OSError as error:
         if isinstance(error, BrokenPipeError):

@@ -139,7 +139,11 @@ _NOTE = (
 def _mean(row: Mapping[str, Any] | None) -> str:
     if row is None:
         return DASH
+    if row["reached"] == 0:
+        return f"not within {number(row['horizon'])}"
     ends = "" if pd.isna(row["lower"]) else f" ({number(row['lower'])} to {number(row['upper'])})"
+    if row["reached"] < row["n_seeds"]:
+        ends += f", {row['reached']:.0f} of {row['n_seeds']:.0f} seeds"
     if pd.isna(row["published"]):
         return number(row["mean"]) + ends
     spread = "" if pd.isna(row["published_deviation"]) else f" ± {row['published_deviation']:.3g}"
@@ -150,7 +154,7 @@ def _mean(row: Mapping[str, Any] | None) -> str:
 def inferences(studies: Mapping[str, SandboxStudy], docs: Path) -> str:
     """The original's inferences, each with the pairs that test it."""
     lines = [
-        ["arm", "against", "in which respect", "difference", "said", "verdict", "the inference"]
+        ["arm", "against", "in which respect", "difference", "implied", "verdict", "the inference"]
     ]
     parts: list[tuple[int, str]] = []
     for name, study in studies.items():

@@ -42,4 +42,4 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    run(main, interrupted="nothing was written, because rows are written when all steps are done")

@@ -14,6 +14,9 @@ from hgrpo.errors import UserError, one_line
 Model = TypeVar("Model", bound=BaseModel)
 
 
+_SUGGESTION = re.compile("; (did you mean|known:) ")
+
+
 class SectionError(ValueError):
     """Mistakes in a section whose pydantic model depends on one of its keys, such as `kind`.
 
@@ -167,6 +170,8 @@ def _render(
         while location and isinstance(location[-1], int):
             location = location[:-1]
         key = ".".join(map(str, (*place, *location)))
+        if _SUGGESTION.search(message):  # "not 'TPOO'" would follow the suggestion
+            message, given = f"{value!r}: {message}", ""
     if not key:  # A check of the whole file failed, and its message names the keys.
         return f"{message}{given}"
     # A check of a section begins its message with the key that is wrong.

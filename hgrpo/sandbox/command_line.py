@@ -147,14 +147,30 @@ def chosen_rule(args: argparse.Namespace, rule: Rule | None) -> dict[str, Any]:
     return {key: vars(args)[flag] for key, flag in flags.items() if vars(args)[flag] is not None}
 
 
-def refuse_folder(flag: str, output: Path) -> None:
-    """Refuse an output file that is a folder.
+def unread_rule_flags(
+    args: argparse.Namespace, method: str, rules: Mapping[str, Rule]
+) -> list[str]:
+    """A line for each flag that sets another rule, and was given though this rule ignores it."""
+    own = {*rules[method].flags.values()} if method in rules else set()
+    others = {flag for rule in rules.values() for flag in rule.flags.values()} - own
+    given = sorted(flag for flag in others if vars(args).get(flag) is not None)
+    return [f"--{flag}: {method} does not read it" for flag in given]
+
+
+def check_output(flag: str, output: Path) -> None:
+    """Make the output file's folder; refuse an output that cannot be written before the run.
 
     Raises:
-        UserError: it is; the message names the flag.
+        UserError: the output is a folder, or its folder cannot be made or written into.
     """
     if output.is_dir():
         raise UserError(f"{flag}: {output} is a folder; a file was expected")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{flag}: {output.parent}: {error.strerror}") from None
+    if not os.access(output.parent, os.W_OK):
+        raise UserError(f"{flag}: {output.parent}: no files can be written here")
 
 
 def use_one_thread() -> None:

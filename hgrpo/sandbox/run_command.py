@@ -15,10 +15,11 @@ from hgrpo.config.read import validate
 from hgrpo.sandbox.command_line import (
     add_fields,
     add_run_flags,
+    check_output,
     chosen_fields,
     chosen_rule,
     chosen_seeds,
-    refuse_folder,
+    unread_rule_flags,
     use_one_thread,
     write_rows,
 )
@@ -75,8 +76,9 @@ def train(
         first: columns that lead.
         headline: the column whose last mean the closing line tells.
     """
-    refuse_folder("--output", args.output)
-    for line in settings.notes:
+    check_output("--output", args.output)
+    unread = unread_rule_flags(args, settings.method, settings.RULES)
+    for line in (*settings.notes, *unread):
         tqdm.write(f"note: {line}", file=sys.stderr)
     use_one_thread()
     with tqdm(total=settings.num_steps, unit="step", disable=not args.verbose) as bar:

@@ -1,6 +1,7 @@
 """The command `opd`: flags, runs and files. Importing this module imports no torch."""
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ from hgrpo.errors import UserError
 from hgrpo.sandbox.command_line import (
     add_fields,
     add_run_flags,
+    check_output,
     chosen_fields,
     chosen_rule,
     chosen_seeds,
-    refuse_folder,
     use_one_thread,
     write_rows,
 )
@@ -107,7 +108,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _train(args: argparse.Namespace) -> None:
     one = train_settings(args)
-    refuse_folder("--output", args.output)
+    check_output("--output", args.output)
     (rows,) = _train_all(args, [one])
     _write(rows, args.output)
     _close(args, rows, args.output)
@@ -182,7 +183,7 @@ def _given(args: argparse.Namespace, model: type[Strict]) -> dict[str, Any]:
 
 def _train_all(args: argparse.Namespace, runs: Sequence[OpdSettings]) -> list[list[dict]]:
     for line in dict.fromkeys(note for each in runs for note in each.notes):
-        tqdm.write(f"note: {line}")
+        tqdm.write(f"note: {line}", file=sys.stderr)
     use_one_thread()
     from hgrpo.sandbox.opd.experiments.train_all import train_all
 

@@ -12,11 +12,12 @@ from hgrpo.errors import UserError
 from hgrpo.sandbox.command_line import (
     add_fields,
     add_run_flags,
+    check_output,
     chosen_fields,
     chosen_rule,
     chosen_seeds,
-    refuse_folder,
     truth,
+    unread_rule_flags,
     use_one_thread,
     write_rows,
 )
@@ -87,8 +88,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Check every run, train them one after another, and write all rows at once."""
     runs = settings(args)
-    refuse_folder("--output", args.output)
-    for line in dict.fromkeys(note for each in runs for note in each.notes):
+    check_output("--output", args.output)
+    notes = [
+        line
+        for each in runs
+        for line in (*each.notes, *unread_rule_flags(args, each.method, RULES))
+    ]
+    for line in dict.fromkeys(notes):
         tqdm.write(f"note: {line}", file=sys.stderr)
     use_one_thread()
 

@@ -9,8 +9,8 @@ from hgrpo.config.read import validate
 from hgrpo.sandbox.command_line import (
     add_fields,
     add_verbose,
+    check_output,
     chosen_fields,
-    refuse_folder,
     use_one_thread,
     write_rows,
 )
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
     last = max(args.train_steps)
     more = {"num_steps": max(1, last), "seeds": (args.seed,), "eval_every": last + 1}
     settings = validate(RlSettings, chosen_fields(args, RlSettings) | more, "rl_oracle")
-    refuse_folder("--output", args.output)
+    check_output("--output", args.output)
     use_one_thread()
 
     from hgrpo.sandbox.rl.oracle_study import correlations, study

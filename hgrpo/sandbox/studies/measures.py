@@ -35,14 +35,14 @@ def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
     """The metric of every seed of an arm.
 
     Missing cells are left out: a column that only some evaluations write ends with the last of
-    them. A seed whose column has no cell at all is NaN.
+    them.
 
     Args:
         rows: has the columns step and seed, in the order of steps.
         arm: the arm's label, for messages.
 
     Raises:
-        UserError: the rows lack a column.
+        UserError: the rows lack a column, or a seed has no cell in it.
     """
     for column in (metric.column, metric.clock) if metric.at == "time" else (metric.column,):
         if column not in rows:
@@ -50,7 +50,11 @@ def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
                 f"metric: {column}: arm {arm!r} logs no such column"
                 f"{did_you_mean(column, map(str, rows.columns))}"
             )
-    each = [_one(own, metric) for _, own in rows.groupby("seed", sort=False)]
+    each = []
+    for seed, own in rows.groupby("seed", sort=False):
+        if own[metric.column].isna().all():
+            raise UserError(f"metric: {metric.column}: seed {seed} of arm {arm!r} logs no value")
+        each.append(_one(own, metric))
     values, reached = zip(*each, strict=True)
     return Measured(np.array(values, float), np.array(reached))
 
@@ -58,8 +62,6 @@ def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
 def _one(rows: pd.DataFrame, metric: Metric) -> tuple[float, bool]:
     rows = rows[rows[metric.column].notna()]
     column = rows[metric.column]
-    if column.empty:
-        return np.nan, True
     if metric.at == "end":
         return float(column.iloc[-1]), True
     if metric.at == "mean":

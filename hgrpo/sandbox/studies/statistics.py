@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from hgrpo.config.read import did_you_mean
+from hgrpo.errors import UserError
 from hgrpo.evaluation.over_seeds import equivalence, seed_bootstrap, seed_interval
 from hgrpo.evaluation.statistics import ALPHA, holm
 from hgrpo.evaluation.thresholds import restricted_mean
@@ -17,6 +19,9 @@ from hgrpo.streams import generator
 COSTS = ("rollouts", "verifier_calls", "tokens", "updates", "kl_from_init")
 KINDS = ("pair", "identical", "again")
 _REPLICATES = 10_000
+_UNDECIDED = ("inconclusive", "one seed", "not reached")
+# Last decimal that the original printed.
+_PRINTED = 1e-4
 
 
 def arm_table(
@@ -24,12 +29,20 @@ def arm_table(
 ) -> pd.DataFrame:
     """One row for each metric and arm: mean over seeds, t and bootstrap intervals, cost.
 
-    `reached` counts the seeds that reach a time's threshold; the mean of times is restricted to the
-    arm's horizon (`hgrpo.evaluation.thresholds`). `deviation` is that of single seeds. `published`
-    and `published_deviation` are the original's, `far` is the distance from it in its deviations.
+    `reached` counts the seeds that reach a time's threshold; the mean of times is restricted to
+    `horizon`, up to which every seed of the arm was followed (`hgrpo.evaluation.thresholds`).
+    `deviation` is that of single seeds. `published` and `published_deviation` are the original's,
+    `far` is the distance from it in its deviations. Costs are means over seeds.
+
+    Raises:
+        UserError: no arm logs a metric's column, or a seed has no value of a metric.
     """
     table = []
     for metric in (study.metric, *study.also):
+        if not any(metric.column in own for own in rows.values()):
+            known = {str(name) for own in rows.values() for name in own}
+            near = did_you_mean(metric.column, known)
+            raise UserError(f"also: {metric.column}: no arm logs such a column{near}")
         for label, own in rows.items():
             if metric is not study.metric and metric.column not in own:
                 continue
@@ -43,28 +56,44 @@ def arm_table(
                 "published": mean,
                 "published_deviation": np.nan if deviation is None else deviation,
             }
-            line["far"] = (line["mean"] - mean) / deviation if deviation else np.nan
-            line |= {name: float(own[name].iloc[-1]) for name in COSTS if name in own}
+            line["far"] = _distance(line["mean"], mean, deviation)
+            ends = own.groupby("seed").last()
+            line |= {name: float(ends[name].mean()) for name in COSTS if name in ends}
             table.append(line | {"seconds": seconds[label]})
     return pd.DataFrame(table)
+
+
+def _distance(mean: float, published: float, deviation: float | None) -> float:
+    """How far a mean is from the original's, in the original's deviations; NaN if it gave none.
+
+    The original printed four decimals. Where its deviation rounds to 0, a mean that rounds to
+    another number is infinitely far.
+    """
+    if deviation is None or np.isnan(deviation):
+        return np.nan
+    apart = mean - published
+    if deviation > 0:
+        return apart / deviation
+    return 0.0 if abs(apart) <= _PRINTED / 2 else float(np.copysign(np.inf, apart))
 
 
 def _described(found: Measured, metric: Metric, stream: str) -> dict[str, float]:
     values = found.until(found.horizon) if metric.at == "time" else found.values
     estimate = seed_interval(values)
     low, high = seed_bootstrap(values, generator("bootstrap", stream), _REPLICATES)
-    mean = estimate.mean
-    if metric.at == "time" and np.isfinite(found.horizon):
+    mean, timed = estimate.mean, metric.at == "time"
+    if timed and np.isfinite(found.horizon):
         mean = restricted_mean(found.values, found.reached, found.horizon)
     return {
         "n_seeds": len(values),
         "mean": mean,
         "lower": estimate.lower,
-        "upper": estimate.upper,
+        "upper": min(estimate.upper, found.horizon) if timed else estimate.upper,
         "bootstrap_lower": low,
         "bootstrap_upper": high,
         "deviation": float(np.std(values, ddof=1)) if len(values) > 1 else np.nan,
-        "reached": int(found.reached.sum()) if metric.at == "time" else np.nan,
+        "reached": int(found.reached.sum()) if timed else np.nan,
+        "horizon": found.horizon if timed else np.nan,
     }
 
 
@@ -94,7 +123,7 @@ def _compared(
     study: SandboxStudy, rows: Mapping[str, pd.DataFrame], pair: Pair, kind: str
 ) -> dict[str, object]:
     metric = study.metric
-    difference = _difference(rows, pair, metric)
+    difference, unreached = _difference(rows, pair, metric)
     estimate = seed_interval(difference)
     stream = generator("bootstrap", pair.arm, str(pair.against), metric.text)
     low, high = seed_bootstrap(difference, stream, _REPLICATES)
@@ -113,22 +142,31 @@ def _compared(
         "bootstrap_upper": high,
         "effect": estimate.mean / spread if spread > 0 else np.nan,
         "p": estimate.p_value,
-        "p_equivalent": equivalence(difference, metric.margin) if metric.margin else 1.0,
+        "p_equivalent": equivalence(difference, metric.margin)
+        if metric.margin and not unreached
+        else 1.0,
+        "unreached": unreached if metric.at == "time" else np.nan,
         "published": _published(study, pair),
         "said": pair.said or "",
     }
 
 
-def _difference(rows: Mapping[str, pd.DataFrame], pair: Pair, metric: Metric) -> np.ndarray:
-    """The arm's value minus the other one's, [S]; times up to the horizon of both."""
+def _difference(
+    rows: Mapping[str, pd.DataFrame], pair: Pair, metric: Metric
+) -> tuple[np.ndarray, int]:
+    """The arm's value minus the other one's, [S], and how many seeds of either never get there.
+
+    Times are restricted to the horizon of both, so two seeds that never get there differ by 0.
+    """
     mine = measure(rows[pair.arm], metric, pair.arm)
     if isinstance(pair.against, float):
-        return mine.until(mine.horizon) - pair.against
+        return mine.until(mine.horizon) - pair.against, int((~mine.reached).sum())
     theirs = measure(rows[pair.against], metric, pair.against)
     if metric.at != "time":
-        return mine.values - theirs.values
+        return mine.values - theirs.values, 0
     horizon = min(mine.horizon, theirs.horizon)
-    return mine.until(horizon) - theirs.until(horizon)
+    unreached = int((~mine.reached).sum() + (~theirs.reached).sum())
+    return mine.until(horizon) - theirs.until(horizon), unreached
 
 
 def _published(study: SandboxStudy, pair: Pair) -> float:
@@ -140,24 +178,32 @@ def _published(study: SandboxStudy, pair: Pair) -> float:
 
 
 def _verdict(line: Mapping[str, object], metric: Metric) -> str:
-    """What the pair shows: a difference if Holm's p says so, else equivalence, else neither."""
+    """What the pair shows: equivalence within the margin, else a difference, else neither.
+
+    Equivalence comes first: a difference that is surely there and surely smaller than the declared
+    margin is as good as none.
+    """
     if line["n_seeds"] == 1:
         return "one seed"
+    if line["p_equivalent_holm"] < ALPHA:
+        return "equivalent"
+    if line["unreached"] == 2 * line["n_seeds"]:
+        return "not reached"
     if line["p_holm"] < ALPHA and line["difference"] != 0:
         higher = line["difference"] > 0
         if metric.better == "neither":
             return "higher" if higher else "lower"
         return "better" if higher == (metric.better == "higher") else "worse"
-    return "equivalent" if line["p_equivalent_holm"] < ALPHA else "inconclusive"
+    return "inconclusive"
 
 
 def _claim(line: Mapping[str, object]) -> str:
-    """What the verdict says of the original's: it holds, fails or stays open."""
+    """What the verdict says of the one that the inference implies: it holds, fails or is open."""
     if not line["said"]:
         return ""
     if line["verdict"] == line["said"]:
         return "holds"
-    return "open" if line["verdict"] in ("inconclusive", "one seed") else "fails"
+    return "open" if line["verdict"] in _UNDECIDED else "fails"
 
 
 def noise_floor(pairs: pd.DataFrame) -> float:

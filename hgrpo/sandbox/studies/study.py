@@ -5,8 +5,10 @@ Importing this module imports no torch.
 
 import importlib.util
 import itertools
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from string import Formatter
 from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -44,6 +46,12 @@ class Metric(Strict):
         return self
 
     @property
+    def verdicts(self) -> list[str]:
+        """The verdicts that say something; without a margin nothing is equivalent."""
+        differ = ["higher", "lower"] if self.better == "neither" else ["better", "worse"]
+        return [*differ, *(["equivalent"] if self.margin else [])]
+
+    @property
     def text(self) -> str:
         """What tables and axes call the metric."""
         column = self.column.replace("_", " ")
@@ -65,15 +73,17 @@ class Pair(Strict):
 
     arm: str
     against: str | float
-    said: str | None = Field(None, description="the original's verdict, if it gave one")
+    said: str | None = Field(None, description="the verdict that the inference implies")
     of: str = Field("", description="in which respect; for the table of inferences")
 
     @model_validator(mode="before")
     @classmethod
     def _takes_a_list(cls, given: object) -> object:
-        if isinstance(given, list):
-            return dict(zip(("arm", "against", "said"), given, strict=False))
-        return given
+        if not isinstance(given, list):
+            return given
+        if not 2 <= len(given) <= 3:
+            raise ValueError("[arm, against] or [arm, against, said] was expected")
+        return dict(zip(("arm", "against", "said"), given, strict=False))
 
     @field_validator("said")
     @classmethod
@@ -88,6 +98,14 @@ class Grid(Strict):
 
     label: str
     over: dict[str, list[Any]] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _label_names_its_settings(self) -> Self:
+        named = {name for _, name, _, _ in Formatter().parse(self.label) if name is not None}
+        if unknown := sorted(named - {*self.over}):
+            near = did_you_mean(unknown[0], self.over)
+            raise ValueError(f"label: no setting {unknown[0]!r} under over{near}")
+        return self
 
 
 class FigureSpec(Strict):
@@ -121,7 +139,7 @@ class SandboxStudy(Strict):
 
     question: str
     piece: str = "rl"
-    seeds: int = Field(10, ge=1, description="seeds 0, 1, ... of every arm")
+    seeds: int = Field(10, ge=1, le=_OTHER_SEEDS, description="seeds 0, 1, ... of every arm")
     base: dict[str, Any] = Field(default_factory=dict)
     arms: dict[str, dict[str, Any]] = Field(default_factory=dict)
     grid: Grid | None = None
@@ -153,10 +171,39 @@ class SandboxStudy(Strict):
         return value
 
     @model_validator(mode="after")
-    def _names_its_arms(self) -> Self:
+    def _has_arms_of_its_seeds(self) -> Self:
         labels = self.labels
         if not labels:
             raise ValueError("arms: at least one was expected")
+        if twice := [label for label, many in Counter(labels).items() if many > 1]:
+            raise ValueError(f"grid: label {twice[0]!r} is that of another arm")
+        if self.other in labels:
+            raise ValueError(f"again: {self.other!r} is the label of another arm")
+        for key, changes in {"base": self.base, **self.arms}.items():
+            if "seeds" in changes:
+                raise ValueError(
+                    f"{key}: seeds are the same in every arm; set `seeds` of the study"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _compares_what_can_be_compared(self) -> Self:
+        asked = [(pair.arm, pair.against) for pair in self.pairs]
+        for pair in self.pairs:
+            if pair.arm == pair.against:
+                raise ValueError(f"pairs: {pair.arm!r} is compared with itself")
+            if asked.count((pair.arm, pair.against)) > 1:
+                raise ValueError(f"pairs: {pair.arm!r} against {pair.against!r} stands twice")
+            if pair.said is not None and pair.said not in self.metric.verdicts:
+                raise ValueError(
+                    f"pairs: {pair.arm!r}: {pair.said!r} is no verdict of this metric; possible: "
+                    f"{', '.join(self.metric.verdicts)}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _names_its_arms(self) -> Self:
+        labels = self.labels
         named = {
             "pairs": [name for pair in self.pairs for name in (pair.arm, pair.against)],
             "identical": [name for pair in self.identical for name in (pair.arm, pair.against)],
@@ -182,7 +229,7 @@ class SandboxStudy(Strict):
     @property
     def labels(self) -> list[str]:
         """Labels of all arms as declared, without the second half of an A/A pair."""
-        return [*self.arms, *self._grid()]
+        return [*self.arms, *(label for label, _ in self._of_grid())]
 
     @property
     def other(self) -> str | None:
@@ -191,7 +238,7 @@ class SandboxStudy(Strict):
 
     def overrides(self) -> dict[str, dict[str, Any]]:
         """Label -> what the arm changes of `base`."""
-        found = dict(self.arms) | self._grid()
+        found = dict(self.arms) | dict(self._of_grid())
         if self.again:
             found[self.other] = found[self.again] | {"seeds": self._seeds(_OTHER_SEEDS)}
         return found
@@ -199,12 +246,12 @@ class SandboxStudy(Strict):
     def _seeds(self, first: int = 0) -> tuple[int, ...]:
         return tuple(range(first, first + self.seeds))
 
-    def _grid(self) -> dict[str, dict[str, Any]]:
+    def _of_grid(self) -> list[tuple[str, dict[str, Any]]]:
         if self.grid is None:
-            return {}
+            return []
         keys = list(self.grid.over)
         combinations = [dict(zip(keys, v, strict=True)) for v in self._combinations()]
-        return {self.grid.label.format(**each): each for each in combinations}
+        return [(self.grid.label.format(**each), each) for each in combinations]
 
     def _combinations(self) -> itertools.product:
         return itertools.product(*self.grid.over.values())

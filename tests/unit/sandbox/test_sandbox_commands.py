@@ -1,6 +1,8 @@
 """The command line: every command of the original's README and sweeps, and every mistake."""
 
 import re
+import signal
+import subprocess
 import sys
 
 import pandas as pd
@@ -94,7 +96,7 @@ def test_a_command_of_the_original_runs(command, digits, tmp_path, monkeypatch, 
     [
         ("rl --bach_size 3", r"--bach_size: unknown; did you mean '--batch_size'\?"),
         ("rl --method TPX", "did you mean 'TPO'"),
-        ("rl --task digits", "task: there is no such one"),
+        ("rl --task digits", "task: 'digits': there is no such one"),
         ("rl --verbose maybe", "true or false was expected, not 'maybe'"),
         ("rl --tpo_eta x", "--tpo_eta: invalid float value: 'x'"),
         ("rl --num_seeds 0", "--num_seeds: at least 1"),
@@ -104,6 +106,10 @@ def test_a_command_of_the_original_runs(command, digits, tmp_path, monkeypatch, 
         ("rl --task token_reversal --rule cap=1", "DG has no 'cap'"),
         ("rl --task token_reversal --output .", "--output: . is a folder"),
         ("rl --task token_reversal --method PG --allow_degenerate false", "PG needs ratios"),
+        (
+            "rl --task token_reversal --output /dev/null/rows.csv",
+            "--output: /dev/null: File exists|--output: /dev/null: Not a directory",
+        ),
         ("rl_oracle --train_steps 0,-2", "numbers by comma were expected, not '0,-2'"),
         ("r", "invalid choice: 'r'"),
     ],
@@ -145,6 +151,35 @@ def test_a_setting_without_a_flag_of_its_own(tmp_path):
         sandbox.main([*words.split(), *given])
         rows.append(pd.read_csv(target)["adv_abs_mean"][0])
     assert rows[0] < rows[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [
+        ("rl --task token_reversal --seq_len 2 --method GRPO --tpo_eta 5", "--tpo_eta: GRPO"),
+        ("vpo --method MultiRLVR --set_score exact", "--set_score: MultiRLVR"),
+        ("pedagogy --method StudentGRPO --reward_form product", "--reward_form: StudentGRPO"),
+    ],
+)
+def test_a_flag_that_the_rule_does_not_read_is_noted(words, flag, tmp_path, capsys):
+    brief = f"--num_steps 1 --num_seeds 1 --verbose false --output {tmp_path / 'rows.csv'}"
+    sandbox.main([*words.split(), *brief.split()])
+    assert f"note: {flag} does not read it" in capsys.readouterr().err
+
+
+def test_an_interrupted_run_says_that_nothing_was_written(tmp_path):
+    target = tmp_path / "rows.csv"
+    words = ["rl", "--task", "token_reversal", "--num_steps", "100000", "--output", str(target)]
+    command = [sys.executable, "-m", "hgrpo.cli.sandbox", *words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        said = ""
+        while "/100000" not in said:  # The bar appears once training has begun.
+            said += process.stderr.read(1)
+        process.send_signal(signal.SIGINT)
+        said += process.communicate()[1]
+    assert process.returncode == 130
+    assert said.splitlines()[-1].startswith("interrupted: nothing was written")
+    assert not target.exists()
 
 
 def test_degenerate_runs_are_noted(tmp_path, capsys):

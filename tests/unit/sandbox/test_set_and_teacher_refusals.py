@@ -15,7 +15,7 @@ BOTH = [
     ({"group_size": 1}, "needs groups: group_size above 1"),
     ({"group_size": 7}, "is no multiple of group_size 7"),
     ({"batch_size": 4}, "batch_size 4 is no multiple of group_size 8"),
-    ({"method": "GRPO"}, "method: there is no such one"),
+    ({"method": "GRPO"}, "method: 'GRPO': there is no such one"),
     ({"seeds": ()}, "seeds"),
     ({"seeds": (1, 1)}, "seeds: one stands twice"),
     ({"rule": {"clip": -0.1}}, "rule.clip"),

@@ -20,9 +20,9 @@ LM = {"task": "lm_bandit", "kl_weight": 0.1, "batch_size": 16}
 REFUSED = [
     ({"task": "token_reversl"}, "did you mean 'token_reversal'?"),
     ({"method": "TPOX"}, "did you mean 'TPO'?"),
-    ({"baseline": "mean"}, "baseline: there is no such one"),
-    ({"replay_priority": "age"}, "replay_priority: there is no such one"),
-    ({"reward_noise_mode": "flip"}, "reward_noise_mode: there is no such one"),
+    ({"baseline": "mean"}, "baseline: 'mean': there is no such one"),
+    ({"replay_priority": "age"}, "replay_priority: 'age': there is no such one"),
+    ({"reward_noise_mode": "flip"}, "reward_noise_mode: 'flip': there is no such one"),
     *[({key: -1}, key) for key in ("delay", "replay_capacity", "replay_age_decay", "lr")],
     *[
         ({key: 0}, key)

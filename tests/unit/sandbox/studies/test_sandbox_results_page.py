@@ -57,6 +57,19 @@ def test_a_block_has_verdicts_means_the_originals_numbers_and_the_figure(run, tm
     assert "| better | better | holds |" in told
 
 
+def test_a_time_that_is_not_reached_is_called_that():
+    metric = {"column": "test_error", "at": "time", "below": 0.5, "better": "lower"}
+    declared = study(metric=metric)
+    logs = {
+        "A": rows("test_error", *[[1.0, 0.9, 0.9]] * 3, updates=[0, 10, 300]),
+        "B": rows("test_error", *[[1, 0.4, 0.4]] * 2, [1, 1, 1], updates=[0, 10, 30]),
+    }
+    text = publish_sandbox.matrix(declared, arm_table(declared, logs, {"A": 1.0, "B": 2.0}))
+    assert "| A | not within 300 |" in text
+    # Two seeds after 10 updates, one followed for 30: restricted mean 50 / 3.
+    assert "| B | 16.7 (" in text and " to 30), 2 of 3 seeds |" in text
+
+
 def test_what_has_not_run_says_so_and_two_seeds_are_refused(run, tmp_path):
     declared, made = run
     assert publish_sandbox.block("small", declared, tmp_path) == publish_sandbox.NOT_RUN

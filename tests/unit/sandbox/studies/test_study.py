@@ -39,13 +39,47 @@ def test_a_tiny_arm_has_a_few_steps_and_two_seeds_and_changes_of_its_own():
     ("changes", "expected"),
     [
         ({"pears": []}, "small.yaml: pears: unknown key; did you mean 'pairs'?"),
-        ({"piece": "rll"}, "small.yaml: piece: there is no such piece; did you mean 'rl'?"),
+        ({"piece": "rll"}, "small.yaml: piece: 'rll': there is no such piece; did you mean 'rl'?"),
         ({"pairs": [["A", "C"]]}, "small.yaml: pairs: no arm 'C'; known: A, B"),
         ({"again": "C"}, "small.yaml: again: no arm 'C'; known: A, B"),
         ({"arms": {}, "pairs": []}, "small.yaml: arms: at least one was expected"),
+        ({"pairs": [["A", "A"]]}, "small.yaml: pairs: 'A' is compared with itself"),
+        (
+            {"pairs": [["A", "B"], ["A", "B"]]},
+            "small.yaml: pairs: 'A' against 'B' stands twice",
+        ),
+        (
+            {"pairs": [["A"]]},
+            "small.yaml: pairs: [arm, against] or [arm, against, said] was expected, not ['A']",
+        ),
+        (
+            {"pairs": [["A", "B", "lower"]]},
+            "small.yaml: pairs: 'A': 'lower' is no verdict of this metric; possible: better, worse",
+        ),
+        (
+            {"pairs": [["A", "B", "equivalent"]]},
+            "small.yaml: pairs: 'A': 'equivalent' is no verdict of this metric; possible: better, ",
+        ),
+        ({"seeds": 1001}, "small.yaml: seeds: input should be less than or equal to 1000"),
+        (
+            {"arms": {"A": {"method": "DG", "seeds": [7, 8, 9]}, "B": {"method": "GRPO"}}},
+            "small.yaml: A: seeds are the same in every arm; set `seeds` of the study",
+        ),
+        (
+            {"again": "A", "arms": {"A": {}, "B": {}, "A, other seeds": {}}},
+            "small.yaml: again: 'A, other seeds' is the label of another arm",
+        ),
+        (
+            {"grid": {"label": "{method}", "over": {"method": ["A"]}}},
+            "small.yaml: grid: label 'A' is that of another arm",
+        ),
+        (
+            {"grid": {"label": "{metod}", "over": {"method": ["DG"]}}},
+            "small.yaml: grid.label: no setting 'metod' under over; did you mean 'method'?",
+        ),
         (
             {"pairs": [["A", "B", "bettr"]]},
-            "small.yaml: pairs.0.said: there is no such verdict; did you mean 'better'?",
+            "small.yaml: pairs.0.said: 'bettr': there is no such verdict; did you mean 'better'?",
         ),
         (
             {"metric": {"column": "test_error", "at": "time"}},
@@ -61,7 +95,7 @@ def test_a_tiny_arm_has_a_few_steps_and_two_seeds_and_changes_of_its_own():
         ),
         (
             {"arms": {"A": {"method": "DGG"}}, "pairs": []},
-            "small.yaml: A: method: there is no such one; did you mean 'DG'?",
+            "small.yaml: A: method: 'DGG': there is no such one; did you mean 'DG'?",
         ),
         (
             {"figures": [{"name": "f", "title": "F", "panels": ["entropy"], "setting": "dela"}]},

@@ -110,6 +110,54 @@ def test_times_are_restricted_to_the_horizon_of_both_arms():
     assert table["mean"].tolist() == [15.0, 10.0]
 
 
+TIMED = {"column": "test_error", "at": "time", "below": 0.5, "better": "lower", "margin": 20}
+
+
+def test_arms_that_never_get_there_are_not_equivalent():
+    """Both are censored at the same time, so all differences are 0, and nothing is known."""
+    never = rows("test_error", *[[1.0, 0.9]] * 3, updates=[0, 10])
+    longer = rows("test_error", *[[1.0, 0.9, 0.9]] * 3, updates=[0, 10, 1000])
+    declared = study(metric=TIMED, pairs=[["A", "B", "equivalent"]])
+    (row,) = pair_table(declared, {"A": never, "B": longer}).to_dict("records")
+    assert (row["difference"], row["unreached"]) == (0, 6)
+    assert (row["p_equivalent"], row["verdict"], row["claim"]) == (1, "not reached", "open")
+    soon = rows("test_error", *[[1.0, 0.4]] * 3, updates=[0, 10])
+    (row,) = pair_table(declared, {"A": soon, "B": soon}).to_dict("records")
+    assert (row["unreached"], row["verdict"], row["claim"]) == (0, "equivalent", "holds")
+
+
+def test_a_time_is_described_up_to_its_horizon():
+    """Two seeds get there after 10 updates, and one is followed for 20 only."""
+    log = rows("test_error", [1, 0.4, 0.4], [1, 0.4, 0.4], [1, 1, 1], updates=[0, 10, 20])
+    (row,) = arm_table(study(metric=TIMED, pairs=[]), {"A": log}, {"A": 1.0}).to_dict("records")
+    assert (row["reached"], row["horizon"], row["upper"]) == (2, 20, 20)
+
+
+def test_a_sure_difference_within_the_margin_is_as_good_as_none():
+    arms = {"A": last(0.101, 0.201, 0.301), "B": last(0.1, 0.2, 0.3)}
+    arms["A"]["test_error"] += [0, 0, 0, 1e-5, 0, -1e-5]
+    metric = {"column": "test_error", "better": "lower", "margin": 0.05}
+    (row,) = pair_table(study(metric=metric), arms).to_dict("records")
+    assert row["p_holm"] < 0.001 and row["verdict"] == "equivalent"
+
+
+def test_costs_are_means_over_seeds_and_a_column_that_nobody_logs_is_refused():
+    log = last(0.1, 0.2, 0.3).assign(rollouts=[0, 0, 0, 10, 20, 60])
+    declared = study(pairs=[])
+    assert arm_table(declared, {"A": log}, {"A": 1.0})["rollouts"].tolist() == [30]
+    with pytest.raises(UserError, match=r"^also: test_eror: no arm logs such a column; did you"):
+        arm_table(study(pairs=[], also=[{"column": "test_eror"}]), {"A": log}, {"A": 1.0})
+    log.loc[log["seed"] == 1, "test_error"] = NAN
+    with pytest.raises(UserError, match=r"^metric: test_error: seed 1 of arm 'A' logs no value"):
+        arm_table(declared, {"A": log}, {"A": 1.0})
+
+
+@pytest.mark.parametrize(("ends", "far"), [((0.293, 0.293), np.inf), ((0.2, 0.20004), 0.0)])
+def test_a_mean_is_far_from_a_published_one_without_spread_if_it_prints_differently(ends, far):
+    declared = study(published={"A": {"test_error": [0.2, 0.0]}}, pairs=[])
+    assert arm_table(declared, {"A": last(*ends)}, {"A": 1.0})["far"].tolist() == [far]
+
+
 def test_published_values_belong_to_their_metric():
     declared = study(
         published={"A": {"test_error": [0.5, 0.1]}, "B": {"test_error": [0.4, None]}},
