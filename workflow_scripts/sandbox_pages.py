@@ -32,8 +32,9 @@ _RULES = """\
 
 What each rule computes, where its formulas come from, and what it needs of a run. A run that lacks
 a need is refused. Needs in *italics* are softer: without them a run computes something, but it
-equals another arm, or a switch of it cannot act. Such a run is refused unless `allow_degenerate` is
-true. `workflow_scripts/sandbox_pages.py` makes this page from the code.
+equals another arm, or one of its settings has no effect. Such a run is refused unless
+`allow_degenerate` is true. Where no paper gives a rule's formula, its code says so.
+`workflow_scripts/sandbox_pages.py` makes this page from the code.
 """
 _RUNS = """\
 # Runs of the sandbox

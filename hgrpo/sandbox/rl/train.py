@@ -89,7 +89,7 @@ class Trainer(PolicyTrainer):
     def examine(self) -> Columns:
         """What the policy can do, what the run has cost each seed, and when it stopped, or -1."""
         s = self.settings
-        sampled = s.batch_size * torch.where(self.stopped < 0, self.step, self.stopped)
+        sampled = s.batch_size * torch.where(self.stopped < 0, self.step, self.stopped + 1)
         calls = s.group_size * self.task.horizon if s.declared.candidates else 1
         return {
             **self.examiner.examine(self.weights, self.step),
@@ -153,7 +153,9 @@ class Trainer(PolicyTrainer):
             found["mixed_group_rate"] = mixed.mean(1)
             found["retained_group_rate"] = batch.keep.amax(-1).mean(1)
             found["group_fallback"] = (mixed.amax(1) == 0).float()
-            if batch.expected is not None and self.task.binary:
+            # What is expected is the clean reward, from which noise parts.
+            clean = self.settings.reward_noise == 0
+            if batch.expected is not None and self.task.binary and clean:
                 q, size = batch.expected, batch.group_size
                 found["predicted_mixed_rate"] = (1 - q**size - (1 - q) ** size).mean(1)
         return found

@@ -11,7 +11,9 @@ from hgrpo.sandbox.policies import taken
 def reward(
     success: Tensor, table: Tensor, actions: Tensor, own: Lesson
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Rewards [S, N, K] of the teacher's rollouts, and what the log says of them.
+    """The teacher is paid for success that does not surprise the student (product or sum).
+
+    Returns rewards [S, N, K] of the teacher's rollouts, and what the log says of them.
 
     Args:
         success: [S, N, K], 1 for a right answer.

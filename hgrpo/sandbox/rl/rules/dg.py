@@ -17,7 +17,7 @@ from hgrpo.sandbox.seen import Seen, Term
 
 
 def dg(seen: Seen, own: Gate) -> Term:
-    """DG, also after Kondo's screen and on replayed batches."""
+    """DG: an advantage is gated by the sigmoid of delight, advantage times surprisal, over eta."""
     gates = dg_gates(seen.logprobs, seen.advantages, own.eta)
     return weighted(seen, gates * seen.advantages, gate_mean=gates)
 

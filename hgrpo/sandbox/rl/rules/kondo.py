@@ -14,7 +14,7 @@ from hgrpo.sandbox.rollout import Rollout
 def screen(
     rollout: Rollout, own: Screen, seeds: Sequence[int], step: int
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Kondo: only the rollouts that delight most take part.
+    """Kondo: only rollouts with much delight, which is advantage times surprisal, take part.
 
     Returns 1 for those, [S, N, K], and metrics [S] for the log. A rollout's score is the largest
     delight of its tokens under the policy that sampled them, with the collision probability as

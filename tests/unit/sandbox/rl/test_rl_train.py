@@ -72,7 +72,7 @@ def test_arms_share_first_weights_and_data():
 def test_a_seed_without_anything_to_compare_stops_alone():
     trainer = Trainer(settings("GRPO", num_steps=20, eval_every=100, binary_reward=True, seq_len=8))
     rows = trainer.run()
-    assert rows[-1]["stopped_at"] == 9 and rows[-1]["rollouts"] == 9 * 16
+    assert rows[-1]["stopped_at"] == 9 and rows[-1]["rollouts"] == 10 * 16
     assert rows[-1]["updates"] == 9 and trainer.weights.isfinite().all()
 
 
