@@ -117,6 +117,9 @@ def compared(pairs: pd.DataFrame) -> str:
         lines.append([*cells, row["verdict"], signed(row["published"])])
     floor = noise_floor(pairs)
     said = "" if pd.isna(floor) else f"\n\nNoise floor: {number(floor)}."
+    again = pairs[pairs["kind"] == "again"]
+    if len(again) and (again["lower"] > 0).any() | (again["upper"] < 0).any():
+        said += " The interval of the A/A pair does not contain 0: five in a hundred do not."
     return (_table(lines) if own else "") + said
 
 

@@ -70,6 +70,18 @@ def test_a_time_that_is_not_reached_is_called_that():
     assert "| B | 16.7 (" in text and " to 30), 2 of 3 seeds |" in text
 
 
+@pytest.mark.parametrize(("later", "warned"), [(0.0, False), (0.5, True)])
+def test_an_a_a_pair_that_differs_is_pointed_out(later, warned):
+    ends = [0.1, 0.2, 0.3]
+    logs = {
+        "A": rows("test_error", *([1.0, e] for e in ends)),
+        "B": rows("test_error", *([1.0, e] for e in ends)),
+        "A, other seeds": rows("test_error", *([1.0, e + later] for e in reversed(ends))),
+    }
+    text = publish_sandbox.compared(pair_table(study(again="A"), logs))
+    assert ("A/A pair does not contain 0" in text) is warned
+
+
 def test_what_has_not_run_says_so_and_two_seeds_are_refused(run, tmp_path):
     declared, made = run
     assert publish_sandbox.block("small", declared, tmp_path) == publish_sandbox.NOT_RUN
