@@ -135,7 +135,9 @@ def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:
 
 
 _NOTE = (
-    f"In brackets: the original's mean ± deviation; * marks a mean farther than {_FAR:g} of them."
+    "In brackets: the original's mean ± deviation over three seeds; * marks a mean farther than "
+    f"{_FAR:g} of them, with p of Welch's test, which allows for how little three seeds say of a "
+    "deviation."
 )
 
 
@@ -150,8 +152,12 @@ def _mean(row: Mapping[str, Any] | None) -> str:
     if pd.isna(row["published"]):
         return number(row["mean"]) + ends
     spread = "" if pd.isna(row["published_deviation"]) else f" ± {row['published_deviation']:.3g}"
-    star = "\\*" if abs(row["far"]) > _FAR else ""
-    return f"{number(row['mean'])}{ends} [{number(row['published'])}{spread}]{star}"
+    published = f"{number(row['mean'])}{ends} [{number(row['published'])}{spread}]"
+    if not abs(row["far"]) > _FAR:
+        return published
+    return f"{published}\\*" + (
+        "" if pd.isna(row["p_published"]) else f", p {p_value(row['p_published'])}"
+    )
 
 
 def inferences(studies: Mapping[str, SandboxStudy], docs: Path) -> str:

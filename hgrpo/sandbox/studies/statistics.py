@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
@@ -20,6 +21,8 @@ COSTS = ("rollouts", "verifier_calls", "tokens", "updates", "kl_from_init")
 KINDS = ("pair", "identical", "again")
 _REPLICATES = 10_000
 _UNDECIDED = ("inconclusive", "one seed", "not reached")
+# Seeds of the original's runs.
+_PUBLISHED_SEEDS = 3
 # Last decimal that the original printed.
 _PRINTED = 1e-4
 
@@ -32,7 +35,8 @@ def arm_table(
     `reached` counts the seeds that reach a time's threshold; the mean of times is restricted to
     `horizon`, up to which every seed of the arm was followed (`hgrpo.evaluation.thresholds`).
     `deviation` is that of single seeds. `published` and `published_deviation` are the original's,
-    `far` is the distance from it in its deviations. Costs are means over seeds.
+    `far` is the distance from it in its deviations, and `p_published` that of Welch's test between
+    our seeds and the original's three. Costs are means over seeds.
 
     Raises:
         UserError: no arm logs a metric's column, or a seed has no value of a metric.
@@ -57,6 +61,7 @@ def arm_table(
                 "published_deviation": np.nan if deviation is None else deviation,
             }
             line["far"] = _distance(line["mean"], mean, deviation)
+            line["p_published"] = _p_published(line)
             ends = own.groupby("seed").last()
             line |= {name: float(ends[name].mean()) for name in COSTS if name in ends}
             table.append(line | {"seconds": seconds[label]})
@@ -75,6 +80,21 @@ def _distance(mean: float, published: float, deviation: float | None) -> float:
     if deviation > 0:
         return apart / deviation
     return 0.0 if abs(apart) <= _PRINTED / 2 else float(np.copysign(np.inf, apart))
+
+
+def _p_published(line: Mapping[str, float]) -> float:
+    """Welch's test between our seeds and the original's; NaN where either has no deviation.
+
+    The deviation of three seeds is itself uncertain, so a mean may be many of them away by chance.
+    Source: Welch 1947, "The generalization of 'Student's' problem when several different population
+    variances are involved" (https://doi.org/10.1093/biomet/34.1-2.28).
+    """
+    ours, theirs = line["deviation"], line["published_deviation"]
+    if not (ours > 0 and theirs > 0):
+        return np.nan
+    of_ours = (line["mean"], ours, line["n_seeds"])
+    of_theirs = (line["published"], theirs, _PUBLISHED_SEEDS)
+    return float(stats.ttest_ind_from_stats(*of_ours, *of_theirs, equal_var=False).pvalue)
 
 
 def _described(found: Measured, metric: Metric, stream: str) -> dict[str, float]:

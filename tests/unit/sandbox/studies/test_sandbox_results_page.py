@@ -50,7 +50,7 @@ def test_a_block_has_verdicts_means_the_originals_numbers_and_the_figure(run, tm
     assert "![Error](figures/small/error.svg)" in text
     pair = "| A | B | -0.101 (-0.101 to -0.1) | < 0.001 | better | - |"
     assert pair.replace("-", MINUS)[:-3] + f"{DASH} |" in text
-    assert "| A | 0.204 (0.202 to 0.207) [0.5 ± 0.01]\\* |" in text
+    assert "| A | 0.204 (0.202 to 0.207) [0.5 ± 0.01]\\*, p < 0.001 |" in text
     assert "seconds" not in (tmp_path / "tables/small/arms.csv").read_text()
     told = publish_sandbox.inferences({"small": declared}, tmp_path)
     assert told.startswith("**2. A beats B** ([small](#small))")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from study_files import rows, study
 
 from hgrpo.errors import UserError
@@ -167,6 +168,10 @@ def test_published_values_belong_to_their_metric():
     table = arm_table(declared, arms, {"A": 1.5, "B": 2.0})
     assert table["published"].tolist() == pytest.approx([0.5, 0.4, NAN, NAN], nan_ok=True)
     assert table["far"].tolist() == pytest.approx([-3, NAN, NAN, NAN], nan_ok=True)
+    # Ours: 0.2 and deviation 0.1; theirs 0.5 and 0.1; three seeds each, so the standard error is
+    # 0.1 sqrt(2/3), with 4 degrees of freedom.
+    p = 2 * stats.t.sf(0.3 / (0.1 * (2 / 3) ** 0.5), 4)
+    assert table["p_published"].tolist() == pytest.approx([p, NAN, NAN, NAN], nan_ok=True)
     assert pair_table(declared, arms)["published"].item() == pytest.approx(0.1)
     assert np.isnan(pair_table(study(), arms)["published"].item())
 
