@@ -122,11 +122,11 @@ def test_demonstrations_written_as_people_s_come_back_the_same(made, tmp_path):
         ({"products": {}}, "products: give either `folder` or `generate`, and not both"),
         (
             {"products": {"generate": {}, "limit": 5}},
-            "products: limit: 5 is read only with `folder`",
+            "products.limit: 5 is read only with `folder`",
         ),
         (
             {"products": {"generate": {}, "download": True}},
-            "products: download: True is read only with `folder`",
+            "products.download: True is read only with `folder`",
         ),
         ({"products": {"folder": "/nowhere"}}, "/nowhere/items_ins_v2.json"),
         ({"panels": {"test": 100_000}}, "goals are too few for the panels asked for"),
