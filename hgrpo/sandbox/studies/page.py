@@ -120,10 +120,17 @@ def metric_in_words(metric: Metric) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits, or a dash."""
-    return DASH if pd.isna(value) else f"{value:.3g}".replace("-", MINUS)
+    """Three digits, from a thousand on a whole number; or a dash."""
+    return _digits(value, "")
 
 
 def signed(value: float) -> str:
-    """Three digits, always with a sign."""
-    return DASH if pd.isna(value) else f"{value:+.3g}".replace("-", MINUS)
+    """The same, always with a sign."""
+    return _digits(value, "+")
+
+
+def _digits(value: float, sign: str) -> str:
+    if pd.isna(value):
+        return DASH
+    digits = ",.0f" if abs(value) >= 999.5 else ".3g"
+    return format(value, sign + digits).replace("-", MINUS)

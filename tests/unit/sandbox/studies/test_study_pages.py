@@ -11,6 +11,7 @@ from study_files import DECLARED, study
 
 from hgrpo.cli.sandbox_study import main
 from hgrpo.errors import UserError
+from hgrpo.sandbox.studies.page import number, signed
 from hgrpo.sandbox.studies.study import recorded, resolve
 
 SMALL = {"seq_len": 3, "d_model": 16, "batch_size": 8}
@@ -113,3 +114,19 @@ def test_a_run_of_other_code_or_with_wrong_settings_leaves_nothing(tmp_path):
     with pytest.raises(UserError, match=r"rl: lr: .*greater than 0"):
         main(["run", "--config", config, "--output", str(out)])
     assert not out.parent.exists() or not any(out.parent.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("value", "plain", "with_sign"),
+    [
+        (0.12345, "0.123", "+0.123"),
+        (-12.345, "-12.3", "-12.3"),
+        (999.4, "999", "+999"),
+        (999.6, "1,000", "+1,000"),
+        (-1234567.8, "-1,234,568", "-1,234,568"),
+        (float("nan"), "\N{EN DASH}", "\N{EN DASH}"),
+    ],
+)
+def test_numbers_have_three_digits_or_are_whole(value, plain, with_sign):
+    shown = [text.replace("\N{MINUS SIGN}", "-") for text in (number(value), signed(value))]
+    assert shown == [plain, with_sign]
