@@ -1,12 +1,15 @@
 """Runs a command: prints errors on one line, sets exit codes and handles signals."""
 
+import argparse
 import errno
 import gc
 import os
+import re
 import select
 import signal
 import sys
 from collections.abc import Callable
+from typing import NoReturn
 
 from hgrpo.errors import UserError
 
@@ -14,6 +17,22 @@ USER_ERROR = 2
 INTERRUPTED = 130
 # What a shell reports of a program that SIGPIPE ends.
 READER_GONE = 141
+_UNKNOWN = "unrecognized arguments: "
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose errors are UserErrors, so that they take one line, with the nearest option."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = message.removeprefix(_UNKNOWN)
+        if unknown != message and unknown.startswith("--"):
+            # Imported here: commands that make no mistake start sooner without pydantic.
+            from hgrpo.config.read import did_you_mean
+
+            given = re.split(r"[ =]", unknown)[0]
+            known = [option for option in self._option_string_actions if option.startswith("--")]
+            message = f"{given}: no such option{did_you_mean(given, known)}"
+        raise UserError(message)
 
 
 KEPT = "run the same command again; finished jobs and steps are kept"

@@ -8,7 +8,8 @@ from places import PROJECT
 
 from hgrpo.study.study import Study, load_study
 from hgrpo.workflow.exchange.belongs import check_belongs
-from hgrpo.workflow.exchange.manifest import Manifest, exchanged_jobs
+from hgrpo.workflow.exchange.imports import Import
+from hgrpo.workflow.exchange.manifest import Manifest, exchanged_jobs, sha256
 from hgrpo.workflow.exchange.pack import pack
 from hgrpo.workflow.exchange.unpack import read_manifest, unpack
 
@@ -52,3 +53,14 @@ def two_places(root: Path) -> TwoPlaces:
     write_results(there, "theirs")
     here.mkdir(parents=True)
     return TwoPlaces(there, here, root / "ben.tar")
+
+
+def imported_round(results: Path, folder: str) -> None:
+    """Let a round's folder below results/<study> hold a summary that a colleague's archive gave."""
+    summary = results / folder / "summary.json"
+    summary.parent.mkdir(parents=True)
+    summary.write_text("{}")
+    files = {f"{folder}/summary.json": sha256(summary)}
+    record = Import(archive="ben.tar", revision=None, version=None, made={}, files=files)
+    (results / "imports").mkdir()
+    (results / "imports/ben.json").write_text(record.model_dump_json())

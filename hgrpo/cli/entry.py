@@ -3,17 +3,14 @@
 import argparse
 import json
 import math
-import re
 from pathlib import Path
-from typing import NoReturn
 
 import yaml
 
-from hgrpo.command import USER_ERROR
+from hgrpo.command import OneLineParser
 from hgrpo.errors import UserError
 
 _DAY_S = 86_400.0
-_UNKNOWN = "unrecognized arguments: "
 
 
 def read_config(value: str) -> dict:
@@ -37,24 +34,12 @@ def read_config(value: str) -> dict:
     return loaded
 
 
-class _OneLineParser(argparse.ArgumentParser):
-    """A parser whose errors take one line, and that suggests the nearest option."""
-
-    def error(self, message: str) -> NoReturn:
-        unknown = message.removeprefix(_UNKNOWN)
-        if unknown != message and unknown.startswith("--"):
-            # Imported here: commands that make no mistake start sooner without pydantic.
-            from hgrpo.config.read import did_you_mean
-
-            given = re.split(r"[ =]", unknown)[0]
-            known = [option for option in self._option_string_actions if option.startswith("--")]
-            message = f"{given}: no such option{did_you_mean(given, known)}"
-        self.exit(USER_ERROR, f"error: {message}\n")
-
-
 def command_parser(docstring: str) -> argparse.ArgumentParser:
-    """A parser that shows the command's docstring as its help text; its errors take one line."""
-    return _OneLineParser(
+    """A parser that shows the command's docstring as its help text.
+
+    It raises UserError where argparse would exit, so parse within `hgrpo.command.run`.
+    """
+    return OneLineParser(
         description=docstring, formatter_class=argparse.RawDescriptionHelpFormatter
     )
 

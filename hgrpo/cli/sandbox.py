@@ -9,8 +9,8 @@ import argparse
 import importlib
 from collections.abc import Sequence
 
-from hgrpo.command import run
-from hgrpo.sandbox.command_line import OneLineParser, parse
+from hgrpo.command import OneLineParser, run
+from hgrpo.sandbox.command_line import parse
 
 # Name on the command line -> the module with `HELP`, `add_arguments` and `run`.
 PIECES = {

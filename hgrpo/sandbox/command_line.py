@@ -9,20 +9,13 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
-from typing import Any, NoReturn, get_args
+from typing import Any, get_args
 
 from hgrpo.atomic import atomic_file
 from hgrpo.config.read import did_you_mean
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
 from hgrpo.sandbox.rule import Rule
-
-
-class OneLineParser(argparse.ArgumentParser):
-    """A parser whose errors are UserErrors, so that they take one line."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(message)
 
 
 def parse(parser: argparse.ArgumentParser, words: Sequence[str] | None) -> argparse.Namespace:

@@ -194,8 +194,8 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
         overrides: values in place of the file's, as `parse_overrides` takes them.
 
     Raises:
-        UserError: a file is missing or wrong, or a value in place of the file's. The message names
-            the file and the key, and says if the command line is to blame.
+        UserError: a file, or a value given on the command line, is missing or wrong. The message
+            names the file and the key, and says if the command line is to blame.
     """
     path = Path(path)
     given = parse_overrides(overrides or {}, StudyConfig)

@@ -177,7 +177,11 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
 
 
 def _check_results(study: Study, results: Path, planned: Collection["Job"]) -> None:
-    """Refuse to overwrite imported results, or to lose results to damaged weights."""
+    """Stop a run that would overwrite imported results, or whose jobs would read damaged weights.
+
+    Raises:
+        UserError: it would.
+    """
     check_overwrites(study, results, _written(planned))
     check_read_weights([(list(job.input), list(job.output)) for job in planned])
 

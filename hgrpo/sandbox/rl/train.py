@@ -153,7 +153,7 @@ class Trainer(PolicyTrainer):
             found["mixed_group_rate"] = mixed.mean(1)
             found["retained_group_rate"] = batch.keep.amax(-1).mean(1)
             found["group_fallback"] = (mixed.amax(1) == 0).float()
-            # What is expected is the clean reward, from which noise parts.
+            # `expected` is the probability of success before noise.
             clean = self.settings.reward_noise == 0
             if batch.expected is not None and self.task.binary and clean:
                 q, size = batch.expected, batch.group_size

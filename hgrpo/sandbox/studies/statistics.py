@@ -43,7 +43,7 @@ def arm_table(
     """
     table = []
     for metric in (study.metric, *study.also):
-        if not any(metric.column in own for own in rows.values()):
+        if metric is not study.metric and not any(metric.column in own for own in rows.values()):
             known = {str(name) for own in rows.values() for name in own}
             near = did_you_mean(metric.column, known)
             raise UserError(f"also: {metric.column}: no arm logs such a column{near}")
@@ -71,8 +71,8 @@ def arm_table(
 def _distance(mean: float, published: float, deviation: float | None) -> float:
     """How far a mean is from the original's, in the original's deviations; NaN if it gave none.
 
-    The original printed four decimals. Where its deviation rounds to 0, a mean that rounds to
-    another number is infinitely far.
+    The original printed four decimals. If it printed a deviation of 0, a mean counts as equal when
+    it would be printed alike, and as infinitely far otherwise.
     """
     if deviation is None or np.isnan(deviation):
         return np.nan
@@ -123,7 +123,8 @@ def pair_table(study: SandboxStudy, rows: Mapping[str, pd.DataFrame]) -> pd.Data
     Holm's correction covers all pairs that the study declares; those of the noise floor (`kind`
     identical or again) ask no question, so they stand outside and have no verdict. The two halves
     of an A/A pair have different seeds and are paired by place. `p_equivalent` is that of two
-    one-sided tests against the metric's margin, corrected likewise.
+    one-sided tests against the metric's margin, corrected likewise among themselves. Times are
+    equivalent only if every seed of both arms gets there; `unreached` is the share that does not.
     """
     table = [_compared(study, rows, pair, "pair") for pair in study.pairs]
     for column in ("p", "p_equivalent"):
@@ -144,6 +145,7 @@ def _compared(
 ) -> dict[str, object]:
     metric = study.metric
     difference, unreached = _difference(rows, pair, metric)
+    testable = metric.margin is not None and not unreached
     estimate = seed_interval(difference)
     stream = generator("bootstrap", pair.arm, str(pair.against), metric.text)
     low, high = seed_bootstrap(difference, stream, _REPLICATES)
@@ -162,10 +164,8 @@ def _compared(
         "bootstrap_upper": high,
         "effect": estimate.mean / spread if spread > 0 else np.nan,
         "p": estimate.p_value,
-        "p_equivalent": equivalence(difference, metric.margin)
-        if metric.margin and not unreached
-        else 1.0,
-        "unreached": unreached if metric.at == "time" else np.nan,
+        "p_equivalent": equivalence(difference, metric.margin) if testable else 1.0,
+        "unreached": unreached,
         "published": _published(study, pair),
         "said": pair.said or "",
     }
@@ -173,20 +173,21 @@ def _compared(
 
 def _difference(
     rows: Mapping[str, pd.DataFrame], pair: Pair, metric: Metric
-) -> tuple[np.ndarray, int]:
-    """The arm's value minus the other one's, [S], and how many seeds of either never get there.
+) -> tuple[np.ndarray, float]:
+    """The arm's value minus the other one's, [S], and the share of all seeds that never get there.
 
-    Times are restricted to the horizon of both, so two seeds that never get there differ by 0.
+    Times are restricted to the horizon of both, so two seeds that never get there differ by 0. Of
+    other metrics, every seed has a value, so the share is 0.
     """
     mine = measure(rows[pair.arm], metric, pair.arm)
     if isinstance(pair.against, float):
-        return mine.until(mine.horizon) - pair.against, int((~mine.reached).sum())
+        return mine.until(mine.horizon) - pair.against, 1 - mine.reached.mean()
     theirs = measure(rows[pair.against], metric, pair.against)
     if metric.at != "time":
-        return mine.values - theirs.values, 0
+        return mine.values - theirs.values, 0.0
     horizon = min(mine.horizon, theirs.horizon)
-    unreached = int((~mine.reached).sum() + (~theirs.reached).sum())
-    return mine.until(horizon) - theirs.until(horizon), unreached
+    reached = np.concatenate([mine.reached, theirs.reached])
+    return mine.until(horizon) - theirs.until(horizon), 1 - reached.mean()
 
 
 def _published(study: SandboxStudy, pair: Pair) -> float:
@@ -200,14 +201,14 @@ def _published(study: SandboxStudy, pair: Pair) -> float:
 def _verdict(line: Mapping[str, object], metric: Metric) -> str:
     """What the pair shows: equivalence within the margin, else a difference, else neither.
 
-    Equivalence comes first: a difference that is surely there and surely smaller than the declared
-    margin is as good as none.
+    Equivalence is tested first: a difference below the declared margin counts as none, however
+    certain it is.
     """
     if line["n_seeds"] == 1:
         return "one seed"
     if line["p_equivalent_holm"] < ALPHA:
         return "equivalent"
-    if line["unreached"] == 2 * line["n_seeds"]:
+    if line["unreached"] == 1:
         return "not reached"
     if line["p_holm"] < ALPHA and line["difference"] != 0:
         higher = line["difference"] > 0
@@ -218,7 +219,7 @@ def _verdict(line: Mapping[str, object], metric: Metric) -> str:
 
 
 def _claim(line: Mapping[str, object]) -> str:
-    """What the verdict says of the one that the inference implies: it holds, fails or is open."""
+    """Whether the inference holds in this pair, fails, or stays open; "" if it implies nothing."""
     if not line["said"]:
         return ""
     if line["verdict"] == line["said"]:

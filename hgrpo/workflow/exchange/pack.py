@@ -95,9 +95,10 @@ def pack(study: Study, jobs: Sequence[StudyJob], results: Path, target: Path) ->
 
 
 def _extras(job: StudyJob, results: Path) -> list[Path]:
-    """The log and benchmark of a job, if they are there and tell something of the job.
+    """The log and benchmark of a job, where they exist.
 
-    If the job's results were taken from another study, its benchmark holds the seconds of a copy.
+    If the job's results were copied from another study, its benchmark times the copy, not the job,
+    so it is left out.
     """
     folder = results / job_folder(Path(job.outputs[0]).relative_to(results).as_posix())
     log, benchmark = extras(job, results)

@@ -180,6 +180,6 @@ def test_a_mistaken_option_is_one_line_with_the_nearest_one(capsys, words, said)
     parser.add_argument("--profile")
     parser.add_argument("--check-only", action="store_true")
     with pytest.raises(SystemExit) as ended:
-        parser.parse_intermixed_args(words)
+        run(lambda: parser.parse_intermixed_args(words))
     assert ended.value.code == USER_ERROR
     assert capsys.readouterr().err == f"error: {said}\n"

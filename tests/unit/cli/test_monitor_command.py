@@ -47,10 +47,9 @@ def test_a_pause_that_is_none_is_refused(text):
         pause(text)
 
 
-def test_the_command_refuses_such_a_pause(monkeypatch, tmp_path, capsys):
-    with pytest.raises(SystemExit):
+def test_the_command_refuses_such_a_pause(monkeypatch, tmp_path):
+    with pytest.raises(UserError, match=r"^argument --every: seconds above 0"):
         monitor(monkeypatch, tmp_path, "--every", "-1")
-    assert "argument --every: seconds above 0" in capsys.readouterr().err
 
 
 def test_in_a_terminal_it_waits_for_the_study_and_stays_until_the_report(tmp_path):

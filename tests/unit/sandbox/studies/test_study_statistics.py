@@ -120,9 +120,11 @@ def test_arms_that_never_get_there_are_not_equivalent():
     longer = rows("test_error", *[[1.0, 0.9, 0.9]] * 3, updates=[0, 10, 1000])
     declared = study(metric=TIMED, pairs=[["A", "B", "equivalent"]])
     (row,) = pair_table(declared, {"A": never, "B": longer}).to_dict("records")
-    assert (row["difference"], row["unreached"]) == (0, 6)
+    assert (row["difference"], row["unreached"]) == (0, 1)
     assert (row["p_equivalent"], row["verdict"], row["claim"]) == (1, "not reached", "open")
     soon = rows("test_error", *[[1.0, 0.4]] * 3, updates=[0, 10])
+    (row,) = pair_table(study(metric=TIMED, pairs=[["A", 10.0]]), {"A": never}).to_dict("records")
+    assert row["verdict"] == "not reached"
     (row,) = pair_table(declared, {"A": soon, "B": soon}).to_dict("records")
     assert (row["unreached"], row["verdict"], row["claim"]) == (0, "equivalent", "holds")
 
@@ -148,6 +150,8 @@ def test_costs_are_means_over_seeds_and_a_column_that_nobody_logs_is_refused():
     assert arm_table(declared, {"A": log}, {"A": 1.0})["rollouts"].tolist() == [30]
     with pytest.raises(UserError, match=r"^also: test_eror: no arm logs such a column; did you"):
         arm_table(study(pairs=[], also=[{"column": "test_eror"}]), {"A": log}, {"A": 1.0})
+    with pytest.raises(UserError, match=r"^metric: test_eror: arm 'A' logs no such column"):
+        arm_table(study(pairs=[], metric={"column": "test_eror"}), {"A": log}, {"A": 1.0})
     log.loc[log["seed"] == 1, "test_error"] = NAN
     with pytest.raises(UserError, match=r"^metric: test_error: seed 1 of arm 'A' logs no value"):
         arm_table(declared, {"A": log}, {"A": 1.0})

@@ -5,10 +5,9 @@ import os
 
 import pytest
 import yaml
+from travelling import imported_round
 
 from hgrpo.study.study import load_study
-from hgrpo.workflow.exchange.imports import Import
-from hgrpo.workflow.exchange.manifest import sha256
 from hgrpo.workflow.planning.past_jobs import (
     OTHER_ARMS,
     OTHER_STUDIES,
@@ -63,13 +62,7 @@ def test_seconds_of_imported_jobs_count_only_where_none_ran_here(tmp_path):
     configured(tmp_path, "other")
     benchmark(tmp_path, "other", "A.seed_1.round_1", 100)
     benchmark(tmp_path, "mine", "A.seed_1.round_1", 900)
-    summary = tmp_path / "mine/rl/A/seed_1/round_1/summary.json"
-    summary.parent.mkdir(parents=True)
-    summary.write_text("{}")
-    files = {"rl/A/seed_1/round_1/summary.json": sha256(summary)}
-    record = Import(archive="ben.tar", revision=None, version=None, made={}, files=files)
-    (tmp_path / "mine/imports").mkdir()
-    (tmp_path / "mine/imports/ben.json").write_text(record.model_dump_json())
+    imported_round(tmp_path / "mine", "rl/A/seed_1/round_1")
     # It is this study, but another machine.
     assert seconds(tmp_path, "A") == Estimate(900, OTHER_ARMS)
     benchmark(tmp_path, "mine", "B.seed_1.round_1", 20)

@@ -4,11 +4,10 @@ import json
 import os
 
 import pytest
+from travelling import imported_round
 
 from hgrpo.errors import UserError
 from hgrpo.study.resources import StageResources
-from hgrpo.workflow.exchange.imports import Import
-from hgrpo.workflow.exchange.manifest import sha256
 from hgrpo.workflow.planning.accuracy import check_lines, save_plan
 from hgrpo.workflow.planning.forecast import Forecast
 from hgrpo.workflow.planning.jobs import Job
@@ -79,13 +78,7 @@ def test_a_job_that_was_only_touched_or_imported_has_not_run(tmp_path, ran):
     assert check_lines(tmp_path, SETTINGS) == []
     # A colleague's job may have ended after the plan was made here.
     ran("rl_round", "A.seed_1.round_2", 45)
-    summary = tmp_path / "rl/A/seed_1/round_2/summary.json"
-    summary.parent.mkdir(parents=True)
-    summary.write_text("{}")
-    files = {"rl/A/seed_1/round_2/summary.json": sha256(summary)}
-    record = Import(archive="ben.tar", revision=None, version=None, made={}, files=files)
-    (tmp_path / "imports").mkdir()
-    (tmp_path / "imports/ben.json").write_text(record.model_dump_json())
+    imported_round(tmp_path, "rl/A/seed_1/round_2")
     assert check_lines(tmp_path, SETTINGS) == []
 
 
