@@ -1,14 +1,10 @@
-"""A report's tables as Markdown, inserted into pages that people write."""
+"""A report's tables as Markdown."""
 
-import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
-import markdown_gradients
 import pandas as pd
 
-from hgrpo.errors import UserError
 from hgrpo.evaluation.comparison import pays_in_part
 from hgrpo.evaluation.dose_response import ENDPOINT, TRAJECTORIES
 from hgrpo.evaluation.outcomes import TEST
@@ -18,12 +14,6 @@ from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_title, thresh
 from hgrpo.report.figures.axes import COLLAPSE
 from hgrpo.report.gate_rows import claim, found, verdict_on_gates
 from hgrpo.report.words import MINUS, percent, points
-
-_BLOCK = re.compile(
-    r"(?P<head><!-- (?P<kind>\w+) (?P<study>\w+)(?: (?P<name>\w+))? -->)\n.*?<!-- end -->",
-    re.DOTALL,
-)
-_ROW = re.compile(r"^(?P<name>\| [^|]*\(`(?P<method>\w+)`\) \|)[^|\n]*\|", re.MULTILINE)
 
 Tables = Mapping[str, pd.DataFrame]
 
@@ -62,7 +52,7 @@ def results(tables: Tables) -> str:
         score = [f"{100 * row.score:.1f}"] if partial else []
         own = f"{100 * row.score:.1f}" if first.endswith("score") else percent(row.success)
         lines.append([name, own, *score, "", ""])
-    return _table(lines)
+    return as_markdown(lines)
 
 
 def cost(tables: Tables) -> str:
@@ -83,7 +73,7 @@ def cost(tables: Tables) -> str:
     for _, row in table.iterrows():
         numbers = ["" if pd.isna(row[name]) else f"{row[name]:,.0f}" for name in shown]
         lines.append([row["label"], *numbers])
-    return _table(lines)
+    return as_markdown(lines)
 
 
 def effects(tables: Tables) -> str:
@@ -91,7 +81,7 @@ def effects(tables: Tables) -> str:
     lines = [["effect", "points"]]
     for row in tables["effects"].itertuples():
         lines.append([row.label.replace("\n", " "), _said(row)])
-    return _table(lines)
+    return as_markdown(lines)
 
 
 def areas(tables: Tables) -> str:
@@ -108,7 +98,7 @@ def areas(tables: Tables) -> str:
         success = arm.set_index("round")["success"]
         shown = (success[1], success.mean(), success[last])
         lines.append([label, *(percent(value) for value in shown)])
-    return _table(lines)
+    return as_markdown(lines)
 
 
 def gates(tables: Tables) -> str:
@@ -120,7 +110,7 @@ def gates(tables: Tables) -> str:
     for row in table.to_dict("records"):
         said = claim(row["expect"], row["points"])
         lines.append([row["label"], said, found(row), f"**{row['result']}**"])
-    return f"**{verdict_on_gates(table)}**\n\n{_table(lines)}"
+    return f"**{verdict_on_gates(table)}**\n\n{as_markdown(lines)}"
 
 
 def pairs(tables: Tables) -> str:
@@ -129,7 +119,7 @@ def pairs(tables: Tables) -> str:
     lines = [["arm", "against", "difference, points"]]
     for row in tables["pairs"].to_dict("records"):
         lines.append([row["label"], labels[row["baseline"]], f"{found(row)}, {row['verdict']}"])
-    return _table(lines)
+    return as_markdown(lines)
 
 
 def thresholds(tables: Tables) -> str:
@@ -143,7 +133,7 @@ def thresholds(tables: Tables) -> str:
     for label, arm in table.groupby("label", sort=False):
         rows = arm.set_index("threshold")
         lines.append([label, *(_time(rows.loc[level], "restricted_mean") for level in levels)])
-    return _table(lines)
+    return as_markdown(lines)
 
 
 def seeds_needed(tables: Tables) -> str:
@@ -155,7 +145,7 @@ def seeds_needed(tables: Tables) -> str:
             for number in (row.seeds, row.fewest, row.most)
         ]
         lines.append([f"{100 * row.difference:g}", *numbers])
-    return _table(lines)
+    return as_markdown(lines)
 
 
 def dose_response(tables: Tables) -> str:
@@ -175,7 +165,7 @@ def dose_response(tables: Tables) -> str:
         own = _amounts(row.value, row.lower, row.upper, score)
         needed = [_time(times.loc[level, row.method], column) for level in wanted]
         lines.append([place, labels[row.method], own, *needed])
-    return _table(lines)
+    return as_markdown(lines)
 
 
 # Figure -> what a page calls it.
@@ -196,7 +186,7 @@ def truth(tables: Tables) -> str:
         beats = [", beats shuffled" if row["beats_shuffled"] == "yes" else "" for row in of]
         within = [_correlation(row, "within") + word for row, word in zip(of, beats, strict=True)]
         lines.append([of[0]["label"], *(_correlation(row, "advantage") for row in of), *within])
-    return _table(lines)
+    return as_markdown(lines)
 
 
 def _correlation(row: pd.Series, name: str) -> str:
@@ -221,108 +211,7 @@ def axis(tables: Tables, name: str) -> str:
         ended = f"{row['failed']} of {row['seeds']}"
         ends = [[f"{row[f'{each}_{end}']:.2f}" for end in ("first", "last")] for each in measured]
         lines.append([str(row["value"]), level, ended, *(" to ".join(pair) for pair in ends)])
-    return _table(lines)
-
-
-FIGURES = {
-    "forest": "Paired differences",
-    "learning_curves": "Learning curves",
-    "learning_by_play": "Learning curves against all that was played",
-    "dose_response": "Endpoint and time to a threshold, by the credit's correlation with Oracle's",
-    "thresholds": "Trajectories to a threshold",
-    "sft_temperatures": "Sampling alone",
-    "collapse": "How much replies depend on their prompts",
-    "stops": "Which runs a rule ended",
-    "axis_top_p": "Arms of the axis top-p",
-    "axis_kl": "Arms of the axis KL",
-    "axis_entropy": "Arms of the axis entropy",
-    "norms_PPO": "Norms of gradients by the deviation of returns, PPO",
-    "norms_GRPO": "Norms of gradients by the deviation of returns, GRPO",
-    "closest": "Who is closest to the truth, and at what price",
-}
-NOT_PUBLISHED = "*Not run yet: no results are published.*"
-# A page marks a block with <!-- results bakeoff --> ... <!-- end -->.
-KINDS: dict[str, Callable[[Tables], str]] = {
-    "results": results,
-    "cost": cost,
-    "effects": effects,
-    "areas": areas,
-    "gates": gates,
-    "pairs": pairs,
-    "thresholds": thresholds,
-    "seeds_needed": seeds_needed,
-    "dose_response": dose_response,
-    "truth": truth,
-    "slopes": lambda tables: _table(markdown_gradients.slopes(tables)),
-    "dominance": lambda tables: _table(markdown_gradients.dominance(tables)),
-}
-
-
-def fill(
-    page: str,
-    studies: Mapping[str, Tables],
-    planned: Collection[str] = (),
-    figures: Mapping[str, Collection[str]] = MappingProxyType({}),
-) -> str:
-    """Rewrite every block between `<!-- kind study -->` and `<!-- end -->` of a page.
-
-    `<!-- figure study name -->` begins a block that holds a figure of `FIGURES`, and
-    `<!-- axis study name -->` one that holds the table of an axis.
-
-    Args:
-        studies: study -> its published tables.
-        planned: studies that may have no tables yet; their blocks say so.
-        figures: study -> names of its published figures.
-
-    Raises:
-        UserError: a block names an unknown kind, study or figure, or a table or figure that the
-            study has not.
-    """
-
-    def made(match: re.Match) -> str:
-        kind, study, name = match["kind"], match["study"], match["name"]
-        known = name in FIGURES if kind == "figure" else (kind == "axis") == (name is not None)
-        if not known or kind not in (*KINDS, "figure", "axis"):
-            raise UserError(f"{match['head']}: no such table or figure")
-        if study not in studies and study not in planned:
-            raise UserError(f"{match['head']}: no such study")
-        text = NOT_PUBLISHED
-        if study in studies:
-            text = _figure(match, figures) if kind == "figure" else _filled(match, studies[study])
-        return f"{match['head']}\n{text}\n<!-- end -->"
-
-    return _BLOCK.sub(made, page)
-
-
-def _filled(match: re.Match, tables: Tables) -> str:
-    try:
-        if match["kind"] == "axis":
-            return axis(tables, match["name"])
-        return KINDS[match["kind"]](tables)
-    except KeyError as error:
-        raise UserError(f"{match['head']}: {error} is not published") from None
-
-
-def _figure(match: re.Match, figures: Mapping[str, Collection[str]]) -> str:
-    study, name = match["study"], match["name"]
-    if name not in figures.get(study, ()):
-        raise UserError(f"{match['head']}: the figure is not published")
-    return f"![{FIGURES[name]}](figures/{study}/{name}.svg)"
-
-
-def fill_rates(page: str, rates: Mapping[str, str]) -> str:
-    """Put each method's rate into the second cell of its table row.
-
-    A row belongs to a method if it holds the method's name in backticks and parentheses.
-
-    Args:
-        rates: method -> text of the cell. A method without a rate gets "not run".
-    """
-
-    def made(match: re.Match) -> str:
-        return f"{match['name']} {rates.get(match['method'], 'not run')} |"
-
-    return _ROW.sub(made, page)
+    return as_markdown(lines)
 
 
 def greedy_rates(tables: Tables) -> dict[str, str]:
@@ -403,7 +292,8 @@ def _said(row: pd.Series | tuple) -> str:
     return f"{points(row.difference)} ({interval}), {row.verdict}"
 
 
-def _table(lines: list[list[str]]) -> str:
+def as_markdown(lines: list[list[str]]) -> str:
+    """Lines of cells as a Markdown table; the first one is its head."""
     # A bar within a cell, as in H(Z|X), would begin another cell.
     head, *rows = ([cell.replace("|", "\\|") for cell in line] for line in lines)
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows])

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import markdown_tables
+import page_blocks
 import pandas as pd
 
 from hgrpo.command import run
@@ -164,11 +165,11 @@ def filled(docs: Path, studies_folder: Path) -> dict[Path, str]:
     planned = {path.stem for path in studies_folder.glob("*.yaml")}
     figures = {folder.name: _names(folder) for folder in (docs / "figures").iterdir()}
     pages = {
-        page: markdown_tables.fill(page.read_text(), studies, planned, figures)
+        page: page_blocks.fill(page.read_text(), studies, planned, figures)
         for page in (docs / "results.md", docs / "calibration.md")
     }
     published = docs / "published.md"
-    return pages | {published: markdown_tables.fill_rates(published.read_text(), rates)}
+    return pages | {published: page_blocks.fill_rates(published.read_text(), rates)}
 
 
 def _names(folder: Path) -> set[str]:

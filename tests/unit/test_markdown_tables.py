@@ -1,6 +1,7 @@
 """Tables for pages: what they say of a row, and that the project's own pages say nothing else."""
 
 import markdown_tables as markdown
+import page_blocks
 import pandas as pd
 import publish
 import pytest
@@ -133,18 +134,18 @@ def test_cost_leaves_out_what_no_arm_logged(tables):
 
 def test_blocks_are_made_anew_and_the_rest_is_left_alone(tables):
     page = "before\n<!-- effects square -->\nold\n<!-- end -->\nafter"
-    filled = markdown.fill(page, {"square": tables})
+    filled = page_blocks.fill(page, {"square": tables})
     assert filled.startswith("before\n<!-- effects square -->\n| effect | points |")
     assert "| K: 4 instead of 8 | +2.1 (\u22121.0 to +5.2), worse |\n<!-- end -->\nafter" in filled
-    assert markdown.fill(filled, {"square": tables}) == filled
+    assert page_blocks.fill(filled, {"square": tables}) == filled
     for wrong in ("<!-- effect square -->", "<!-- effects circle -->"):
         with pytest.raises(UserError, match=wrong):
-            markdown.fill(f"{wrong}\nold\n<!-- end -->", {"square": tables})
+            page_blocks.fill(f"{wrong}\nold\n<!-- end -->", {"square": tables})
 
 
 def test_our_cell_of_a_row_that_names_a_method(tables):
     page = "| flat GRPO (`flat`) | | 2 |\n| other (`B`) | 3 | 4 |\n| no name | 5 | 6 |"
-    assert markdown.fill_rates(page, markdown.greedy_rates(tables)).splitlines() == [
+    assert page_blocks.fill_rates(page, markdown.greedy_rates(tables)).splitlines() == [
         "| flat GRPO (`flat`) | 40.0\u00a0% (30.0\u00a0% to 50.0\u00a0%) | 2 |",
         "| other (`B`) | not run | 4 |",
         "| no name | 5 | 6 |",
@@ -280,20 +281,20 @@ def test_a_study_that_is_planned_is_said_not_to_have_run(calibrated):
         for kind, name in (("gates", ""), ("figure", " forest"))
     )
     figures = {"first": {"forest"}}
-    filled = markdown.fill(page, {"first": calibrated}, {"first", "second"}, figures)
-    assert filled.count(markdown.NOT_PUBLISHED) == 2
+    filled = page_blocks.fill(page, {"first": calibrated}, {"first", "second"}, figures)
+    assert filled.count(page_blocks.NOT_PUBLISHED) == 2
     assert "![Paired differences](figures/first/forest.svg)\n<!-- end -->" in filled
     assert "**Gates failed: 1 of 3" in filled.split("second")[0]
-    assert markdown.fill(filled, {"first": calibrated}, {"second"}, figures) == filled
+    assert page_blocks.fill(filled, {"first": calibrated}, {"second"}, figures) == filled
     with pytest.raises(UserError, match="gates second -->: no such study"):
-        markdown.fill(page, {"first": calibrated}, {"first"}, figures)
+        page_blocks.fill(page, {"first": calibrated}, {"first"}, figures)
     with pytest.raises(UserError, match="the figure is not published"):
-        markdown.fill(page, {"first": calibrated}, {"second"})
+        page_blocks.fill(page, {"first": calibrated}, {"second"})
     without = {name: table for name, table in calibrated.items() if name != "gates"}
     with pytest.raises(UserError, match="gates first -->: 'gates' is not published"):
-        markdown.fill(page, {"first": without}, {"second"}, figures)
+        page_blocks.fill(page, {"first": without}, {"second"}, figures)
     with pytest.raises(UserError, match="no such table or figure"):
-        markdown.fill("<!-- figure first other -->\n<!-- end -->", {}, {"first"})
+        page_blocks.fill("<!-- figure first other -->\n<!-- end -->", {}, {"first"})
 
 
 def test_publishing_copies_gates_and_the_dose_response(tmp_path, monkeypatch, calibrated):
@@ -323,7 +324,7 @@ def test_publishing_copies_gates_and_the_dose_response(tmp_path, monkeypatch, ca
     assert "| arm A | above by 10 or more | +12.0 (+2.0 to +22.0) | **passed** |" in filled
     assert "| 0.5 | arm A | 60.0 (50.0 to 70.0) | 4.0 (2.0 to 6.0), 3 of 3 runs |" in filled
     assert "(figures/hard/dose_response.svg)" in filled
-    assert filled.count(markdown.NOT_PUBLISHED) == 1
+    assert filled.count(page_blocks.NOT_PUBLISHED) == 1
 
 
 def test_truth_by_hand():
@@ -392,7 +393,7 @@ def test_slopes_and_dominance_by_hand():
             *("difference", "difference_lower", "difference_upper", "p_holm", "verdict"),
         ],
     )
-    filled = markdown.fill(page, {"s": {"slopes": slopes, "dominance": dominance}})
+    filled = page_blocks.fill(page, {"s": {"slopes": slopes, "dominance": dominance}})
     assert "| PPO | 3 | 1.23 (1 to 1.5) | \u22120.5 |" in filled
     first = "| PPO | 3 | all groups | least | 0.5 (0.1 to 0.9) | 0.020 | regularisers dominate |"
     assert first in filled

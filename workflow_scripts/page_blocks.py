@@ -1,0 +1,116 @@
+"""Tables and figures of published studies, inserted into pages that people write."""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
+
+import markdown_gradients
+import markdown_tables
+
+from hgrpo.errors import UserError
+
+_BLOCK = re.compile(
+    r"(?P<head><!-- (?P<kind>\w+) (?P<study>\w+)(?: (?P<name>\w+))? -->)\n.*?<!-- end -->",
+    re.DOTALL,
+)
+_ROW = re.compile(r"^(?P<name>\| [^|]*\(`(?P<method>\w+)`\) \|)[^|\n]*\|", re.MULTILINE)
+# Name of a published figure -> what it shows, for those who do not see it.
+FIGURES = {
+    "forest": "Paired differences",
+    "learning_curves": "Learning curves",
+    "learning_by_play": "Learning curves against all that was played",
+    "dose_response": "Endpoint and time to a threshold, by the credit's correlation with Oracle's",
+    "thresholds": "Trajectories to a threshold",
+    "sft_temperatures": "Sampling alone",
+    "collapse": "How much replies depend on their prompts",
+    "stops": "Which runs a rule ended",
+    "axis_top_p": "Arms of the axis top-p",
+    "axis_kl": "Arms of the axis KL",
+    "axis_entropy": "Arms of the axis entropy",
+    "norms_PPO": "Norms of gradients by the deviation of returns, PPO",
+    "norms_GRPO": "Norms of gradients by the deviation of returns, GRPO",
+    "closest": "Who is closest to the truth, and at what price",
+}
+NOT_PUBLISHED = "*Not run yet: no results are published.*"
+# A page marks a block with <!-- results bakeoff --> ... <!-- end -->.
+KINDS: dict[str, Callable[[markdown_tables.Tables], str]] = {
+    "results": markdown_tables.results,
+    "cost": markdown_tables.cost,
+    "effects": markdown_tables.effects,
+    "areas": markdown_tables.areas,
+    "gates": markdown_tables.gates,
+    "pairs": markdown_tables.pairs,
+    "thresholds": markdown_tables.thresholds,
+    "seeds_needed": markdown_tables.seeds_needed,
+    "dose_response": markdown_tables.dose_response,
+    "truth": markdown_tables.truth,
+    "slopes": lambda tables: markdown_tables.as_markdown(markdown_gradients.slopes(tables)),
+    "dominance": lambda tables: markdown_tables.as_markdown(markdown_gradients.dominance(tables)),
+}
+
+
+def fill(
+    page: str,
+    studies: Mapping[str, markdown_tables.Tables],
+    planned: Collection[str] = (),
+    figures: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> str:
+    """Rewrite every block between `<!-- kind study -->` and `<!-- end -->` of a page.
+
+    `<!-- figure study name -->` begins a block that holds a figure of `FIGURES`, and
+    `<!-- axis study name -->` one that holds the table of an axis.
+
+    Args:
+        studies: study -> its published tables.
+        planned: studies that may have no tables yet; their blocks say so.
+        figures: study -> names of its published figures.
+
+    Raises:
+        UserError: a block names an unknown kind, study or figure, or a table or figure that the
+            study has not.
+    """
+
+    def made(match: re.Match) -> str:
+        kind, study, name = match["kind"], match["study"], match["name"]
+        known = name in FIGURES if kind == "figure" else (kind == "axis") == (name is not None)
+        if not known or kind not in (*KINDS, "figure", "axis"):
+            raise UserError(f"{match['head']}: no such table or figure")
+        if study not in studies and study not in planned:
+            raise UserError(f"{match['head']}: no such study")
+        text = NOT_PUBLISHED
+        if study in studies:
+            text = _figure(match, figures) if kind == "figure" else _filled(match, studies[study])
+        return f"{match['head']}\n{text}\n<!-- end -->"
+
+    return _BLOCK.sub(made, page)
+
+
+def _filled(match: re.Match, tables: markdown_tables.Tables) -> str:
+    try:
+        if match["kind"] == "axis":
+            return markdown_tables.axis(tables, match["name"])
+        return KINDS[match["kind"]](tables)
+    except KeyError as error:
+        raise UserError(f"{match['head']}: {error} is not published") from None
+
+
+def _figure(match: re.Match, figures: Mapping[str, Collection[str]]) -> str:
+    study, name = match["study"], match["name"]
+    if name not in figures.get(study, ()):
+        raise UserError(f"{match['head']}: the figure is not published")
+    return f"![{FIGURES[name]}](figures/{study}/{name}.svg)"
+
+
+def fill_rates(page: str, rates: Mapping[str, str]) -> str:
+    """Put each method's rate into the second cell of its table row.
+
+    A row belongs to a method if it holds the method's name in backticks and parentheses.
+
+    Args:
+        rates: method -> text of the cell. A method without a rate gets "not run".
+    """
+
+    def made(match: re.Match) -> str:
+        return f"{match['name']} {rates.get(match['method'], 'not run')} |"
+
+    return _ROW.sub(made, page)
