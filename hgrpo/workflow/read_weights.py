@@ -35,15 +35,14 @@ def check_read_weights(jobs: Iterable[tuple[Collection[str], Collection[str]]]) 
     if not read:
         return
     # Imported here: most runs do not need the packages that read weights.
-    from hgrpo.base_model.safetensors_file import check_checksum
+    from hgrpo.base_model.safetensors_file import DamagedFileError, check_checksum
 
     for path in sorted(read):
         try:
             check_checksum(Path(path))
-        except UserError as error:
+        except DamagedFileError as error:
             # The error's own advice is for downloaded models too.
-            damage = str(error).partition("; ")[0]
             raise UserError(
-                f"{damage}; nothing has run, and all results are kept; delete the file, then "
+                f"{error.damage}; nothing has run, and all results are kept; delete the file, then "
                 f"`snakemake {path}`, with this command's profile and --config, makes it again"
             ) from None
