@@ -24,7 +24,8 @@ The core, which every piece builds on:
 - `command_line`: flags from settings, errors on one line, the file of rows.
 - `run_settings`, `transformer_settings`: what the settings of the pieces share.
 - `learner`: a policy that learns, and the one way in which it is updated.
-- `trainer`: the loop over steps, the log, and the state that an interrupted run goes on from.
+- `trainer`: the loop over steps, the log, and the state from which another trainer goes on. The
+  experiments of `opd` use it to train shared steps once; no command resumes an interrupted run.
 - `run_command`: the command of a piece that trains one arm a run.
 - `tasks`: the tasks of sequences, which `rl` and `opd` share.
 

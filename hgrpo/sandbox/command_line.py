@@ -1,4 +1,4 @@
-"""What the commands of all pieces share: flags from settings, and the file of rows.
+"""What the commands of all pieces share: flags from settings, notes, and the file of rows.
 
 Importing this module imports no torch.
 """
@@ -6,10 +6,13 @@ Importing this module imports no torch.
 import argparse
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+from tqdm import tqdm
 
 from hgrpo.atomic import atomic_file
 from hgrpo.config.read import did_you_mean
@@ -91,8 +94,7 @@ def add_fields(
             continue
         default = (defaults or {}).get(name, field.default)
         default = ",".join(map(str, default)) if isinstance(default, tuple) else default
-        kinds = get_args(field.annotation) or (field.annotation,)
-        kind = next((k for k in kinds if isinstance(k, type) and k is not NoneType), str)
+        kind = _kind(field)
         shown = str(default).lower() if default is None or kind is bool else default
         parser.add_argument(
             f"--{name}",
@@ -100,6 +102,46 @@ def add_fields(
             default=default,
             help=f"{field.description} (default {shown})".replace("%", "%%"),
         )
+
+
+def add_rule_flags(
+    parser: argparse.ArgumentParser, rules: Mapping[str, Rule], texts: Mapping[str, str]
+) -> argparse._ArgumentGroup:
+    """Declare flags of rules' own settings, with the types, words and defaults of these settings.
+
+    A flag that is not given is None, so that each rule takes its own default.
+
+    Args:
+        texts: by flag, what it says.
+
+    Returns:
+        the group that holds the flags.
+    """
+    group = parser.add_argument_group("settings of rules")
+    for flag, text in texts.items():
+        field = _rule_field(rules, flag)
+        words = get_args(field.annotation) if get_origin(field.annotation) is Literal else None
+        shown = f"{field.default:g}" if isinstance(field.default, float) else field.default
+        group.add_argument(
+            f"--{flag}", type=_kind(field), choices=words, help=f"{text} (default {shown})"
+        )
+    return group
+
+
+def _rule_field(rules: Mapping[str, Rule], flag: str) -> FieldInfo:
+    """The setting that the flag gives, of the first rule that reads it."""
+    return next(
+        rule.settings.model_fields[key]
+        for rule in rules.values()
+        for key, own in rule.flags.items()
+        if own == flag
+    )
+
+
+def _kind(field: FieldInfo) -> type:
+    """The type of one word on the command line; `str` for words and for lists."""
+    kinds = get_args(field.annotation) or (field.annotation,)
+    return next((kind for kind in kinds if isinstance(kind, type) and kind is not NoneType), str)
 
 
 def add_run_flags(parser: argparse.ArgumentParser, seeds: int = 3) -> None:
@@ -141,13 +183,23 @@ def chosen_rule(args: argparse.Namespace, rule: Rule | None) -> dict[str, Any]:
 
 
 def unread_rule_flags(
-    args: argparse.Namespace, method: str, rules: Mapping[str, Rule]
+    args: argparse.Namespace, method: str, rules: Mapping[str, Rule], model: type[Strict]
 ) -> list[str]:
-    """A line for each flag that sets another rule, and was given though this rule ignores it."""
-    own = {*rules[method].flags.values()} if method in rules else set()
-    others = {flag for rule in rules.values() for flag in rule.flags.values()} - own
-    given = sorted(flag for flag in others if vars(args).get(flag) is not None)
+    """A line for each flag that sets another rule, and was given though this rule ignores it.
+
+    Args:
+        model: settings of a run; a flag that is one of its fields is read whatever the rule.
+    """
+    read = {*rules[method].flags.values(), *model.model_fields}
+    others = {flag for rule in rules.values() for flag in rule.flags.values()} - read
+    given = sorted(flag for flag in others if vars(args)[flag] is not None)
     return [f"--{flag}: {method} does not read it" for flag in given]
+
+
+def say_notes(lines: Iterable[str]) -> None:
+    """Print each line once to stderr, as a note."""
+    for line in dict.fromkeys(lines):
+        tqdm.write(f"note: {line}", file=sys.stderr)
 
 
 def check_output(flag: str, output: Path) -> None:
@@ -158,12 +210,23 @@ def check_output(flag: str, output: Path) -> None:
     """
     if output.is_dir():
         raise UserError(f"{flag}: {output} is a folder; a file was expected")
+    check_folder(flag, output.parent)
+
+
+def check_folder(flag: str, folder: Path) -> None:
+    """Make the folder of outputs; refuse one that cannot be written into before the run.
+
+    Raises:
+        UserError: the folder is a file, or it cannot be made or written into.
+    """
+    if os.path.exists(folder) and not folder.is_dir():
+        raise UserError(f"{flag}: {folder} is a file; a folder was expected")
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"{flag}: {output.parent}: {error.strerror}") from None
-    if not os.access(output.parent, os.W_OK):
-        raise UserError(f"{flag}: {output.parent}: no files can be written here")
+        raise UserError(f"{flag}: {folder}: {error.strerror}") from None
+    if not os.access(folder, os.W_OK):
+        raise UserError(f"{flag}: {folder}: no files can be written here")
 
 
 def use_one_thread() -> None:
@@ -183,3 +246,14 @@ def write_rows(rows: Sequence[Mapping[str, Any]], target: Path, first: Sequence[
     names = dict.fromkeys(first) | dict.fromkeys(name for row in rows for name in row)
     with atomic_file(target) as path:
         write_csv(pd.DataFrame(rows, columns=list(names)), path)
+
+
+def say_written(
+    target: Path,
+    rows: Sequence[Mapping[str, Any]],
+    last: Sequence[Mapping[str, Any]],
+    headline: str,
+) -> None:
+    """Print how many rows the file has, and the mean of column `headline` over the rows `last`."""
+    mean = sum(row[headline] for row in last) / len(last)
+    print(f"{target}: {len(rows)} rows; last {headline} {mean:.4f}")

@@ -4,7 +4,6 @@ Importing this module imports no torch.
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -14,11 +13,14 @@ from tqdm import tqdm
 from hgrpo.config.read import validate
 from hgrpo.sandbox.command_line import (
     add_fields,
+    add_rule_flags,
     add_run_flags,
     check_output,
     chosen_fields,
     chosen_rule,
     chosen_seeds,
+    say_notes,
+    say_written,
     unread_rule_flags,
     use_one_thread,
     write_rows,
@@ -26,8 +28,6 @@ from hgrpo.sandbox.command_line import (
 from hgrpo.sandbox.run_settings import RunSettings
 
 Settings = TypeVar("Settings", bound=RunSettings)
-# Flag of a rule's setting -> its type or the words it takes, and what it says.
-RuleFlags = Mapping[str, tuple[type | Sequence[str], str]]
 
 
 class Runs(Protocol):
@@ -37,14 +37,15 @@ class Runs(Protocol):
 
 
 def add_run_arguments(
-    parser: argparse.ArgumentParser, model: type[RunSettings], rules: RuleFlags, output: str
+    parser: argparse.ArgumentParser, model: type[RunSettings], texts: Mapping[str, str], output: str
 ) -> None:
-    """Declare the flags of a run: the fields of its settings, seeds, rules' settings and output."""
+    """Declare the flags of a run: the fields of its settings, seeds, rules' settings and output.
+
+    Args:
+        texts: by flag of a rule's setting, what it says.
+    """
     add_fields(parser, model, {"allow_degenerate": True}, skip=("rule", "seeds"))
-    own = parser.add_argument_group("settings of rules")
-    for name, (kind, text) in rules.items():
-        words = {"type": kind} if isinstance(kind, type) else {"choices": kind}
-        own.add_argument(f"--{name}", help=text, **words)
+    add_rule_flags(parser, model.RULES, texts)
     parser.add_argument(
         "--output", type=Path, default=Path(output), help=f"file of rows (default {output})"
     )
@@ -77,14 +78,12 @@ def train(
         headline: the column whose last mean the closing line tells.
     """
     check_output("--output", args.output)
-    unread = unread_rule_flags(args, settings.method, settings.RULES)
-    for line in (*settings.notes, *unread):
-        tqdm.write(f"note: {line}", file=sys.stderr)
+    unread = unread_rule_flags(args, settings.method, settings.RULES, type(settings))
+    say_notes([*settings.notes, *unread])
     use_one_thread()
     with tqdm(total=settings.num_steps, unit="step", disable=not args.verbose) as bar:
         bar.set_description(settings.method)
         rows = trainer()(settings).run(bar.update)
     write_rows(rows, args.output, first)
     if args.verbose:
-        last = [row[headline] for row in rows[-len(settings.seeds) :]]
-        print(f"{args.output}: {len(rows)} rows; last {headline} {sum(last) / len(last):.4f}")
+        say_written(args.output, rows, rows[-len(settings.seeds) :], headline)

@@ -1,4 +1,4 @@
-"""What the trainers of all pieces share: the loop over steps, the log, and an interrupted run."""
+"""What the trainers of all pieces share: the loop over steps, the log, and the state of a run."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -64,7 +64,11 @@ class ArmTrainer(ABC):
         return {name: torch.full((len(self.settings.seeds),), n) for name, n in counts.items()}
 
     def state(self) -> dict[str, Any]:
-        """What an interrupted run needs to go on as if it had not been; see `load_state`."""
+        """What another trainer needs to go on from here as if it had trained so far itself.
+
+        The experiments of opd train shared steps once and go on from their state. No command
+        writes a state to disk, so an interrupted command starts again.
+        """
         return {
             "learners": {name: each.state() for name, each in self.learners.items()},
             "step": self.step,

@@ -1,4 +1,4 @@
-"""A discount for the age of a rollout."""
+"""A discount for the age of a rollout. It is the original sandbox's own."""
 
 import torch
 from torch import Tensor

@@ -5,10 +5,10 @@ prefixes that the student sampled, the reverse form is the loss of on-policy dis
 et al. 2024, "On-Policy Distillation of Language Models", https://arxiv.org/abs/2306.13649.
 """
 
-import torch
 from torch import Tensor
 
 from hgrpo.learning.objectives.shapes import check_shapes
+from hgrpo.learning.objectives.spread import entropy_of
 
 
 def reverse_kl(student: Tensor, teacher: Tensor) -> Tensor:
@@ -24,4 +24,4 @@ def forward_kl(student: Tensor, teacher: Tensor) -> Tensor:
 
 def entropy(logprobs: Tensor) -> Tensor:
     """-sum p log p."""
-    return torch.special.entr(logprobs.exp()).sum(-1)
+    return entropy_of(logprobs.exp())

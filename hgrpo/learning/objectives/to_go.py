@@ -1,6 +1,8 @@
-"""Rewards to go, from the correctness of single tokens."""
+"""Rewards to go, from the correctness of single tokens. The rule is the original sandbox's own."""
 
 from torch import Tensor
+
+from hgrpo.learning.objectives.sampled_kl import rewards_to_go
 
 
 def mean_to_go(correct: Tensor, scored: Tensor) -> Tensor:
@@ -13,5 +15,4 @@ def mean_to_go(correct: Tensor, scored: Tensor) -> Tensor:
         correct: float [..., T], 1 for a right token.
         scored: float [T], 1 where the reward reads the position.
     """
-    right = (correct * scored).flip(-1).cumsum(-1).flip(-1)
-    return right / scored.flip(-1).cumsum(-1).flip(-1).clamp(min=1.0)
+    return rewards_to_go(correct * scored) / rewards_to_go(scored).clamp(min=1.0)

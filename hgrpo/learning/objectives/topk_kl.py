@@ -10,6 +10,9 @@ KL. They differ in what they make of the rest of the vocabulary:
   probability of S.
 - The one with a tail counts the rest as one more token, so a leak costs.
 - The forward one weighs by the teacher. It pulls the student to S and never pushes it away.
+
+The truncated reverse form is the original sandbox's own. The other three are ours; they tell its
+faults apart.
 """
 
 import torch

@@ -17,9 +17,9 @@ def top_k(logprobs: Tensor, k: int) -> Tensor:
 
 
 def support_mask(student: Tensor, teacher: Tensor, k: int, support: Support) -> Tensor:
-    """The student's top k, the teacher's, or those of both, bool [..., V]; may be empty for both.
+    """The student's top k, the teacher's, or the tokens that are in both; bool [..., V].
 
-    Arguments are log-probs [..., V].
+    There may be no token that is in both. Arguments are log-probs [..., V].
     """
     check_shapes(student, teacher)
     if support == "student":

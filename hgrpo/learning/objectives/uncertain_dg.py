@@ -14,7 +14,10 @@ from hgrpo.learning.objectives.shapes import check_shapes
 def uncertain_gates(
     logprobs: Tensor, advantages: Tensor, uncertainty: Tensor, eta: float, scale: float
 ) -> Tensor:
-    """sigmoid((A s - scale U) / eta): what scatters must delight more to pass."""
+    """sigmoid((A s - scale U) / eta).
+
+    The more rewards scatter, the more delight a token needs to pass.
+    """
     check_shapes(logprobs, uncertainty)
     return torch.sigmoid((delight(logprobs, advantages) - scale * uncertainty) / eta)
 
@@ -27,9 +30,14 @@ def filtered_dg_weights(
     return dg_weights(logprobs, advantages, eta) * (uncertainty <= threshold)
 
 
+def shrunk_advantages(advantages: Tensor, uncertainty: Tensor, scale: float) -> Tensor:
+    """A / (1 + scale U)."""
+    return advantages / (1.0 + scale * uncertainty)
+
+
 def variance_dg_weights(
     logprobs: Tensor, advantages: Tensor, uncertainty: Tensor, eta: float, scale: float
 ) -> Tensor:
-    """The weights of `dg.dg_weights` for the advantage A / (1 + scale U)."""
+    """The weights of `dg.dg_weights` for `shrunk_advantages`."""
     check_shapes(logprobs, uncertainty)
-    return dg_weights(logprobs, advantages / (1.0 + scale * uncertainty), eta)
+    return dg_weights(logprobs, shrunk_advantages(advantages, uncertainty, scale), eta)

@@ -5,7 +5,8 @@ feed-forward layers four times as wide; a last layer norm; a head without bias t
 with the embeddings. All starts are PyTorch's defaults. There is no dropout.
 
 Rollouts of one prompt share its keys and values, so the prompt is computed once, whatever their
-number. Products are short here and memory is what takes time: hence the work in place.
+number. Matrix products are small here, so moving memory takes most of the time. That is why tensors
+are changed in place.
 """
 
 import math

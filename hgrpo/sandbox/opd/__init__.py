@@ -1,4 +1,5 @@
-"""On-policy distillation: how a teacher's word for every token reaches a student that samples.
+"""On-policy distillation: a student samples outputs and learns from a teacher's probabilities of
+every next token.
 
 The teacher is analytic and knows the right answer, so a failure is the objective's, not the
 teacher's. `declared` lists the losses, `experiments` the runs that compare them, and `microscope`

@@ -1,7 +1,6 @@
 """The command `opd`: flags, runs and files. Importing this module imports no torch."""
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,18 @@ from tqdm import tqdm
 from hgrpo.atomic import atomic_file
 from hgrpo.config.read import validate
 from hgrpo.config.strict import Strict
-from hgrpo.errors import UserError
 from hgrpo.sandbox.command_line import (
     add_fields,
+    add_rule_flags,
     add_run_flags,
+    check_folder,
     check_output,
     chosen_fields,
     chosen_rule,
     chosen_seeds,
+    say_notes,
+    say_written,
+    unread_rule_flags,
     use_one_thread,
     write_rows,
 )
@@ -46,11 +49,11 @@ Examples:
   python -m hgrpo.cli.sandbox opd soft_teacher_topk --supports student,teacher
 """
 _MICROSCOPE = "variance_microscope"
-# flag -> its type, what it says, and its default; declared.py says which loss reads it.
-_RULE_FLAGS: dict[str, tuple[type, str, object]] = {
-    "top_k": (int, "OPDTopK*: tokens of a top-k set", 2),
-    "top_k_support": (str, "OPDTopK*: student, teacher or intersection", "student"),
-    "clip_epsilon": (float, "OPDPG: the ratio is clipped to 1 plus and minus this", 0.2),
+# Which loss reads a flag stands in hgrpo.sandbox.opd.declared.
+_RULE_FLAGS = {
+    "top_k": "OPDTopK*: tokens of a top-k set",
+    "top_k_support": "OPDTopK*: whose top-k set, or what both have in common",
+    "clip_epsilon": "OPDPG: the ratio is clipped to 1 plus and minus this",
 }
 # Columns that come first, where there are any.
 _FIRST = ("step", "phase", "is_switch", "loss", "seed", "method", "task", "variant")
@@ -65,8 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     train.add_argument(
         "--method", default="OPDReverseKL", help=f"one of {', '.join(RULES)} (default OPDReverseKL)"
     )
-    for name, (kind, text, default) in _RULE_FLAGS.items():
-        train.add_argument(f"--{name}", type=kind, help=f"{text} (default {default})")
+    add_rule_flags(train, RULES, _RULE_FLAGS)
     train.add_argument("--output", type=Path, default=Path("opd_results.csv"), help="file of rows")
     for name, experiment in EXPERIMENTS.items():
         parts = chosen.add_parser(name, help=experiment.help, allow_abbrev=False)
@@ -109,6 +111,7 @@ def run(args: argparse.Namespace) -> None:
 def _train(args: argparse.Namespace) -> None:
     one = train_settings(args)
     check_output("--output", args.output)
+    say_notes([*one.notes, *unread_rule_flags(args, args.method, RULES, OpdSettings)])
     (rows,) = _train_all(args, [one])
     _write(rows, args.output)
     _close(args, rows, args.output)
@@ -116,7 +119,9 @@ def _train(args: argparse.Namespace) -> None:
 
 def _experiment(args: argparse.Namespace, experiment: Experiment) -> None:
     runs = variant_settings(args, experiment)
-    folder = _folder(args)
+    folder = args.output_dir
+    check_folder("--output_dir", folder)
+    say_notes(note for _, run in runs for note in run.notes)
     logs = _train_all(args, [run for _, run in runs])
     rows = []
     for (variant, run), log in zip(runs, logs, strict=True):
@@ -131,7 +136,8 @@ def _experiment(args: argparse.Namespace, experiment: Experiment) -> None:
 
 def _measure(args: argparse.Namespace) -> None:
     settings = validate(MicroscopeSettings, _given(args, MicroscopeSettings), _MICROSCOPE)
-    target = _folder(args) / f"{_MICROSCOPE}.csv"
+    check_folder("--output_dir", args.output_dir)
+    target = args.output_dir / f"{_MICROSCOPE}.csv"
     use_one_thread()
     from hgrpo.sandbox.opd.microscope.measure import measure
 
@@ -182,8 +188,6 @@ def _given(args: argparse.Namespace, model: type[Strict]) -> dict[str, Any]:
 
 
 def _train_all(args: argparse.Namespace, runs: Sequence[OpdSettings]) -> list[list[dict]]:
-    for line in dict.fromkeys(note for each in runs for note in each.notes):
-        tqdm.write(f"note: {line}", file=sys.stderr)
     use_one_thread()
     from hgrpo.sandbox.opd.experiments.train_all import train_all
 
@@ -199,12 +203,6 @@ def _labelled(row: Mapping[str, Any], variant: Variant) -> dict[str, Any]:
 
 def _named(args: argparse.Namespace, pattern: str, run: OpdSettings, variant: str = "") -> str:
     return pattern.format(name=args.experiment, task=run.task, variant=variant)
-
-
-def _folder(args: argparse.Namespace) -> Path:
-    if args.output_dir.exists() and not args.output_dir.is_dir():
-        raise UserError(f"--output_dir: {args.output_dir} is a file; a folder was expected")
-    return args.output_dir
 
 
 def _draw(
@@ -232,6 +230,5 @@ def _write(rows: Sequence[Mapping[str, Any]], target: Path) -> None:
 
 def _close(args: argparse.Namespace, rows: Sequence[Mapping[str, Any]], target: Path) -> None:
     if args.verbose:
-        last = max(row["step"] for row in rows)
-        errors = [row["test_error"] for row in rows if row["step"] == last]
-        print(f"{target}: {len(rows)} rows; last test_error {sum(errors) / len(errors):.4f}")
+        end = max(row["step"] for row in rows)
+        say_written(target, rows, [row for row in rows if row["step"] == end], "test_error")

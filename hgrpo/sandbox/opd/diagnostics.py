@@ -4,6 +4,7 @@ from torch import Tensor
 
 from hgrpo.learning.objectives.full_kl import entropy, forward_kl, reverse_kl
 from hgrpo.learning.objectives.topk_support import overlap_at_k
+from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.seen import Seen
 
 TEACHER = "teacher"
@@ -26,8 +27,7 @@ def diagnose(seen: Seen, overlap: int) -> dict[str, Tensor]:
         overlap: size of the top-k sets that are compared.
     """
     student, teacher = seen.table.detach(), teacher_of(seen)
-    right = seen.rollout.actions.unsqueeze(-1)
-    sampled = seen.rollout.behaviour - teacher.gather(-1, right).squeeze(-1)
+    sampled = seen.rollout.behaviour - taken(teacher, seen.rollout.actions)
     columns = {
         "reverse_kl": reverse_kl(student, teacher),
         "forward_kl": forward_kl(student, teacher),

@@ -1,26 +1,25 @@
 """Settings that hold several values; a command line gives them as one word, with commas."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
+
+from hgrpo.sandbox.opd.rule_settings import Support
 
 
 def split(given: Any) -> Any:
     """The parts of a text between its commas, each once; anything else as it is.
 
     Raises:
-        ValueError: the text has no parts.
+        ValueError: the text has no parts, or the list is empty.
     """
-    if not isinstance(given, str):
-        return given
-    parts = tuple(dict.fromkeys(part.strip() for part in given.split(",") if part.strip()))
-    if not parts:
-        raise ValueError("values separated by commas were expected")
-    return parts
+    if isinstance(given, str):
+        given = tuple(dict.fromkeys(part.strip() for part in given.split(",") if part.strip()))
+    if given in ((), []):
+        raise ValueError("at least one value was expected")
+    return given
 
 
 Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(split)]
 Steps = Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(split)]
-Supports = Annotated[
-    tuple[Literal["student", "teacher", "intersection"], ...], BeforeValidator(split)
-]
+Supports = Annotated[tuple[Support, ...], BeforeValidator(split)]

@@ -6,12 +6,15 @@ from pydantic import Field
 
 from hgrpo.config.strict import Strict
 
+# The same words as in hgrpo.learning.objectives.topk_support, which imports torch.
+Support = Literal["student", "teacher", "intersection"]
+
 
 class Truncation(Strict):
     """The losses over a part of the vocabulary."""
 
     k: int = Field(2, gt=0, description="tokens of a top-k set")
-    support: Literal["student", "teacher", "intersection"] = Field(
+    support: Support = Field(
         "student", description="whose top-k set: student, teacher, or what both have in common"
     )
 

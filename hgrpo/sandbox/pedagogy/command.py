@@ -3,7 +3,6 @@
 import argparse
 
 from hgrpo.sandbox.pedagogy.declared import RULES
-from hgrpo.sandbox.pedagogy.rule_settings import IMITATED, IMITATIONS, PENALTIES, REWARD_FORMS
 from hgrpo.sandbox.pedagogy.settings import PedagogySettings
 from hgrpo.sandbox.run_command import add_run_arguments, run_settings, train
 
@@ -22,26 +21,15 @@ Examples:
   python -m hgrpo.cli.sandbox pedagogy --method StudentGRPO --content_vocab_size 11 --answer_len 2
 """.format(rules=", ".join(RULES))
 _RULE_FLAGS = {
-    "clip_epsilon": (float, "the ratio is clipped to 1 plus and minus this (default 0.2)"),
-    "learnability_lambda": (
-        float,
-        "PedagogicalRL, TeacherRL: weight of the penalty (default 0.5)",
-    ),
-    "spike_beta": (float, "PedagogicalRL: sharpness of the soft maximum (default 5)"),
-    "gate_kappa": (float, "PedagogicalRL: steepness of the student's gate (default 4)"),
-    "gate_gamma": (float, "PedagogicalRL: log-prob at which it is a half (default -2.5)"),
-    "reward_form": (
-        REWARD_FORMS,
-        "PedagogicalRL: success times exp(-lambda penalty), or less lambda penalty (default "
-        "product)",
-    ),
-    "penalty": (
-        PENALTIES,
-        "PedagogicalRL: soft maximum or mean of the student's gaps, or its mean surprisal "
-        "(default spike)",
-    ),
-    "imitation": (IMITATIONS, "PedagogicalRL: with the gate or without (default gated)"),
-    "imitated": (IMITATED, "PedagogicalRL, TeacherRL: rollouts that are imitated (default all)"),
+    "clip_epsilon": "the ratio is clipped to 1 plus and minus this",
+    "learnability_lambda": "PedagogicalRL, TeacherRL: weight of the penalty",
+    "spike_beta": "PedagogicalRL: sharpness of the soft maximum",
+    "gate_kappa": "PedagogicalRL: steepness of the student's gate",
+    "gate_gamma": "PedagogicalRL: log-prob at which it is a half",
+    "reward_form": "PedagogicalRL: success times exp(-lambda penalty), or less lambda penalty",
+    "penalty": "PedagogicalRL: soft maximum or mean of the student's gaps, or its mean surprisal",
+    "imitation": "PedagogicalRL: with the gate or without",
+    "imitated": "PedagogicalRL, TeacherRL: rollouts that are imitated",
 }
 # Columns that come first.
 _FIRST = ("step", "seed", "method", "task", "test_error", "reward", "entropy")

@@ -10,9 +10,9 @@ from hgrpo.sandbox.rule import Rule
 
 PACKAGE = "hgrpo.sandbox.pedagogy.rules"
 _CLIP = {"clip": "clip_epsilon"}
-_TEACHER = {**_CLIP, "strength": "learnability_lambda", "imitated": "imitated"}
+_TAUGHT = {**_CLIP, "strength": "learnability_lambda", "imitated": "imitated"}
 _LESSON = {
-    **_TEACHER,
+    **_TAUGHT,
     "beta": "spike_beta",
     "kappa": "gate_kappa",
     "gamma": "gate_gamma",
@@ -44,19 +44,32 @@ class PedagogyRule(Rule):
         return bool(self.reward)
 
 
-def _taught(name: str, settings: type[of.Lesson], flags: dict[str, str]) -> PedagogyRule:
-    needs = ("groups", "teacher_steps", "penalty_counts", "tokens_to_compare")
-    lesson = {"reward": "lesson.reward", "imitate": "imitation.imitate"}
-    return PedagogyRule(
-        name, "grpo.grpo", needs, settings=settings, flags=flags, grouped=True, **lesson
-    )
+def _rule(
+    name: str, settings: type[of.Clipped], flags: dict[str, str], *needs: str, **lesson: str
+) -> PedagogyRule:
+    needs = ("groups", *needs)
+    return PedagogyRule(name, "grpo.grpo", needs, settings, flags, grouped=True, **lesson)
 
 
 RULES = {
     rule.name: rule
     for rule in (
-        _taught("PedagogicalRL", of.Lesson, _LESSON),
-        _taught("TeacherRL", of.PlainLesson, _TEACHER),
-        PedagogyRule("StudentGRPO", "grpo.grpo", ("groups",), of.Clipped, _CLIP, grouped=True),
+        _rule(
+            "PedagogicalRL",
+            of.Lesson,
+            _LESSON,
+            *("teacher_steps", "penalty_counts", "tokens_to_compare"),
+            reward="lesson.reward",
+            imitate="imitation.imitate",
+        ),
+        _rule(
+            "TeacherRL",
+            of.Taught,
+            _TAUGHT,
+            *("teacher_steps", "penalty_counts"),
+            reward="lesson.plain_reward",
+            imitate="imitation.imitate_plainly",
+        ),
+        _rule("StudentGRPO", of.Clipped, _CLIP),
     )
 }

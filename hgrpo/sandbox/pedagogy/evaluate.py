@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from hgrpo.learning.objectives.full_kl import entropy
 from hgrpo.learning.objectives.mixed_groups import mixed_rate
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.pedagogy.arithmetic import HintedArithmetic, Questions, View
@@ -42,15 +43,15 @@ class Examiner:
         asked = self._questions(view, step)
         done = self.policy.greedy(weights, asked.prompts[view])
         reward = _mean(self.task.rewards(done.actions, asked.answers[:, :, None, None]))
-        entropy = _mean(-(done.table.exp() * done.table).sum(-1))
+        spread = _mean(entropy(done.table))
         chances = self._success(weights, view, step)
         sampled = {
             "sampled_reward": _mean(chances),
             "predicted_mixed_rate": _mean(mixed_rate(chances, self.group_size)),
         }
         if view == "student":
-            return {"test_error": 1 - reward, "reward": reward, "entropy": entropy} | sampled
-        columns = {"test_error": 1 - reward, "reward_eval": reward, "entropy": entropy} | sampled
+            return {"test_error": 1 - reward, "reward": reward, "entropy": spread} | sampled
+        columns = {"test_error": 1 - reward, "reward_eval": reward, "entropy": spread} | sampled
         return {f"teacher_{name}": column for name, column in columns.items()}
 
     def _questions(self, view: View, step: int) -> Questions:

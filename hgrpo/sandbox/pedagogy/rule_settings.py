@@ -6,19 +6,24 @@ from pydantic import Field, model_validator
 
 from hgrpo.config.strict import Strict, refuse_unread
 
-REWARD_FORMS = ("product", "additive")
-PENALTIES = ("spike", "mean", "surprisal")
-IMITATIONS = ("gated", "plain")
-IMITATED = ("all", "correct")
-
 
 class Clipped(Strict):
     """StudentGRPO."""
 
-    clip: float = Field(0.2, ge=0, description="the ratio is clipped to 1 plus and minus this")
+    # At 0, rounding would decide which tokens train.
+    clip: float = Field(0.2, gt=0, description="the ratio is clipped to 1 plus and minus this")
 
 
-class Lesson(Clipped):
+class Taught(Clipped):
+    """TeacherRL: success less a penalty for the teacher, plain imitation for the student."""
+
+    strength: float = Field(0.5, ge=0, description="weight of the penalty")
+    imitated: Literal["all", "correct"] = Field(
+        "all", description="rollouts of the teacher that the student imitates"
+    )
+
+
+class Lesson(Taught):
     """PedagogicalRL: how the teacher is rewarded, and how the student imitates it."""
 
     reward: Literal["product", "additive"] = Field(
@@ -34,11 +39,7 @@ class Lesson(Clipped):
     imitation: Literal["gated", "plain"] = Field(
         "gated", description="gated: tokens that surprise the student count less"
     )
-    imitated: Literal["all", "correct"] = Field(
-        "all", description="rollouts of the teacher that the student imitates"
-    )
     beta: float = Field(5.0, gt=0, description="spike: sharpness of the soft maximum, per nat")
-    strength: float = Field(0.5, ge=0, description="weight of the penalty")
     kappa: float = Field(4.0, gt=0, description="gated: steepness of the gate, per nat")
     gamma: float = Field(-2.5, description="gated: log-prob at which the gate is a half")
 
@@ -52,11 +53,3 @@ class Lesson(Clipped):
             ("gamma", gated, "imitation gated"),
         )
         return self
-
-
-class PlainLesson(Lesson):
-    """TeacherRL: the same without product, spike and gate."""
-
-    reward: Literal["product", "additive"] = "additive"
-    penalty: Literal["spike", "mean", "surprisal"] = "surprisal"
-    imitation: Literal["gated", "plain"] = "plain"

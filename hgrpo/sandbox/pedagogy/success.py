@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.sandbox.policies import SequencePolicy, taken
+from hgrpo.sandbox.tasks.sequences import every
 
 
 @torch.no_grad()
@@ -26,7 +27,7 @@ def success(
     """
     scratch = policy.horizon - answers.shape[-1]
     if draws is None:
-        free = _every(policy.net.vocabulary, scratch)[:, None].expand(*answers.shape[:2], -1, 1, -1)
+        free = every(policy.net.vocabulary, scratch)[:, None].expand(*answers.shape[:2], -1, 1, -1)
     else:
         free = policy.sample(weights, prompts, draws).actions[..., :scratch]
     last = answers[:, :, None, None].expand(*free.shape[:-1], -1)
@@ -35,9 +36,3 @@ def success(
     if draws is None:
         return logprobs.sum(-1).exp().sum(-1)
     return logprobs[..., scratch:].sum(-1).exp().mean(-1)
-
-
-def _every(vocabulary: int, length: int) -> Tensor:
-    """All sequences of `length` tokens, int64 [vocabulary^length, length]."""
-    places = vocabulary ** torch.arange(length)
-    return torch.arange(vocabulary**length).unsqueeze(-1) // places % vocabulary

@@ -103,7 +103,8 @@ class Trainer(ArmTrainer):
     def _explore(self, view: View, part: int) -> Columns:
         """A policy compares its own rollouts: the teacher by its lessons, a student by success."""
         s = self.settings
-        batch = self.sample(view, (view, self.step, part), s.groups, s.group_size)
+        # The view is no part of the name, so that arms explore the same inputs.
+        batch = self.sample(view, (self.step, part), s.groups, s.group_size)
         metrics: Columns = {}
         if view == "teacher":
             batch, metrics = self.lesson(batch)

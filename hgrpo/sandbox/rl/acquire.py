@@ -5,6 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from hgrpo.learning.objectives.spread import collision_probability
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Policy, Sampled
 from hgrpo.sandbox.rl.exact import expected_rewards
@@ -35,7 +36,6 @@ def sample(settings: RlSettings, task: Task, policy: Policy, weights: Tensor, st
     if settings.reward_noise > 0:
         noise = draws.uniform(seeds, "noise", (step,), (*shape[:2], 2))
         rewards = corrupt(settings, task, questions, sampled.actions, clean, noise)
-    mixed = rewards.std(-1, correction=0) > _EQUAL
     rollout = Rollout(
         inputs={VIEW: questions.inputs},
         actions=sampled.actions,
@@ -46,17 +46,36 @@ def sample(settings: RlSettings, task: Task, policy: Policy, weights: Tensor, st
         keep=torch.ones_like(rewards),
         age=torch.zeros(len(seeds), dtype=torch.int64),
         labels=questions.labels,
-        collision=sampled.table.exp().square().sum(-1),
+        collision=collision_probability(sampled.table),
         expected=_expected(settings, task, policy, weights, questions),
     )
-    if settings.declared.grouped:
-        rollout = replace(rollout, extras={"mixed": mixed.float()})
-        if settings.compat == "reference":
-            dropped = mixed | ~mixed.any(1, keepdim=True)
-            rollout = rollout.kept(dropped.float().unsqueeze(-1))
     if settings.declared.candidates:
         return replace(rollout, candidates=_candidates(settings, task, sampled, questions, step))
-    return rollout
+    return _compared(settings, rollout, rewards)
+
+
+def without_noise(settings: RlSettings, task: Task, rollout: Rollout) -> Rollout:
+    """The batch as it would have been sampled without reward noise."""
+    whole = replace(rollout, rewards=rollout.clean, keep=torch.ones_like(rollout.keep))
+    earned = task.rewards(rollout.actions, rollout.labels[:, :, None, None])[..., 0]
+    return _compared(settings, whole, earned)
+
+
+def _compared(settings: RlSettings, rollout: Rollout, uncharged: Tensor) -> Rollout:
+    """For a grouped rule: the batch with `mixed` [S, N], 1 for groups of different rewards.
+
+    Under compat reference the other groups take no part, unless all are equal, and groups are
+    compared by `uncharged` rewards [S, N, K]: those before the task charges anything.
+    """
+    if not settings.declared.grouped:
+        return rollout
+    reference = settings.compat == "reference"
+    mixed = (uncharged if reference else rollout.rewards).std(-1, correction=0) > _EQUAL
+    rollout = replace(rollout, extras={"mixed": mixed.float()})
+    if not reference:
+        return rollout
+    retained = mixed | ~mixed.any(1, keepdim=True)
+    return rollout.kept(retained.float().unsqueeze(-1))
 
 
 def _expected(

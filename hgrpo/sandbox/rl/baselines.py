@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from hgrpo.learning.objectives.group import leave_one_out
+from hgrpo.learning.objectives.spread import collision_probability
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rollout import Rollout
 
@@ -27,4 +28,4 @@ def baseline(settings: RlSettings, rollout: Rollout, table: Tensor) -> Tensor:
     if name == "group":
         axis = 2 if rollout.group_size > 1 else 1
         return leave_one_out(rollout.rewards, axis)[..., None, None]
-    return table.detach().exp().square().sum(-1)
+    return collision_probability(table)

@@ -1,7 +1,6 @@
 """The command `rl`: flags, runs and the file of rows. Importing this module imports no torch."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,14 @@ from hgrpo.config.read import read_value, validate
 from hgrpo.errors import UserError
 from hgrpo.sandbox.command_line import (
     add_fields,
+    add_rule_flags,
     add_run_flags,
     check_output,
     chosen_fields,
     chosen_rule,
     chosen_seeds,
+    say_notes,
+    say_written,
     truth,
     unread_rule_flags,
     use_one_thread,
@@ -40,19 +42,19 @@ Examples:
       --replay_capacity 32 --output fresh.csv
   python -m hgrpo.cli.sandbox rl --data mnist.npz --sweep --output sweep.csv
 """.format(rules=", ".join(RULES))
-# flag -> description and default; which rule reads it stands in hgrpo.sandbox.rl.declared.
+# Which rule reads a flag stands in hgrpo.sandbox.rl.declared.
 _RULE_FLAGS = {
-    "eta": ("DG and relatives: temperature of the gate; R2VPO: penalty; PMDMean: temperature", 1.0),
-    "tpo_eta": ("TPO and relatives: temperature of the target", 1.0),
-    "grpo_beta": ("GRPO, DrGRPO, GRPOToken: weight of the penalty to the old policy", 0.04),
-    "iw_cap": ("PG, TrajPG, TEMPO, MaxRL: importance weights are cut at this", 10.0),
-    "clip_low": ("clip below 1 minus this; GRPO and relatives: on both sides", 0.2),
-    "clip_high": ("ASPO, DAPO: clip above 1 plus this", 0.28),
-    "kondo_keep": ("Kondo: expected share of samples that pass", 0.5),
-    "uncertainty_scale": ("UncertaintyDG, RewardVarianceDG: how much deviation counts", 1.0),
-    "uncertainty_threshold": ("FilteredDG: no gradient above this deviation", 0.5),
-    "distill_alpha": ("SelfDistillDG, SCOPELite: weight of the cross-entropy", 0.5),
-    "guard": ("DGEntropyGuard: how much less a sure success weighs", 0.5),
+    "eta": "DG and relatives: temperature of the gate; R2VPO: penalty; PMDMean: temperature",
+    "tpo_eta": "TPO and relatives: temperature of the target",
+    "grpo_beta": "GRPO, DrGRPO, GRPOToken: weight of the penalty to the old policy",
+    "iw_cap": "PG, TrajPG, TEMPO, MaxRL: importance weights are cut at this",
+    "clip_low": "clip below 1 minus this; GRPO and relatives: on both sides",
+    "clip_high": "ASPO, DAPO: clip above 1 plus this",
+    "kondo_keep": "Kondo: expected share of samples that pass",
+    "uncertainty_scale": "UncertaintyDG, RewardVarianceDG: how much deviation counts",
+    "uncertainty_threshold": "FilteredDG: no gradient above this deviation",
+    "distill_alpha": "SelfDistillDG, SCOPELite: weight of the cross-entropy",
+    "guard": "DGEntropyGuard: how much less a sure success weighs",
 }
 _SWEEP_METHODS = ("REINFORCE", "PG", "ASPO", "TrajPG", "DG", "Kondo")
 _SWEEP_DELAYS = (0, 1, 3, 10, 30, 100)
@@ -64,10 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags of the command."""
     add_fields(parser, RlSettings, {"allow_degenerate": True}, skip=("rule", "seeds"))
     add_run_flags(parser, seeds=5)
-    rules = parser.add_argument_group("settings of rules")
-    for name, (text, default) in _RULE_FLAGS.items():
-        rules.add_argument(f"--{name}", type=float, help=f"{text} (default {default:g})")
-    rules.add_argument(
+    add_rule_flags(parser, RULES, _RULE_FLAGS).add_argument(
         "--rule",
         nargs="*",
         default=[],
@@ -89,13 +88,11 @@ def run(args: argparse.Namespace) -> None:
     """Check every run, train them one after another, and write all rows at once."""
     runs = settings(args)
     check_output("--output", args.output)
-    notes = [
+    say_notes(
         line
         for each in runs
-        for line in (*each.notes, *unread_rule_flags(args, each.method, RULES))
-    ]
-    for line in dict.fromkeys(notes):
-        tqdm.write(f"note: {line}", file=sys.stderr)
+        for line in (*each.notes, *unread_rule_flags(args, each.method, RULES, RlSettings))
+    )
     use_one_thread()
 
     from hgrpo.sandbox.rl.tasks.task import make_task
@@ -110,8 +107,7 @@ def run(args: argparse.Namespace) -> None:
             rows += Trainer(each, task).run(bar.update)
     write_rows(rows, args.output, _FIRST)
     if args.verbose:
-        last = [row["test_error"] for row in rows[-len(runs[-1].seeds) :]]
-        print(f"{args.output}: {len(rows)} rows; last test_error {sum(last) / len(last):.4f}")
+        say_written(args.output, rows, rows[-len(runs[-1].seeds) :], "test_error")
 
 
 def settings(args: argparse.Namespace) -> list[RlSettings]:

@@ -14,6 +14,12 @@ _TARGET = {"eta": "tpo_eta"}
 _GROUPS = ("groups", "no_replay")
 _CANDIDATES = ("token_rewards", "groups", "on_policy", "clean", "no_diagnostics")
 _LABELS = ("sequences", "clean")
+# A rule that credits single tokens -> the function that gives their advantages.
+CREDITS = {
+    "DGToken": "dg_token.token_credit",
+    "SelfDistillDG": "labels.token_credit",
+    "TEMPO": "group.tempo_credit",
+}
 
 
 def _grouped(name: str, term: str, *needs: str, **more: object) -> Rule:

@@ -4,20 +4,21 @@ The gradients compared are those of losses, so a cosine above 0 says that the ru
 lowers the other loss.
 """
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from hgrpo.config.strict import Strict
+from hgrpo.learning.objectives.full_kl import entropy
 from hgrpo.learning.objectives.group import centred
 from hgrpo.learning.objectives.importance import ratios
 from hgrpo.sandbox.policies import taken
-from hgrpo.sandbox.rl.acquire import VIEW
-from hgrpo.sandbox.rl.exact import all_outputs
-from hgrpo.sandbox.rl.settings import MOST_OUTPUTS
+from hgrpo.sandbox.rl.acquire import VIEW, without_noise
+from hgrpo.sandbox.rl.exact import can_list, every_output
 from hgrpo.sandbox.rollout import Rollout, seed_mean
 from hgrpo.sandbox.seen import Seen
+from hgrpo.sandbox.tasks.questions import Questions
 
 if TYPE_CHECKING:
     from hgrpo.sandbox.rl.train import Trainer
@@ -31,10 +32,11 @@ def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
     """Columns [S] about the rule's gradient on a batch.
 
     cos_method_ce: cosine with the gradient of the cross-entropy to the labels, on the same inputs.
-    cos_method_clean: with the rule's own gradient for rewards without noise. cos_method_exact: with
-    the gradient of -E[R] on the same inputs, where outputs can be listed. mass_*: share of the
-    gradient over logits, by the size of each token's row: by terciles of surprisal, by the sign of
-    the advantage, and by position. ratio_*: where ratios lie against the rule's clip band.
+    cos_method_clean: with the rule's own gradient for rewards without noise, which also decide
+    then which rollouts take part. cos_method_exact: with the gradient of -E[R] on the same inputs,
+    where outputs can be listed; R is without noise, less what the task charges. mass_*: share of
+    the gradient over logits, by the size of each token's row: by terciles of surprisal, by the sign
+    of the advantage (see `token_advantages`), and by position.
     """
     weights = trainer.weights.clone().requires_grad_()
     seen = trainer.see(batch, weights)
@@ -43,16 +45,49 @@ def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
     gradient, on_table = torch.autograd.grad(loss, given, allow_unused=True, retain_graph=True)
     columns = {"cos_method_ce": _cosine(gradient, oracle_gradient(trainer, batch))}
     if trainer.settings.reward_noise:
-        clean = _gradient(trainer, replace(batch, rewards=batch.clean))
+        clean = without_noise(trainer.settings, trainer.task, batch)
+        clean = _gradient(trainer, trainer.screened(clean)[0])
         columns["cos_method_clean"] = _cosine(gradient, clean)
-    if trainer.task.actions**trainer.task.horizon <= MOST_OUTPUTS:
+    if can_list(trainer.task):
         columns["cos_method_exact"] = _cosine(gradient, _exact_gradient(trainer, batch))
     if on_table is not None:
         columns |= _mass(trainer, seen, on_table)
-    return columns | _band(trainer, seen)
+    return columns
 
 
-def entropy_columns(before: Seen, after: Tensor, grouped: bool) -> dict[str, Tensor]:
+def ratio_columns(own: Strict, seen: Seen) -> dict[str, Tensor]:
+    """Columns [S]: which ratios lie below and above the rule's clip band, and the largest one.
+
+    Args:
+        own: the rule's settings. A rule without a clip gets the band from 0.8 to 1.28.
+        seen: the batch under the weights of an update.
+    """
+    band = own.model_dump()
+    clip = band.get("clip")
+    low, high = (band.get("low", clip), band.get("high", clip))
+    low, high = (_LOW if low is None else low), (_HIGH if high is None else high)
+    ratio = ratios(seen.logprobs, seen.rollout.behaviour)
+    return {
+        "ratio_below_band": seen.mean((ratio < 1.0 - low).float()),
+        "ratio_above_band": seen.mean((ratio > 1.0 + high).float()),
+        "ratio_largest": (ratio * seen.rollout.taken).flatten(1).amax(1),
+    }
+
+
+def token_advantages(trainer: "Trainer", seen: Seen) -> Tensor:
+    """The advantage of each token, without a gradient, [S, N, K, M, T].
+
+    The rule's own, if it credits tokens. Else the reward: centred in its group if the rule is
+    grouped, or less the baseline.
+    """
+    if trainer.credit:
+        return trainer.credit(seen).detach()
+    if trainer.settings.declared.grouped:
+        return seen.over_tokens(centred(seen.rollout.rewards, -1))
+    return seen.advantages.detach()
+
+
+def entropy_columns(before: Seen, after: Tensor, advantages: Tensor) -> dict[str, Tensor]:
     """Columns [S] about how the updates on one batch changed entropy at its own prefixes, in nats.
 
     cov_prob_delta_logit is the covariance, over sampled tokens, of a token's probability before
@@ -62,12 +97,12 @@ def entropy_columns(before: Seen, after: Tensor, grouped: bool) -> dict[str, Ten
     Args:
         before: the batch before the first update.
         after: the table [S, N, K, M, T, V] after the last one.
+        advantages: those of the tokens before, [S, N, K, M, T].
     """
     table, weight = before.table.detach(), before.rollout.taken
-    was, now = _entropy(table), _entropy(after)
+    was, now = entropy(table), entropy(after)
     probability = before.logprobs.detach().exp()
     change = taken(after, before.rollout.actions) - before.logprobs.detach()
-    advantages = _advantages(before, grouped)
     surprisal = -before.logprobs.detach()
     columns = {
         "batch_entropy_before": seed_mean(was, weight),
@@ -98,7 +133,7 @@ def _mass(trainer: "Trainer", seen: Seen, on_table: Tensor) -> dict[str, Tensor]
     """Shares of the gradient over logits; `on_table` is the gradient over log-probs."""
     through = on_table - seen.table.detach().exp() * on_table.sum(-1, keepdim=True)
     size = through.norm(dim=-1)
-    advantages = _advantages(seen, trainer.settings.declared.grouped)
+    advantages = token_advantages(trainer, seen)
     whole = size.flatten(1).sum(1).clamp(min=torch.finfo(size.dtype).tiny)
 
     def share(inside: Tensor) -> Tensor:
@@ -113,26 +148,6 @@ def _mass(trainer: "Trainer", seen: Seen, on_table: Tensor) -> dict[str, Tensor]
     for place in range(size.shape[-1]):
         columns[f"mass_position_{place}"] = size[..., place].flatten(1).sum(1) / whole
     return columns
-
-
-def _band(trainer: "Trainer", seen: Seen) -> dict[str, Tensor]:
-    own = trainer.own.model_dump()
-    clip = own.get("clip")
-    low, high = (own.get("low", clip), own.get("high", clip))
-    low, high = (_LOW if low is None else low), (_HIGH if high is None else high)
-    ratio = ratios(seen.logprobs, seen.rollout.behaviour)
-    return {
-        "ratio_below_band": seen.mean((ratio < 1.0 - low).float()),
-        "ratio_above_band": seen.mean((ratio > 1.0 + high).float()),
-        "ratio_largest": (ratio * seen.rollout.taken).flatten(1).amax(1),
-    }
-
-
-def _advantages(seen: Seen, grouped: bool) -> Tensor:
-    """The advantage of each token: centred in its group, or less the baseline."""
-    if grouped:
-        return seen.over_tokens(centred(seen.rollout.rewards, -1))
-    return seen.advantages.detach()
 
 
 def _gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
@@ -150,23 +165,19 @@ def oracle_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
 
 
 def _exact_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
-    """Gradient of -E[R] on the batch's inputs, summed over all outputs, without noise."""
+    """Gradient of -E[R] on the batch's inputs, summed over all outputs.
+
+    What the task charges depends on the policy. That needs no further term: the mean of the
+    gradient of log p is 0.
+    """
     weights = trainer.weights.clone().requires_grad_()
-    outputs = all_outputs(trainer.task)
-    seeds, count = batch.labels.shape[:2]
-    actions = outputs[None, None, :, None].expand(seeds, count, -1, -1, -1)
-    table = trainer.policy.table(weights, batch.inputs[VIEW], actions)
-    chances = taken(table, actions).sum((-1, -2)).exp()
-    rewards = trainer.task.rewards(outputs, batch.labels.unsqueeze(2))
+    asked = Questions(batch.inputs[VIEW], batch.labels)
+    chances, rewards = every_output(trainer.task, trainer.policy, weights, asked)
     return torch.autograd.grad(-(chances * rewards).sum(-1).mean(1).sum(), weights)[0]
 
 
 def _cosine(one: Tensor, other: Tensor) -> Tensor:
     return torch.cosine_similarity(one, other, dim=1)
-
-
-def _entropy(table: Tensor) -> Tensor:
-    return -(table.exp() * table).sum(-1)
 
 
 def _covariance(one: Tensor, other: Tensor, weight: Tensor) -> Tensor:

@@ -10,10 +10,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from hgrpo.learning.objectives.full_kl import entropy
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Policy, Sampled
-from hgrpo.sandbox.rl.exact import all_outputs
-from hgrpo.sandbox.rl.settings import MOST_OUTPUTS
+from hgrpo.sandbox.rl.exact import all_outputs, can_list
 from hgrpo.sandbox.rl.tasks.task import Task
 from hgrpo.sandbox.tasks.questions import Questions
 
@@ -47,7 +47,7 @@ class Examiner:
         """Whether expectations over the sampled policy are exact."""
         outputs = self.task.actions**self.task.horizon
         inputs = self.task.examination()[0].labels.shape[1]
-        return outputs <= MOST_OUTPUTS and outputs * inputs <= _MOST_PAIRS
+        return can_list(self.task) and outputs * inputs <= _MOST_PAIRS
 
     @torch.no_grad()
     def examine(self, weights: Tensor, step: int) -> dict[str, Tensor]:
@@ -64,7 +64,7 @@ class Examiner:
         return {
             **_means(self.task.errors(greedy.actions, labels)),
             "greedy_reward": _mean(self.task.rewards(greedy.actions, labels)),
-            "entropy": _mean(_entropies(greedy.table)),
+            "entropy": _mean(entropy(greedy.table)),
             **self.task.more(greedy, asked),
             **self._sampled(weights, asked, step),
         }
@@ -118,7 +118,7 @@ class Examiner:
         errors = self.task.errors(done.actions, labels)
         if before is None:
             before = self._along(self.first, asked, done.actions).table
-        entropies = _entropies(done.table)
+        entropies = entropy(done.table)
         divergence = (done.table.exp() * (done.table - before)).sum(-1)
 
         def mean(values: Tensor) -> Tensor:
@@ -134,11 +134,6 @@ class Examiner:
         if self.task.separator is not None:
             columns["sep_probability"] = mean(done.table[..., self.task.separator].exp())
         return columns
-
-
-def _entropies(table: Tensor) -> Tensor:
-    """Entropy in nats of each row of log-probs [..., V]."""
-    return -(table.exp() * table).sum(-1)
 
 
 def _mean(values: Tensor) -> Tensor:

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from hgrpo.sandbox.policies import Policy, taken
+from hgrpo.sandbox.policies import Policy, Sampled
+from hgrpo.sandbox.rl.settings import MOST_OUTPUTS
 from hgrpo.sandbox.rl.tasks.task import Task
 from hgrpo.sandbox.tasks.questions import Questions
 from hgrpo.sandbox.tasks.sequences import every
@@ -17,25 +18,38 @@ def all_outputs(task: Task) -> Tensor:
     return every(task.actions, task.horizon)
 
 
-@torch.no_grad()
-def output_logprobs(task: Task, policy: Policy, weights: Tensor, inputs: Tensor) -> Tensor:
-    """Log-probs [S, N, O] of every output for inputs [S, N, ...]."""
+def can_list(task: Task) -> bool:
+    """Whether outputs are few enough to add up over all of them."""
+    return task.actions**task.horizon <= MOST_OUTPUTS
+
+
+def every_output(
+    task: Task, policy: Policy, weights: Tensor, questions: Questions
+) -> tuple[Tensor, Tensor]:
+    """The chance of every output, with its gradient, and what it earns, [S, N, O] each.
+
+    Rewards are without noise, and less what the task charges under `weights`; they have no
+    gradient.
+    """
     outputs = all_outputs(task)
-    seeds, count = inputs.shape[:2]
+    seeds, count = questions.labels.shape[:2]
     size = max(1, _AT_ONCE // (seeds * len(outputs)))
-    parts = []
+    chances, rewards = [], []
     for begin in range(0, count, size):
-        some = inputs[:, begin : begin + size]
-        actions = outputs[None, None, :, None].expand(seeds, some.shape[1], -1, -1, -1)
-        parts.append(taken(policy.table(weights, some, actions), actions).sum(-1)[..., 0])
-    return torch.cat(parts, 1)
+        some = Questions(*(each[:, begin : begin + size] for each in questions))
+        actions = outputs[None, None, :, None].expand(seeds, some.labels.shape[1], -1, -1, -1)
+        done = Sampled(actions, policy.table(weights, some.inputs, actions))
+        chances.append(done.logprobs.sum((-1, -2)).exp())
+        earned = task.rewards(actions, some.labels[:, :, None, None])[..., 0]
+        rewards.append(task.adjust(earned, done, some))
+    return torch.cat(chances, 1), torch.cat(rewards, 1)
 
 
+@torch.no_grad()
 def expected_rewards(task: Task, policy: Policy, weights: Tensor, questions: Questions) -> Tensor:
     """E[R | input] [S, N]: stated by the task, or added up over all outputs."""
     stated = task.stated(policy, weights, questions)
     if stated is not None:
         return stated
-    chances = output_logprobs(task, policy, weights, questions.inputs).exp()
-    rewards = task.rewards(all_outputs(task), questions.labels.unsqueeze(2))
+    chances, rewards = every_output(task, policy, weights, questions)
     return (chances * rewards).sum(-1)

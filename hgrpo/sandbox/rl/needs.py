@@ -35,9 +35,9 @@ def _survivors(run: "RlSettings") -> float:
 NEEDS: dict[str, Need["RlSettings"]] = {
     "groups": Need("groups: group_size above 1", lambda run: run.group_size > 1),
     "no_replay": Need(
-        "groups that are not replayed, whose skills are those of an old policy: replay_capacity 0",
+        "fresh groups: replay_capacity 0; the skills of a replayed group are those of an old "
+        "policy",
         lambda run: not _replay(run),
-        degenerate=True,
     ),
     "sequences": Need("a task with sequences, not a bandit", lambda run: run.task not in BANDITS),
     "bandit": Need("a bandit: task mnist or lm_bandit", lambda run: run.task in BANDITS),
@@ -64,8 +64,8 @@ NEEDS: dict[str, Need["RlSettings"]] = {
         lambda run: _replay(run) or run.delay > 0,
     ),
     "two_survivors": Need(
-        "two samples that pass the screen: kondo_keep times batch_size at least 2 with "
-        "entropy_diagnostics",
+        "a screen that, with entropy_diagnostics, lets two samples pass on average: kondo_keep "
+        "times batch_size at least 2",
         lambda run: not run.entropy_diagnostics or _survivors(run) >= 2,
     ),
     "off_policy": Need(
@@ -74,7 +74,10 @@ NEEDS: dict[str, Need["RlSettings"]] = {
         degenerate=True,
     ),
     "ages_vary": Need(
-        "batches of different ages: replay_capacity above delay + 1", _ages_vary, degenerate=True
+        "batches of different ages: replay_capacity above the larger of delay and replay_min_age, "
+        "plus 1",
+        _ages_vary,
+        degenerate=True,
     ),
     "filter_acts": Need(
         "an uncertainty_threshold below 0.5, the largest deviation of rewards in [0, 1]",

@@ -53,7 +53,8 @@ def _marked(mode: str, task: Task, questions: Questions, actions: Tensor) -> Ten
 
 
 def false_rates(rewards: Tensor, clean: Tensor, right: Tensor) -> dict[str, Tensor]:
-    """Share of wrong samples whose reward noise raised, and of right ones whose it lowered, [S].
+    """The share of wrong samples whose reward the noise raised, and of right samples whose reward
+    it lowered, [S] each.
 
     Args:
         right: bool [S, N, K].

@@ -11,19 +11,21 @@ from hgrpo.sandbox.command_line import (
     add_verbose,
     check_output,
     chosen_fields,
+    say_notes,
     use_one_thread,
     write_rows,
 )
 from hgrpo.sandbox.rl.settings import RlSettings
 
 HELP = """\
-Ask of single samples whether their own update would please the oracle; write them as CSV.
+Check for each sample whether its own update would lower the cross-entropy to the labels.
 
 A run trains by `--method`. At `--train_steps` each sample of a fresh batch gets its own gradient
 of log p, and `projection` is its inner product with the direction that lowers the cross-entropy to
-the labels: above 0 it helps. `update_projection` is the advantage times that. The original has the
-other sign. Delight, advantage, surprisal and reward stand beside; delight and surprisal
-are sums over tokens.
+the labels: above 0 it helps. `update_projection` is the advantage times that. The original's
+projections have the opposite sign. Each row also has delight, advantage, surprisal, reward and
+gate. Delight and surprisal are sums over tokens; the gate is the sigmoid of the summed delight, at
+eta 1. All rows go into one CSV.
 
 Example:
   python -m hgrpo.cli.sandbox rl_oracle --task token_reversal --train_steps 0,100,500 \\
@@ -36,12 +38,14 @@ _DEFAULTS = {
     "seq_len": 5,
     "allow_degenerate": True,
 }
+# Settings without a flag, because `--train_steps` decides them.
+_DERIVED = ("num_steps", "eval_every")
 _FIRST = ("step", "seed", "sample", "projection", "update_projection")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags of the command."""
-    add_fields(parser, RlSettings, _DEFAULTS, skip=("rule", "seeds", "num_steps"))
+    add_fields(parser, RlSettings, _DEFAULTS, skip=("rule", "seeds", *_DERIVED))
     parser.add_argument("--seed", type=int, default=0, help="seed (default 0)")
     parser.add_argument(
         "--train_steps", type=steps, default="0,100,500", help="steps, by comma (default 0,100,500)"
@@ -71,6 +75,7 @@ def run(args: argparse.Namespace) -> None:
     more = {"num_steps": max(1, last), "seeds": (args.seed,), "eval_every": last + 1}
     settings = validate(RlSettings, chosen_fields(args, RlSettings) | more, "rl_oracle")
     check_output("--output", args.output)
+    say_notes(settings.notes)
     use_one_thread()
 
     from hgrpo.sandbox.rl.oracle_study import correlations, study

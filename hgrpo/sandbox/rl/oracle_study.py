@@ -1,4 +1,4 @@
-"""The per-sample oracle study: would a sample's own update please the oracle?
+"""The per-sample oracle study: does a sample's own update lower the cross-entropy to labels?
 
 At chosen steps of a run, each sample of a fresh batch gets its own gradient of log p, which is
 compared with the gradient of the cross-entropy to the labels. The oracle's direction is that of
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.learning.objectives.dg import delight
+from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl import acquire
 from hgrpo.sandbox.rl.diagnostics import oracle_gradient
 from hgrpo.sandbox.rl.train import Trainer
@@ -76,8 +77,7 @@ def projections(trainer: Trainer, batch: Rollout) -> Tensor:
             some = slice(begin, begin + _AT_ONCE)
             rows = trainer.weights[index].repeat(len(actions[some]), 1).requires_grad_()
             table = trainer.policy.table(rows, asked[some], actions[some])
-            logprobs = table.gather(-1, actions[some].unsqueeze(-1)).sum()
-            (gradients,) = torch.autograd.grad(logprobs, rows)
+            (gradients,) = torch.autograd.grad(taken(table, actions[some]).sum(), rows)
             parts.append(-gradients @ oracle[index])
         found.append(torch.cat(parts))
     return torch.stack(found)

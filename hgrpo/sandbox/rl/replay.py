@@ -28,12 +28,12 @@ class Supply:
         return self.settings.replay_capacity or self.settings.delay + 1
 
     def next(self, fresh: Rollout, step: int) -> tuple[Rollout, dict[str, Tensor]]:
-        """The batch to train on, and metrics [S]: with replay its age, the size of the buffer and
-        the batch's priority, and with diagnostics how often each age has trained (`trained_age_*`).
+        """The batch to train on, and metrics [S]: with replay its age and priority, the size of the
+        buffer, and how often each age has trained (`trained_age_*`).
         """
         batch, metrics = self._next(fresh, step)
         self.trained.scatter_add_(1, batch.age.unsqueeze(1), torch.ones_like(self.trained[:, :1]))
-        if self.settings.diagnostics and self._room > 1:
+        if self.settings.replay_capacity > 1:
             counts = self.trained.clone().unbind(1)
             metrics |= {f"trained_age_{age}": count for age, count in enumerate(counts)}
         return batch, metrics
@@ -84,7 +84,7 @@ class Supply:
         }
 
     def state(self) -> tuple[list[Rollout], Tensor]:
-        """What an uninterrupted run carries to its next step."""
+        """What a run carries to its next step."""
         return list(self.kept), self.trained.clone()
 
     def load_state(self, state: tuple[list[Rollout], Tensor]) -> None:

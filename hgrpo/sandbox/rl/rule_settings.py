@@ -73,7 +73,8 @@ class Correction(Gate):
 class Clip(Strict):
     """DrGRPO and GRPOToken."""
 
-    clip: float = Field(0.2, ge=0, description="the ratio is clipped to 1 plus and minus this")
+    # At 0, rounding would decide which tokens train. The same holds for the clips below.
+    clip: float = Field(0.2, gt=0, description="the ratio is clipped to 1 plus and minus this")
     beta: float = Field(0.04, ge=0, description="weight of the k3 penalty to the old policy")
 
 
@@ -81,7 +82,7 @@ class Grpo(Clip):
     """GRPO, whose parts can be changed one by one."""
 
     clip: float | None = Field(
-        0.2, ge=0, description="the ratio is clipped to 1 plus and minus this; null: it is not"
+        0.2, gt=0, description="the ratio is clipped to 1 plus and minus this; null: it is not"
     )
     norm: Literal["std", "mean", "none"] = Field(
         "std",
@@ -95,8 +96,8 @@ class Grpo(Clip):
 class ClipHigher(Strict):
     """DAPO."""
 
-    low: float = Field(0.2, ge=0, description="the ratio is clipped below 1 minus this")
-    high: float = Field(0.28, ge=0, description="the ratio is clipped above 1 plus this")
+    low: float = Field(0.2, gt=0, description="the ratio is clipped below 1 minus this")
+    high: float = Field(0.28, gt=0, description="the ratio is clipped above 1 plus this")
 
 
 class Target(Strict):

@@ -6,19 +6,27 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hgrpo.learning.objectives.mixed_groups import mixed_rate, mixed_reward_rate
 from hgrpo.sandbox.learner import Update
 from hgrpo.sandbox.policies import Policy
 from hgrpo.sandbox.rl import acquire
 from hgrpo.sandbox.rl.baselines import baseline
-from hgrpo.sandbox.rl.declared import PACKAGE
-from hgrpo.sandbox.rl.diagnostics import entropy_columns, gradient_columns
+from hgrpo.sandbox.rl.declared import CREDITS, PACKAGE
+from hgrpo.sandbox.rl.diagnostics import (
+    entropy_columns,
+    gradient_columns,
+    ratio_columns,
+    token_advantages,
+)
 from hgrpo.sandbox.rl.evaluate import Examiner
+from hgrpo.sandbox.rl.exact import can_list, every_output
 from hgrpo.sandbox.rl.noise import false_rates
 from hgrpo.sandbox.rl.replay import Supply
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Task, make_task
 from hgrpo.sandbox.rollout import Rollout
 from hgrpo.sandbox.seen import Seen, Term
+from hgrpo.sandbox.tasks.questions import Questions
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer
 
 # A seed stops after so many batches in a row without a group of different rewards.
@@ -42,6 +50,8 @@ class Trainer(PolicyTrainer):
         rule = settings.declared
         self.term: Callable[[Seen, object], Term] = rule.load(PACKAGE, rule.term)
         self.screen = rule.load(PACKAGE, rule.screen) if rule.screen else None
+        credit = CREDITS.get(rule.name)
+        self.credit: Callable[[Seen], Tensor] | None = credit and rule.load(PACKAGE, credit)
         self.own = settings.rule_settings
         self.examiner = Examiner(
             self.task, self.policy, settings.seeds, self.first, settings.compat == "reference"
@@ -57,26 +67,29 @@ class Trainer(PolicyTrainer):
         fresh = acquire.sample(s, self.task, self.policy, self.weights, self.step)
         batch, metrics = self.supply.next(fresh, self.step)
         self._count_futile(batch)
-        if self.screen:
-            keep, screened = self.screen(batch, self.own, s.seeds, self.step)
-            batch, metrics = batch.kept(keep), metrics | screened
+        batch, screened = self.screened(batch)
+        metrics |= screened
         if due:
             metrics |= self._describe(batch)
-            if s.diagnostics and self._evaluations % _DIAGNOSED == 0:
-                metrics |= gradient_columns(self, batch)
-        watch = due and s.entropy_diagnostics
-        before = self._look(batch) if watch else None
-        for _ in range(s.inner_epochs):
-            update = self._update(batch)
+        diagnosed = due and s.diagnostics and self._evaluations % _DIAGNOSED == 0
+        if diagnosed:
+            metrics |= gradient_columns(self, batch)
+        before = self._look(batch) if due and s.entropy_diagnostics else None
+        for _ in range(s.inner_epochs - 1):
+            self._update(batch)
+        if diagnosed:
+            # Without delay and replay, ratios leave 1 only after the first update on a batch.
+            metrics |= ratio_columns(self.own, self._look(batch))
+        update = self._update(batch)
         if before:
             after = self._look(batch).table
-            metrics |= entropy_columns(before, after, s.declared.grouped)
+            metrics |= entropy_columns(before, after, token_advantages(self, before))
         if due:
             self.log(found | metrics | _columns(update))
         self.step += 1
 
     def state(self) -> dict[str, Any]:
-        """What an interrupted run needs to go on as if it had not been; see `load_state`."""
+        """What another trainer needs to go on from here; no command of rl saves it."""
         counts = {"futile": self.futile, "stopped": self.stopped}
         return {**super().state(), "supply": self.supply.state(), **counts}
 
@@ -113,6 +126,13 @@ class Trainer(PolicyTrainer):
             oracle = self.policy.table(weights, inputs, batch.labels[:, :, None, None])
         start = baseline(self.settings, batch, table)
         return Seen(batch, table, start, self.task.scored, oracle)
+
+    def screened(self, batch: Rollout) -> tuple[Rollout, dict[str, Tensor]]:
+        """The batch that the rule's screen leaves, and what the log says of it."""
+        if not self.screen:
+            return batch, {}
+        keep, metrics = self.screen(batch, self.own, self.settings.seeds, self.step)
+        return batch.kept(keep), metrics
 
     @property
     def _evaluations(self) -> int:
@@ -153,12 +173,24 @@ class Trainer(PolicyTrainer):
             found["mixed_group_rate"] = mixed.mean(1)
             found["retained_group_rate"] = batch.keep.amax(-1).mean(1)
             found["group_fallback"] = (mixed.amax(1) == 0).float()
-            # `expected` is the probability of success before noise.
-            clean = self.settings.reward_noise == 0
-            if batch.expected is not None and self.task.binary and clean:
-                q, size = batch.expected, batch.group_size
-                found["predicted_mixed_rate"] = (1 - q**size - (1 - q) ** size).mean(1)
+            predicted = self._predicted_mixed_rate(batch)
+            if predicted is not None:
+                found["predicted_mixed_rate"] = predicted.mean(1)
         return found
+
+    @torch.no_grad()
+    def _predicted_mixed_rate(self, batch: Rollout) -> Tensor | None:
+        """How often the policy that sampled a group makes its rewards differ, [S, N], if known."""
+        s = self.settings
+        if s.reward_noise or s.kl_weight:
+            return None
+        if batch.expected is not None and self.task.binary:
+            return mixed_rate(batch.expected, batch.group_size)
+        if s.delay or not can_list(self.task):
+            return None
+        asked = Questions(batch.inputs[acquire.VIEW], batch.labels)
+        given = every_output(self.task, self.policy, self.weights, asked)
+        return mixed_reward_rate(*given, batch.group_size)
 
 
 def _columns(update: Update) -> Columns:

@@ -4,7 +4,6 @@ import argparse
 
 from hgrpo.sandbox.run_command import add_run_arguments, run_settings, train
 from hgrpo.sandbox.vpo.declared import RULES
-from hgrpo.sandbox.vpo.rule_settings import SET_SCORES, SLOT_CREDITS
 from hgrpo.sandbox.vpo.settings import VpoSettings
 
 HELP = """\
@@ -23,17 +22,11 @@ Examples:
   python -m hgrpo.cli.sandbox vpo --method ScalarGRPO --num_candidates 1 --output scalar.csv
 """.format(rules=", ".join(RULES))
 _RULE_FLAGS = {
-    "clip_epsilon": (float, "the ratio is clipped to 1 plus and minus this (default 0.2)"),
-    "slot_credit": (
-        SLOT_CREDITS,
-        "MultiRLVR, VPOGRPO: a slot is credited the set's score, or what the score loses without "
-        "the slot (default shared)",
-    ),
-    "set_score": (
-        SET_SCORES,
-        "VPOGRPO: the mean over drawn weights, or its exact integral (default drawn)",
-    ),
-    "num_weight_samples": (int, "VPOGRPO: drawn weights of a group (default 16)"),
+    "clip_epsilon": "the ratio is clipped to 1 plus and minus this",
+    "slot_credit": "MultiRLVR, VPOGRPO: a slot is credited the set's score, or what the score "
+    "loses without the slot",
+    "set_score": "VPOGRPO: the mean over drawn weights, or its exact integral",
+    "num_weight_samples": "VPOGRPO: drawn weights of a group",
 }
 # The original's columns that come first.
 _FIRST = ("step", "loss", "reward", "gold_set_reward", "adv_abs_mean", "ratio_mean")

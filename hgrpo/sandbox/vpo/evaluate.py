@@ -10,6 +10,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from hgrpo.learning.objectives.full_kl import entropy
 from hgrpo.learning.objectives.set_score import best_scalar, exact_set_score
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.vpo.pareto import GOLD, ParetoFront
@@ -53,7 +54,7 @@ class Examiner:
             "greedy_set_score": _mean(exact_set_score(best)),
             "greedy_best": _mean(best_scalar(best, GOLD)),
             "across_diversity_l1": self._across(chances),
-            "entropy": _mean(-(chances * table).sum(-1)),
+            "entropy": _mean(entropy(table.double())),
         }
         for name, worth in self._worths.items():
             for size in _POOLS:

@@ -25,11 +25,12 @@ class SetPolicy:
 
     @property
     def parts(self) -> tuple[Part, ...]:
+        # Slots come last, so that policies with sets of any size share their other first weights.
         return (
             Part("prompts", (self.prompts, self.hidden), "normal"),
-            Part("slots", (self.slots, self.hidden), "normal"),
             *linear_parts("hidden", self.hidden, self.hidden),
             *linear_parts("head", self.hidden, self.actions),
+            Part("slots", (self.slots, self.hidden), "normal"),
         )
 
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:

@@ -6,14 +6,12 @@ from pydantic import Field
 
 from hgrpo.config.strict import Strict
 
-SET_SCORES = ("drawn", "exact")
-SLOT_CREDITS = ("shared", "marginal")
-
 
 class Clipped(Strict):
     """ScalarGRPO."""
 
-    clip: float = Field(0.2, ge=0, description="the ratio is clipped to 1 plus and minus this")
+    # At 0, rounding would decide which slots train.
+    clip: float = Field(0.2, gt=0, description="the ratio is clipped to 1 plus and minus this")
 
 
 class Slots(Clipped):

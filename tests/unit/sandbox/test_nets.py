@@ -78,6 +78,12 @@ def test_sampling_with_a_cache_equals_encoding_anew(shape):
     assert torch.allclose(sampled.table, again, atol=1e-5)
     assert sampled.actions.equal(draws.pick(again, uniform))
     assert torch.allclose(sampled.logprobs, taken(again, sampled.actions), atol=1e-5)
+    # Both begin with the prompt alone, so whole sequences in one pass are the judge.
+    outputs = sampled.actions.flatten(2, 3)
+    whole = torch.cat([prompts().unsqueeze(2).expand(-1, -1, outputs.shape[2], -1), outputs], -1)
+    logits = NET.logits(weights, whole[..., :-1].flatten(1, 2))[..., -4:, :]
+    expected = logits.log_softmax(-1).view_as(again)
+    assert torch.allclose(again, expected, atol=1e-5)
 
 
 def test_the_greedy_output_is_the_likeliest_token_by_token():

@@ -1,5 +1,6 @@
 """The command line: every command of the original's README and sweeps, and every mistake."""
 
+import argparse
 import re
 import signal
 import subprocess
@@ -12,56 +13,148 @@ from small_digits import write_digits
 from hgrpo.cli import sandbox
 from hgrpo.command import run
 from hgrpo.errors import UserError
+from hgrpo.sandbox.command_line import parse
+from hgrpo.sandbox.rl import command as rl
+from hgrpo.sandbox.rl.declared import RULES
 from hgrpo.sandbox.rl.tasks import char_model
 from hgrpo.sandbox.tasks import sequences
 
 G8E4 = "--group_size 8 --inner_epochs 4"
 NOISE = "--reward_noise 0.2 --reward_noise_mode false_positive_rare_token"
-# What follows `python -m rl_sandbox.train` in the original.
-COMMANDS = [
-    "--method DG --delay 30",
-    "--task mnist --method TPOFullAction",
+BUDGET = "--batch_size 96 --num_steps 300 --eval_every 20 --num_seeds 3"
+LONGER = "--batch_size 96 --num_steps 1500 --eval_every 50 --num_seeds 3"
+# What follows `python -m rl_sandbox.train` in the original follows `rl` here.
+README = [
+    "rl --task token_reversal --method TPO --batch_size 96 --group_size 8 --inner_epochs 4 "
+    "--num_steps 300 --eval_every 20 --num_seeds 3",
+    "rl --task token_reversal --method TPO --batch_size 16 --group_size 8 --inner_epochs 4 "
+    "--num_steps 2 --eval_every 1 --num_seeds 1 --verbose false",
+    "rl --method DG --delay 30",
+    "rl --task mnist --method TPOFullAction",
     *[
-        f"--task token_reversal --method {name} {G8E4}"
+        f"rl --task token_reversal --method {name} {G8E4}"
         for name in ("GRPO", "TPO", "TPOToken", "DAPOLite")
     ],
-    "--task token_reversal --method FreshDG --delay 4 --replay_capacity 5",
-    "--task chain_reversal --method SelfDistillDG",
-    "--task chain_arithmetic --method DG --seq_len 3 --vocab_size 5",
-    "--task format_answer --method DG --seq_len 3 --vocab_size 5",
-    "--task lm_bandit --method DG --model_name char --batch_size 16 --lr 5e-5",
-    "--sweep",
-    "--task token_reversal --method DG --batch_size 96",
+    "rl --task token_reversal --method FreshDG --delay 4 --replay_capacity 5",
+    "rl --task chain_reversal --method SelfDistillDG",
+    "rl --task chain_arithmetic --method DG --seq_len 3 --vocab_size 5",
+    "rl --task format_answer --method DG --seq_len 3 --vocab_size 5",
+    "rl --task lm_bandit --method DG --model_name char --batch_size 16 --lr 5e-5",
+    "rl --sweep",
+]
+SWEEPS = [
+    f"rl --task token_reversal --method DG {BUDGET}",
+    *[f"rl --task token_reversal --method {name} {BUDGET} {G8E4}" for name in ("GRPO", "TPO")],
     *[
-        f"--task token_reversal --method {name} --batch_size 96 {NOISE}"
+        f"rl --task token_reversal --method {name} {BUDGET} {NOISE}"
         for name in ("DG", "UncertaintyDG", "FilteredDG", "RewardVarianceDG", "ASPO", "R2VPO")
     ],
     *[
-        f"--task token_reversal --method FilteredDG {NOISE} --uncertainty_threshold {threshold}"
+        f"rl --task token_reversal --method FilteredDG {BUDGET} {NOISE} "
+        f"--uncertainty_threshold {threshold}"
         for threshold in (0.2, 0.3)
     ],
-    *[f"--task chain_reversal --method {name}" for name in ("CE", "SCOPELite")],
-    "--task token_reversal --method DG --delay 4",
     *[
-        f"--task token_reversal --method {name} --delay 4 --replay_capacity {capacity}"
+        f"rl --task chain_reversal --method {name} {LONGER}"
+        for name in ("CE", "SelfDistillDG", "SCOPELite")
+    ],
+    f"rl --task token_reversal --method DG {BUDGET} --delay 4",
+    *[
+        f"rl --task token_reversal --method {name} {BUDGET} --delay 4 --replay_capacity {capacity}"
         for name in ("ReplayDG", "FreshDG")
         for capacity in (5, 32)
     ],
-    "--task token_reversal --method FreshDG --delay 4 --replay_capacity 32 --replay_age_decay 0.5",
-    *[f"--task masked_reversal --method {name}" for name in ("CE", "DG", "DGToken")],
-    "--task masked_reversal --method TEMPO --group_size 8",
-    *[f"--task masked_reversal --method {name} {G8E4}" for name in ("TPOToken", "GRPOToken")],
+    f"rl --task token_reversal --method FreshDG {BUDGET} --delay 4 --replay_capacity 32 "
+    "--replay_age_decay 0.5",
+    *[f"rl --task masked_reversal --method {name} {BUDGET}" for name in ("CE", "DG", "DGToken")],
+    f"rl --task masked_reversal --method TEMPO {BUDGET} --group_size 8",
     *[
-        f"--task token_reversal --method {name} --entropy_diagnostics true"
+        f"rl --task masked_reversal --method {name} {BUDGET} {G8E4}"
+        for name in ("TPOToken", "GRPOToken")
+    ],
+    *[
+        f"rl --task token_reversal --method {name} {BUDGET} --entropy_diagnostics true"
         for name in ("DG", "DGEntropyGuard", "ASPO", "R2VPO")
     ],
     *[
-        f"--task token_reversal --method {name} {G8E4} --entropy_diagnostics true"
+        f"rl --task token_reversal --method {name} {BUDGET} {G8E4} --entropy_diagnostics true"
         for name in ("GRPO", "TPO")
     ],
 ]
-# Of the original's row, those columns that every run has.
-COLUMNS = ["step", "loss", "seed", "method", "delay", "test_error", "entropy", "reward"]
+# So that every rule runs, and every flag that adds columns.
+MORE = [
+    *[
+        f"rl --task token_reversal --method {name} --seq_len 3"
+        for name in ("REINFORCE", "PG", "TrajPG", "Kondo", "PMDMean")
+    ],
+    *[
+        f"rl --task token_reversal --method {name} --seq_len 3 --group_size 8"
+        for name in ("DrGRPO", "DAPO", "TPONoAnchor", "GroupPG", "MaxRL --binary_reward true")
+    ],
+    "rl --task mnist --method LogGrowth",
+    "rl --task token_reversal --method DG --seq_len 3 --diagnostics true",
+]
+COMMANDS = README + SWEEPS + MORE
+# Columns of the original's row: those of every run, and those that come with a word of the command.
+ALWAYS = ["step", "loss", "seed", "method", "delay", "test_error", "entropy", "reward"]
+GROUPS = "mixed_group_rate retained_group_rate group_fallback"
+CLIPPED = "adv_abs_mean ratio_mean reverse_kl_mean"
+TARGET = "tpo_target_entropy tpo_target_top_prob tpo_skill_abs_mean"
+CANDIDATES = "candidate_reward behavior_token_reward"
+COLUMNS = {
+    "PG": "iw_mean",
+    "TrajPG": "iw_mean",
+    "ASPO": "ratio_mean weight_mean pos_frac",
+    "R2VPO": "ratio_mean var_penalty_mean",
+    "DG": "gate_mean",
+    "Kondo": "gate_mean kept_frac gate_prob_mean",
+    "DGToken": "gate_mean rtg_mean",
+    "ReplayDG": "gate_mean",
+    "FreshDG": "gate_mean freshness_weight batch_age",
+    "DGEntropyGuard": "gate_mean entropy_guard_mean",
+    "UncertaintyDG": "gate_mean uncertainty_mean",
+    "FilteredDG": "gate_mean uncertainty_mean kept_frac",
+    "RewardVarianceDG": "gate_mean uncertainty_mean",
+    "LogGrowth": "weight_mean",
+    "SelfDistillDG": "gate_mean distill_loss",
+    "SCOPELite": "gate_mean correction_loss first_error_frac",
+    **dict.fromkeys(("GRPO", "DrGRPO", "DAPOLite", "DAPO"), f"{CLIPPED} {GROUPS}"),
+    **dict.fromkeys(("TPO", "TPONoAnchor"), f"{TARGET} {GROUPS}"),
+    "GroupPG": f"tpo_skill_abs_mean {GROUPS}",
+    "TPOFullAction": f"{TARGET} tpo_sample_adv_mean",
+    "TPOToken": f"{TARGET} {CANDIDATES}",
+    "GRPOToken": f"{CLIPPED} {CANDIDATES}",
+    "TEMPO": f"adv_abs_mean td_nonzero_frac iw_mean {GROUPS}",
+    "MaxRL": f"adv_abs_mean iw_mean {GROUPS}",
+    "PMDMean": "log_ratio_mean",
+    "masked_reversal": "test_error_unscored",
+    **dict.fromkeys(("chain_reversal", "chain_arithmetic", "format_answer"), "chain_reward"),
+    "lm_bandit": "perplexity error_easy error_medium error_hard",
+    "--replay_capacity": "replay_age replay_size replay_priority",
+    "--diagnostics": "cos_method_ce grad_norm",
+    "--entropy_diagnostics": "batch_entropy_before batch_entropy_after batch_delta_entropy "
+    "cov_prob_delta_logit entropy_drop_pos_adv entropy_drop_neg_adv "
+    + " ".join(
+        f"entropy_drop_{of}_{third}"
+        for of in ("surprisal", "delight")
+        for third in ("low", "mid", "high")
+    ),
+}
+# The original's defaults, of a run and of rules' own settings.
+DEFAULTS = """
+--task mnist --method DG --delay 0 --num_steps 1000 --batch_size 100 --lr 1e-3 --inner_epochs 1
+--eval_every 20 --num_seeds 5 --seed 0 --baseline expected --diagnostics false
+--entropy_diagnostics false --verbose true --output results.csv --sweep false --hidden 50
+--replay_capacity 0 --replay_priority fresh_delight --replay_age_decay 0.02 --reward_noise 0
+--reward_noise_mode none --group_size 4 --vocab_size 2 --seq_len 10 --score_len 5
+--binary_reward false --d_model 64 --nhead 2 --num_layers 2 --model_name distilgpt2
+--context_len 128 --kl_weight 0
+"""
+RULE_DEFAULTS = """
+--eta 1 --tpo_eta 1 --grpo_beta 0.04 --iw_cap 10 --clip_low 0.2 --clip_high 0.28 --kondo_keep 0.5
+--replay_age_decay 0.02 --uncertainty_scale 1 --uncertainty_threshold 0.5 --distill_alpha 0.5
+--guard 0.5
+"""
 
 
 @pytest.fixture(scope="session")
@@ -70,25 +163,49 @@ def digits(tmp_path_factory):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_of_the_original_runs(command, digits, tmp_path, monkeypatch, capsys):
+def test_a_command_runs_and_writes_the_columns_of_the_original(
+    command, digits, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(char_model, "_STEPS", 2)
     monkeypatch.setattr(sequences, "_MOST_INPUTS", 0)
     monkeypatch.setattr(sequences, "_DRAWN", 20)
     words = command.split()
     if "mnist" in words or "--task" not in words:
         words += ["--data", str(digits)]
-    # As short as the original's smoke variants; a delayed batch is evaluated when it is old enough.
+    # Later flags win, so that every command is as short as the original's smoke variants. A delayed
+    # batch is evaluated when it is old enough.
     steps = 1 + int(words[words.index("--delay") + 1]) if "--delay" in words else 2
     brief = ["--num_seeds", "1", "--num_steps", str(steps), "--eval_every", "1", "--verbose"]
     target = tmp_path / "rows.csv"
     words = [*words, "--batch_size", "16", *brief, "false", "--output", str(target)]
-    sandbox.main(["rl", *words])
+    sandbox.main(words)
     rows = pd.read_csv(target)
-    assert list(rows.columns[:8]) == COLUMNS
+    assert list(rows.columns[: len(ALWAYS)]) == ALWAYS
+    own = [name for word in words for name in COLUMNS.get(word, "").split()]
+    assert set(own) - set(rows.columns) == set()
+    assert rows[own].notna().any().all()
     assert rows["test_error"].between(0, 1).all() and rows["loss"].notna().any()
     assert capsys.readouterr().out == ""
     if "--sweep" in words:
         assert rows.groupby(["method", "delay"]).ngroups == 36
+
+
+def test_every_rule_has_a_command():
+    assert set(RULES) <= {word for command in COMMANDS for word in command.split()}
+
+
+def test_the_defaults_are_those_of_the_original():
+    parser = argparse.ArgumentParser()
+    rl.add_arguments(parser)
+    assert vars(parse(parser, [])) == vars(parse(parser, DEFAULTS.split()))
+    given = vars(parse(parser, RULE_DEFAULTS.split()))
+    found = {
+        (flag, rule.settings.model_fields[key].default)
+        for rule in RULES.values()
+        for key, flag in rule.flags.items()
+    }
+    # All rules that read a flag have one default.
+    assert found == {(flag, given[flag]) for flag, _ in found}
 
 
 @pytest.mark.parametrize(
@@ -108,9 +225,10 @@ def test_a_command_of_the_original_runs(command, digits, tmp_path, monkeypatch, 
         ("rl --task token_reversal --method PG --allow_degenerate false", "PG needs ratios"),
         (
             "rl --task token_reversal --output /dev/null/rows.csv",
-            "--output: /dev/null: File exists|--output: /dev/null: Not a directory",
+            "--output: /dev/null is a file; a folder was expected",
         ),
         ("rl_oracle --train_steps 0,-2", "numbers by comma were expected, not '0,-2'"),
+        ("rl_oracle --eval_every 5", "--eval_every: unknown"),
         ("r", "invalid choice: 'r'"),
     ],
 )
@@ -154,17 +272,28 @@ def test_a_setting_without_a_flag_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "flag"),
+    ("words", "unread"),
     [
         ("rl --task token_reversal --seq_len 2 --method GRPO --tpo_eta 5", "--tpo_eta: GRPO"),
+        ("rl --task token_reversal --seq_len 2 --method DG --eta 2", None),
+        # Replay reads the flag, whatever the rule.
+        (
+            "rl --task token_reversal --seq_len 2 --method ReplayDG --replay_capacity 2 "
+            "--replay_age_decay 0.5",
+            None,
+        ),
+        ("opd --seq_len 2 --method OPDReverseKL --top_k 4", "--top_k: OPDReverseKL"),
+        ("opd --seq_len 2 --method OPDTopKTail --top_k 2", None),
         ("vpo --method MultiRLVR --set_score exact", "--set_score: MultiRLVR"),
         ("pedagogy --method StudentGRPO --reward_form product", "--reward_form: StudentGRPO"),
+        ("pedagogy --method TeacherRL --penalty mean", "--penalty: TeacherRL"),
     ],
 )
-def test_a_flag_that_the_rule_does_not_read_is_noted(words, flag, tmp_path, capsys):
+def test_only_flags_that_the_rule_does_not_read_are_noted(words, unread, tmp_path, capsys):
     brief = f"--num_steps 1 --num_seeds 1 --verbose false --output {tmp_path / 'rows.csv'}"
     sandbox.main([*words.split(), *brief.split()])
-    assert f"note: {flag} does not read it" in capsys.readouterr().err
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+    assert notes == ([f"note: {unread} does not read it"] if unread else [])
 
 
 def test_an_interrupted_run_says_that_nothing_was_written(tmp_path):
@@ -183,11 +312,16 @@ def test_an_interrupted_run_says_that_nothing_was_written(tmp_path):
     assert not target.exists()
 
 
-def test_degenerate_runs_are_noted(tmp_path, capsys):
-    words = "rl --task token_reversal --method ASPO --seq_len 2 --num_steps 1 --num_seeds 1"
+@pytest.mark.parametrize(
+    "words",
+    [
+        "rl --task token_reversal --method ASPO --seq_len 2 --num_steps 1 --num_seeds 1",
+        "rl_oracle --method ASPO --seq_len 2 --batch_size 8 --train_steps 0,1",
+    ],
+)
+def test_degenerate_runs_are_noted(words, tmp_path, capsys):
     sandbox.main([*words.split(), "--verbose", "false", "--output", str(tmp_path / "rows.csv")])
-    said = capsys.readouterr()
-    assert "note: ASPO needs ratios other than 1" in said.out + said.err
+    assert "note: ASPO needs ratios other than 1" in capsys.readouterr().err
 
 
 def test_the_oracle_study_writes_its_samples(tmp_path, capsys):

@@ -21,7 +21,8 @@ LESSON += " assim_loss assim_gate_mean assim_logp_mean"
 GRPO = STUDENT + " student_loss student_reward student_adv_abs_mean student_ratio_mean"
 GRPO += " student_mixed_group_rate"
 SMOKE = "--num_seeds 1 --num_steps 2 --eval_every 1 --batch_size 8 --group_size 4"
-# What follows `python -m vpo_sandbox.train` or `pedagogy_sandbox.train`, and the row's columns.
+# What follows `python -m vpo_sandbox.train` or `pedagogy_sandbox.train` in the original's README
+# follows `vpo` or `pedagogy` here; with the columns of the original's row.
 README = [
     (
         "vpo --method VPOGRPO --batch_size 128 --group_size 8 --num_candidates 3 --num_steps 500 "
@@ -53,7 +54,9 @@ MORE = [
 ]
 
 
-@pytest.mark.parametrize(("command", "columns"), README + MORE)
+@pytest.mark.parametrize(
+    ("command", "columns"), README + MORE, ids=[command for command, _ in README + MORE]
+)
 def test_a_command_runs_and_writes_the_columns_of_the_original(command, columns, tmp_path, capsys):
     target = tmp_path / "rows.csv"
     # Later flags win, so that every command is as short as the original's smoke variants.
@@ -72,7 +75,7 @@ def test_a_command_runs_and_writes_the_columns_of_the_original(command, columns,
         ("vpo --num_candidate 3", r"--num_candidate: unknown; did you mean '--num_candidates'"),
         ("vpo --method ScalarGRPO", "vpo: ScalarGRPO needs sets of one answer: num_candidates 1"),
         ("vpo --set_score mean", "--set_score: invalid choice: 'mean'"),
-        ("vpo --clip_epsilon -1", "vpo: rule.clip: "),
+        ("vpo --clip_epsilon 0", "vpo: rule.clip: "),
         ("vpo --num_seeds 0", "--num_seeds: at least 1"),
         ("vpo --output .", "--output: . is a folder"),
         ("vpo --inner_epochs 1 --allow_degenerate false", "VPOGRPO needs ratios other than 1"),
@@ -104,6 +107,8 @@ def test_the_closing_line_tells_the_headline_and_help_the_defaults(tmp_path, cap
         sandbox.main(["pedagogy", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
     assert "teacher learns (default 1)" in shown and "cannot act (default true)" in shown
+    # Of rules' own settings.
+    assert "the student's gate (default 4)" in shown and "imitated (default all)" in shown
 
 
 def test_the_commands_load_without_torch(project):

@@ -18,7 +18,7 @@ BOTH = [
     ({"method": "GRPO"}, "method: 'GRPO': there is no such one"),
     ({"seeds": ()}, "seeds"),
     ({"seeds": (1, 1)}, "seeds: one stands twice"),
-    ({"rule": {"clip": -0.1}}, "rule.clip"),
+    *[({"rule": {"clip": value}}, "rule.clip") for value in (-0.1, 0)],
     *[({key: 0}, key) for key in ("num_steps", "batch_size", "eval_every", "inner_epochs")],
 ]
 VPO = [
@@ -63,7 +63,10 @@ PEDAGOGY = [
     ({"rule": {"penalty": "max"}}, "rule.penalty"),
     ({"rule": {"penalty": "mean", "beta": 2.0}}, "beta: 2.0 is read only with penalty spike"),
     ({"rule": {"imitation": "plain", "kappa": 2.0}}, "kappa: 2.0 is read only with imitation"),
-    ({"method": "TeacherRL", "rule": {"gamma": -1.0}}, "gamma: -1.0 is read only with imitation"),
+    *[
+        ({"method": "TeacherRL", "rule": {key: value}}, f"TeacherRL has no {key!r}")
+        for key, value in (("reward", "product"), ("penalty", "spike"), ("gamma", -1.0))
+    ],
     ({"method": "StudentGRPO", "rule": {"beta": 2.0}}, "StudentGRPO has no 'beta'"),
     ({"rule": {"strength": 0}}, "PedagogicalRL needs a learnability_lambda above 0"),
     ({"completion_len": 1}, "PedagogicalRL needs a completion_len above 1"),
@@ -104,5 +107,5 @@ def test_the_defaults_are_those_of_the_original():
     own = pedagogy.rule_settings
     assert (own.beta, own.strength, own.kappa, own.gamma) == (5.0, 0.5, 4.0, -2.5)
     assert (pedagogy.num_steps, pedagogy.batch_size, pedagogy.group_size) == (300, 96, 8)
-    taught = PedagogySettings(method="TeacherRL").rule_settings
-    assert (taught.reward, taught.penalty, taught.imitation) == ("additive", "surprisal", "plain")
+    taught = PedagogySettings(method="TeacherRL").rule
+    assert taught == {"clip": 0.2, "strength": 0.5, "imitated": "all"}

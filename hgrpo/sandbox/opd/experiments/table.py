@@ -6,7 +6,7 @@ Importing this module imports no torch.
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ from hgrpo.sandbox.opd.experiments.variant import (
     truncated,
 )
 from hgrpo.sandbox.opd.number_lists import Counts, Steps, Supports
+from hgrpo.sandbox.opd.rule_settings import Support
 from hgrpo.sandbox.opd.settings import Phase
 
 FULL = "full_vocab_rkl"
@@ -62,9 +63,7 @@ class SoftTeacher(_Controlled):
     """Flags of soft_teacher_topk."""
 
     top_ks: Counts = Field((4,), description="sizes of the top-k set")
-    supports: Supports = Field(
-        ("student", "teacher", "intersection"), description="whose top-k sets"
-    )
+    supports: Supports = Field(get_args(Support), description="whose top-k sets")
     warmup_steps: Steps = Field(
         (0, 100, 200, 250), description="steps with the full vocabulary first"
     )

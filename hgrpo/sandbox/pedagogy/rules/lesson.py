@@ -1,34 +1,32 @@
-"""What the teacher is paid for a rollout, as the student sees it."""
+"""What the teacher is paid for a rollout, as the student sees it.
+
+A reward takes `success` [S, N, K], which is 1 for a right answer; the student's log-probs `table`
+[S, N, K, 1, T, V] along the teacher's rollouts; their `actions`, int64 [S, N, K, 1, T]; and the
+rule's settings. It returns what the rollouts earn, [S, N, K], and columns of the log, [S] each.
+"""
+
+from collections.abc import Mapping
 
 from torch import Tensor
 
 from hgrpo.learning.objectives.lesson import additive_reward, learnability, product_reward
 from hgrpo.learning.objectives.surprise import spike, surprise_gaps
-from hgrpo.sandbox.pedagogy.rule_settings import Lesson
+from hgrpo.sandbox.pedagogy.rule_settings import Lesson, Taught
 from hgrpo.sandbox.policies import taken
 
 
 def reward(
     success: Tensor, table: Tensor, actions: Tensor, own: Lesson
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The teacher is paid for success that does not surprise the student (product or sum).
-
-    Returns rewards [S, N, K] of the teacher's rollouts, and what the log says of them.
-
-    Args:
-        success: [S, N, K], 1 for a right answer.
-        table: the student's log-probs along the rollouts, [S, N, K, 1, T, V].
-        actions: int64 [S, N, K, 1, T].
-    """
-    chosen = taken(table, actions)
-    gaps = surprise_gaps(table, chosen)[..., 0, :]
-    surprisal = -chosen[..., 0, :].mean(-1)
+    """The teacher is paid for success that does not surprise the student (product or sum)."""
+    gaps = surprise_gaps(table, taken(table, actions))[..., 0, :]
+    surprisal = _surprisal(table, actions)
     spikes = spike(gaps, own.beta)
     penalty = {"spike": spikes, "mean": gaps.mean(-1), "surprisal": surprisal}[own.penalty]
     form = product_reward if own.reward == "product" else additive_reward
     paid = form(success, penalty, own.strength)
     column = "pedagogy_reward" if own.reward == "product" else "teacher_additive_reward"
-    metrics = {
+    columns = {
         "task_reward": success,
         column: paid,
         "learnability": learnability(penalty, own.strength),
@@ -37,4 +35,28 @@ def reward(
         "max_surprise_gap": gaps.amax(-1),
         "avg_student_surprisal": surprisal,
     }
-    return paid, {name: values.flatten(1).mean(1) for name, values in metrics.items()}
+    return paid, _means(columns)
+
+
+def plain_reward(
+    success: Tensor, table: Tensor, actions: Tensor, own: Taught
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The teacher is paid for success, less `strength` times the student's mean surprisal."""
+    surprisal = _surprisal(table, actions)
+    paid = additive_reward(success, surprisal, own.strength)
+    columns = {
+        "task_reward": success,
+        "teacher_additive_reward": paid,
+        "avg_student_surprisal": surprisal,
+    }
+    return paid, _means(columns)
+
+
+def _surprisal(table: Tensor, actions: Tensor) -> Tensor:
+    """The mean over a rollout's tokens of -log p, in nats, [S, N, K]."""
+    return -taken(table, actions)[..., 0, :].mean(-1)
+
+
+def _means(columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Means over the rollouts of each seed, [S] each."""
+    return {name: values.flatten(1).mean(1) for name, values in columns.items()}

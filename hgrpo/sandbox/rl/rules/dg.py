@@ -8,6 +8,7 @@ from hgrpo.learning.objectives.entropy_guard import entropy_guard
 from hgrpo.learning.objectives.fresh_dg import freshness
 from hgrpo.learning.objectives.uncertain_dg import (
     filtered_dg_weights,
+    shrunk_advantages,
     uncertain_gates,
     variance_dg_weights,
 )
@@ -67,7 +68,7 @@ def variance_dg(seen: Seen, own: Doubt) -> Term:
     """RewardVarianceDG: advantages shrink where rewards deviate."""
     doubt = uncertainty(seen)
     weights = variance_dg_weights(seen.logprobs, seen.advantages, doubt, own.eta, own.scale)
-    shrunk = seen.advantages / (1.0 + own.scale * doubt)
+    shrunk = shrunk_advantages(seen.advantages, doubt, own.scale)
     gates = dg_gates(seen.logprobs, shrunk, own.eta)
     return weighted(seen, weights, gate_mean=gates, uncertainty_mean=doubt)
 

@@ -15,7 +15,7 @@ from hgrpo.learning.objectives.pg import pg_weights
 from hgrpo.learning.objectives.tempo import prefix_values, tempo_advantages
 from hgrpo.sandbox.rl.rule_settings import Capped, Clip, ClipHigher, Grpo
 from hgrpo.sandbox.rl.rules.pg import weighted
-from hgrpo.sandbox.rollout import seed_mean
+from hgrpo.sandbox.rollout import Rollout, seed_mean
 from hgrpo.sandbox.seen import Seen, Term
 
 # Advantages of the rewards [S, N, K] of groups.
@@ -51,23 +51,31 @@ def dapo(seen: Seen, own: ClipHigher) -> Term:
 
 def tempo(seen: Seen, own: Capped) -> Term:
     """TEMPO: z-scores plus the change of the prefix tree's values; on bandits z-scores alone."""
-    rollout = seen.rollout
-    actions = rollout.actions.flatten(3)
-    if actions.shape[-1] == 1:
-        advantages = seen.over_tokens(z_scores(rollout.rewards, -1))
-        moved = torch.zeros_like(advantages)
-    else:
-        values = prefix_values(rollout.rewards, actions)
-        advantages = tempo_advantages(rollout.rewards, actions).view_as(rollout.actions)
-        moved = (values.diff(dim=-1) != 0).float().view_as(rollout.actions)
+    rollout, advantages = seen.rollout, tempo_credit(seen)
     weights = pg_weights(seen.logprobs, rollout.behaviour, advantages, own.cap)
     return weighted(
         seen,
         weights,
         adv_abs_mean=advantages.abs(),
-        td_nonzero_frac=moved,
+        td_nonzero_frac=_moved(rollout),
         iw_mean=importance_weights(seen.logprobs, rollout.behaviour, own.cap),
     )
+
+
+def tempo_credit(seen: Seen) -> Tensor:
+    """TEMPO's advantages, [S, N, K, M, T]."""
+    rollout = seen.rollout
+    actions = rollout.actions.flatten(3)
+    if actions.shape[-1] == 1:
+        return seen.over_tokens(z_scores(rollout.rewards, -1))
+    return tempo_advantages(rollout.rewards, actions).view_as(rollout.actions)
+
+
+def _moved(rollout: Rollout) -> Tensor:
+    """1 for tokens at which the prefix tree's value changes, [S, N, K, M, T]; 0 on bandits."""
+    values = prefix_values(rollout.rewards, rollout.actions.flatten(3))
+    moved = (values.diff(dim=-1) != 0).float().view_as(rollout.actions)
+    return moved if moved.shape[-1] > 1 else torch.zeros_like(moved)
 
 
 def maxrl(seen: Seen, own: Capped) -> Term:

@@ -1,11 +1,12 @@
-"""Rules that read the right answer."""
+"""Rules that read the right answer. All but the cross-entropy are the original sandbox's own."""
 
-import torch
+from torch import Tensor
 
 from hgrpo.learning.objectives.dg import dg_gates
 from hgrpo.learning.objectives.pg import policy_gradient
 from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl.rule_settings import Correction
+from hgrpo.sandbox.rl.rules.dg_token import above_chance
 from hgrpo.sandbox.rollout import seed_mean
 from hgrpo.sandbox.rule import NoSettings
 from hgrpo.sandbox.seen import Seen, Term
@@ -21,13 +22,17 @@ def cross_entropy(seen: Seen, own: NoSettings) -> Term:
 
 def self_distill(seen: Seen, own: Correction) -> Term:
     """SelfDistillDG: DG on the correctness of each token, and cross-entropy under the same gate."""
-    collision = seen.table.detach().exp().square().sum(-1)
-    advantages = seen.correct * seen.scored - torch.where(seen.scored > 0, collision, 0.0)
+    advantages = token_credit(seen)
     gates = dg_gates(seen.logprobs, advantages, own.eta)
     gradient = seen.mean(policy_gradient(seen.logprobs, gates * advantages))
     distilled = seen.mean(gates * seen.label_losses)
     metrics = {"gate_mean": seen.mean(gates), "distill_loss": distilled.detach()}
     return Term(gradient + own.alpha * distilled, metrics)
+
+
+def token_credit(seen: Seen) -> Tensor:
+    """SelfDistillDG's advantages, [S, N, K, M, T]."""
+    return above_chance(seen, seen.correct * seen.scored)
 
 
 def scope(seen: Seen, own: Correction) -> Term:

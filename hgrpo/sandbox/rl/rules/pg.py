@@ -43,7 +43,9 @@ def traj_pg(seen: Seen, own: Capped) -> Term:
 
 
 def aspo(seen: Seen, own: Aspo) -> Term:
-    """ASPO: the ratio weighs a token, at most so much for successes, at least for failures."""
+    """ASPO: a success is weighted by the inverse of its ratio, at most 1 + clip_high; a failure by
+    its ratio, at least 1 - clip_low.
+    """
     old, advantages = seen.rollout.behaviour, seen.advantages
     weights = aspo_weights(seen.logprobs, old, advantages, own.low, own.high)
     ones = advantages.sign().where(advantages != 0, -advantages.new_ones(()))

@@ -3,12 +3,11 @@
 One pass over the rollouts gives the log-probs of all candidates of all prefixes.
 """
 
-import torch
-
 from hgrpo.learning.objectives.clip import ppo_clip
 from hgrpo.learning.objectives.group import z_scores
 from hgrpo.learning.objectives.importance import ratios
 from hgrpo.learning.objectives.kl import kl_k3
+from hgrpo.learning.objectives.spread import entropy_of
 from hgrpo.learning.objectives.tpo import target_cross_entropy, tpo_target
 from hgrpo.sandbox.rl.rule_settings import Clip, Target
 from hgrpo.sandbox.seen import Seen, Term
@@ -24,7 +23,7 @@ def tpo_token(seen: Seen, own: Target) -> Term:
     return Term(
         loss,
         {
-            "tpo_target_entropy": seen.mean(torch.special.entr(target).sum(-1)),
+            "tpo_target_entropy": seen.mean(entropy_of(target)),
             "tpo_target_top_prob": seen.mean(target.amax(-1)),
             "tpo_skill_abs_mean": seen.mean(skills.abs().mean(-1)),
             **_rewards(seen),

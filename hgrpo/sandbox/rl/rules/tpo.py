@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.learning.objectives.group import z_scores
+from hgrpo.learning.objectives.spread import collision_probability, entropy_of
 from hgrpo.learning.objectives.tpo import (
     group_pg as pull,
 )
@@ -17,13 +18,13 @@ from hgrpo.sandbox.seen import Seen, Term
 
 
 def tpo(seen: Seen, own: Target) -> Term:
-    """TPO: the old policy, tilted by skill."""
+    """TPO: the policy is fitted to the old policy, tilted by skill."""
     skills = z_scores(seen.rollout.rewards, -1)
     return _fit(seen, skills, tpo_target(seen.old_scores, skills, own.eta, -1))
 
 
 def tpo_no_anchor(seen: Seen, own: Target) -> Term:
-    """TPONoAnchor: skill alone.
+    """TPONoAnchor: the policy is fitted to the softmax of the skills; the old policy plays no part.
 
     A group of equal rewards has no skill; its target would be uniform, which is a preference. Such
     a group has no loss.
@@ -45,8 +46,7 @@ def group_pg(seen: Seen, own: Target) -> Term:
 
 def tpo_full_action(seen: Seen, own: Target) -> Term:
     """TPOFullAction: a target over all actions of a bandit; only the sampled one has a score."""
-    probabilities = seen.table.detach().exp()
-    excess = seen.over_tokens(seen.rollout.rewards) - probabilities.square().sum(-1)
+    excess = seen.over_tokens(seen.rollout.rewards) - collision_probability(seen.table)
     actions = seen.rollout.actions.unsqueeze(-1)
     scores = torch.zeros_like(seen.table).scatter(-1, actions, excess.unsqueeze(-1))
     skills = z_scores(scores, -1)
@@ -55,7 +55,7 @@ def tpo_full_action(seen: Seen, own: Target) -> Term:
     return Term(
         loss,
         {
-            "tpo_target_entropy": seen.mean(_entropy(target)),
+            "tpo_target_entropy": seen.mean(entropy_of(target)),
             "tpo_target_top_prob": seen.mean(target.amax(-1)),
             "tpo_skill_abs_mean": seen.mean(skills.abs().mean(-1)),
             "tpo_sample_adv_mean": seen.mean(excess),
@@ -68,12 +68,8 @@ def _fit(seen: Seen, skills: Tensor, target: Tensor) -> Term:
     return Term(
         loss,
         {
-            "tpo_target_entropy": seen.group_mean(_entropy(target)),
+            "tpo_target_entropy": seen.group_mean(entropy_of(target)),
             "tpo_target_top_prob": seen.group_mean(target.amax(-1)),
             "tpo_skill_abs_mean": seen.group_mean(skills.abs().mean(-1)),
         },
     )
-
-
-def _entropy(target: Tensor) -> Tensor:
-    return torch.special.entr(target).sum(-1)

@@ -5,6 +5,8 @@ Pictures come from scikit-learn's digits, 8 by 8, or from the user's MNIST file.
 """
 
 import gzip
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,8 @@ from hgrpo.sandbox.tasks.questions import Questions
 _CLASSES = 10
 _TEST_EVERY = 5
 _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
+# What a file raises that is damaged, cut off or of another kind.
+_DAMAGED = (KeyError, ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error)
 _IDX = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
 
 
@@ -54,10 +58,11 @@ class Digits:
             ("train", pictures, digits),
             ("test", test_pictures, test_digits),
         ):
-            if len(x) != len(y) or not len(x) or y.min() < 0 or y.max() >= _CLASSES:
+            fits = x.ndim > 1 and y.ndim == 1 and len(x) == len(y) > 0
+            if not fits or y.min() < 0 or y.max() >= _CLASSES:
                 raise UserError(
-                    f"{settings.data}: {len(x)} {name} pictures with {len(y)} labels from 0 to 9 "
-                    "were expected"
+                    f"{settings.data}: {name} pictures {x.shape} and labels {y.shape}: rows of "
+                    "pixels and as many labels from 0 to 9 were expected"
                 )
         rows = [torch.from_numpy(x.reshape(len(x), -1).astype(np.float32)) for x in arrays[::2]]
         labels = [torch.from_numpy(y.astype(np.int64)) for y in arrays[1::2]]
@@ -121,13 +126,16 @@ def _read(path: Path) -> tuple[np.ndarray, ...]:
         if path.is_dir():
             arrays = tuple(_idx(path, name) for name in _IDX)
         else:
-            with np.load(path, allow_pickle=False) as file:
+            file = np.load(path, allow_pickle=False)
+            if isinstance(file, np.ndarray):
+                raise ValueError("a single array; an .npz holds several")
+            with file:
                 arrays = tuple(file[name] for name in _ARRAYS)
+        return arrays[0] / 255.0, arrays[1], arrays[2] / 255.0, arrays[3]
     except FileNotFoundError as error:
         raise UserError(f"--data: no such file: {error.filename or path}") from None
-    except (KeyError, ValueError, EOFError, OSError) as error:
+    except _DAMAGED as error:
         raise UserError(f"--data: {path}: not MNIST ({one_line(error)})") from None
-    return arrays[0] / 255.0, arrays[1], arrays[2] / 255.0, arrays[3]
 
 
 def _idx(folder: Path, name: str) -> np.ndarray:

@@ -14,7 +14,7 @@ class Task(Protocol):
     """Actions and labels are int64 with T last; rewards lose that axis.
 
     `scored` [T] is 1 where the reward reads the position. `separator` is the action that is never
-    right, or None. `outputs` counts sequences of actions.
+    right, or None.
     """
 
     actions: int

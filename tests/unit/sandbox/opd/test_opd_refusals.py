@@ -9,6 +9,7 @@ from hgrpo.cli import sandbox
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.sandbox.opd.declared import RULES
+from hgrpo.sandbox.opd.microscope.settings import MicroscopeSettings
 from hgrpo.sandbox.opd.needs import NEEDS
 from hgrpo.sandbox.opd.settings import OpdSettings
 
@@ -42,7 +43,7 @@ REFUSED = [
     (TRAIN, "--task soft_reversal --teacher_temperature 0", "teacher_temperature"),
     (TRAIN, "--task soft_reversal --special_token_weight 0", "special_token_weight"),
     (TRAIN, f"{TOP_K} --top_k 0", "rule.k"),
-    (TRAIN, f"{TOP_K} --top_k_support both", "rule.support"),
+    (TRAIN, f"{TOP_K} --top_k_support both", "--top_k_support: invalid choice: 'both'"),
     (TRAIN, "--method OPDPG --clip_epsilon -0.1", "rule.clip"),
     (TRAIN, "--method OPDPG --clip_epsilon 0", "rule.clip"),
     (TRAIN, "--verbose no", "true or false was expected"),
@@ -58,10 +59,17 @@ REFUSED = [
     (TRAIN, "--output .", "--output: . is a folder"),
     (COMPARE, "--method OPDPG", "--method: unknown"),
     (COMPARE, "--clip_epsilon 0", "clip_epsilon"),
-    (COMPARE, "--output_dir file", "--output_dir: file is a file"),
+    *[
+        (name, f"--output_dir {folder}", text)
+        for name in (COMPARE, MICROSCOPE)
+        for folder, text in (
+            ("file", "--output_dir: file is a file; a folder was expected"),
+            ("file/below", "--output_dir: file/below: Not a directory"),
+        )
+    ],
     (STABLE, "--top_ks 1,x", "top_ks: input should be"),
     (STABLE, "--top_ks 0", "top_ks: input should be"),
-    (STABLE, "--top_ks ,", "top_ks: values separated by commas were expected"),
+    (STABLE, "--top_ks ,", "top_ks: at least one value was expected"),
     (STABLE, "--task sorting", "task: 'sorting': there is no such one"),
     (COLD, "--warmup_steps 300", "warmup_steps: 300 must be below num_steps, 300"),
     (COLD, "--warmup_steps -1", "warmup_steps"),
@@ -90,21 +98,34 @@ def test_a_run_that_cannot_be_is_refused_in_one_line(name, flags, text, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("given", "text"),
+    ("model", "given", "text"),
     [
-        ({"phases": []}, "phases: at least one was expected"),
-        ({"phases": [{"start": 3}]}, "phases: the first starts at step 3; 0 was expected"),
-        ({"phases": [{}, {"start": 5}, {"start": 5}]}, "phases: starts [0, 5, 5] do not rise"),
-        ({"phases": [{}, {"start": 500}]}, "phases: one starts at step 500, and num_steps is 500"),
-        ({"phases": [{"rule": {"k": 3}}]}, "phases.0.rule: OPDReverseKL has no 'k'"),
-        ({"phases": [{"k": 3}]}, "phases.0.k: unknown key"),
-        ({"seeds": [1, 1]}, "seeds: one stands twice"),
-        ({"seeds": []}, "seeds: "),
+        (MicroscopeSettings, {"horizons": []}, "horizons: at least one value was expected"),
+        (OpdSettings, {"phases": []}, "phases: at least one was expected"),
+        (
+            OpdSettings,
+            {"phases": [{"start": 3}]},
+            "phases: the first starts at step 3; 0 was expected",
+        ),
+        (
+            OpdSettings,
+            {"phases": [{}, {"start": 5}, {"start": 5}]},
+            "phases: starts [0, 5, 5] do not rise",
+        ),
+        (
+            OpdSettings,
+            {"phases": [{}, {"start": 500}]},
+            "phases: one starts at step 500, and num_steps is 500",
+        ),
+        (OpdSettings, {"phases": [{"rule": {"k": 3}}]}, "phases.0.rule: OPDReverseKL has no 'k'"),
+        (OpdSettings, {"phases": [{"k": 3}]}, "phases.0.k: unknown key"),
+        (OpdSettings, {"seeds": [1, 1]}, "seeds: one stands twice"),
+        (OpdSettings, {"seeds": []}, "seeds: "),
     ],
 )
-def test_a_file_that_cannot_be_is_refused_in_one_line(given, text):
+def test_a_file_that_cannot_be_is_refused_in_one_line(model, given, text):
     with pytest.raises(UserError) as caught:
-        validate(OpdSettings, given, "study.yaml")
+        validate(model, given, "study.yaml")
     assert text in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -133,4 +154,4 @@ def test_a_loss_that_is_not_finite_writes_nothing(tmp_path, monkeypatch):
     small = ["--num_steps", "3", "--seq_len", "2", "--d_model", "8", "--verbose", "false"]
     with pytest.raises(UserError, match="not finite"):
         sandbox.main(["opd", "compare", "--lr", "1e30", *small])
-    assert list(tmp_path.iterdir()) == []
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))

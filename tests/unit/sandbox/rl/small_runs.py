@@ -4,10 +4,14 @@ from pathlib import Path
 
 import torch
 
+from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl import acquire
 from hgrpo.sandbox.rl.declared import RULES
+from hgrpo.sandbox.rl.exact import all_outputs, expected_rewards
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.train import Trainer
+from hgrpo.sandbox.rollout import Rollout
+from hgrpo.sandbox.tasks.sequences import every
 
 SMALL = {
     "task": "token_reversal",
@@ -43,3 +47,54 @@ def gradient(trainer: Trainer, batch, weights: torch.Tensor | None = None) -> to
 
 def batch_of(trainer: Trainer, step: int = 0):
     return acquire.sample(trainer.settings, trainer.task, trainer.policy, trainer.weights, step)
+
+
+def every_group(trainer: Trainer, sampler: torch.Tensor, size: int = 1):
+    """Every input with every group of `size` outputs, as R batches of one group, and their chances.
+
+    Each batch is a seed of its own, so that it has its own gradient. `sampler` [1, P] are the
+    weights of the policy that sampled; the chances [R] add up to 1.
+    """
+    task, policy = trainer.task, trainer.policy
+    outputs = all_outputs(task)
+    groups = outputs[every(len(outputs), size)]
+    inputs = every(task.vocabulary, task.horizon)
+    asked = task.ask(inputs.repeat_interleave(len(groups), 0).unsqueeze(1))
+    actions = groups.repeat(len(inputs), 1, 1)[:, None, :, None]
+    weights = sampler.expand(len(actions), -1)
+    with torch.no_grad():
+        table = policy.table(weights, asked.inputs, actions)
+    behaviour = taken(table, actions)
+    rewards = task.rewards(actions, asked.labels[:, :, None, None])[..., 0]
+    batch = Rollout(
+        inputs={acquire.VIEW: asked.inputs},
+        actions=actions,
+        behaviour=behaviour,
+        rewards=rewards,
+        clean=rewards,
+        mask=torch.ones_like(behaviour),
+        keep=torch.ones_like(rewards),
+        age=torch.zeros(len(actions), dtype=torch.int64),
+        labels=asked.labels,
+        expected=expected_rewards(task, policy, weights, asked),
+    )
+    return batch, behaviour.flatten(1).sum(1).exp() / len(inputs)
+
+
+def mean_gradient(trainer: Trainer, weights: torch.Tensor, sampler: torch.Tensor, size: int = 1):
+    """The rule's mean gradient [P] at `weights` [1, P], over all groups that `sampler` may draw."""
+    batch, chances = every_group(trainer, sampler, size)
+    found = gradient(trainer, batch, weights.expand(len(chances), -1))
+    return (chances.unsqueeze(1) * found).sum(0)
+
+
+def true_gradient(trainer: Trainer, weights: torch.Tensor) -> torch.Tensor:
+    """Gradient [P] of -E[R], averaged over all inputs, at `weights` [1, P]."""
+    weights = weights.clone().requires_grad_()
+    asked, _ = trainer.task.examination()
+    outputs = all_outputs(trainer.task)
+    actions = outputs[None, None, :, None].expand(1, asked.inputs.shape[1], -1, -1, -1)
+    chances = taken(trainer.policy.table(weights, asked.inputs, actions), actions).sum(-1).exp()
+    rewards = trainer.task.rewards(outputs, asked.labels.unsqueeze(2))
+    loss = -(chances[..., 0] * rewards).sum(-1).mean()
+    return torch.autograd.grad(loss, weights)[0][0]

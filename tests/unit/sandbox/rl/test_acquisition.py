@@ -67,6 +67,7 @@ def test_a_delayed_batch_is_the_one_sampled_so_long_ago():
     found = supplied(settings("DG", delay=3))
     # Until a batch is old enough the fresh one trains.
     assert [made for made, _, _ in found] == [[step] * 2 for step in (0, 1, 2, 0, 1, 2, 3, 4)]
+    assert found[-1][2] == {}
 
 
 @pytest.mark.parametrize(
@@ -79,8 +80,7 @@ def test_a_delayed_batch_is_the_one_sampled_so_long_ago():
     ],
 )
 def test_replay_draws_ages_between_its_bounds_for_each_seed_alone(changes, ages):
-    more = {"replay_priority": "uniform", "diagnostics": True}
-    run = settings("ReplayDG", **more, **changes)
+    run = settings("ReplayDG", replay_priority="uniform", **changes)
     found = supplied(run, 40)
     drawn = [[step - one for one in made] for step, (made, _, _) in enumerate(found) if step >= 4]
     assert {age for pair in drawn for age in pair} == ages

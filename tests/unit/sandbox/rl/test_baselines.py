@@ -4,6 +4,7 @@ import pytest
 import torch
 from small_runs import batch_of, settings
 
+from hgrpo.learning.objectives.mixed_groups import mixed_reward_rate
 from hgrpo.sandbox.rl.baselines import baseline
 from hgrpo.sandbox.rl.train import Trainer
 
@@ -73,6 +74,19 @@ def test_mixed_groups_come_as_often_as_predicted():
     batch = batch_of(Trainer(run))
     unlike = batch.rewards.amax(-1) != batch.rewards.amin(-1)
     assert batch.extras["mixed"].equal(unlike.float())
+
+
+def test_mixed_groups_of_fractional_rewards_come_as_often_as_predicted():
+    # Rewards 0, 0 and 1 with chances 0.5, 0.3 and 0.2: 1 - 0.8^2 - 0.2^2.
+    chances, rewards = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.0, 0.0, 1.0])
+    assert mixed_reward_rate(chances, rewards, 2).item() == pytest.approx(0.32)
+    row = Trainer(settings("GRPO", batch_size=4000, seq_len=2, num_steps=1)).run()[0]
+    assert 0.1 < row["mixed_group_rate"] < 0.98
+    assert row["mixed_group_rate"] == pytest.approx(row["predicted_mixed_rate"], abs=0.04)
+    noise = {"reward_noise": 0.5, "reward_noise_mode": "label_flip"}
+    for changes in ({"delay": 1}, {"seq_len": 10}, noise):
+        rows = Trainer(settings("GRPO", **{"num_steps": 2, "eval_every": 1} | changes)).run()
+        assert all("predicted_mixed_rate" not in row for row in rows), changes
 
 
 def test_the_reference_draws_inputs_for_an_evaluation():

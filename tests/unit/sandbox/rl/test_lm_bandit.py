@@ -2,12 +2,13 @@
 
 import pytest
 import torch
-from small_runs import batch_of, settings
+from small_runs import batch_of, gradient, settings
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from hgrpo.errors import UserError
 from hgrpo.sandbox.policies import taken
+from hgrpo.sandbox.rl.diagnostics import gradient_columns
 from hgrpo.sandbox.rl.tasks import lm
 from hgrpo.sandbox.rl.tasks.made_up_text import made_up_text
 from hgrpo.sandbox.rl.tasks.task import make_task
@@ -63,6 +64,44 @@ def test_the_penalty_is_the_log_ratio_to_the_first_model():
     old, now = before[:, :, 0, 0, 0], table[:, :, 0, 0, 0].detach()
     expected = now.exp().gather(-1, batch.labels)[..., 0] - 0.5 * (now.exp() * (now - old)).sum(-1)
     assert torch.allclose(batch.expected, expected, atol=1e-5)
+
+
+def moved(method, **changes):
+    """A trainer with a penalty that has left its first policy, and a batch of it."""
+    run = settings(method, kl_weight=0.5, lr=0.03, batch_size=64, **LM, **changes)
+    trainer = Trainer(run)
+    trainer.take_step()
+    return trainer, batch_of(trainer, 1)
+
+
+def test_groups_are_compared_by_rewards_with_their_penalty():
+    for compat in ("none", "reference"):
+        _, batch = moved("GRPO", compat=compat)
+        right = (batch.actions[..., 0, 0] == batch.labels).float()
+        same = right.amax(-1) == right.amin(-1)
+        unlike = batch.rewards.amax(-1) - batch.rewards.amin(-1) > 1e-5
+        assert (same & unlike).any()
+        mixed = batch.extras["mixed"] > 0
+        assert mixed.equal(unlike if compat == "none" else ~same)
+
+
+def test_the_exact_gradient_is_that_of_the_penalised_reward():
+    trainer, batch = moved("REINFORCE")
+    weights = trainer.weights.clone().requires_grad_()
+    given = batch.inputs["policy"], batch.labels[:, :, None, None]
+    now, old = (
+        trainer.policy.table(each, *given)[:, :, 0, 0, 0] for each in (weights, trainer.first)
+    )
+    apart = (now.exp() * (now - old)).sum(-1)
+    success = now.exp().gather(-1, batch.labels)[..., 0]
+    own, cosines = gradient(trainer, batch), []
+    for worth in (success - 0.5 * apart, success):
+        loss = -worth.mean(1).sum()
+        (exact,) = torch.autograd.grad(loss, weights, retain_graph=True)
+        cosines.append(torch.cosine_similarity(own, exact))
+    found = gradient_columns(trainer, batch)["cos_method_exact"]
+    assert torch.allclose(found, cosines[0], atol=1e-4)
+    assert not torch.allclose(found, cosines[1], atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,14 @@ import pytest
 import torch
 from small_runs import batch_of, gradient, settings
 
-from hgrpo.sandbox.rl.diagnostics import entropy_columns, gradient_columns, terciles
+from hgrpo.sandbox.rl.acquire import without_noise
+from hgrpo.sandbox.rl.diagnostics import (
+    entropy_columns,
+    gradient_columns,
+    ratio_columns,
+    terciles,
+    token_advantages,
+)
 from hgrpo.sandbox.rl.train import Trainer
 
 
@@ -34,6 +41,23 @@ def test_noise_turns_the_gradient_away_from_the_clean_one():
     assert torch.allclose(found["cos_method_clean"], expected, atol=1e-5)
 
 
+@pytest.mark.parametrize(("method", "compat"), [("Kondo", "none"), ("GRPO", "reference")])
+def test_clean_rewards_also_choose_the_rollouts(method, compat):
+    noise = {"reward_noise": 0.5, "reward_noise_mode": "label_flip", "binary_reward": True}
+    run = settings(method, compat=compat, batch_size=64, seq_len=2, **noise)
+    trainer = Trainer(run)
+    batch = batch_of(trainer)
+    noisy, _ = trainer.screened(batch)
+    found, _ = trainer.screened(without_noise(run, trainer.task, noisy))
+    assert found.rewards.equal(batch.clean)
+    calm = Trainer(settings(method, compat=compat, batch_size=64, seq_len=2, binary_reward=True))
+    expected, _ = calm.screened(batch_of(calm))
+    assert found.keep.equal(expected.keep) and not found.keep.equal(noisy.keep)
+    cosine = gradient_columns(trainer, noisy)["cos_method_clean"]
+    right = torch.cosine_similarity(gradient(trainer, noisy), gradient(trainer, found))
+    assert torch.allclose(cosine, right, atol=1e-5)
+
+
 @pytest.mark.parametrize("method", ["DG", "GRPO", "TPOToken", "PMDMean"])
 def test_shares_of_the_gradient_add_up(method):
     trainer = Trainer(settings(method, task="masked_reversal"))
@@ -59,17 +83,52 @@ def test_the_share_of_a_token_is_its_weight_times_the_size_of_its_score():
     assert torch.allclose(found["mass_pos_adv"], positive, atol=1e-5)
 
 
+def test_a_rule_that_credits_tokens_is_split_by_its_own_advantages():
+    # The last two of three positions are rewarded.
+    trainer = Trainer(settings("DGToken", task="masked_reversal"))
+    batch = batch_of(trainer)
+    table = trainer.see(batch, trainer.weights).table
+    right = (batch.actions == batch.labels[:, :, None, None]).float()
+    both = (right[..., 1] + right[..., 2]) / 2
+    credit = torch.stack([both, both, right[..., 2]], -1)
+    credit = credit - table.exp().square().sum(-1) * torch.tensor([0.0, 1.0, 1.0])
+    chosen = torch.nn.functional.one_hot(batch.actions, 3)
+    gates = (-credit * (table * chosen).sum(-1)).sigmoid()
+    size = (gates * credit).abs() * (chosen - table.exp()).norm(dim=-1)
+    positive = (size * (credit > 0)).flatten(1).sum(1) / size.flatten(1).sum(1)
+    assert torch.allclose(gradient_columns(trainer, batch)["mass_pos_adv"], positive, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["DGToken", "SelfDistillDG", "TEMPO"])
+def test_the_advantages_of_diagnostics_are_those_that_the_rule_trains_on(method):
+    # The loss falls with a token's log-prob if its advantage is above 0, and rises if it is below.
+    trainer = Trainer(settings(method, rule={"alpha": 0.0} if method == "SelfDistillDG" else {}))
+    batch = batch_of(trainer)
+    seen = trainer.see(batch, trainer.weights.clone().requires_grad_())
+    loss = trainer.term(seen, trainer.own).loss.sum()
+    (found,) = torch.autograd.grad(loss, seen.logprobs)
+    expected = token_advantages(trainer, seen)
+    assert found.sign().equal(-expected.sign()) and expected.std() > 0.1
+
+
 def test_ratios_outside_the_band_are_counted():
     trainer = Trainer(settings("GRPO", rule={"clip": 0.5}))
     batch = batch_of(trainer)
     moved = torch.zeros_like(batch.behaviour)
     moved[:, 0], moved[:, 1] = -torch.tensor(1.6).log(), torch.tensor(3.0).log()
-    found = gradient_columns(
-        trainer, type(batch)(**vars(batch) | {"behaviour": batch.behaviour + moved})
-    )
+    older = type(batch)(**vars(batch) | {"behaviour": batch.behaviour + moved})
+    found = ratio_columns(trainer.own, trainer.see(older, trainer.weights))
     assert found["ratio_above_band"].tolist() == pytest.approx([0.25] * 2)
     assert found["ratio_below_band"].tolist() == pytest.approx([0.25] * 2)
     assert found["ratio_largest"].tolist() == pytest.approx([1.6] * 2, rel=1e-4)
+
+
+@pytest.mark.parametrize(("epochs", "moves"), [(1, False), (4, True)])
+def test_ratios_are_those_of_the_last_update_on_a_batch(epochs, moves):
+    run = settings("GRPO", inner_epochs=epochs, num_steps=1, diagnostics=True, lr=0.01)
+    for row in Trainer(run).run()[:2]:
+        largest = row["ratio_largest"]
+        assert largest > 1.01 if moves else largest == pytest.approx(1.0, abs=1e-4)
 
 
 def test_entropy_columns_by_hand():
@@ -77,8 +136,9 @@ def test_entropy_columns_by_hand():
     batch = batch_of(trainer)
     with torch.no_grad():
         before = trainer.see(batch, trainer.weights)
-        same = entropy_columns(before, before.table, False)
-        flat = entropy_columns(before, torch.full_like(before.table, 1 / 3).log(), False)
+        same = entropy_columns(before, before.table, before.advantages)
+        uniform = torch.full_like(before.table, 1 / 3).log()
+        flat = entropy_columns(before, uniform, before.advantages)
     assert same["batch_delta_entropy"].abs().max() == 0
     assert same["cov_prob_delta_logit"].abs().max() < 1e-7
     entropy = -(before.table.exp() * before.table).sum(-1)

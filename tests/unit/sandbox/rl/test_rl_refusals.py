@@ -10,12 +10,21 @@ from hgrpo.errors import UserError
 from hgrpo.sandbox.rl.declared import RULES
 from hgrpo.sandbox.rl.needs import NEEDS
 from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.tasks.names import CHAINS
 
 SEQUENCE = {"task": "token_reversal", "batch_size": 96}
 GROUPS = SEQUENCE | {"group_size": 8, "inner_epochs": 4}
+BINARY = GROUPS | {"binary_reward": True}
 NOISE = {"reward_noise": 0.2, "reward_noise_mode": "random_reward"}
 CHAIN = SEQUENCE | {"task": "chain_reversal"}
 LM = {"task": "lm_bandit", "kl_weight": 0.1, "batch_size": 16}
+# By the name of a rule's setting: a value that every rule refuses.
+WRONG = {
+    **dict.fromkeys(("eta", "tau", "cap", "clip", "keep"), 0),
+    **dict.fromkeys(("low", "high", "penalty", "decay", "strength", "scale"), -0.1),
+    **dict.fromkeys(("threshold", "alpha", "beta"), -0.1),
+    **dict.fromkeys(("norm", "reduction"), "max"),
+}
 
 REFUSED = [
     ({"task": "token_reversl"}, "did you mean 'token_reversal'?"),
@@ -39,7 +48,11 @@ REFUSED = [
     ({"task": "format_answer", "seq_len": 1}, "format_answer needs seq_len"),
     ({"task": "masked_reversal", "score_len": 11}, "score_len 11"),
     ({"task": "masked_reversal", "score_len": 0}, "score_len 0"),
-    (CHAIN | {"binary_reward": True}, "binary_reward is for the reversals"),
+    *[
+        (SEQUENCE | {"task": name, "binary_reward": True}, "binary_reward is for the reversals")
+        for name in CHAINS
+    ],
+    ({"reward_noise": -0.1, "reward_noise_mode": "label_flip"}, "reward_noise"),
     ({"reward_noise": 1.5, "reward_noise_mode": "label_flip"}, "reward_noise"),
     ({"reward_noise": 0.5}, "reward_noise needs a reward_noise_mode"),
     ({"reward_noise_mode": "label_flip"}, "needs reward_noise above 0"),
@@ -57,7 +70,7 @@ REFUSED = [
             ({"group_size": 1}, f"{name} needs groups: group_size above 1"),
             ({"group_size": 7}, "batch_size 96 is no multiple of group_size 7"),
             ({"batch_size": 4}, "batch_size 4 is no multiple of group_size 8"),
-            ({"replay_capacity": 8}, f"{name} needs groups that are not replayed"),
+            ({"replay_capacity": 8}, f"{name} needs fresh groups: replay_capacity 0"),
         )
     ],
     *[
@@ -101,6 +114,13 @@ REFUSED = [
     (NOISE | {"method": "LogGrowth"}, "LogGrowth needs rewards without noise"),
     (CHAIN | {"method": "MaxRL"}, "MaxRL needs a reward that is 0 or 1"),
     (SEQUENCE | {"method": "MaxRL"}, "MaxRL needs a reward that is 0 or 1"),
+    (
+        SEQUENCE | {"method": "MaxRL", "task": "masked_reversal"},
+        "MaxRL needs a reward that is 0 or 1",
+    ),
+    (BINARY | {"method": "MaxRL", "group_size": 1}, "MaxRL needs groups: group_size above 1"),
+    (BINARY | {"method": "MaxRL", "group_size": 7}, "batch_size 96 is no multiple of group_size 7"),
+    (BINARY | {"method": "MaxRL", "replay_capacity": 8}, "MaxRL needs fresh groups"),
     (LM | {"method": "MaxRL"}, "MaxRL needs kl_weight 0"),
     (NOISE | {"method": "MaxRL"}, "MaxRL needs rewards without noise"),
     (LM | {"method": "DAPO"}, "DAPO needs kl_weight 0"),
@@ -115,23 +135,17 @@ REFUSED = [
             (NOISE, "rewards without noise"),
         )
     ],
-    ({"method": "Kondo", "rule": {"keep": 0}}, "rule.keep"),
     ({"method": "Kondo", "rule": {"keep": 1.1}}, "rule.keep"),
-    *[
-        (GROUPS | {"method": name, "rule": {key: -0.1}, "delay": 1}, f"rule.{key}")
-        for name, key in (
-            *(("GRPO", "clip"), ("GRPO", "beta"), ("DrGRPO", "clip"), ("DAPO", "low")),
-            *(("DAPO", "high"), ("ASPO", "low"), ("ASPO", "high"), ("R2VPO", "penalty")),
-            *(("UncertaintyDG", "scale"), ("RewardVarianceDG", "scale"), ("SCOPELite", "alpha")),
-            *(("FilteredDG", "threshold"), ("SelfDistillDG", "alpha"), ("PG", "cap")),
-        )
-    ],
+    ({"method": "DGEntropyGuard", "rule": {"strength": 1.1}}, "rule.strength"),
     *[
         (GROUPS | {"method": name, "rule": {key: 0}}, f"rule.{key}")
-        for name, key in (
-            *((name, "eta") for name in RULES if name.startswith(("DG", "TPO", "GroupPG"))),
-            ("PMDMean", "tau"),
-        )
+        for name in ("DAPO", "DAPOLite")
+        for key in ("low", "high")
+    ],
+    *[
+        (GROUPS | {"method": rule.name, "rule": {key: WRONG[key]}}, f"rule.{key}")
+        for rule in RULES.values()
+        for key in rule.settings.model_fields
     ],
     ({"method": "DG", "rule": {"cap": 3}}, "DG has no 'cap'"),
     # What the original lets pass.
@@ -153,8 +167,12 @@ REFUSED = [
         "FreshDG needs batches of different ages",
     ),
     (
+        SEQUENCE | {"method": "FreshDG", "replay_min_age": 4, "replay_capacity": 5},
+        "replay_capacity above the larger of delay and replay_min_age, plus 1",
+    ),
+    (
         {"method": "Kondo", "batch_size": 2, "entropy_diagnostics": True},
-        "Kondo needs two samples that pass",
+        "Kondo needs a screen that, with entropy_diagnostics, lets two samples pass",
     ),
 ]
 
@@ -173,8 +191,10 @@ def test_a_degenerate_run_can_be_allowed_and_is_noted():
     ]
     assert len(validate(RlSettings, given | {"method": "FilteredDG"}, "rl").notes) == 2
     assert validate(RlSettings, given | {"method": "ASPO", "delay": 1}, "rl").notes == []
-    with pytest.raises(UserError):
-        validate(RlSettings, given | {"method": "ReplayDG"}, "rl")
+    assert validate(RlSettings, given | {"method": "ASPO", "rule": {"low": 0}}, "rl").notes
+    for hard in ({"method": "ReplayDG"}, {"method": "TPO", "replay_capacity": 4}):
+        with pytest.raises(UserError):
+            validate(RlSettings, given | hard, "rl")
 
 
 def test_every_need_is_known_and_refuses_in_the_table():

@@ -113,6 +113,22 @@ def test_digits_from_idx_files(tmp_path):
     assert one.test_digits.tolist() == list(range(6))
 
 
+ARRAYS = ("x_train", "y_train", "x_test", "y_test")
+
+
+def cut_off(path):
+    """An .npz without its end."""
+    write_digits(path)
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def damaged(path):
+    """A folder with a .gz file that has a right beginning and nothing else."""
+    path.mkdir()
+    file = path / "train-images-idx3-ubyte.gz"
+    file.write_bytes(gzip.compress(b"")[:10] + b"\xff" * 20)
+
+
 @pytest.mark.parametrize(
     ("make", "text"),
     [
@@ -122,14 +138,18 @@ def test_digits_from_idx_files(tmp_path):
         (
             lambda path: np.savez(
                 path.open("wb"),
-                **{
-                    key: np.full((2, 4)[: 1 + key.startswith("x")], 12)
-                    for key in ("x_train", "y_train", "x_test", "y_test")
-                },
+                **{key: np.full((2, 4)[: 1 + key.startswith("x")], 12) for key in ARRAYS},
             ),
             "labels from 0 to 9",
         ),
         (lambda path: path.mkdir(), "train-images-idx3-ubyte"),
+        (lambda path: np.save(path.open("wb"), np.zeros(3)), "a single array"),
+        (cut_off, "not MNIST"),
+        (damaged, "not MNIST"),
+        (
+            lambda path: np.savez(path.open("wb"), **dict.fromkeys(ARRAYS, np.ones((2, 10)))),
+            "labels from 0 to 9",
+        ),
     ],
 )
 def test_a_file_that_is_not_mnist_is_named(make, text, tmp_path):

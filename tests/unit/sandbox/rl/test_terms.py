@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 from small_digits import write_digits
-from small_runs import batch_of, gradient, settings
+from small_runs import batch_of, gradient, mean_gradient, settings, true_gradient
 
 from hgrpo.learning.objectives.group import z_scores
-from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rl.exact import all_outputs, expected_rewards
+from hgrpo.sandbox.rl.exact import expected_rewards
 from hgrpo.sandbox.rl.train import Trainer
 
 GROUPED = [name for name, rule in RULES.items() if rule.grouped]
@@ -105,38 +104,48 @@ def test_dg_token_reads_all_positions_where_all_are_scored():
     assert gradient(masked, batch).equal(gradient(Trainer(settings("DGToken")), batch))
 
 
-def enumerated(trainer, weight_of):
-    """The gradient of E[weight log p] summed over all outputs, and the objective's own gradient."""
-    weights = trainer.weights.clone().requires_grad_()
-    asked, _ = trainer.task.examination()
-    count = len(trainer.settings.seeds)
-    inputs, labels = (each.expand(count, *each.shape[1:]) for each in asked)
-    outputs = all_outputs(trainer.task)
-    actions = outputs[None, None, :, None].expand(count, inputs.shape[1], -1, -1, -1)
-    logp = taken(trainer.policy.table(weights, inputs, actions), actions).sum(-1)[..., 0]
-    rewards = trainer.task.rewards(outputs, labels.unsqueeze(2))
-    loss = -(logp.exp().detach() * weight_of(rewards, logp.detach()) * logp).sum(-1).mean(1)
-    objective = -(logp.exp() * rewards).sum(-1).mean(1)
-    return (
-        torch.autograd.grad(loss.sum(), weights, retain_graph=True)[0],
-        torch.autograd.grad(objective.sum(), weights)[0],
-    )
+UNBIASED = [
+    *[("REINFORCE", name, None) for name in ("zero", "constant", "collision", "exact")],
+    # Fresh ratios are 1.
+    *[(name, "constant", None) for name in ("PG", "TrajPG", "ASPO", "R2VPO")],
+    # Off the policy that sampled, the ratio of the whole rollout is the right weight.
+    ("TrajPG", "constant", 1e6),
+]
 
 
-def test_reinforce_is_unbiased_with_any_baseline_of_the_input():
-    trainer = Trainer(settings("REINFORCE"))
-    mean, objective = enumerated(trainer, lambda rewards, logp: rewards - 0.3)
-    assert torch.allclose(mean, objective, rtol=1e-3, atol=1e-6)
+@pytest.mark.parametrize(("method", "baseline", "cap"), UNBIASED)
+def test_over_all_outputs_a_policy_gradient_is_that_of_the_expected_reward(method, baseline, cap):
+    rule = {"cap": cap} if cap else {}
+    trainer = Trainer(settings(method, seq_len=2, baseline=baseline, rule=rule))
+    weights = trainer.weights[:1]
+    sampler = trainer.weights[1:] if cap else weights
+    # A rule takes the mean over the two tokens of a rollout.
+    found = 2 * mean_gradient(trainer, weights, sampler)
+    assert torch.allclose(found, true_gradient(trainer, weights), rtol=1e-3, atol=1e-6)
+
+
+def test_off_the_policy_that_sampled_ratios_of_tokens_are_biased():
+    trainer = Trainer(settings("PG", seq_len=2, baseline="constant", rule={"cap": 1e6}))
+    found = 2 * mean_gradient(trainer, trainer.weights[:1], trainer.weights[1:])
+    right = true_gradient(trainer, trainer.weights[:1])
+    assert not torch.allclose(found, right, rtol=1e-2, atol=1e-4)
+
+
+def test_over_all_pairs_of_outputs_centring_halves_the_gradient():
+    # Of two rewards each stands in its own mean, which takes 1 / K of the gradient.
+    trainer = Trainer(settings("DrGRPO", seq_len=2, group_size=2))
+    weights = trainer.weights[:1]
+    found = mean_gradient(trainer, weights, weights, size=2)
+    assert torch.allclose(found, true_gradient(trainer, weights) / 2, rtol=1e-3, atol=1e-6)
 
 
 def test_sampled_reinforce_approaches_the_exact_gradient():
     run = settings("REINFORCE", batch_size=3000, baseline="exact", seeds=(0,), seq_len=2)
     trainer = Trainer(run)
-    _, objective = enumerated(trainer, lambda rewards, logp: rewards)
-    # The rule takes the mean over the two tokens of a rollout.
-    found = 2 * gradient(trainer, batch_of(trainer))
-    assert torch.cosine_similarity(found, objective).item() > 0.97
-    assert 0.9 < (found.norm() / objective.norm()).item() < 1.1
+    right = true_gradient(trainer, trainer.weights)
+    found = 2 * gradient(trainer, batch_of(trainer))[0]
+    assert torch.cosine_similarity(found, right, dim=0).item() > 0.97
+    assert 0.9 < (found.norm() / right.norm()).item() < 1.1
 
 
 class Unstated:

@@ -65,3 +65,15 @@ def test_groups_share_the_drawn_weights_and_arms_their_first_weights():
     assert drawn.shape == (1, 8, 16, 2) and torch.allclose(drawn.sum(-1), torch.tensor(1.0))
     by_hand = (first.extras["vectors"][0, 3] @ drawn[0, 3].T).amax(1).mean(-1)
     assert torch.allclose(first.rewards[0, 3], by_hand)
+
+
+def test_arms_with_sets_of_any_size_share_prompts_and_first_weights():
+    several = Trainer(VpoSettings(**RUN | {"batch_size": 64}))
+    alone = {"batch_size": 64, "method": "ScalarGRPO", "num_candidates": 1}
+    single = Trainer(VpoSettings(**RUN | alone))
+    # The first slot of a set starts like the only one.
+    assert single.weights.equal(several.weights[:, : single.weights.shape[1]])
+    first = single.policy.slot_table(single.weights)[:, :, 0]
+    assert torch.allclose(first, several.policy.slot_table(several.weights)[:, :, 0], atol=1e-6)
+    prompts = [arm.sample().inputs["policy"] for arm in (single, several)]
+    assert prompts[0].equal(prompts[1])
