@@ -1,6 +1,7 @@
 """Copy tables and figures of the sandbox's studies into docs/sandbox, and fill results.md there.
 
-docs/sandbox/tables/<study>/ and docs/sandbox/figures/<study>/ are copies of what the studies wrote.
+docs/sandbox/tables/<study>/ and docs/sandbox/figures/<study>/ are copies of what the studies wrote,
+but for seconds, and for figures' CSVs above 200 KB.
 The blocks of docs/sandbox/results.md between `<!-- sandbox <study> -->`, or
 `<!-- sandbox inferences -->`, and `<!-- end -->` are made from these copies.
 
@@ -20,19 +21,19 @@ import pandas as pd
 
 from hgrpo.command import run
 from hgrpo.errors import UserError
-from hgrpo.report.figure_index import read_index
+from hgrpo.report.figure_index import INDEX, read_index
 from hgrpo.report.words import DASH, p_value
 from hgrpo.sandbox.studies.page import number, signed
 from hgrpo.sandbox.studies.results import ARMS, FIGURES, PAIRS, read_table
-from hgrpo.sandbox.studies.statistics import noise_floor
+from hgrpo.sandbox.studies.statistics import FAR, noise_floor
 from hgrpo.sandbox.studies.study import SandboxStudy, read_study
 
 DOCS, STUDIES = Path("docs/sandbox"), Path("configs/sandbox")
 SEEDS = 10
 INFERENCES = "inferences"
 NOT_RUN = "*Not run yet.*"
-# Deviations of the original beyond which a mean is marked.
-_FAR = 3.0
+# Larger tables of figures stay in the results' folder.
+_LARGEST_CSV = 200_000
 _BLOCK = re.compile(r"(?P<head><!-- sandbox (?P<name>\w+) -->)\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -69,9 +70,11 @@ def copy(made: Path, docs: Path, name: str) -> None:
     # Seconds depend on the machine's other work.
     arms.drop(columns="seconds").to_csv(tables / ARMS, index=False, lineterminator="\n")
     shutil.copy(made / PAIRS, tables)
-    shutil.copy(made / FIGURES / "index.json", figures)
-    for path in sorted((made / FIGURES).glob("*.svg")):
-        shutil.copy(path, figures)
+    shutil.copy(made / FIGURES / INDEX, figures)
+    for path in sorted((made / FIGURES).iterdir()):
+        small = path.suffix == ".csv" and path.stat().st_size <= _LARGEST_CSV
+        if path.suffix == ".svg" or small:
+            shutil.copy(path, figures)
 
 
 def filled(page: str, docs: Path, studies: Path) -> str:
@@ -98,12 +101,16 @@ def block(name: str, study: SandboxStudy, docs: Path) -> str:
         return NOT_RUN
     arms = read_table(docs / "tables" / name / ARMS)
     pairs = read_table(docs / "tables" / name / PAIRS)
-    shown = [
-        f"![{entry['alt']}](figures/{name}/{entry['name']}.svg)"
-        for entry in read_index(docs / "figures" / name)
-    ]
-    parts = ["\n\n".join(shown), compared(pairs), matrix(study, arms)]
+    index = read_index(docs / "figures" / name)
+    shown = [_figure(entry, f"figures/{name}/{entry['name']}", docs) for entry in index]
+    parts = [*shown, compared(pairs), matrix(study, arms)]
     return "\n\n".join(part for part in parts if part)
+
+
+def _figure(entry: Mapping[str, str], path: str, docs: Path) -> str:
+    """A figure and, if its CSV is published, a link to its numbers; `path` has no suffix."""
+    numbers = f"\n[Numbers]({path}.csv)" if (docs / f"{path}.csv").is_file() else ""
+    return f"![{entry['alt']}]({path}.svg){numbers}"
 
 
 def compared(pairs: pd.DataFrame) -> str:
@@ -136,7 +143,7 @@ def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:
 
 _NOTE = (
     "In brackets: the original's mean ± deviation over three seeds; * marks a mean farther than "
-    f"{_FAR:g} of them, with p of Welch's test, which allows for how little three seeds say of a "
+    f"{FAR:g} of them, with p of Welch's test, which allows for how little three seeds say of a "
     "deviation."
 )
 
@@ -153,7 +160,7 @@ def _mean(row: Mapping[str, Any] | None) -> str:
         return number(row["mean"]) + ends
     spread = "" if pd.isna(row["published_deviation"]) else f" ± {row['published_deviation']:.3g}"
     published = f"{number(row['mean'])}{ends} [{number(row['published'])}{spread}]"
-    if not abs(row["far"]) > _FAR:
+    if not abs(row["far"]) > FAR:
         return published
     return f"{published}\\*" + (
         "" if pd.isna(row["p_published"]) else f", p {p_value(row['p_published'])}"

@@ -15,11 +15,15 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from rule_scope import SCOPE
+
 from hgrpo.sandbox.rule import Need, Rule
 from hgrpo.sandbox.studies.pieces import rule_functions
 from hgrpo.sandbox.studies.study import SandboxStudy, read_study, resolve
 
 OBJECTIVES = "hgrpo.learning.objectives"
+# What formulas call, but is none itself.
+_CHECKS = f"{OBJECTIVES}.shapes"
 DOCS, STUDIES = Path("docs/sandbox"), Path("configs/sandbox")
 _TITLES = {
     "rl": "One reward (rl)",
@@ -30,11 +34,13 @@ _TITLES = {
 _RULES = """\
 # Rules of the sandbox
 
-What each rule computes, where its formulas come from, and what it needs of a run. A run that lacks
-a need is refused. Needs in *italics* are softer: without them a run computes something, but it
-equals another arm, or one of its settings has no effect. Such a run is refused unless
-`allow_degenerate` is true. Where no paper gives a rule's formula, its code says so.
-`workflow_scripts/sandbox_pages.py` makes this page from the code.
+What each rule computes, where its formulas come from, what it keeps of these sources and what it
+changes, and what it needs of a run. "The original" is the sandbox whose commands ours takes. A
+formula without a source of its own has those of the formulas that it uses. A run that lacks a need
+is refused. Needs in *italics* are softer: without them a run computes something, but it equals
+another arm, or one of its settings has no effect. Such a run is refused unless `allow_degenerate`
+is true. `workflow_scripts/sandbox_pages.py` makes this page from the code and from
+`workflow_scripts/rule_scope.py`.
 """
 _RUNS = """\
 # Runs of the sandbox
@@ -59,8 +65,10 @@ def rules_page() -> str:
         declared = importlib.import_module(f"hgrpo.sandbox.{piece}.declared")
         needs = importlib.import_module(f"hgrpo.sandbox.{piece}.needs").NEEDS
         parts.append(f"## {title}\n")
-        parts.append("| rule | what it does | formulas | sources | settings | needs |")
-        parts.append("|---|---|---|---|---|---|")
+        parts.append(
+            "| rule | what it does | formulas | sources | kept and changed | settings | needs |"
+        )
+        parts.append("|---|---|---|---|---|---|---|")
         parts += [_rule(rule, declared.PACKAGE, needs) for rule in declared.RULES.values()]
         parts.append("")
     return "\n".join(parts)
@@ -76,6 +84,7 @@ def _rule(rule: Rule, package: str, needs: Mapping[str, Need]) -> str:
         " ".join(_first_sentence(term) for term in terms),
         "<br>".join(f"`{f.__module__.rpartition('.')[2]}.{f.__name__}`" for f in found),
         "<br>".join(links),
+        SCOPE[rule.name],
         "<br>".join(f"`{key}` {field.get_default()}" for key, field in own.items()),
         "<br>".join(_need(needs[name]) for name in rule.needs),
     )
@@ -87,19 +96,35 @@ def _need(need: Need) -> str:
 
 
 def formulas(term: Callable, package: str) -> Iterator[Callable]:
-    """The functions of the objectives that a term calls, also through helpers of its package."""
+    """The functions of the objectives that a term calls, also through helpers of its package.
+
+    A formula without a source is followed to those that it uses.
+    """
     waiting, seen = [term], set()
     while waiting:
         function = waiting.pop(0)
         if function in seen:
             continue
         seen.add(function)
-        for name in _names(function.__code__):
-            used = inspect.unwrap(function.__globals__.get(name, name))
-            if inspect.isfunction(used) and used.__module__.startswith(OBJECTIVES):
-                yield used
-            elif inspect.isfunction(used) and used.__module__.startswith(package):
-                waiting.append(used)
+        is_formula = function.__module__.startswith(OBJECTIVES)
+        if is_formula and not function.__name__.startswith("_"):
+            yield function
+        if not (is_formula and _links(function)):
+            waiting += [each for each in _used(function) if _counts(each, package)]
+
+
+def _counts(function: Callable, package: str) -> bool:
+    module = function.__module__
+    return module.startswith((OBJECTIVES, package)) and module != _CHECKS
+
+
+def _used(function: Callable) -> Iterator[Callable]:
+    """The functions that a function names, also by naming a mapping that holds them."""
+    for name in _names(function.__code__):
+        named = function.__globals__.get(name)
+        for each in named.values() if isinstance(named, Mapping) else (named,):
+            if inspect.isfunction(inspect.unwrap(each)):
+                yield inspect.unwrap(each)
 
 
 def _names(code: CodeType) -> list[str]:

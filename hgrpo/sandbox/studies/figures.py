@@ -1,6 +1,7 @@
-"""Figures of a study: curves over a run with mean, band and single seeds, and one point an arm."""
+"""Figures of a study: curves with mean, band and single seeds, and one point an arm."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
@@ -18,6 +19,9 @@ from hgrpo.sandbox.studies.study import FigureSpec
 
 _PALETTE = (REFERENCE_COLOUR, *COLOURS)
 _PANEL = 1.75  # height of one panel in inches
+# Columns of a figure's table of curves.
+_CURVE = ["panel", "arm", "seed", "x", "value"]
+_LAST = "Each seed has its last logged values."
 _BAND = "The band is the mean plus and minus its standard error over seeds; thin lines are seeds."
 
 
@@ -37,49 +41,59 @@ def drawings(study: str, specs: list[FigureSpec], arms: Mapping[str, ArmRows]) -
     """
     for spec in specs:
         shown = {name: arms[name] for name in spec.arms or arms}
-        draw = _curves if spec.kind == "curves" else _points
+        draw = _points if spec.kind == "points" else _curves
         yield draw(study, spec, shown)
 
 
 def _curves(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawing:
     figure, axes = _canvas(spec)
-    parts = []
-    for ax, column in zip(axes, spec.panels, strict=True):
-        _check(column, spec, arms)
+    numbered, parts = spec.kind == "numbered", []
+    for ax, panel in zip(axes, spec.panels, strict=True):
+        needed = [f"{panel}_0"] if numbered else [spec.x, panel]
+        _check(needed, spec, arms)
         for index, (label, arm) in enumerate(arms.items()):
-            if column in arm.rows:
-                seeds = arm.rows[["seed", spec.x, column]].dropna()
-                _curve(ax, seeds, spec.x, column, *_look(index))
-                parts.append(_curve_table(seeds, spec.x, column, label))
-        _finish(ax, spec, column)
+            if {*needed} <= {*arm.rows}:
+                seeds = _numbered(arm.rows, panel) if numbered else _run(arm.rows, spec.x, panel)
+                _curve(ax, seeds, *_look(index))
+                parts.append(seeds.assign(panel=panel, arm=label)[_CURVE])
+        _finish(ax, spec, panel)
     axes[-1].set_xlabel(_words(spec.x))
     lines = [_key(label, *_look(index)[:2]) for index, label in enumerate(arms)]
     legend_below(figure, lines)
-    return _drawing(study, spec, figure, pd.concat(parts, ignore_index=True), _BAND)
+    said = f"{_LAST} {_BAND}" if numbered else _BAND
+    return _drawing(study, spec, figure, pd.concat(parts, ignore_index=True), said)
 
 
-def _curve(
-    ax: Axes, seeds: pd.DataFrame, x: str, column: str, colour: str, line: str, marker: str
-) -> None:
+def _run(rows: pd.DataFrame, x: str, column: str) -> pd.DataFrame:
+    """A column over another one: seed, x and value of each evaluation that has both."""
+    found = pd.DataFrame({"seed": rows["seed"], "x": rows[x], "value": rows[column]})
+    return found.dropna()
+
+
+def _numbered(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The last cells of the columns `name`_0, `name`_1, ...: seed, x (the number) and value."""
+    columns = [column for column in rows if re.fullmatch(rf"{re.escape(name)}_\d+", column)]
+    numbers = {column: int(column.rpartition("_")[2]) for column in columns}
+    last = rows.groupby("seed", sort=False)[columns].last().rename(columns=numbers)
+    long = last.sort_index(axis=1).melt(ignore_index=False, var_name="x", value_name="value")
+    return long.reset_index().dropna().astype({"x": int})
+
+
+def _curve(ax: Axes, seeds: pd.DataFrame, colour: str, line: str, marker: str) -> None:
     for _, own in seeds.groupby("seed", sort=False):
-        ax.plot(own[x], own[column], color=colour, linestyle=line, linewidth=0.5, alpha=0.35)
-    mean, error = _over_seeds(seeds, x, column)
+        ax.plot(own["x"], own["value"], color=colour, linestyle=line, linewidth=0.5, alpha=0.35)
+    mean, error = _over_seeds(seeds)
     ax.fill_between(mean.index, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
     ax.plot(mean.index, mean, color=colour, linestyle=line)
 
 
-def _over_seeds(seeds: pd.DataFrame, x: str, column: str) -> tuple[pd.Series, pd.Series]:
-    """Mean and standard error by evaluation; where seeds differ in x, at their mean x."""
+def _over_seeds(seeds: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    """Mean and standard error of the seeds' first points, second points, ...; at their mean x."""
     order = seeds.groupby("seed", sort=False).cumcount()
-    place = seeds[x].groupby(order).mean()
-    found = seeds[column].groupby(order)
+    place = seeds["x"].groupby(order).mean()
+    found = seeds["value"].groupby(order)
     mean, error = found.mean(), found.sem().fillna(0.0)
     return mean.set_axis(place), error.set_axis(place)
-
-
-def _curve_table(seeds: pd.DataFrame, x: str, column: str, label: str) -> pd.DataFrame:
-    table = seeds.rename(columns={x: "x", column: "value"})
-    return table.assign(panel=column, arm=label)[["panel", "arm", "seed", "x", "value"]]
 
 
 def _points(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawing:
@@ -87,7 +101,7 @@ def _points(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawin
     lines = list(dict.fromkeys(_line(label) for label in arms))
     parts = []
     for ax, column in zip(axes, spec.panels, strict=True):
-        _check(column, spec, arms)
+        _check([column, *([spec.across] if spec.across else [])], spec, arms)
         table = pd.DataFrame(
             [_point(label, arm, spec, column) for label, arm in arms.items() if column in arm.rows]
         ).dropna(subset=["x", "value"])
@@ -150,16 +164,17 @@ def _words(column: str) -> str:
     return column.replace("_", " ")
 
 
-def _check(column: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> None:
+def _check(columns: Sequence[str], spec: FigureSpec, arms: Mapping[str, ArmRows]) -> None:
     known = {str(name) for arm in arms.values() for name in arm.rows}
-    if column not in known:
-        near = did_you_mean(column, known)
-        raise UserError(f"figures: {spec.name}: no arm logs a column {column!r}{near}")
+    for column in columns:
+        if column not in known:
+            near = did_you_mean(column, known)
+            raise UserError(f"figures: {spec.name}: no arm logs a column {column!r}{near}")
 
 
 def _drawing(
     study: str, spec: FigureSpec, figure: plt.Figure, data: pd.DataFrame, said: str
 ) -> Drawing:
     shown = ", ".join(dict.fromkeys(map(_words, spec.panels)))
-    alt = f"{spec.title}: {shown} of {data['arm'].nunique()} arms; the numbers are in the CSV."
+    alt = f"{spec.title}: {shown} of {data['arm'].nunique()} arms."
     return Drawing(spec.name, study, spec.title, said, alt, figure, data)

@@ -1,4 +1,4 @@
-"""One number a seed from the rows of a run: an end, a mean, or the time to a threshold."""
+"""One number a seed from the rows of a run: a value, a mean, or the time to a threshold."""
 
 from dataclasses import dataclass
 
@@ -44,7 +44,7 @@ def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
     Raises:
         UserError: the rows lack a column, or a seed has no cell in it.
     """
-    for column in (metric.column, metric.clock) if metric.at == "time" else (metric.column,):
+    for column in metric.columns:
         if column not in rows:
             raise UserError(
                 f"metric: {column}: arm {arm!r} logs no such column"
@@ -52,18 +52,24 @@ def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
             )
     each = []
     for seed, own in rows.groupby("seed", sort=False):
-        if own[metric.column].isna().all():
+        own = _read(own, metric)
+        if own.empty:
             raise UserError(f"metric: {metric.column}: seed {seed} of arm {arm!r} logs no value")
         each.append(_one(own, metric))
     values, reached = zip(*each, strict=True)
     return Measured(np.array(values, float), np.array(reached))
 
 
-def _one(rows: pd.DataFrame, metric: Metric) -> tuple[float, bool]:
+def _read(rows: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    """The rows that the metric reads: those with a cell in its column, up to `until`."""
     rows = rows[rows[metric.column].notna()]
+    return rows if metric.until is None else rows[rows[metric.clock] <= metric.until]
+
+
+def _one(rows: pd.DataFrame, metric: Metric) -> tuple[float, bool]:
     column = rows[metric.column]
-    if metric.at == "end":
-        return float(column.iloc[-1]), True
+    if metric.at in ("first", "end"):
+        return float(column.iloc[0 if metric.at == "first" else -1]), True
     if metric.at == "mean":
         return float(column.mean()), True
     there = column <= metric.below if metric.below is not None else column >= metric.above

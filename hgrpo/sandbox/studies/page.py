@@ -12,7 +12,7 @@ from hgrpo.report.page_environment import page_environment
 from hgrpo.report.svg import inline
 from hgrpo.report.words import DASH, MINUS, p_value
 from hgrpo.sandbox.studies.results import ARMS, FIGURES, PAIRS, read_table
-from hgrpo.sandbox.studies.statistics import noise_floor
+from hgrpo.sandbox.studies.statistics import FAR, noise_floor
 from hgrpo.sandbox.studies.study import Metric, SandboxStudy
 
 _BETTER = {
@@ -20,8 +20,6 @@ _BETTER = {
     "higher": "higher is better",
     "neither": "neither way is better",
 }
-# Deviations of the original beyond which a mean is marked.
-_FAR = 3.0
 
 
 @dataclass(frozen=True)
@@ -62,13 +60,14 @@ def render(shown: Sequence[Shown], tiny: bool = False) -> str:
         studies=[_study(each) for each in shown],
         inferences=_inferences(shown),
         tiny=tiny,
+        far=FAR,
     )
 
 
 def _study(shown: Shown) -> dict[str, Any]:
     pairs = shown.pairs
     kinds = pairs["kind"] if len(pairs) else pd.Series(dtype=str)
-    rows = shown.arms.assign(is_far=shown.arms["far"].abs() > _FAR).to_dict("records")
+    rows = shown.arms.assign(is_far=shown.arms["far"].abs() > FAR).to_dict("records")
     metrics: dict[str, list[dict]] = {}
     for row in rows:
         metrics.setdefault(row["metric"], []).append(row)
@@ -112,7 +111,7 @@ def _inferences(shown: Sequence[Shown]) -> list[dict[str, Any]]:
 
 def metric_in_words(metric: Metric) -> str:
     """The declared metric, as one sentence of the page."""
-    when = {"end": " at the end of the run", "mean": "", "time": ""}[metric.at]
+    when = " at the end of the run" if metric.is_last else ""
     margin = ""
     if metric.margin is not None:
         margin = f"; means that differ by less than {metric.margin:g} are as good as equal"

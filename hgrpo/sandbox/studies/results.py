@@ -30,7 +30,8 @@ def read_rows(study: SandboxStudy, runs: Mapping[str, Path]) -> dict[str, pd.Dat
         except (OSError, ValueError) as error:
             raise UserError(f"{folder / ROWS}: no rows of a run ({one_line(error)})") from None
         if study.series:
-            rows = rows[rows[study.series] == label.removesuffix(", other seeds")]
+            own = study.again if label == study.other else label
+            rows = rows[rows[study.series] == own]
         found[label] = rows.reset_index(drop=True)
     return found
 

@@ -10,7 +10,6 @@ from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
 from hgrpo.evaluation.over_seeds import equivalence, seed_bootstrap, seed_interval
 from hgrpo.evaluation.statistics import ALPHA, holm
-from hgrpo.evaluation.thresholds import restricted_mean
 from hgrpo.report.words import DASH
 from hgrpo.sandbox.studies.measures import Measured, measure
 from hgrpo.sandbox.studies.study import Metric, Pair, SandboxStudy
@@ -18,7 +17,8 @@ from hgrpo.streams import generator
 
 # What an arm cost each seed, where its rows say so.
 COSTS = ("rollouts", "verifier_calls", "tokens", "updates", "kl_from_init")
-KINDS = ("pair", "identical", "again")
+# Deviations of the original beyond which a mean is marked.
+FAR = 3.0
 _REPLICATES = 10_000
 _UNDECIDED = ("inconclusive", "one seed", "not reached")
 # Seeds of the original's runs.
@@ -32,8 +32,8 @@ def arm_table(
 ) -> pd.DataFrame:
     """One row for each metric and arm: mean over seeds, t and bootstrap intervals, cost.
 
-    `reached` counts the seeds that reach a time's threshold; the mean of times is restricted to
-    `horizon`, up to which every seed of the arm was followed (`hgrpo.evaluation.thresholds`).
+    `reached` counts the seeds that reach a time's threshold; times are restricted to `horizon`, up
+    to which every seed of the arm was followed.
     `deviation` is that of single seeds. `published` and `published_deviation` are the original's,
     `far` is the distance from it in its deviations, and `p_published` that of Welch's test between
     our seeds and the original's three. Costs are means over seeds.
@@ -98,15 +98,13 @@ def _p_published(line: Mapping[str, float]) -> float:
 
 
 def _described(found: Measured, metric: Metric, stream: str) -> dict[str, float]:
-    values = found.until(found.horizon) if metric.at == "time" else found.values
+    values = found.until(found.horizon)
     estimate = seed_interval(values)
     low, high = seed_bootstrap(values, generator("bootstrap", stream), _REPLICATES)
-    mean, timed = estimate.mean, metric.at == "time"
-    if timed and np.isfinite(found.horizon):
-        mean = restricted_mean(found.values, found.reached, found.horizon)
+    timed = metric.at == "time"
     return {
         "n_seeds": len(values),
-        "mean": mean,
+        "mean": estimate.mean,
         "lower": estimate.lower,
         "upper": min(estimate.upper, found.horizon) if timed else estimate.upper,
         "bootstrap_lower": low,
@@ -176,12 +174,14 @@ def _difference(
 ) -> tuple[np.ndarray, float]:
     """The arm's value minus the other one's, [S], and the share of all seeds that never get there.
 
-    Times are restricted to the horizon of both, so two seeds that never get there differ by 0. Of
-    other metrics, every seed has a value, so the share is 0.
+    Times are restricted to the horizon of both, so two seeds that never get there differ by 0; a
+    number that a time is compared with is restricted to the arm's horizon. Of other metrics, every
+    seed has a value, so the share is 0.
     """
     mine = measure(rows[pair.arm], metric, pair.arm)
     if isinstance(pair.against, float):
-        return mine.until(mine.horizon) - pair.against, 1 - mine.reached.mean()
+        against = min(pair.against, mine.horizon)
+        return mine.until(mine.horizon) - against, 1 - mine.reached.mean()
     theirs = measure(rows[pair.against], metric, pair.against)
     if metric.at != "time":
         return mine.values - theirs.values, 0.0

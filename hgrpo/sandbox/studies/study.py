@@ -25,13 +25,17 @@ _TINY_SEEDS = (0, 1)
 
 
 class Metric(Strict):
-    """One number a seed: a column at the end, its mean, or the time until it is reached."""
+    """One number a seed: a column's first or last value, its mean, or the time until it is reached.
+
+    With `until`, the last value is that of the last evaluation at or before this time.
+    """
 
     column: str
-    at: Literal["end", "mean", "time"] = "end"
+    at: Literal["first", "end", "mean", "time"] = "end"
+    until: float | None = Field(None, description="end: the last value up to this time")
     below: float | None = Field(None, description="time: until the column is at most this")
     above: float | None = Field(None, description="time: until the column is at least this")
-    clock: str = Field("updates", description="time: the column that tells the time")
+    clock: str = Field("updates", description="time, until: the column that tells the time")
     better: Literal["lower", "higher", "neither"] = "neither"
     margin: float | None = Field(
         None, gt=0, description="means that differ by less are as good as equal"
@@ -43,7 +47,15 @@ class Metric(Strict):
         given = (self.below is not None) + (self.above is not None)
         if given != (self.at == "time"):
             raise ValueError("`at: time` needs one of below and above; nothing else reads them")
+        if self.until is not None and self.at != "end":
+            raise ValueError("until: only `at: end` reads it")
         return self
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the rows that it reads."""
+        timed = self.at == "time" or self.until is not None
+        return [self.column, *([self.clock] if timed else [])]
 
     @property
     def verdicts(self) -> list[str]:
@@ -54,18 +66,26 @@ class Metric(Strict):
     @property
     def text(self) -> str:
         """What tables and axes call the metric."""
-        column = self.column.replace("_", " ")
-        if self.name or self.at == "end":
-            return self.name or column
-        if self.at == "mean":
-            return f"{column}, mean over evaluations"
-        word, level = ("≤", self.below) if self.below is not None else ("≥", self.above)
-        return f"{self.clock.replace('_', ' ')} until {column} {word} {level:g}"
+        column, clock = self.column.replace("_", " "), self.clock.replace("_", " ")
+        if self.name:
+            return self.name
+        if self.until is not None:
+            return f"{column} at {clock} {self.until:g}"
+        if self.at == "time":
+            word, level = ("≤", self.below) if self.below is not None else ("≥", self.above)
+            return f"{clock} until {column} {word} {level:g}"
+        said = {"first": ", first value", "mean": ", mean over evaluations"}
+        return column + said.get(self.at, "")
+
+    @property
+    def is_last(self) -> bool:
+        """Whether it is a column's value at the end of the run."""
+        return self.at == "end" and self.until is None
 
     @property
     def key(self) -> str:
-        """What `published` calls the metric: its column, or for times and means its text."""
-        return self.column if self.at == "end" else self.text
+        """What `published` calls the metric: its column at the end of the run, else its text."""
+        return self.column if self.is_last else self.text
 
 
 class Pair(Strict):
@@ -109,22 +129,30 @@ class Grid(Strict):
 
 
 class FigureSpec(Strict):
-    """A figure: curves over a run, or one point an arm.
+    """A figure: curves over a run, one point an arm, or curves over numbered columns.
 
-    `panels` are the columns of curves, or the metrics of points, from the top. Points lie at a
-    metric `across`, or at a setting `setting`; arms whose labels agree up to the last comma are
-    joined by a line.
+    `panels` are columns, from the top. Points lie at a metric `across`, or at a setting `setting`;
+    arms whose labels agree up to the last comma are joined by a line. A panel of a `numbered`
+    figure, such as trained_age, stands for the columns trained_age_0, trained_age_1 and so on.
     """
 
     name: str
     title: str
     panels: list[str] = Field(min_length=1)
-    x: str = "step"
-    kind: Literal["curves", "points"] = "curves"
+    x: str = Field("step", description="curves: a column; numbered: what the numbers count")
+    kind: Literal["curves", "points", "numbered"] = "curves"
     across: str = Field("", description="points: a column, whose mean over evaluations is taken")
     setting: str = Field("", description="points: a setting, such as delay")
     arms: list[str] = Field(default_factory=list, description="empty: all")
     log: bool = Field(False, description="logarithmic vertical axis")
+
+    @model_validator(mode="after")
+    def _says_where_points_lie(self) -> Self:
+        if bool(self.across) + bool(self.setting) != (self.kind == "points"):
+            raise ValueError(
+                "`kind: points` needs one of across and setting; nothing else reads them"
+            )
+        return self
 
 
 class Inference(Strict):
@@ -179,7 +207,10 @@ class SandboxStudy(Strict):
             raise ValueError(f"grid: label {twice[0]!r} is that of another arm")
         if self.other in labels:
             raise ValueError(f"again: {self.other!r} is the label of another arm")
-        for key, changes in {"base": self.base, **self.arms}.items():
+        if "base" in labels:
+            raise ValueError("arms: no arm may be called 'base', the key of what all arms share")
+        varied = [("grid", self.grid.over)] if self.grid else []
+        for key, changes in [("base", self.base), *self.arms.items(), *varied]:
             if "seeds" in changes:
                 raise ValueError(
                     f"{key}: seeds are the same in every arm; set `seeds` of the study"

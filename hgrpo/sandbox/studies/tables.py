@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
 from hgrpo.atomic import atomic_file
 from hgrpo.report.csv_file import write_csv
 from hgrpo.sandbox.studies.results import ARMS, PAIRS, TABLES, read_rows, read_summary
@@ -22,8 +24,10 @@ def write_statistics(study: SandboxStudy, runs: Mapping[str, Path], target: Path
     arms, pairs = arm_table(study, rows, seconds), pair_table(study, rows)
     text = [markdown(arms, _ARM_COLUMNS)]
     if len(pairs):
-        floor = noise_floor(pairs)
-        text += [markdown(pairs, _PAIR_COLUMNS), f"Noise floor: {floor:.4g}\n"]
+        text.append(markdown(pairs, _PAIR_COLUMNS))
+    floor = noise_floor(pairs)
+    if not np.isnan(floor):
+        text.append(f"Noise floor: {floor:.4g}\n")
     for name, table in ((ARMS, arms), (PAIRS, pairs)):
         with atomic_file(target / name) as path:
             write_csv(table, path)

@@ -1,7 +1,6 @@
 """Trains one arm with all its seeds, and writes its rows."""
 
 import json
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 from hgrpo import parquet
 from hgrpo.atomic import atomic_folder
 from hgrpo.config.read import validate
+from hgrpo.sandbox.command_line import use_one_thread
 from hgrpo.sandbox.studies.pieces import PIECES
 
 ROWS, SUMMARY = "rows.parquet", "summary.json"
@@ -27,8 +27,7 @@ def train_arm(piece: str, given: Mapping[str, Any], code: str, target: Path) -> 
     import pandas as pd
     import torch
 
-    if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(1)
+    use_one_thread()
     settings = validate(PIECES[piece].model, given, piece)
     begin = time.perf_counter()
     rows = PIECES[piece].rows(settings)

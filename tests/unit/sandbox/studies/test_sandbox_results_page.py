@@ -31,6 +31,8 @@ def run(tmp_path):
     index = [{"name": "error", "title": "Error", "caption": "", "alt": "Error"}]
     (made / "figures/index.json").write_text(json.dumps(index))
     (made / "figures/error.svg").write_text("<svg/>")
+    (made / "figures/error.csv").write_text("x,value\n")
+    (made / "figures/large.csv").write_bytes(bytes(200_001))
     return declared, made
 
 
@@ -47,7 +49,9 @@ def test_a_block_has_verdicts_means_the_originals_numbers_and_the_figure(run, tm
     declared, made = run
     publish_sandbox.copy(made, tmp_path, "small")
     text = publish_sandbox.block("small", declared, tmp_path)
-    assert "![Error](figures/small/error.svg)" in text
+    assert "![Error](figures/small/error.svg)\n[Numbers](figures/small/error.csv)\n" in text
+    published = {path.name for path in (tmp_path / "figures/small").iterdir()}
+    assert published == {"index.json", "error.svg", "error.csv"}
     pair = "| A | B | -0.101 (-0.101 to -0.1) | < 0.001 | better | - |"
     assert pair.replace("-", MINUS)[:-3] + f"{DASH} |" in text
     assert "| A | 0.204 (0.202 to 0.207) [0.5 ± 0.01]\\*, p < 0.001 |" in text

@@ -8,6 +8,7 @@ from study_files import DECLARED, study
 from hgrpo.errors import UserError
 from hgrpo.sandbox.studies.study import read_study, resolve
 
+FIGURE = {"name": "f", "title": "F", "panels": ["entropy"]}
 FOLDER = Path(__file__).parents[4] / "configs/sandbox"
 
 
@@ -70,6 +71,14 @@ def test_a_tiny_arm_has_a_few_steps_and_two_seeds_and_changes_of_its_own():
             "small.yaml: again: 'A, other seeds' is the label of another arm",
         ),
         (
+            {"grid": {"label": "{seeds}", "over": {"seeds": [[0, 1], [2, 3]]}}},
+            "small.yaml: grid: seeds are the same in every arm; set `seeds` of the study",
+        ),
+        (
+            {"arms": {"base": {"method": "DG"}}, "pairs": []},
+            "small.yaml: arms: no arm may be called 'base', the key of what all arms share",
+        ),
+        (
             {"grid": {"label": "{method}", "over": {"method": ["A"]}}},
             "small.yaml: grid: label 'A' is that of another arm",
         ),
@@ -86,6 +95,10 @@ def test_a_tiny_arm_has_a_few_steps_and_two_seeds_and_changes_of_its_own():
             "small.yaml: metric: `at: time` needs one of below and above; nothing else reads them",
         ),
         (
+            {"metric": {"column": "test_error", "at": "mean", "until": 4}},
+            "small.yaml: metric.until: only `at: end` reads it",
+        ),
+        (
             {"published": {"A": {"test_eror": [0.1, 0.2]}}},
             "small.yaml: published: no metric 'test_eror'; did you mean 'test_error'?",
         ),
@@ -98,8 +111,16 @@ def test_a_tiny_arm_has_a_few_steps_and_two_seeds_and_changes_of_its_own():
             "small.yaml: A: method: 'DGG': there is no such one; did you mean 'DG'?",
         ),
         (
-            {"figures": [{"name": "f", "title": "F", "panels": ["entropy"], "setting": "dela"}]},
+            {"figures": [FIGURE | {"kind": "points", "setting": "dela"}]},
             "small.yaml: figures: f: no setting 'dela'; did you mean 'delay'?",
+        ),
+        (
+            {"figures": [FIGURE | {"kind": "points"}]},
+            "small.yaml: figures.0: `kind: points` needs one of across and setting; nothing else",
+        ),
+        (
+            {"figures": [FIGURE | {"across": "entropy"}]},
+            "small.yaml: figures.0: `kind: points` needs one of across and setting; nothing else",
         ),
     ],
 )

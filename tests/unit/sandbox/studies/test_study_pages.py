@@ -7,12 +7,13 @@ import sys
 
 import pandas as pd
 import pytest
-from study_files import DECLARED, study
+from study_files import DECLARED, rows, study
 
 from hgrpo.cli.sandbox_study import main
 from hgrpo.errors import UserError
+from hgrpo.sandbox.studies.figures import ArmRows, drawings
 from hgrpo.sandbox.studies.page import number, signed
-from hgrpo.sandbox.studies.study import recorded, resolve
+from hgrpo.sandbox.studies.study import FigureSpec, recorded, resolve
 
 SMALL = {"seq_len": 3, "d_model": 16, "batch_size": 8}
 FIGURES = [
@@ -64,6 +65,38 @@ def test_a_figure_shows_what_its_csv_holds(reported):
     mean = rows.groupby("seed")["loss"].mean().mean()
     assert points.loc["A", "value"] == pytest.approx(mean)
     assert points["x"].tolist() == [0, 0]
+
+
+def test_a_numbered_figure_shows_the_last_cells_of_its_columns():
+    ages = {"age_10": [1, 4], "age_0": [1, float("nan")], "age_2": [0, 3], "age_mean": [5, 5]}
+    arms = {"A": ArmRows(rows("error", [1, 0.5], [1, 0.4], **ages), {})}
+    spec = FigureSpec(name="ages", title="Ages", kind="numbered", x="age", panels=["age"])
+    (drawn,) = drawings("small", [spec], arms)
+    own = drawn.data[drawn.data["seed"] == 1]
+    assert own[["panel", "arm", "x", "value"]].to_numpy().tolist() == [
+        *(["age", "A", 0, 1], ["age", "A", 2, 3], ["age", "A", 10, 4])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "missing"),
+    [
+        ({"panels": ["eror"]}, "eror"),
+        ({"panels": ["error"], "x": "stp"}, "stp"),
+        ({"panels": ["error"], "kind": "points", "across": "eror"}, "eror"),
+        ({"panels": ["error"], "kind": "numbered"}, "error_0"),
+    ],
+)
+def test_a_figure_of_a_column_that_nobody_logs_is_refused(changes, missing):
+    spec = FigureSpec(name="f", title="F", **changes)
+    arms = {"A": ArmRows(rows("error", [1, 0.5]), {})}
+    with pytest.raises(UserError, match=f"^figures: f: no arm logs a column '{missing}'"):
+        list(drawings("small", [spec], arms))
+
+
+def test_tables_without_a_noise_floor_name_none(reported):
+    text = (reported / "studies/small/tables.md").read_text()
+    assert "| pair | A | B |" in text and "Noise floor" not in text
 
 
 def test_the_page_stands_alone_and_escapes_what_people_wrote(reported):

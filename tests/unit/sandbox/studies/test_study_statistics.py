@@ -18,6 +18,9 @@ NAN = float("nan")
     ("metric", "values", "reached"),
     [
         ({"at": "end"}, [0.25, 0.5], [True, True]),
+        ({"at": "first"}, [0.75, 1.0], [True, True]),
+        # Seed 1 has no value at 10 updates; its last one is from the beginning.
+        ({"until": 10}, [0.5, 1.0], [True, True]),
         ({"at": "mean"}, [0.5, 0.75], [True, True]),
         # Seed 0 is there at its third evaluation, after 20 updates; seed 1 never, and ends at 20.
         ({"at": "time", "below": 0.3}, [20, 20], [True, False]),
@@ -37,6 +40,8 @@ def test_a_column_that_only_trained_steps_have_ends_with_the_last_of_them():
     assert measure(log, Metric(column="loss"), "A").values.tolist() == [2.0]
     with pytest.raises(UserError, match=r"metric: los: arm 'A' logs no such column; did you mean"):
         measure(log, Metric(column="los"), "A")
+    with pytest.raises(UserError, match="^metric: loss: seed 0 of arm 'A' logs no value"):
+        measure(log, Metric(column="loss", until=-1, clock="step"), "A")
 
 
 def last(*ends: float) -> pd.DataFrame:
@@ -129,6 +134,20 @@ def test_arms_that_never_get_there_are_not_equivalent():
     assert (row["unreached"], row["verdict"], row["claim"]) == (0, "equivalent", "holds")
 
 
+def test_a_number_beyond_the_horizon_is_compared_at_the_horizon():
+    """One seed gets there after 140 updates; nine are followed for 150, so of 200 nothing is known.
+
+    The differences are -10 and nine times 0: mean -1 and standard error 1, so t is -1.
+    """
+    seeds = [[1, 0.4, 0.4], *[[1, 0.9, 0.9]] * 9]
+    log = rows("test_error", *seeds, updates=[0, 140, 150])
+    declared = study(metric=TIMED, pairs=[["A", 200.0]])
+    (row,) = pair_table(declared, {"A": log}).to_dict("records")
+    assert row["difference"] == pytest.approx(-1)
+    assert row["p"] == pytest.approx(2 * stats.t.sf(1, 9))
+    assert (row["unreached"], row["verdict"]) == (0.9, "inconclusive")
+
+
 def test_a_time_is_described_up_to_its_horizon():
     """Two seeds get there after 10 updates, and one is followed for 20 only."""
     log = rows("test_error", [1, 0.4, 0.4], [1, 0.4, 0.4], [1, 1, 1], updates=[0, 10, 20])
@@ -164,18 +183,20 @@ def test_a_mean_is_far_from_a_published_one_without_spread_if_it_prints_differen
 
 
 def test_published_values_belong_to_their_metric():
+    of_a = {"test_error": [0.5, 0.1], "test error at updates 0": [0.9, None]}
     declared = study(
-        published={"A": {"test_error": [0.5, 0.1]}, "B": {"test_error": [0.4, None]}},
-        also=[{"column": "test_error", "at": "mean"}],
+        published={"A": of_a, "B": {"test_error": [0.4, None]}},
+        also=[{"column": "test_error", "at": "mean"}, {"column": "test_error", "until": 0}],
     )
     arms = {"A": last(0.1, 0.2, 0.3), "B": last(0.3, 0.5, 0.7)}
     table = arm_table(declared, arms, {"A": 1.5, "B": 2.0})
-    assert table["published"].tolist() == pytest.approx([0.5, 0.4, NAN, NAN], nan_ok=True)
-    assert table["far"].tolist() == pytest.approx([-3, NAN, NAN, NAN], nan_ok=True)
+    nothing = [NAN] * 4
+    assert table["published"].tolist() == pytest.approx([0.5, 0.4, NAN, NAN, 0.9, NAN], nan_ok=True)
+    assert table["far"].tolist() == pytest.approx([-3, NAN, *nothing], nan_ok=True)
     # Ours: 0.2 and deviation 0.1; theirs 0.5 and 0.1; three seeds each, so the standard error is
     # 0.1 sqrt(2/3), with 4 degrees of freedom.
     p = 2 * stats.t.sf(0.3 / (0.1 * (2 / 3) ** 0.5), 4)
-    assert table["p_published"].tolist() == pytest.approx([p, NAN, NAN, NAN], nan_ok=True)
+    assert table["p_published"].tolist() == pytest.approx([p, NAN, *nothing], nan_ok=True)
     assert pair_table(declared, arms)["published"].item() == pytest.approx(0.1)
     assert np.isnan(pair_table(study(), arms)["published"].item())
 
