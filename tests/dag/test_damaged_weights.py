@@ -16,7 +16,10 @@ ROUND = "results/grid/rl/flatGRPO/seed_11/round_1"
 
 @pytest.mark.parametrize(
     ("kept", "said"),
-    [(-1, "does not match its checksum"), (40, "not a whole safetensors file")],
+    [
+        (-1, "does not match its checksum"),
+        pytest.param(40, "not a whole safetensors file", marks=pytest.mark.slow),
+    ],
 )
 def test_damaged_weights_cost_no_result_that_was_made_from_them(checkout, kept, said, monkeypatch):
     weights = checkout.root / ROUND / "adapter/model.safetensors"
@@ -42,6 +45,7 @@ def test_damaged_weights_cost_no_result_that_was_made_from_them(checkout, kept, 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_advice_about_damaged_weights_makes_them_again(checkout):
     weights = checkout.root / ROUND / "adapter/model.safetensors"
     whole = weights.read_bytes()

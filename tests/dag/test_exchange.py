@@ -17,6 +17,8 @@ from project_copy import paths_below
 
 from hgrpo.workflow.study_lock import hold_study
 
+pytestmark = pytest.mark.slow
+
 TEAM = {
     "name": "team",
     "env": "alfworld-laptop",
@@ -88,7 +90,6 @@ def two(people, tmp_path):
     return made
 
 
-@pytest.mark.slow
 def test_a_start_that_was_imported_is_not_made_again(people):
     _, ben = people
     log = ben.root / "results/team/logs/sft/sft.log"

@@ -40,7 +40,16 @@ def labels(figure):
             yield [text for tick in ticks if (text := tick.label1.get_text())]
 
 
-@pytest.mark.parametrize("study", ["", "alpha_sweep", "calibration_hard", "bakeoff_plateau_plus"])
+@pytest.mark.parametrize(
+    "study",
+    [
+        "",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("alpha_sweep", "calibration_hard", "bakeoff_plateau_plus")
+        ),
+    ],
+)
 def test_the_ticks_of_every_axis_differ(study, tmp_path):
     options = {"settings": shipped(study)} if study else {}
     made = nothing_won(tmp_path, **options)

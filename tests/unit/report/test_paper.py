@@ -112,6 +112,7 @@ def test_the_table_of_results_fits_a_column(inputs):
     assert column_inches(column_table(widest, "", "tab:x")) < SIZES["column"]
 
 
+@pytest.mark.slow
 def test_the_stage_writes_what_it_declares(tmp_path):
     study = write_study(tmp_path / "study", seeds=(11,), rounds=2, steps=2)
     build_report(study, ("merge",))
