@@ -18,6 +18,7 @@ from hgrpo.atomic import atomic_file
 from hgrpo.config.read import did_you_mean
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
+from hgrpo.sandbox.memory import keep_freed_memory
 from hgrpo.sandbox.rule import Rule
 
 
@@ -229,10 +230,14 @@ def check_folder(flag: str, folder: Path) -> None:
         raise UserError(f"{flag}: {folder}: no files can be written here")
 
 
-def use_one_thread() -> None:
-    """Let torch compute on one thread, unless OMP_NUM_THREADS says how many; nets are small."""
+def prepare_torch() -> None:
+    """Keep freed memory, and compute on one thread unless OMP_NUM_THREADS says how many.
+
+    Nets are small, so more threads gain nothing.
+    """
     import torch
 
+    keep_freed_memory()
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
 

@@ -19,10 +19,10 @@ from hgrpo.sandbox.command_line import (
     chosen_fields,
     chosen_rule,
     chosen_seeds,
+    prepare_torch,
     say_notes,
     say_written,
     unread_rule_flags,
-    use_one_thread,
     write_rows,
 )
 from hgrpo.sandbox.run_settings import RunSettings
@@ -80,7 +80,7 @@ def train(
     check_output("--output", args.output)
     unread = unread_rule_flags(args, settings.method, settings.RULES, type(settings))
     say_notes([*settings.notes, *unread])
-    use_one_thread()
+    prepare_torch()
     with tqdm(total=settings.num_steps, unit="step", disable=not args.verbose) as bar:
         bar.set_description(settings.method)
         rows = trainer()(settings).run(bar.update)

@@ -16,11 +16,11 @@ from hgrpo.sandbox.command_line import (
     chosen_fields,
     chosen_rule,
     chosen_seeds,
+    prepare_torch,
     say_notes,
     say_written,
     truth,
     unread_rule_flags,
-    use_one_thread,
     write_rows,
 )
 from hgrpo.sandbox.rl.declared import RULES
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> None:
         for each in runs
         for line in (*each.notes, *unread_rule_flags(args, each.method, RULES, RlSettings))
     )
-    use_one_thread()
+    prepare_torch()
 
     from hgrpo.sandbox.rl.tasks.task import make_task
     from hgrpo.sandbox.rl.train import Trainer

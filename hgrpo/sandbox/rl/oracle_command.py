@@ -11,8 +11,8 @@ from hgrpo.sandbox.command_line import (
     add_verbose,
     check_output,
     chosen_fields,
+    prepare_torch,
     say_notes,
-    use_one_thread,
     write_rows,
 )
 from hgrpo.sandbox.rl.settings import RlSettings
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     settings = validate(RlSettings, chosen_fields(args, RlSettings) | more, "rl_oracle")
     check_output("--output", args.output)
     say_notes(settings.notes)
-    use_one_thread()
+    prepare_torch()
 
     from hgrpo.sandbox.rl.oracle_study import correlations, study
     from hgrpo.sandbox.rl.train import Trainer

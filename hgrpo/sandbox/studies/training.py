@@ -9,7 +9,7 @@ from typing import Any
 from hgrpo import parquet
 from hgrpo.atomic import atomic_folder
 from hgrpo.config.read import validate
-from hgrpo.sandbox.command_line import use_one_thread
+from hgrpo.sandbox.command_line import prepare_torch
 from hgrpo.sandbox.studies.pieces import PIECES
 
 ROWS, SUMMARY = "rows.parquet", "summary.json"
@@ -27,7 +27,7 @@ def train_arm(piece: str, given: Mapping[str, Any], code: str, target: Path) -> 
     import pandas as pd
     import torch
 
-    use_one_thread()
+    prepare_torch()
     settings = validate(PIECES[piece].model, given, piece)
     begin = time.perf_counter()
     rows = PIECES[piece].rows(settings)
