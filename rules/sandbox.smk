@@ -33,6 +33,7 @@ rule sandbox_run:
         "results/sandbox/benchmarks/runs/{run}.jsonl"
     wildcard_constraints:
         run=RUN,
+    priority: told(lambda w: sandbox.updates(w.run))
     threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hgrpo.sandbox.draws import pick
 from hgrpo.sandbox.nets.mlp import MLP
-from hgrpo.sandbox.nets.transformer import Cache, Prefix, Transformer
+from hgrpo.sandbox.nets.transformer import Cache, Reading, Transformer
 
 
 class Sampled(NamedTuple):
@@ -29,15 +29,21 @@ class Sampled(NamedTuple):
 
 
 class Policy(Protocol):
-    """What the trainer and the evaluation ask of a policy."""
+    """What the trainer and the evaluation ask of a policy.
+
+    Wherever inputs are asked for, what `read` has made of them under the same weights does as well,
+    so whoever needs them twice reads them once.
+    """
 
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor: ...
 
-    def table(self, weights: Tensor, inputs: Tensor, actions: Tensor) -> Tensor: ...
+    def read(self, weights: Tensor, inputs: Tensor | Reading) -> Tensor | Reading: ...
 
-    def sample(self, weights: Tensor, inputs: Tensor, draws: Tensor) -> Sampled: ...
+    def table(self, weights: Tensor, inputs: Tensor | Reading, actions: Tensor) -> Tensor: ...
 
-    def greedy(self, weights: Tensor, inputs: Tensor) -> Sampled: ...
+    def sample(self, weights: Tensor, inputs: Tensor | Reading, draws: Tensor) -> Sampled: ...
+
+    def greedy(self, weights: Tensor, inputs: Tensor | Reading) -> Sampled: ...
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,10 @@ class BanditPolicy:
 
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
         return self.net.init(seeds, name)
+
+    def read(self, weights: Tensor, inputs: Tensor) -> Tensor:
+        """The inputs: nothing of them can be computed before an action."""
+        return inputs
 
     def table(self, weights: Tensor, inputs: Tensor, actions: Tensor) -> Tensor:
         logprobs = self.net.logits(weights, inputs).log_softmax(-1)[:, :, None, None, None]
@@ -75,33 +85,33 @@ class SequencePolicy:
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
         return self.net.init(seeds, name)
 
-    def table(self, weights: Tensor, inputs: Tensor, actions: Tensor) -> Tensor:
-        logits = self.net.continued(weights, inputs, actions[..., :-1].flatten(2, 3))
+    def read(self, weights: Tensor, inputs: Tensor | Reading) -> Reading:
+        """What the prompts leave behind."""
+        return inputs if isinstance(inputs, Reading) else self.net.read(weights, inputs)
+
+    def table(self, weights: Tensor, inputs: Tensor | Reading, actions: Tensor) -> Tensor:
+        read = self.read(weights, inputs)
+        logits = self.net.continued(weights, read, actions[..., :-1].flatten(2, 3))
         return logits.log_softmax(-1).unflatten(2, actions.shape[2:4])
 
     @torch.no_grad()
-    def sample(self, weights: Tensor, inputs: Tensor, draws: Tensor) -> Sampled:
+    def sample(self, weights: Tensor, inputs: Tensor | Reading, draws: Tensor) -> Sampled:
         rows = draws.shape[2] * draws.shape[3]
-        flat = draws.flatten(1, 3)
-        logits, prefix = self.net.start(weights, inputs)
-        logits = logits.repeat_interleave(rows, 1)
-        return self._unroll(weights, logits, prefix.repeated(rows), flat, draws.shape[1:4])
+        logits, prefix = self.read(weights, inputs)
+        read = Reading(logits.repeat_interleave(rows, 1), prefix.repeated(rows))
+        return self._unroll(weights, read, draws.flatten(1, 3), draws.shape[1:4])
 
     @torch.no_grad()
-    def greedy(self, weights: Tensor, inputs: Tensor) -> Sampled:
+    def greedy(self, weights: Tensor, inputs: Tensor | Reading) -> Sampled:
         """K and M are 1."""
-        logits, prefix = self.net.start(weights, inputs)
-        return self._unroll(weights, logits, prefix, None, (inputs.shape[1], 1, 1))
+        read = self.read(weights, inputs)
+        return self._unroll(weights, read, None, (read.logits.shape[1], 1, 1))
 
     def _unroll(
-        self,
-        weights: Tensor,
-        logits: Tensor,
-        prefix: Prefix,
-        draws: Tensor | None,
-        shape: Sequence[int],
+        self, weights: Tensor, read: Reading, draws: Tensor | None, shape: Sequence[int]
     ) -> Sampled:
         """Emit `horizon` tokens by `draws` [S, R, T], or the likeliest ones."""
+        logits, prefix = read
         cache = Cache(prefix, prefix.size + self.horizon)
         actions, tables = [], []
         for step in range(self.horizon):

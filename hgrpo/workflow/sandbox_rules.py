@@ -121,6 +121,15 @@ class SandboxRules:
         name, label = self._found(run)
         return run_code(self.study(name).piece, self.arms(name)[label][1])
 
+    def updates(self, run: str) -> int:
+        """How many updates a run takes, 0 if it trains nothing.
+
+        The longest runs go first, so that no core idles while the last of them ends.
+        """
+        name, label = self._found(run)
+        settings = self.arms(name)[label][1]
+        return getattr(settings, "num_steps", 0) * getattr(settings, "inner_epochs", 1)
+
     def label(self, run: str) -> str:
         """What messages call a run: the first study and arm that have it."""
         return ": ".join(self._found(run))

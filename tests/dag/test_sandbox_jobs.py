@@ -22,7 +22,9 @@ FIRST = {
     "figures": [{"name": "error", "title": "Error", "panels": ["test_error"]}],
 }
 # The arm `same` is the first study's `plain`.
-SECOND = FIRST | {"arms": {"same": {"method": "DG"}, "group": {"method": "GRPO"}}}
+SECOND = FIRST | {
+    "arms": {"same": {"method": "DG"}, "group": {"method": "GRPO", "inner_epochs": 4}}
+}
 REPORT = {
     *("Sandbox, first: statistics", "Sandbox, first: figures", "Sandbox, second: statistics"),
     *("Sandbox, second: figures", "Sandbox: the page"),
@@ -74,6 +76,10 @@ def ran(project: Path, forks: Forks, tmp_path_factory: pytest.TempPathFactory) -
     assert sandbox.planned("sandbox_all") == RUNS | REPORT
     done = sandbox.snakemake("--cores", "1", "sandbox_all")
     assert done.returncode == 0, done.stdout + done.stderr
+    # It takes the most updates.
+    assert re.search(r"^Job \d+: (.*)$", done.stdout + done.stderr, re.MULTILINE)[1] == (
+        "Sandbox, second: group"
+    )
     return sandbox
 
 

@@ -12,6 +12,7 @@ are changed in place.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -44,6 +45,13 @@ class Prefix:
         """Keys and values of all tokens up to the new ones."""
         old = self.layers[layer]
         return torch.cat([old[0], keys], 2), torch.cat([old[1], values], 2)
+
+
+class Reading(NamedTuple):
+    """What prompts leave behind: the logits after each, [S, N, V], and its keys and values."""
+
+    logits: Tensor
+    prefix: Prefix
 
 
 class Cache:
@@ -114,30 +122,28 @@ class Transformer:
         tensors = unpack(self.parts, weights)
         return self._head(tensors, self._through(tensors, tokens, None, last)[0])
 
-    def continued(self, weights: Tensor, prompts: Tensor, tails: Tensor) -> Tensor:
-        """Logits after the prompt and after each token of its tails, [S, N, R, T + 1, V].
+    def read(self, weights: Tensor, prompts: Tensor) -> Reading:
+        """Prompts int64 [S, N, L], in one pass."""
+        tensors = unpack(self.parts, weights)
+        hidden, prefix = self._through(tensors, prompts, None, 1)
+        return Reading(self._head(tensors, hidden).squeeze(-2), prefix)
+
+    def continued(self, weights: Tensor, read: Reading, tails: Tensor) -> Tensor:
+        """Logits after the prompts and after each token of their tails, [S, N, R, T + 1, V].
 
         Args:
-            prompts: int64 [S, N, L].
+            read: of the prompts, under the same weights.
             tails: int64 [S, N, R, T], R continuations of each prompt.
         """
-        tensors = unpack(self.parts, weights)
         tail_count, length = tails.shape[2:]
-        hidden, prefix = self._through(tensors, prompts, None, 1)
-        first = self._head(tensors, hidden).unsqueeze(2).expand(-1, -1, tail_count, -1, -1)
+        first = read.logits[:, :, None, None].expand(-1, -1, tail_count, -1, -1)
         if not length:
             return first
-        rows = prefix.repeated(tail_count)
+        tensors = unpack(self.parts, weights)
+        rows = read.prefix.repeated(tail_count)
         hidden, _ = self._through(tensors, tails.flatten(1, 2), rows)
         rest = self._head(tensors, hidden).unflatten(1, tails.shape[1:3])
         return torch.cat([first, rest], 3)
-
-    @torch.no_grad()
-    def start(self, weights: Tensor, prompts: Tensor) -> tuple[Tensor, Prefix]:
-        """Logits [S, R, V] after prompts [S, R, L], and what `extend` needs of the prompts."""
-        tensors = unpack(self.parts, weights)
-        hidden, prefix = self._through(tensors, prompts, None, 1)
-        return self._head(tensors, hidden).squeeze(-2), prefix
 
     @torch.no_grad()
     def extend(self, weights: Tensor, tokens: Tensor, cache: Cache) -> Tensor:
@@ -166,7 +172,7 @@ class Transformer:
         x = (x + tensors["positions"][:, None, begin : begin + length]).flatten(1, 2)
         seen = []
         for layer in range(self.layers):
-            packed = linear(tensors, f"{layer}.in", _norm(tensors, f"{layer}.attend", x))
+            packed = _normed(tensors, f"{layer}.attend", x, f"{layer}.in")
             packed = packed.view(seeds * rows, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
             queries, keys, values = packed.unbind(0)
             if past:
@@ -178,14 +184,14 @@ class Transformer:
                 length = last
             mixed = _attend(queries, keys, values).transpose(1, 2)
             x = x + linear(tensors, f"{layer}.out", mixed.reshape(seeds, rows * length, -1))
-            wide = linear(tensors, f"{layer}.wide", _norm(tensors, f"{layer}.feed", x)).relu_()
+            wide = _normed(tensors, f"{layer}.feed", x, f"{layer}.wide").relu_()
             x = x + linear(tensors, f"{layer}.narrow", wide)
         return x.unflatten(1, (rows, length)), Prefix(seen)
 
     def _head(self, tensors: Mapping[str, Tensor], x: Tensor) -> Tensor:
         """Logits [S, R, L, V] of hidden states [S, R, L, d]."""
-        normed = _norm(tensors, "last", x.flatten(1, 2))
-        return torch.bmm(normed, tensors["head"]).unflatten(1, x.shape[1:3])
+        found = _after_norm(tensors, "last", x.flatten(1, 2), tensors["head"])
+        return found.unflatten(1, x.shape[1:3])
 
 
 def _attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
@@ -205,7 +211,21 @@ def _norm_parts(name: str, width: int) -> tuple[Part, Part]:
     return Part(f"{name}.scale", (width,), "ones"), Part(f"{name}.shift", (width,), "zeros")
 
 
-def _norm(tensors: Mapping[str, Tensor], name: str, x: Tensor) -> Tensor:
-    """Layer norm of x [S, R, d] with each seed's scale and shift."""
-    scale, shift = tensors[f"{name}.scale"], tensors[f"{name}.shift"]
-    return torch.addcmul(shift.unsqueeze(1), F.layer_norm(x, x.shape[-1:]), scale.unsqueeze(1))
+def _normed(tensors: Mapping[str, Tensor], norm: str, x: Tensor, layer: str) -> Tensor:
+    """A layer norm of x [S, R, d], and a linear layer on it: [S, R, outputs]."""
+    bias = tensors[f"{layer}.bias"].unsqueeze(1)
+    return _after_norm(tensors, norm, x, tensors[f"{layer}.matrix"], bias)
+
+
+def _after_norm(
+    tensors: Mapping[str, Tensor], norm: str, x: Tensor, matrix: Tensor, bias: Tensor | float = 0.0
+) -> Tensor:
+    """(n scale + shift) matrix + bias, where n is x [S, R, d] with mean 0 and variance 1.
+
+    Scale and shift are multiplied into the matrix [S, d, outputs] and the bias [S, 1, outputs],
+    because that moves less memory than to multiply them into n.
+    """
+    scale, shift = tensors[f"{norm}.scale"], tensors[f"{norm}.shift"]
+    bias = torch.bmm(shift.unsqueeze(1), matrix) + bias
+    normalised = F.layer_norm(x, x.shape[-1:])
+    return torch.bmm(normalised, scale.unsqueeze(2) * matrix).add_(bias)

@@ -26,10 +26,11 @@ def examine(
     """
     asked = task.examination(settings.seeds)
     labels = asked.labels[:, :, None, None]
-    greedy = policy.greedy(weights, asked.inputs)
+    read = policy.read(weights, asked.inputs)
+    greedy = policy.greedy(weights, read)
     shape = (asked.labels.shape[1], 1, 1, settings.seq_len)
     uniform = draws.uniform(settings.seeds, "evaluation", (step,), shape)
-    sampled = policy.sample(weights, asked.inputs, uniform)
+    sampled = policy.sample(weights, read, uniform)
     teacher = task.teacher(asked.labels)
     columns = {
         **task.sequences.errors(greedy.actions, labels),

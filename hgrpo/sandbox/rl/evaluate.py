@@ -60,33 +60,47 @@ class Examiner:
         """
         asked = self.questions(step)
         labels = asked.labels[:, :, None, None]
-        greedy = self._in_parts(lambda inputs: self.policy.greedy(weights, inputs), asked.inputs)
+        greedy, done = self._act(weights, asked, step)
         return {
             **_means(self.task.errors(greedy.actions, labels)),
             "greedy_reward": _mean(self.task.rewards(greedy.actions, labels)),
             "entropy": _mean(entropy(greedy.table)),
             **self.task.more(greedy, asked),
-            **self._sampled(weights, asked, step),
+            **self._sampled(asked, done),
         }
 
-    def _in_parts(self, act: Callable[..., Sampled], *given: Tensor, outputs: int = 1) -> Sampled:
+    def _act(self, weights: Tensor, asked: Questions, step: int) -> tuple[Sampled, Sampled]:
+        """What the greedy and the sampled policy do.
+
+        The sampled one gives all outputs if they are listed, else one drawn output for each input.
+        """
+        policy, listed = self.policy, self.lists_outputs
+        shape = (asked.labels.shape[1], 1, 1, self.task.horizon)
+        given = (
+            self._every_output(asked)
+            if listed
+            else draws.uniform(self.seeds, "evaluation", (step,), shape)
+        )
+
+        def act(inputs: Tensor, given: Tensor) -> tuple[Tensor, ...]:
+            read = policy.read(weights, inputs)
+            sampled = (
+                Sampled(given, policy.table(weights, read, given))
+                if listed
+                else policy.sample(weights, read, given)
+            )
+            return *policy.greedy(weights, read), *sampled
+
+        found = self._in_parts(act, asked.inputs, given, outputs=given.shape[2])
+        return Sampled(*found[:2]), Sampled(*found[2:])
+
+    def _in_parts(
+        self, act: Callable[..., tuple[Tensor, ...]], *given: Tensor, outputs: int
+    ) -> tuple[Tensor, ...]:
         """What `act` makes of tensors [S, N, ...], some inputs at a time, each with `outputs`."""
         size = max(1, _AT_ONCE // (len(self.seeds) * outputs))
         parts = [act(*some) for some in zip(*(each.split(size, 1) for each in given), strict=True)]
-        return Sampled(*(torch.cat(each, 1) for each in zip(*parts, strict=True)))
-
-    def _sampled(self, weights: Tensor, asked: Questions, step: int) -> dict[str, Tensor]:
-        """The sampled policy, over all outputs or over one drawn output for each input."""
-        if self.lists_outputs:
-            done = self._along(weights, asked, self._every_output(asked))
-            before = self._first_listed if not self.draws_inputs else None
-            return self._describe(asked, done, done.logprobs.sum((-1, -2)).exp(), before)
-        shape = (asked.labels.shape[1], 1, 1, self.task.horizon)
-        uniform = draws.uniform(self.seeds, "evaluation", (step,), shape)
-        done = self._in_parts(
-            lambda inputs, some: self.policy.sample(weights, inputs, some), asked.inputs, uniform
-        )
-        return self._describe(asked, done, torch.ones_like(done.logprobs[..., 0, 0]))
+        return tuple(torch.cat(each, 1) for each in zip(*parts, strict=True))
 
     def _every_output(self, asked: Questions) -> Tensor:
         """All outputs for every input, int64 [S, N, O, 1, T]."""
@@ -97,27 +111,29 @@ class Examiner:
     def _first_listed(self) -> Tensor:
         """Log-probs of all outputs under the first weights, for inputs that are always the same."""
         asked = self.questions(0)
-        return self._along(self.first, asked, self._every_output(asked)).table
+        return self._before(asked, self._every_output(asked))
 
-    def _along(self, weights: Tensor, asked: Questions, actions: Tensor) -> Sampled:
-        """Log-probs along actions [S, N, K, 1, T]."""
-        return self._in_parts(
-            lambda inputs, some: Sampled(some, self.policy.table(weights, inputs, some)),
+    def _before(self, asked: Questions, actions: Tensor) -> Tensor:
+        """Log-probs under the first weights along actions [S, N, K, 1, T]."""
+        (table,) = self._in_parts(
+            lambda inputs, some: (self.policy.table(self.first, inputs, some),),
             *(asked.inputs, actions),
             outputs=actions.shape[2],
         )
+        return table
 
-    def _describe(
-        self, asked: Questions, done: Sampled, chances: Tensor, before: Tensor | None = None
-    ) -> dict[str, Tensor]:
-        """Means over outputs [S, N, K] that weigh `chances`, which add up to 1 over K.
-
-        `before` are the log-probs of the first weights, if they are known.
-        """
+    def _sampled(self, asked: Questions, done: Sampled) -> dict[str, Tensor]:
+        """Columns of the sampled policy; outputs that are listed weigh their probability."""
         labels = asked.labels[:, :, None, None]
         errors = self.task.errors(done.actions, labels)
-        if before is None:
-            before = self._along(self.first, asked, done.actions).table
+        if self.lists_outputs:
+            chances = done.logprobs.sum((-1, -2)).exp()
+        else:
+            chances = torch.ones_like(done.logprobs[..., 0, 0])
+        if self.lists_outputs and not self.draws_inputs:
+            before = self._first_listed
+        else:
+            before = self._before(asked, done.actions)
         entropies = entropy(done.table)
         divergence = (done.table.exp() * (done.table - before)).sum(-1)
 
