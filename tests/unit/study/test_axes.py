@@ -257,7 +257,11 @@ def test_numbers_given_as_text_are_numbers(values):
         ({"fixed": {"training": {"l": 1}}}, "axes.a: a_0.0001: training.l: unknown key"),
         ({"fixed": {"label": "x"}}, "axes.a.fixed: label: the axis itself gives its arms"),
         ({"without": "no_lr"}, "axes.a.without: no_lr: key training.lr is in no section"),
-        ({"without": "0"}, "axes.a.without: 0: a word was expected"),
+        ({"without": "0"}, "axes.a.without: 0: a word was expected, such as `none`"),
+        # What YAML makes of the word off.
+        ({"without": False}, "axes.a.without: a word was expected, such as `none` (YAML reads on"),
+        ({"of": "SFTOnly"}, "axes.a.of: SFTOnly: no arm is trained, so all would be the SFT"),
+        ({"fixed": {"train": False}}, "axes.a.of: PPO: no arm is trained, so all would be the"),
         (
             {"key": "training.kl.watch", "values": [False, 0]},
             "axes.a.values: a_false and a_0 have equal settings; give each value once",
@@ -321,6 +325,35 @@ def test_a_study_may_have_the_axes_of_another(configs):
     path.write_text(yaml.safe_dump(own | {"axes_of": "intervention"}))
     with pytest.raises(UserError, match=r"axes_of: 'intervention': no such file"):
         load_study(path)
+
+
+def test_the_word_that_is_advised_works():
+    axis = {
+        "of": "PPOTopP",
+        "key": "training.filter.value",
+        "values": "0.5,none",
+        "without": "none",
+    }
+    study = interventions(**{"axes.part": axis})
+    assert study.training[study.axis_arms["part"]["none"]].filter is None
+
+
+def test_the_command_line_takes_the_axes_of_another_study():
+    path = CONFIGS / "studies/sokoban_gradients.yaml"
+    own, given = load_study(path), load_study(path, {"axes_of": NAME, "gradients": "null"})
+    assert not own.axis_arms and list(given.axis_arms) == ["top_p", "kl", "entropy"]
+    assert set(given.axis_arms["kl"].values()) <= set(given.methods)
+    assert given.overridden["axes_of"] == NAME and "axes" not in str(own.overridden)
+    both = load_study(path, {"axes_of": NAME, "axes.kl.values": "0,0.05"})
+    assert list(both.axis_arms["kl"]) == ["0", "0.05"]
+    # It may also leave them out.
+    other = CONFIGS / "studies/interventions_qwen.yaml"
+    with pytest.raises(UserError, match=r"command line: .* with axes_of overridden: evaluation"):
+        load_study(other, {"axes_of": "null"})
+    with pytest.raises(UserError) as refused:
+        load_study(path, {"axes_of": "foo"})
+    said = f"command line: {path} with axes_of overridden: axes_of: 'foo': no such file"
+    assert str(refused.value).startswith(said) and "\n" not in str(refused.value)
 
 
 def test_a_gate_may_name_an_arm_by_its_axis(configs):
