@@ -328,28 +328,24 @@ def test_a_study_may_have_the_axes_of_another(configs):
 
 
 def test_the_word_that_is_advised_works():
-    axis = {
-        "of": "PPOTopP",
-        "key": "training.filter.value",
-        "values": "0.5,none",
-        "without": "none",
-    }
-    study = interventions(**{"axes.part": axis})
+    axis = {"of": "FilterTopP", "key": "training.filter.value", "values": [0.5, "none"]}
+    study = interventions(**{"axes.part": axis | {"without": "none"}})
     assert study.training[study.axis_arms["part"]["none"]].filter is None
 
 
-def test_the_command_line_takes_the_axes_of_another_study():
-    path = CONFIGS / "studies/sokoban_gradients.yaml"
-    own, given = load_study(path), load_study(path, {"axes_of": NAME, "gradients": "null"})
-    assert not own.axis_arms and list(given.axis_arms) == ["top_p", "kl", "entropy"]
-    assert set(given.axis_arms["kl"].values()) <= set(given.methods)
-    assert given.overridden["axes_of"] == NAME and "axes" not in str(own.overridden)
-    both = load_study(path, {"axes_of": NAME, "axes.kl.values": "0,0.05"})
+def test_the_command_line_may_take_the_axes_of_another_study(configs):
+    path = configs / "studies/interventions_qwen.yaml"
+    stated = yaml.safe_load(path.read_text())
+    whole = load_study(path)
+    assert load_study(path, {"axes_of": "null"}).axis_arms == {}
+    del stated["axes_of"], stated["evaluation"]["pairs"]
+    path.write_text(yaml.safe_dump(stated))
+    assert load_study(path).axis_arms == {}
+    given = load_study(path, {"axes_of": NAME})
+    assert given.axis_arms == whole.axis_arms and set(given.methods) == set(whole.methods)
+    assert given.overridden == {"axes_of": NAME}
+    both = load_study(path, {"set": f"axes_of={NAME} axes.kl.values=0,0.05"})
     assert list(both.axis_arms["kl"]) == ["0", "0.05"]
-    # It may also leave them out.
-    other = CONFIGS / "studies/interventions_qwen.yaml"
-    with pytest.raises(UserError, match=r"command line: .* with axes_of overridden: evaluation"):
-        load_study(other, {"axes_of": "null"})
     with pytest.raises(UserError) as refused:
         load_study(path, {"axes_of": "foo"})
     said = f"command line: {path} with axes_of overridden: axes_of: 'foo': no such file"
