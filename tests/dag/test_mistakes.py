@@ -166,7 +166,6 @@ def test_a_mistake_in_a_file(checkout, name, old, new, expected):
     [
         ("rl/flatGRPO/seed_11/round_9/summary.json", "round 9 was asked for, but the study has 2;"),
         ("eval/flatGRPO/seed_11/round_3/summary.json", "round 3 was asked for, but the study has"),
-        ("rl/flatGRPO/seed_11/round_0/summary.json", "rl_round of round 0 was asked for, but its"),
         (
             "rl/flatGRPO/seed_99/round_1/summary.json",
             "seed 99 was asked for, but the study has 11, 23; to train it too, add seeds=11,23,99 "
