@@ -10,10 +10,12 @@ from hgrpo.stages.files import episodes
 from hgrpo.study.axis import target
 from hgrpo.study.overrides import OF_THE_RUN
 from hgrpo.study.study import load_study
+from hgrpo.workflow.bucket_keys import check_bucket
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study, studies_with_axis
 from hgrpo.workflow.code_version import package_digest
 from hgrpo.workflow.ending import last_lines, results_to_say
 from hgrpo.workflow.exchange.imports import imported_parts
+from hgrpo.workflow.gradients_advice import why_no_gradients
 from hgrpo.workflow.plan_check import PACKAGE_VARIABLE, PLANNED_VARIABLE
 from hgrpo.workflow.planning.tables import lost_lines, made_anew_lines
 from hgrpo.workflow.preflight import set_variables
@@ -65,6 +67,9 @@ if workflow.is_main_process:
 # Files in a bucket cannot be seen from here.
 ELSEWHERE = workflow.storage_settings.default_storage_provider is not None
 if ELSEWHERE:
+    if workflow.is_main_process:
+        with one_line_errors():
+            check_bucket(workflow)
     # Snakemake makes a secret of these for the pods, and deletes it after the run.
     workflow.register_envvars(*set_variables(study, os.environ))
 # A job takes its results from another study if an equal job has finished there.
@@ -124,9 +129,7 @@ def wanted_gradients(wildcards):
     """The page about gradients; stop with one line if the study measures none."""
     if of.gradients():
         return of.outputs("gradients_page")["page"]
-    sys.exit(
-        f"error: {study.config.name}: no section `gradients`; `gradients: {{}}` in its file measures them"
-    )
+    sys.exit(f"error: {why_no_gradients(study)}")
 
 
 def evaluations(methods=None):

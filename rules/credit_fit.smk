@@ -10,7 +10,7 @@ OUTPUTS, in credit_fit/<method>/seed_<s>/round_<r>/:
 rule credit_fit:
     """Fit on the trajectories of all rounds up to this one."""
     input:
-        unpack(of.inputs("credit_fit")),
+        unpack(inputs("credit_fit")),
     output:
         **of.outputs("credit_fit"),
     log:

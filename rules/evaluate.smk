@@ -9,7 +9,7 @@ OUTPUTS, in eval/<method>/seed_<s>/round_<r>/:
 rule evaluate:
     """Play both panels with the policy of one round."""
     input:
-        unpack(of.inputs("evaluate")),
+        unpack(inputs("evaluate")),
     output:
         **of.outputs("evaluate"),
     log:

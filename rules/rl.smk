@@ -12,7 +12,7 @@ OUTPUTS, in rl/<method>/seed_<s>/round_<r>/:
 rule rl_round:
     """Collect, credit, update, for the steps of one round."""
     input:
-        unpack(of.inputs("rl_round")),
+        unpack(inputs("rl_round")),
     output:
         **of.outputs("rl_round"),
     log:

@@ -88,7 +88,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.style import Drawing, save
 
     arms = {name: GradientArm(label, steps) for name, label, steps in settings.arms}
-    buckets = read_tables(paths.buckets, ("pass", "bucket", "component"))
+    buckets = read_tables(paths.buckets, ("pass", "bucket", "component", "signal"))
     groups = read_tables(paths.groups, ("task", "deviation"))
     norms = weighted_norms(buckets)
     tables = Tables(

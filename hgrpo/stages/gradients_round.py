@@ -32,6 +32,7 @@ from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.stages import rl_round
 from hgrpo.stages.files import policy_files, policy_folder
 from hgrpo.stages.job import Job
+from hgrpo.stages.measured_policy import check_measured
 from hgrpo.stages.paths import folder, place
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 FOLDER = "gradients/{method}/seed_{seed}/round_{round}"
 JOB = ("seed", "round")
 OUTPUTS = {"buckets": "buckets.csv", "groups": "groups.csv", "summary": "summary.json"}
+# Keys of the study's section that say which policies are measured, not how.
+_NOT_READ = {"after_rounds", "with_validation"}
 RESOURCES = {"mem_mb": 4000, "runtime": 240}
 ENV_USES = ("factory",)
 ENGINE_USES = ("make",)
@@ -79,7 +82,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     gradients = study.config.gradients or GradientsConfig()
     return {
         **rl_round.from_study(study, method),
-        "gradients": gradients.model_dump(mode="json", exclude={"after_rounds", "with_validation"}),
+        "gradients": gradients.model_dump(mode="json", exclude=_NOT_READ),
     }
 
 
@@ -87,11 +90,14 @@ def inputs(study: "Study", job: Job) -> dict:
     """What a round that goes on from this policy would read, whether or not it is played."""
     read = rl_round.inputs(study, Job(job.method, job.seed, job.round + 1))
     own = policy_folder(study, job.method, job.seed, job.round)
+    home = own.removesuffix("/adapter")
     return {
         **read,
         **policy_files(study, own),
+        # Says whose policy it is; a pod finds no other files than its inputs.
+        "policy_summary": f"{home}/{rl_round.OUTPUTS['summary']}" if job.round else [],
         "state": f"{own}/{TRAINER_STATE}" if job.round else [],
-        "critic": f"{own.removesuffix('/adapter')}/{CRITIC}" if job.round else [],
+        "critic": f"{home}/{CRITIC}" if job.round else [],
         "evaluations": [],
     }
 
@@ -100,8 +106,9 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Play, measure, and write the tables.
 
     Raises:
-        UserError: the policy is that of another round or has lost its critic, a file is damaged,
-            the panel `analysis` has too few tasks, or the critic's warm-up cannot go on.
+        UserError: the policy is that of another arm, seed or round or has lost its critic, a
+            file is damaged, the panel `analysis` has too few tasks, or the critic's warm-up cannot
+            go on.
     """
     from hgrpo.evaluation.gradients.table import bucket_table
     from hgrpo.learning.gradients.played import analysed_tasks, play, prepare
@@ -119,7 +126,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         cache=paths.cache,
     )
     check_inputs(settings.model, inputs)
-    _check_round(settings, job, paths, inputs)
+    check_measured(paths.policy, paths.sft, settings.method.name, job)
+    _check_critic(settings, job, paths, inputs)
     panel = read_panels(inputs.panels).get(ANALYSIS, [])
     if len(panel) < config.groups:
         raise UserError(
@@ -147,18 +155,13 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     )
 
 
-def _check_round(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -> None:
-    """Refuse a policy that is not the one after the job's round, or that lacks its critic."""
-    if job.round < 0:
-        raise UserError(f"--round: {job.round}; 0 is the SFT policy")
-    summary = paths.policy.parent / rl_round.OUTPUTS["summary"]
-    try:
-        # The summary of supervised fine-tuning names no round.
-        of = json.loads(summary.read_text()).get("round", 0) if summary.is_file() else 0
-    except (ValueError, AttributeError):
-        raise UserError(f"{summary}: not the summary of a stage") from None
-    if of != job.round:
-        raise UserError(f"--round: {job.round}, but {paths.policy} is the policy after round {of}")
+def settings_read(settings: Settings) -> dict:
+    """The settings as plain JSON types, without those that the stage does not read."""
+    return settings.model_dump(mode="json", exclude={"gradients": _NOT_READ})
+
+
+def _check_critic(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -> None:
+    """Refuse a trained policy that lacks its critic."""
     if job.round and settings.method.uses_critic and inputs.critic is None:
         raise UserError(
             f"{paths.policy / TRAINER_STATE}: no such file, so {settings.method.name} has no "
@@ -171,8 +174,8 @@ def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -
     from hgrpo.learning.checkpoints import Checkpoints
     from hgrpo.learning.resume_key import resume_key
     from hgrpo.learning.round import RoundId
-    from hgrpo.learning.scratch import locked_scratch
     from hgrpo.learning.set_up import RoundSettings, set_up
+    from hgrpo.stages.job_scratch import job_scratch
 
     warm_up = settings.training.critic.warmup_steps
     cold = settings.method.uses_critic and inputs.critic is None
@@ -181,10 +184,9 @@ def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -
         training = training.model_copy(update={"steps_per_round": warm_up})
     sections = RoundSettings(settings.env, settings.model, settings.engine, training)
     id = RoundId(settings.method, job.seed, job.round + 1)
-    identity = {"settings": settings.model_dump(mode="json"), **asdict(job)}
+    identity = {"settings": settings_read(settings), **asdict(job)}
     key = resume_key(identity, inputs.base, inputs.files())
-    root = paths.scratch or paths.out.with_name(f"{paths.out.name}-scratch")
-    with locked_scratch(root, key) as scratch:
+    with job_scratch(paths.scratch, paths.out, key) as scratch:
         after = set_up(id, sections, inputs, Checkpoints(scratch))
         if cold:
             total = warm_up * training.tasks_per_step * training.rollouts_per_task
@@ -273,7 +275,7 @@ def _summary(
     from hgrpo.base_model.digest import any_digest
     from hgrpo.policy.compatible import weights_digest
 
-    config = settings.model_dump(mode="json")
+    config = settings_read(settings)
     training = settings.training
     return {
         "method": settings.method.name,

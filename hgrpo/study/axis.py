@@ -58,6 +58,15 @@ class Axis(Strict):
             raise ValueError("the arms of an axis differ in one key")
         return given
 
+    @field_validator("without", mode="before")
+    @classmethod
+    def _is_a_word(cls, given: object) -> object:
+        if isinstance(given, bool):
+            raise ValueError(
+                "a word was expected, such as `none` (YAML reads on, off, yes and no as truths)"
+            )
+        return given
+
     @field_validator("values", mode="before")
     @classmethod
     def _are_different(cls, given: object) -> object:
@@ -88,7 +97,7 @@ class Axis(Strict):
         if _holds(self.fixed, self.key.split(".")):
             raise ValueError(f"fixed: {self.key} is the axis's key, which `values` sets")
         if self.without is not None and not isinstance(_read(self.without), str):
-            raise ValueError(f"without: {self.without}: a word was expected, such as `off`")
+            raise ValueError(f"without: {self.without}: a word was expected, such as `none`")
         if self.without is not None and self.key.count(".") < 2:
             raise ValueError(
                 f"without: {self.without}: key {self.key} is in no section that could be null"

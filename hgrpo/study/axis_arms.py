@@ -49,7 +49,7 @@ def arms_of_axes(
 
 
 def check_axes(axes: Mapping[str, Axis], arms: Mapping[str, Mapping], where: str) -> None:
-    """Refuse an axis whose arms differ in another key than its own, or do not differ.
+    """Refuse an axis whose arms are not trained, differ in another key, or do not differ.
 
     Args:
         axes: the study's axes by name.
@@ -61,6 +61,11 @@ def check_axes(axes: Mapping[str, Axis], arms: Mapping[str, Mapping], where: str
     """
     for axis, settings in axes.items():
         names = [arm_name(axis, value) for value in settings.values]
+        if not any(arms[name]["train"] for name in names):
+            raise UserError(
+                f"{where}: axes.{axis}.of: {settings.of}: no arm is trained, so all would be the "
+                "SFT policy as it is; a trained method was expected"
+            )
         for index, name in enumerate(names):
             equal = next((o for o in names[:index] if not differing(arms[o], arms[name])), None)
             if equal:

@@ -124,7 +124,7 @@ def _check_gates(study: "Study", path: Path) -> None:
 
 def _has_other_arms(study: "Study") -> bool:
     """Whether the command line changes which arms there are."""
-    return any(key.split(".")[0] in ("methods", "axes") for key in study.overridden)
+    return any(key.split(".")[0] in ("methods", "axes", "axes_of") for key in study.overridden)
 
 
 def _check_pairs(study: "Study", path: Path) -> None:

@@ -219,14 +219,17 @@ def _is_right(path: Path) -> bool:
 
 def _load_study(path: Path, given: Mapping) -> Study:
     configs = path.parent.parent
-    stated = _with_axes_of(read_yaml(path), path)
-    where = _source(path, given)
+    file, where = read_yaml(path), _source(path, given)
+    # The command line may take the axes of another study.
+    axes_of = {key: given[key] for key in ("axes_of",) if key in given}
+    stated = _with_axes_of({**file, **axes_of}, path, where)
     config = _with(stated, given, where)
     check_name(config, path)
     overridden, listed = {}, config.methods
     if given:
         before = validate(StudyConfig, stated, str(path))
         overridden = changes(before.model_dump(mode="json"), config.model_dump(mode="json"))
+        overridden |= {key: name for key, name in axes_of.items() if name != file.get(key)}
         listed = before.methods
     env = environment_settings(*_named(configs / "envs", config.env, f"{where}: env"))
     model = validate(ModelConfig, *_named(configs / "models", config.model, f"{where}: model"))
@@ -279,15 +282,15 @@ def _load_study(path: Path, given: Mapping) -> Study:
     return study
 
 
-def _with_axes_of(stated: Mapping, path: Path) -> Mapping:
-    """A study's file, with the axes of the study that its key `axes_of` names."""
+def _with_axes_of(stated: Mapping, path: Path, where: str) -> Mapping:
+    """What a study states, with the axes of the study beside `path` that `axes_of` names."""
     other, own = stated.get("axes_of"), stated.get("axes", {})
     if not isinstance(other, str) or not isinstance(own, Mapping):
         return stated
-    content, where = _named(path.parent, other, f"{path}: axes_of")
+    content, source = _named(path.parent, other, f"{where}: axes_of")
     axes = content.get("axes")
     if not isinstance(axes, Mapping):
-        raise UserError(f"{path}: axes_of: {where} has no section `axes`")
+        raise UserError(f"{where}: axes_of: {source} has no section `axes`")
     return {**stated, "axes": {**axes, **own}}
 
 

@@ -19,6 +19,7 @@ from hgrpo.stages.paths import words
 from hgrpo.study.resources import StageResources
 from hgrpo.study.study import Study
 from hgrpo.workflow.code_version import code_of
+from hgrpo.workflow.job_check import check_job
 from hgrpo.workflow.plan_check import plan_hash
 
 # Stages that run only if the user names their target.
@@ -79,10 +80,15 @@ class StudyRules:
         return code_of(stage, load(stage).from_study(self.study, method))
 
     def inputs(self, stage: str) -> Callable[[Mapping[str, str]], dict]:
-        """A function for a rule's `input`: takes wildcards and returns name -> file or files."""
+        """A function for a rule's `input`: takes wildcards and returns name -> file or files.
+
+        It raises a `UserError` if the study has no such job.
+        """
 
         def named(wildcards: Mapping[str, str]) -> dict:
-            return self._below_root(load(stage).inputs(self.study, _job(wildcards)))
+            job = _job(wildcards)
+            check_job(self.study, stage, job)
+            return self._below_root(load(stage).inputs(self.study, job))
 
         return named
 

@@ -142,9 +142,9 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
         results: results/<study>.
 
     Raises:
-        UserError: another run holds the study, a job belongs to a round that the study does not
-            have or would overwrite imported results, somebody who only wants to look would train,
-            or the jobs to run need something that is missing or damaged.
+        UserError: another run holds the study, a job would overwrite imported results, somebody
+            who only wants to look would train, or the jobs to run need something that is missing
+            or damaged.
     """
     # With a storage provider, the results are elsewhere, and jobs run on machines with other
     # packages and files.
@@ -152,12 +152,6 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
     if workflow.execution_settings.lock and not elsewhere:
         _HELD.append(hold_study(results))
     planned = list(workflow.dag.needrun_jobs())
-    last = max((int(job.wildcards.get("round", 0)) for job in planned), default=0)
-    if last > study.config.rounds:
-        raise UserError(
-            f"round {last} was asked for, but the study has {study.config.rounds}; to train more, "
-            f"add rounds={last} to --config"
-        )
     targets = {job.rule.name for job in workflow.dag.targetjobs}
     untrained = [
         (job.wildcards.method, job.wildcards.seed) for job in planned if job.rule.name == "rl_round"

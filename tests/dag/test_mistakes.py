@@ -161,13 +161,33 @@ def test_a_mistake_in_a_file(checkout, name, old, new, expected):
     assert expected in one_line_error(checkout.snakemake())
 
 
-def test_a_round_beyond_the_studys_last_one_is_refused(checkout):
-    done = checkout.snakemake("results/grid/rl/flatGRPO/seed_11/round_9/summary.json")
-    assert done.returncode != 0
-    assert done.stderr.splitlines()[-1].startswith(
-        "error: round 9 was asked for, but the study has"
-    )
-    assert not (checkout.root / "results/grid/rl/flatGRPO/seed_11/round_3").exists()
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("rl/flatGRPO/seed_11/round_9/summary.json", "round 9 was asked for, but the study has 2;"),
+        ("eval/flatGRPO/seed_11/round_3/summary.json", "round 3 was asked for, but the study has"),
+        (
+            "rl/flatGRPO/seed_99/round_1/summary.json",
+            "seed 99 was asked for, but the study has 11, 23; to train it too, add seeds=11,23,99 "
+            "to --config",
+        ),
+        ("eval/SFTOnly/seed_99/round_0/summary.json", "seed 99 was asked for"),
+        ("eval/SFTOnly/seed_11/round_1/summary.json", "round 1 of SFTOnly was asked for, but"),
+        (
+            "rl/SFTOnly/seed_11/round_1/summary.json",
+            "rl_round of SFTOnly was asked for, but SFTOnly is not trained; the study trains "
+            "flatGRPO, Progressive",
+        ),
+        ("gradients/SFTOnly/seed_11/round_0/summary.json", "gradients_round of SFTOnly was asked"),
+        ("gradients/flatGRPO/seed_11/round_9/summary.json", "round 9 was asked for, but the study"),
+        ("truth/round_9/summary.json", "round 9 was asked for, but the study has 2;"),
+    ],
+)
+def test_a_job_that_the_study_does_not_have_is_not_planned(finished, target, expected):
+    done = finished.snakemake("-n", f"results/grid/{target}")
+    assert done.returncode != 0 and "Job 0" not in done.stdout + done.stderr
+    assert done.stderr.splitlines()[-1].startswith(f"error: {expected}")
+    assert "Traceback" not in done.stderr
 
 
 def test_a_failing_stage_leaves_no_output_and_shows_its_error(checkout):

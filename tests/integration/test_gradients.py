@@ -96,14 +96,29 @@ def test_buckets_hold_every_group_once(root):
 
 
 @pytest.mark.parametrize(
-    ("policy", "number", "said"),
+    ("policy", "seed", "number", "said"),
     [
-        ("rl/PPO/seed_11/round_1/adapter", -1, "--round: -1; 0 is the SFT policy"),
-        ("rl/PPO/seed_11/round_1/adapter", 2, "is the policy after round 1"),
-        ("sft/adapter", 1, "is the policy after round 0"),
+        ("rl/PPO/seed_11/round_1/adapter", 11, -1, "--round: -1; 0 is the SFT policy"),
+        ("rl/PPO/seed_11/round_1/adapter", 11, 2, "is the policy after round 1"),
+        ("sft/adapter", 11, 1, "is the policy after round 0"),
+        ("rl/PPO/seed_11/round_1/adapter", 99, 1, "is of seed 11"),
+        ("rl/FilterTopP/seed_11/round_1/adapter", 11, 1, "is of method FilterTopP"),
     ],
 )
-def test_a_policy_of_another_round_is_refused(root, tmp_path, policy, number, said):
+def test_another_policy_is_refused(root, tmp_path, policy, seed, number, said):
+    done = measure(root, tmp_path, policy, seed, number)
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_single_command_leaves_its_results_alone(root, tmp_path):
+    done = measure(root, tmp_path, "sft/adapter", 11, 0)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"config.json", "out"}
+
+
+def measure(root, tmp_path, policy, seed, number):
+    """`gradients_round` of the arm PPO, from a policy below the study's results."""
     results = root / "results/measured"
     settings = ("configs/studies/measured.yaml", "--stage", "gradients_round", "--method", "PPO")
     config = run(root, "hgrpo.cli.config", *settings).stdout
@@ -116,10 +131,8 @@ def test_a_policy_of_another_round_is_refused(root, tmp_path, policy, number, sa
     }
     options = [word for name, path in paths.items() for word in (f"--{name}", path)]
     (tmp_path / "config.json").write_text(config)
-    given = ("--config", tmp_path / "config.json", "--seed", 11, "--round", number)
-    done = run(root, "hgrpo.cli.gradients_round", *given, *options)
-    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
-    assert not (tmp_path / "out").exists()
+    given = ("--config", tmp_path / "config.json", "--seed", seed, "--round", number)
+    return run(root, "hgrpo.cli.gradients_round", *given, *options)
 
 
 def run(root, module, *words):
@@ -134,6 +147,7 @@ def test_a_new_critic_is_warmed_up_and_another_goes_on(root):
     ]
     assert [each["warmed_up_steps"] for each in summaries] == [1, 0]
     assert [each["steps"] for each in summaries] == [0, 2]
+    assert not {"after_rounds", "with_validation"} & set(summaries[0]["gradients"])
 
 
 def test_the_page_stands_alone_and_nothing_is_measured_twice(root):

@@ -30,20 +30,10 @@ def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
         noise explains all of it; `square` is its unbiased square, which is below 0 there.
     """
     rows = table[table["bucket"] != ALL].copy()
-    rows["square"] = rows["coefficient"] ** 2 * signal(rows)
+    rows["square"] = rows["coefficient"] ** 2 * rows["signal"]
     rows["norm"] = rows["coefficient"] * rows["corrected"]
     kept = [*BY, "seed", "bucket", "component", "deviation", "norm", "square"]
     return rows[kept].reset_index(drop=True)
-
-
-def signal(rows: pd.DataFrame) -> pd.Series:
-    """The squared norm without what noise adds, which may be below 0.
-
-    The column norm^2 is signal + noise. With their ratio q the signal is norm^2 q / (1 + q);
-    without noise q is nan.
-    """
-    ratio = rows["signal_to_noise"]
-    return rows["norm"] ** 2 * (ratio / (1 + ratio)).where(ratio.notna(), 1.0)
 
 
 def slopes(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:

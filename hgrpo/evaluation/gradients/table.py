@@ -123,6 +123,8 @@ def _bucket_rows(
                     "coefficient": coefficient,
                     "loss": statistics.loss[0, index],
                     "norm": statistics.norm[0, index],
+                    # The ratio below does not give it back where the norm is 0 or noise is.
+                    "signal": statistics.signal[0, index],
                     **_columns("corrected", statistics.corrected[:, index]),
                     **_columns("signal_to_noise", statistics.signal_to_noise[:, index]),
                     "cosine_to_all": to_all[index],

@@ -41,6 +41,7 @@ def write_buckets(root, method, seed, number, task):
             "corrected_lower": 0.0,
             "corrected_upper": 10.0,
             "norm": norm,
+            "signal": norm**2 * 2 / 3,
             "signal_to_noise": 2.0,
             "cosine_to_all": 0.9,
             "cosine_to_task": 0.1,

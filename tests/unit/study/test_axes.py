@@ -257,7 +257,11 @@ def test_numbers_given_as_text_are_numbers(values):
         ({"fixed": {"training": {"l": 1}}}, "axes.a: a_0.0001: training.l: unknown key"),
         ({"fixed": {"label": "x"}}, "axes.a.fixed: label: the axis itself gives its arms"),
         ({"without": "no_lr"}, "axes.a.without: no_lr: key training.lr is in no section"),
-        ({"without": "0"}, "axes.a.without: 0: a word was expected"),
+        ({"without": "0"}, "axes.a.without: 0: a word was expected, such as `none`"),
+        # What YAML makes of the word off.
+        ({"without": False}, "axes.a.without: a word was expected, such as `none` (YAML reads on"),
+        ({"of": "SFTOnly"}, "axes.a.of: SFTOnly: no arm is trained, so all would be the SFT"),
+        ({"fixed": {"train": False}}, "axes.a.of: PPO: no arm is trained, so all would be the"),
         (
             {"key": "training.kl.watch", "values": [False, 0]},
             "axes.a.values: a_false and a_0 have equal settings; give each value once",
@@ -321,6 +325,31 @@ def test_a_study_may_have_the_axes_of_another(configs):
     path.write_text(yaml.safe_dump(own | {"axes_of": "intervention"}))
     with pytest.raises(UserError, match=r"axes_of: 'intervention': no such file"):
         load_study(path)
+
+
+def test_the_word_that_is_advised_works():
+    axis = {"of": "FilterTopP", "key": "training.filter.value", "values": [0.5, "none"]}
+    study = interventions(**{"axes.part": axis | {"without": "none"}})
+    assert study.training[study.axis_arms["part"]["none"]].filter is None
+
+
+def test_the_command_line_may_take_the_axes_of_another_study(configs):
+    path = configs / "studies/interventions_qwen.yaml"
+    stated = yaml.safe_load(path.read_text())
+    whole = load_study(path)
+    assert load_study(path, {"axes_of": "null"}).axis_arms == {}
+    del stated["axes_of"], stated["evaluation"]["pairs"]
+    path.write_text(yaml.safe_dump(stated))
+    assert load_study(path).axis_arms == {}
+    given = load_study(path, {"axes_of": NAME})
+    assert given.axis_arms == whole.axis_arms and set(given.methods) == set(whole.methods)
+    assert given.overridden == {"axes_of": NAME}
+    both = load_study(path, {"set": f"axes_of={NAME} axes.kl.values=0,0.05"})
+    assert list(both.axis_arms["kl"]) == ["0", "0.05"]
+    with pytest.raises(UserError) as refused:
+        load_study(path, {"axes_of": "foo"})
+    said = f"command line: {path} with axes_of overridden: axes_of: 'foo': no such file"
+    assert str(refused.value).startswith(said) and "\n" not in str(refused.value)
 
 
 def test_a_gate_may_name_an_arm_by_its_axis(configs):

@@ -5,6 +5,7 @@ import pytest
 
 from hgrpo.evaluation.gradients.bucket_statistics import GroupProducts
 from hgrpo.evaluation.gradients.settings import GradientsConfig
+from hgrpo.evaluation.gradients.slopes import weighted_norms
 from hgrpo.evaluation.gradients.table import SHOWN, Pass, bucket_table, shown
 from hgrpo.learning.gradients.components import COMPONENTS
 
@@ -61,6 +62,20 @@ def test_rows_by_hand(vectors):
     one, other = both["task"].sum(0), both["regularisers"].sum(0)
     cosine = one @ other / np.linalg.norm(one) / np.linalg.norm(other)
     assert rows.loc[("all", "task"), "cosine_to_regularisers"] == pytest.approx(cosine)
+
+
+def test_gradients_that_cancel_have_a_square_below_0(vectors):
+    """The norm is 0, so that it and the ratio of signal to noise no longer tell how much."""
+    vectors[:, 0], vectors[:, 1] = 1.0, -1.0
+    passes = {"prefilter": measured(vectors, np.arange(2))}
+    table, _ = bucket_table(passes, DEVIATIONS, CONFIG, SHIFT, SCALE)
+    rows = table.assign(method="PPO", seed=11, round=0)
+    row = rows.set_index(["bucket", "component"]).loc[("bucket_1", "kl")]
+    assert (row["norm"], row["signal_to_noise"]) == (0, -1)
+    # Two groups with sums of 6 ones and of 30 tokens: m / (m - 1) * 2 * 6 / 30^2.
+    assert row["signal"] == pytest.approx(-2 * 2 * 6 / 30**2)
+    squares = weighted_norms(rows).set_index("component")["square"]
+    assert squares["kl"] == pytest.approx(0.5**2 * row["signal"]) and np.isfinite(squares).all()
 
 
 @pytest.mark.parametrize("kept", [[], [2]])
