@@ -116,6 +116,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
     began = time.perf_counter()
     config = settings.gradients
+    check_measured(paths.policy, paths.sft, settings.method.name, job)
     inputs = round_inputs(
         settings.method,
         assets=paths.assets,
@@ -126,7 +127,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         cache=paths.cache,
     )
     check_inputs(settings.model, inputs)
-    check_measured(paths.policy, paths.sft, settings.method.name, job)
     _check_critic(settings, job, paths, inputs)
     panel = read_panels(inputs.panels).get(ANALYSIS, [])
     if len(panel) < config.groups:
