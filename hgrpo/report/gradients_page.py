@@ -7,6 +7,11 @@ from pathlib import Path
 import pandas as pd
 
 from hgrpo.errors import UserError, one_line
+from hgrpo.evaluation.gradients.dominance import (
+    INCONCLUSIVE,
+    REGULARISERS_DOMINATE,
+    TASK_DOMINATES,
+)
 from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS
 from hgrpo.learning.validation import greedy_validation
 from hgrpo.report.figures.gradient_buckets import policy_name
@@ -21,6 +26,11 @@ _NAMES = {
     REGULARISERS: "KL and entropy",
 }
 _PLACES = {"lowest": "least", "highest": "most"}
+_SAID = {
+    INCONCLUSIVE: "neither can be said to dominate",
+    REGULARISERS_DOMINATE: "the regularisers dominate",
+    TASK_DOMINATES: "the task dominates",
+}
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,7 @@ class Tables:
 
     Attributes:
         buckets: from `hgrpo.evaluation.gradients.bucket_means`.
-        slopes, dominance: from `hgrpo.evaluation.gradients.slopes`.
+        slopes, dominance: from the modules of these names in `hgrpo.evaluation.gradients`.
         success: from `read_success`.
     """
 
@@ -96,9 +106,12 @@ def headline(dominance: pd.DataFrame) -> str:
     """
     chosen = (dominance["place"] == "lowest") & (dominance["pass"] == PASSES[0])
     verdicts = dominance.loc[chosen, "verdict"]
-    found = [f"{said} in {number}" for said, number in verdicts.value_counts().items()]
     policies = "policy" if len(verdicts) == 1 else "policies"
-    return f"Where returns differ least, of {len(verdicts)} {policies}: {listing(found)}"
+    found = [
+        f"in {number} of {len(verdicts)} {policies} {_SAID[verdict]}"
+        for verdict, number in verdicts.value_counts().items()
+    ]
+    return f"Where returns differ least: {listing(found)}"
 
 
 def render(

@@ -191,6 +191,6 @@ def test_other_environments_are_measured_too(project, tmp_path, env, trajectorie
     (configs / "studies/other.yaml").write_text(yaml.safe_dump(study))
     snakemake(tmp_path, "--cores", "2", "--", "gradients", study="other")
     page = tmp_path / "results/other/gradients_page/index.html"
-    assert "Where returns differ least, of 1 policy: " in page.read_text()
+    assert "Where returns differ least: in 1 of 1 policy " in page.read_text()
     groups = tmp_path / "results/other/gradients/flatGRPO/seed_11/round_0/groups.csv"
     assert len(pd.read_csv(groups)) == GROUPS

@@ -1,9 +1,10 @@
-"""Student's interval of a mean over seeds."""
+"""Student's interval of a mean over seeds, as columns of a table."""
 
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
+
+from hgrpo.evaluation.over_seeds import seed_interval
 
 
 def student(name: str, values: Sequence[float], level: float) -> dict[str, float]:
@@ -15,6 +16,6 @@ def student(name: str, values: Sequence[float], level: float) -> dict[str, float
     mean = float(np.mean(values)) if len(values) else np.nan
     lower = upper = np.nan
     if len(values) > 1 and np.isfinite(values).all():
-        half = stats.sem(values) * stats.t.ppf((1 + level) / 2, len(values) - 1)
-        lower, upper = mean - half, mean + half
+        found = seed_interval(np.asarray(values), level)
+        lower, upper = found.lower, found.upper
     return {name: mean, f"{name}_lower": lower, f"{name}_upper": upper}

@@ -7,7 +7,9 @@ import pytest
 
 from hgrpo.errors import UserError
 from hgrpo.evaluation.gradients.bucket_means import bucket_means
-from hgrpo.evaluation.gradients.slopes import dominance, slopes, weighted_norms
+from hgrpo.evaluation.gradients.dominance import dominance
+from hgrpo.evaluation.gradients.slopes import slopes
+from hgrpo.evaluation.gradients.weighted_norms import weighted_norms
 from hgrpo.report.figures.gradient_buckets import Measured, policy_figures
 from hgrpo.report.figures.gradients import gradient_norms
 from hgrpo.report.gradients_page import (
@@ -110,8 +112,8 @@ def test_the_page_says_who_dominates_and_escapes_labels(table, norms, figures, t
         pd.DataFrame([{"method": "PPO", "round": 3, "seeds": 2, "success": 0.25}]),
     )
     assert headline(tables.dominance) == (
-        "Where returns differ least, of 2 policies: regularisers dominate in 1 and the task "
-        "dominates in 1"
+        "Where returns differ least: in 1 of 2 policies the regularisers dominate and in 1 of 2 "
+        "policies the task dominates"
     )
     drawings = [gradient_norms(norms, method, label, 10) for method, label in LABELS.items()]
     assert [d.data["norm"].max() for d in drawings] == [4.0, 5.0]

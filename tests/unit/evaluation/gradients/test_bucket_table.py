@@ -5,8 +5,8 @@ import pytest
 
 from hgrpo.evaluation.gradients.bucket_statistics import GroupProducts
 from hgrpo.evaluation.gradients.settings import GradientsConfig
-from hgrpo.evaluation.gradients.slopes import weighted_norms
 from hgrpo.evaluation.gradients.table import SHOWN, Pass, bucket_table, shown
+from hgrpo.evaluation.gradients.weighted_norms import weighted_norms
 from hgrpo.learning.gradients.components import COMPONENTS
 
 DEVIATIONS = np.array([3.0, 0.0, 1.0, 2.0, 0.0])

@@ -6,7 +6,9 @@ import pytest
 from scipy import stats
 
 from hgrpo.evaluation.gradients.bucket_means import bucket_means
-from hgrpo.evaluation.gradients.slopes import dominance, slopes, weighted_norms
+from hgrpo.evaluation.gradients.dominance import dominance
+from hgrpo.evaluation.gradients.slopes import slopes
+from hgrpo.evaluation.gradients.weighted_norms import weighted_norms
 
 
 def table(task, regularisers=(3.5, 3.5, 3.5), deviations=(0.0, 1.0, 2.0)):
