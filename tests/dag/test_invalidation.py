@@ -304,7 +304,7 @@ def test_a_domain_file_of_the_environment_counts_as_code(checkout):
 )
 def test_one_target_by_name_or_path(checkout, target, jobs):
     expected = trained(methods=["Progressive"], seeds=jobs, numbers=[1]) if jobs else set()
-    assert checkout.planned(target) == expected
+    assert checkout.planned(target, "seeds=11,23,31") == expected
 
 
 def test_the_rerun_after_an_edit_settles(checkout):
