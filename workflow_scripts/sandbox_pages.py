@@ -34,8 +34,8 @@ _TITLES = {
 _RULES = """\
 # Rules of the sandbox
 
-What each rule computes, where its formulas come from, what it keeps of these sources and what it
-changes, and what it needs of a run. "The original" is the sandbox whose commands ours takes. A
+This page says what each rule computes, where its formulas come from, what it keeps of these sources
+and changes, and what it needs of a run. "The original" is the sandbox whose commands ours takes. A
 formula without a source of its own has those of the formulas that it uses. A run that lacks a need
 is refused. Needs in *italics* are softer: without them a run computes something, but it equals
 another arm, or one of its settings has no effect. Such a run is refused unless `allow_degenerate`

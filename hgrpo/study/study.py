@@ -221,7 +221,7 @@ def _load_study(path: Path, given: Mapping) -> Study:
     configs = path.parent.parent
     file, where = read_yaml(path), _source(path, given)
     # The command line may take the axes of another study.
-    axes_of = {key: given[key] for key in ("axes_of",) if key in given}
+    axes_of = {"axes_of": given["axes_of"]} if "axes_of" in given else {}
     stated = _with_axes_of({**file, **axes_of}, path, where)
     config = _with(stated, given, where)
     check_name(config, path)

@@ -49,7 +49,7 @@ Examples:
   python -m hgrpo.cli.sandbox opd soft_teacher_topk --supports student,teacher
 """
 _MICROSCOPE = "variance_microscope"
-# Which loss reads a flag stands in hgrpo.sandbox.opd.declared.
+# hgrpo.sandbox.opd.declared says which loss reads a flag.
 _RULE_FLAGS = {
     "top_k": "OPDTopK*: tokens of a top-k set",
     "top_k_support": "OPDTopK*: whose top-k set, or what both have in common",

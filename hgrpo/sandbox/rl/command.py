@@ -42,7 +42,7 @@ Examples:
       --replay_capacity 32 --output fresh.csv
   python -m hgrpo.cli.sandbox rl --data mnist.npz --sweep --output sweep.csv
 """.format(rules=", ".join(RULES))
-# Which rule reads a flag stands in hgrpo.sandbox.rl.declared.
+# hgrpo.sandbox.rl.declared says which rule reads a flag.
 _RULE_FLAGS = {
     "eta": "DG and relatives: temperature of the gate; R2VPO: penalty; PMDMean: temperature",
     "tpo_eta": "TPO and relatives: temperature of the target",
