@@ -8,6 +8,11 @@ from pathlib import Path
 from hgrpo.learning.scratch import locked_scratch
 
 
+def scratch_root(given: Path | None, out: Path) -> Path:
+    """The folder of `--scratch`, or without one a folder beside the results."""
+    return given or out.with_name(f"{out.name}-scratch")
+
+
 @contextmanager
 def job_scratch(given: Path | None, out: Path, key: str) -> Iterator[Path]:
     """Lock the scratch folder and yield the place for this job's steps.
@@ -20,7 +25,7 @@ def job_scratch(given: Path | None, out: Path, key: str) -> Iterator[Path]:
         out: the folder of the results.
         key: from `resume_key`.
     """
-    root = given or out.with_name(f"{out.name}-scratch")
+    root = scratch_root(given, out)
     with locked_scratch(root, key) as folder:
         yield folder
         if given is None:

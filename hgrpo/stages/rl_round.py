@@ -143,8 +143,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.learning.checkpoints import Checkpoints
     from hgrpo.learning.ranks import become_ranks, joined_ranks
     from hgrpo.learning.resume_key import resume_key
-    from hgrpo.learning.scratch import locked_scratch
     from hgrpo.learning.set_up import check_inputs, round_inputs
+    from hgrpo.stages.job_scratch import job_scratch, scratch_root
 
     if paths.processes < 1:
         raise UserError(f"--processes: {paths.processes}; one or more were expected")
@@ -165,9 +165,10 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     ranks = joined_ranks()
     identity = {"settings": settings.model_dump(mode="json"), **asdict(job)}
     key = resume_key(identity, inputs.base, inputs.files())
-    root = paths.scratch or paths.out.with_name(f"{paths.out.name}-scratch")
     # The first process locks the scratch folder for all. Every process reads the checkpoints.
-    with locked_scratch(root, key) if ranks.first else nullcontext(root / key) as scratch:
+    locked = job_scratch(paths.scratch, paths.out, key)
+    shared = nullcontext(scratch_root(paths.scratch, paths.out) / key)
+    with locked if ranks.first else shared as scratch:
         ranks.wait()
         checkpoints = Checkpoints(scratch)
         try:

@@ -135,11 +135,11 @@ def _imitate(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.learning.imitation import imitate
     from hgrpo.learning.optimisers import sft_optimisers
     from hgrpo.learning.resume_key import resume_key
-    from hgrpo.learning.scratch import locked_scratch
     from hgrpo.policy.compatible import weights_digest
     from hgrpo.policy.given_adapter import trained_on
     from hgrpo.policy.load import load_policy
     from hgrpo.policy.precision import autocast_dtype, dtype_name
+    from hgrpo.stages.job_scratch import job_scratch
 
     model, sft = settings.model, settings.sft
     began = time.perf_counter()
@@ -149,10 +149,9 @@ def _imitate(settings: Settings, job: Job, paths: Paths) -> None:
     optimisers = sft_optimisers(policy, sft)
     identity = {"settings": settings.model_dump(mode="json"), **asdict(job)}
     resumes = resume_key(identity, base, [paths.expert / "trajectories.parquet"])
-    root = paths.scratch or paths.out.with_name(f"{paths.out.name}-scratch")
     total = max(1, math.ceil(len(data.train) * sft.epochs / sft.batch_trajectories))
     with (
-        locked_scratch(root, resumes) as scratch,
+        job_scratch(paths.scratch, paths.out, resumes) as scratch,
         tqdm(total=total, desc="sft", unit="step") as bar,
     ):
 

@@ -99,10 +99,10 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """
     from hgrpo.evaluation.truth.measure import Measurement
     from hgrpo.learning.resume_key import files_in, resume_key
-    from hgrpo.learning.scratch import locked_scratch
     from hgrpo.policy.compatible import check_adapter, check_policy
     from hgrpo.policy.load import load_policy
     from hgrpo.policy.score_sketch import ScoreSketcher
+    from hgrpo.stages.job_scratch import job_scratch
 
     if paths.policy is None:
         raise UserError(
@@ -115,8 +115,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     check_policy(settings.model, base, paths.policy)
     identity = {"settings": settings.model_dump(mode="json"), **asdict(job)}
     key = resume_key(identity, base, [panels, *files_in(paths.policy)])
-    root = paths.scratch or paths.out.with_name(f"{paths.out.name}-scratch")
-    with locked_scratch(root, key) as scratch:
+    with job_scratch(paths.scratch, paths.out, key) as scratch:
         policy = load_policy(settings.model, base, paths.policy)
         tasks = unpacked(paths.assets / "tasks.tar.gz")
         make_env = load(settings.env.name).factory(settings.env, tasks)
