@@ -1,9 +1,10 @@
-"""One number a seed from the rows of a run: a value, a mean, or the time to a threshold."""
+"""One number a seed from the rows of a run: a value, a mean, a slope, or a time to a threshold."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
@@ -72,6 +73,8 @@ def _one(rows: pd.DataFrame, metric: Metric) -> tuple[float, bool]:
         return float(column.iloc[0 if metric.at == "first" else -1]), True
     if metric.at == "mean":
         return float(column.mean()), True
+    if metric.at == "slope":
+        return float(stats.linregress(np.log(rows[metric.clock]), np.log(column)).slope), True
     there = column <= metric.below if metric.below is not None else column >= metric.above
     place = int(np.argmax(there)) if there.any() else -1
     return float(rows[metric.clock].iloc[place]), bool(there.any())

@@ -25,17 +25,18 @@ _TINY_SEEDS = (0, 1)
 
 
 class Metric(Strict):
-    """One number a seed: a column's first or last value, its mean, or the time until it is reached.
+    """One number a seed: a column's first or last value, its mean, the time until it is reached,
+    or the slope of its logarithm over the logarithm of the clock.
 
     With `until`, the last value is that of the last evaluation at or before this time.
     """
 
     column: str
-    at: Literal["first", "end", "mean", "time"] = "end"
+    at: Literal["first", "end", "mean", "time", "slope"] = "end"
     until: float | None = Field(None, description="end: the last value up to this time")
     below: float | None = Field(None, description="time: until the column is at most this")
     above: float | None = Field(None, description="time: until the column is at least this")
-    clock: str = Field("updates", description="time, until: the column that tells the time")
+    clock: str = Field("updates", description="time, until, slope: the column that tells the time")
     better: Literal["lower", "higher", "neither"] = "neither"
     margin: float | None = Field(
         None, gt=0, description="means that differ by less are as good as equal"
@@ -54,7 +55,7 @@ class Metric(Strict):
     @property
     def columns(self) -> list[str]:
         """The columns of the rows that it reads."""
-        timed = self.at == "time" or self.until is not None
+        timed = self.at in ("time", "slope") or self.until is not None
         return [self.column, *([self.clock] if timed else [])]
 
     @property
@@ -74,6 +75,8 @@ class Metric(Strict):
         if self.at == "time":
             word, level = ("≤", self.below) if self.below is not None else ("≥", self.above)
             return f"{clock} until {column} {word} {level:g}"
+        if self.at == "slope":
+            return f"slope of log {column} over log {clock}"
         said = {"first": ", first value", "mean": ", mean over evaluations"}
         return column + said.get(self.at, "")
 

@@ -44,6 +44,14 @@ def test_a_column_that_only_trained_steps_have_ends_with_the_last_of_them():
         measure(log, Metric(column="loss", until=-1, clock="step"), "A")
 
 
+def test_a_slope_is_a_power_of_the_clock():
+    # The first seed's variance is horizon ** 2, the second's 8 / horizon.
+    log = rows("variance", [4.0, 16.0, 64.0], [4.0, 2.0, 1.0], horizon=[2, 4, 8])
+    metric = Metric(column="variance", at="slope", clock="horizon")
+    assert measure(log, metric, "A").values == pytest.approx([2, -1])
+    assert metric.text == "slope of log variance over log horizon"
+
+
 def last(*ends: float) -> pd.DataFrame:
     return rows("test_error", *([1.0, end] for end in ends), updates=[0, 10])
 
