@@ -4,23 +4,24 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS, TASK
+from hgrpo.evaluation.gradients.table import REGULARISERS, TASK
 from hgrpo.report.figures.gradients import TITLES
+from hgrpo.report.gradients_page import PLACES
 from hgrpo.report.words import DASH, MINUS, p_value
 
 Tables = Mapping[str, pd.DataFrame]
 PARTS = {TASK: "task", REGULARISERS: "KL and entropy"}
-PLACES = {"lowest": "least", "highest": "most"}
 
 
 def slopes(tables: Tables) -> list[list[str]]:
-    """One line per policy: how the norms rise with the deviation of returns, of all groups."""
+    """One line per policy, pass and part: how its squared norm follows the deviation of returns."""
+    titles = ["arm", "after round", "groups", "part", "mean square", "slope of the square"]
+    lines = [[*titles, "p", "p, Holm", "verdict"]]
     table = tables["slopes"]
-    lines = [["arm", "after round", *(f"{part}: slope, relative" for part in PARTS.values())]]
-    table = table[table["pass"] == PASSES[0]]
-    for (method, round_), own in table.groupby(["method", "round"], sort=False):
-        rows = own.set_index("component")
-        lines.append([method, str(round_), *(interval(rows.loc[p], "relative") for p in PARTS)])
+    for row in table[table["component"].isin(list(PARTS))].to_dict("records"):
+        found = [number(row["mean"]), interval(row, "slope"), p_value(row["p"])]
+        where = [row["method"], str(row["round"]), TITLES[row["pass"]], PARTS[row["component"]]]
+        lines.append([*where, *found, p_value(row["p_holm"]), row["verdict"]])
     return lines
 
 
@@ -40,5 +41,10 @@ def interval(row: Mapping, name: str) -> str:
     value, lower, upper = (row[f"{name}{end}"] for end in ("", "_lower", "_upper"))
     if pd.isna(value):
         return DASH
-    ends = "" if pd.isna(lower) else f" ({lower:.3g} to {upper:.3g})"
-    return f"{value:.3g}{ends}".replace("-", MINUS)
+    ends = "" if pd.isna(lower) else f" ({number(lower)} to {number(upper)})"
+    return f"{number(value)}{ends}"
+
+
+def number(value: float) -> str:
+    """Three digits, with a minus sign for a hyphen."""
+    return f"{value:.3g}".replace("-", MINUS)

@@ -14,6 +14,7 @@ from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_title, thresh
 from hgrpo.report.figures.axes import COLLAPSE
 from hgrpo.report.gate_rows import claim, found, verdict_on_gates
 from hgrpo.report.words import MINUS, percent, points
+from hgrpo.study.axis import as_text
 
 Tables = Mapping[str, pd.DataFrame]
 
@@ -210,7 +211,7 @@ def axis(tables: Tables, name: str) -> str:
         level = _amounts(row["endpoint"], row["lower"], row["upper"], score)
         ended = f"{row['failed']} of {row['seeds']}"
         ends = [[f"{row[f'{each}_{end}']:.2f}" for end in ("first", "last")] for each in measured]
-        lines.append([str(row["value"]), level, ended, *(" to ".join(pair) for pair in ends)])
+        lines.append([as_text(row["value"]), level, ended, *(" to ".join(pair) for pair in ends)])
     return as_markdown(lines)
 
 

@@ -11,8 +11,10 @@ ValueError unless it is finite, has a row and a column, and `own` names a column
 
 Formulas: RAGEN-2, https://arxiv.org/abs/2604.06268, and its code,
 https://github.com/mll-lab-nu/RAGEN, ragen/trainer/collapse_metrics.py. Two things differ. Identical
-prompts are one column, so the bound log N and the chance k / N count distinct prompts. And prompts
-that tie share their hits, so replies that fit all prompts equally are retrieved at chance.
+prompts are one column, so the bound log N and the chance k / N count distinct prompts. All columns
+weigh the same, so where prompts have unequal shares of the replies, I(X;Z) may be too large, by at
+most the divergence of these shares from equal ones. And prompts that tie share their hits, so
+replies that fit all prompts equally are retrieved at chance.
 """
 
 from collections.abc import Hashable, Sequence

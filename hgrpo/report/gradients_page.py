@@ -7,11 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from hgrpo.errors import UserError, one_line
-from hgrpo.evaluation.gradients.dominance import (
-    INCONCLUSIVE,
-    REGULARISERS_DOMINATE,
-    TASK_DOMINATES,
-)
+from hgrpo.evaluation.gradients.dominance import INCONCLUSIVE
 from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS
 from hgrpo.learning.validation import greedy_validation
 from hgrpo.report.figures.gradient_buckets import policy_name
@@ -25,12 +21,7 @@ _NAMES = {
     "task_unwhitened": "task, advantages as they are",
     REGULARISERS: "KL and entropy",
 }
-_PLACES = {"lowest": "least", "highest": "most"}
-_SAID = {
-    INCONCLUSIVE: "neither can be said to dominate",
-    REGULARISERS_DOMINATE: "the regularisers dominate",
-    TASK_DOMINATES: "the task dominates",
-}
+PLACES = {"lowest": "least", "highest": "most"}
 
 
 @dataclass(frozen=True)
@@ -107,10 +98,8 @@ def headline(dominance: pd.DataFrame) -> str:
     chosen = (dominance["place"] == "lowest") & (dominance["pass"] == PASSES[0])
     verdicts = dominance.loc[chosen, "verdict"]
     policies = "policy" if len(verdicts) == 1 else "policies"
-    found = [
-        f"in {number} of {len(verdicts)} {policies} {_SAID[verdict]}"
-        for verdict, number in verdicts.value_counts().items()
-    ]
+    counts = verdicts.replace(INCONCLUSIVE, "neither can be said to dominate").value_counts()
+    found = [f"in {number} of {len(verdicts)} {policies} {said}" for said, number in counts.items()]
     return f"Where returns differ least: {listing(found)}"
 
 
@@ -163,7 +152,7 @@ def _for_readers(table: pd.DataFrame, arms: Mapping[str, GradientArm]) -> list[d
             "steps": row["round"] * arm.steps if arm else 0,
             "of": TITLES.get(row.get("pass"), ""),
             "part": _NAMES.get(row.get("component"), ""),
-            "place": _PLACES.get(row.get("place"), ""),
+            "place": PLACES.get(row.get("place"), ""),
         }
         rows.append(row | words)
     return rows

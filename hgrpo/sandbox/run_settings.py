@@ -133,8 +133,8 @@ def known(value: str, names: Mapping[str, Any] | tuple[str, ...]) -> str:
 
 
 def seeds_differ(seeds: tuple[int, ...]) -> tuple[bool, str]:
-    """Whether a seed stands twice, and the line that says so."""
-    return len(set(seeds)) < len(seeds), "seeds: one stands twice"
+    """Whether a seed is listed twice, and the line that says so."""
+    return len(set(seeds)) < len(seeds), "seeds: one is listed twice"
 
 
 def refuse_first(*cases: tuple[bool, str]) -> None:

@@ -76,7 +76,7 @@ class Axis(Strict):
         texts = [as_text(value) for value in values]
         twice = sorted({text for text in texts if texts.count(text) > 1})
         if twice:
-            raise ValueError(f"{', '.join(twice)} stands twice; each once was expected")
+            raise ValueError(f"{', '.join(twice)} is listed twice; each was expected once")
         if len(values) < 2:
             raise ValueError("an axis has two values or more")
         return values

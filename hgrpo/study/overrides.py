@@ -28,7 +28,7 @@ def read_assignments(words: Iterable[str]) -> dict[str, str]:
     """The mapping that words KEY=VALUE make up.
 
     Raises:
-        UserError: a word is no assignment, a key stands twice, or the study has no name.
+        UserError: a word is no assignment, a key is listed twice, or the study has no name.
     """
     given: dict[str, str] = {}
     for word in words:
@@ -78,7 +78,7 @@ def flat(given: Mapping[str, object]) -> dict[str, object]:
     """The same overrides with the assignments in `set` as keys of their own.
 
     Raises:
-        UserError: the value of `set` holds something else, or a key stands twice.
+        UserError: the value of `set` holds something else, or a key is listed twice.
     """
     plain = {key: value for key, value in given.items() if key != SET}
     assigned = _of_set(given.get(SET))

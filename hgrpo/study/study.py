@@ -118,7 +118,7 @@ class StudyConfig(Strict):
         twice = {value for value in values if values.count(value) > 1}
         if twice:
             raise ValueError(
-                f"{', '.join(map(str, sorted(twice)))} stands twice; each once was expected"
+                f"{', '.join(map(str, sorted(twice)))} is listed twice; each was expected once"
             )
         return values
 
@@ -217,12 +217,20 @@ def _is_right(path: Path) -> bool:
     return True
 
 
+def _refuse_unknown_axes(given: Mapping, known: Mapping, where: str) -> None:
+    """The command line may change an axis, or give a whole new one."""
+    for name, axis in given.items():
+        if name not in known and isinstance(axis, Mapping) and "of" not in axis:
+            raise UserError(f"{where}: axes.{name}: no such axis{did_you_mean(name, known)}")
+
+
 def _load_study(path: Path, given: Mapping) -> Study:
     configs = path.parent.parent
     file, where = read_yaml(path), _source(path, given)
     # The command line may take the axes of another study.
     axes_of = {"axes_of": given["axes_of"]} if "axes_of" in given else {}
     stated = _with_axes_of({**file, **axes_of}, path, where)
+    _refuse_unknown_axes(given.get("axes", {}), stated.get("axes") or {}, where)
     config = _with(stated, given, where)
     check_name(config, path)
     overridden, listed = {}, config.methods

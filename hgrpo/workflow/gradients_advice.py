@@ -21,6 +21,6 @@ def why_no_gradients(study: Study) -> str:
     if tasks < wanted:
         said += (
             f"; it plays {wanted} tasks unless `groups` says less, but env {study.config.env!r} "
-            f"has panels.analysis: {tasks}, so that must rise too"
+            f"has panels.analysis: {tasks}, so raise that too"
         )
     return said

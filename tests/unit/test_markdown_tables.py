@@ -373,19 +373,19 @@ def test_slopes_and_dominance_by_hand():
     nothing = float("nan")
     slopes = pd.DataFrame(
         [
-            ["PPO", 3, "prefilter", "task", 1.234, 1.0, 1.5],
-            ["PPO", 3, "prefilter", "regularisers", -0.5, nothing, nothing],
-            ["PPO", 3, "postfilter", "task", 9.0, 9.0, 9.0],
+            ["PPO", 3, "prefilter", "task", 2.5, 1.234, 1.0, 1.5, 0.004, 0.02, "rises"],
+            ["PPO", 3, "prefilter", "regularisers", 1.0, -0.5, *4 * [nothing], "inconclusive"],
+            ["PPO", 3, "prefilter", "kl", 9.0, 9.0, 9.0, 9.0, 0.1, 0.1, "rises"],
         ],
         columns=[
-            *("method", "round", "pass", "component"),
-            *("relative", "relative_lower", "relative_upper"),
+            *("method", "round", "pass", "component", "mean"),
+            *("slope", "slope_lower", "slope_upper", "p", "p_holm", "verdict"),
         ],
     )
     page = "<!-- slopes s -->\n<!-- end -->\n<!-- dominance s -->\n<!-- end -->"
     dominance = pd.DataFrame(
         [
-            ["PPO", 3, "prefilter", "lowest", 0.5, 0.1, 0.9, 0.02, "regularisers dominate"],
+            ["PPO", 3, "prefilter", "lowest", 0.5, 0.1, 0.9, 0.02, "the regularisers dominate"],
             ["PPO", 3, "postfilter", "highest", 9.0, 9.0, 9.0, 1.0, "inconclusive"],
         ],
         columns=[
@@ -394,11 +394,15 @@ def test_slopes_and_dominance_by_hand():
         ],
     )
     filled = page_blocks.fill(page, {"s": {"slopes": slopes, "dominance": dominance}})
-    assert "| PPO | 3 | 1.23 (1 to 1.5) | \u22120.5 |" in filled
-    first = "| PPO | 3 | all groups | least | 0.5 (0.1 to 0.9) | 0.020 | regularisers dominate |"
+    task = "| PPO | 3 | all groups | task | 2.5 | 1.23 (1 to 1.5) | 0.004 | 0.020 | rises |"
+    assert task in filled
+    assert "| KL and entropy | 1 | \u22120.5 | \u2013 | \u2013 | inconclusive |" in filled
+    first = (
+        "| PPO | 3 | all groups | least | 0.5 (0.1 to 0.9) | 0.020 | the regularisers dominate |"
+    )
     assert first in filled
     assert "| PPO | 3 | after the filter | most | 9 (9 to 9) | 1.000 | inconclusive |" in filled
-    assert filled.count("| PPO") == 3
+    assert filled.count("| PPO") == 4
 
 
 def test_publishing_again_keeps_the_comparison_with_truth(tmp_path, monkeypatch):

@@ -142,7 +142,7 @@ def panels(
         item = catalogue.item(goal.row)
         content = goal_hash(goal, item)
         if content in seen:
-            skipped["the same goal stands twice"] += 1
+            skipped["the same goal is listed twice"] += 1
             continue
         if config.apart and owner.setdefault(goal.row, split) != split:
             skipped["its product is in another panel"] += 1

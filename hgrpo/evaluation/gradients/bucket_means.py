@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from hgrpo.evaluation.gradients.signed_root import signed_root
 from hgrpo.evaluation.gradients.student import student
 from hgrpo.evaluation.gradients.table import REGULARISERS, TASK
 
@@ -15,8 +16,10 @@ def bucket_means(table: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     """One row for each of `KEYS`, in the table's order.
 
     Counts and the deviation are means over seeds. A measure is a mean over seeds with Student's
-    interval, which seeds without a value leave out. With one seed it has the interval that the
-    table gives, if any. `cosine` is that of the task with the regularisers, in rows of either.
+    interval, which seeds without a value leave out. `corrected` is the root of the mean signal,
+    with its sign: a mean of norms that are set to 0 where noise explains them would be too large.
+    With one seed a measure has the interval that the table gives, if any. `cosine` is that of the
+    task with the regularisers, in rows of either.
 
     Args:
         table: rows of buckets.csv with the columns method, seed and round.
@@ -36,6 +39,9 @@ def bucket_means(table: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
 
 
 def _measure(name: str, part: pd.DataFrame, level: float) -> dict[str, float]:
+    if len(part) > 1 and name == "corrected":
+        found = student(name, part["signal"].tolist(), level)
+        return {column: signed_root(value) for column, value in found.items()}
     if len(part) > 1:
         return student(name, part[name].dropna().tolist(), level)
     ends = (f"{name}_lower", f"{name}_upper")

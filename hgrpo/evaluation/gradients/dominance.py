@@ -1,17 +1,14 @@
 """Which part of the loss has the larger gradient where returns differ least, and most."""
 
-from collections.abc import Sequence
-
+import numpy as np
 import pandas as pd
-from scipy import stats
 
-from hgrpo.evaluation.gradients.student import student
+from hgrpo.evaluation.gradients.student import holm_where_tested, student, student_p
 from hgrpo.evaluation.gradients.table import REGULARISERS, TASK
 from hgrpo.evaluation.gradients.weighted_norms import BY
-from hgrpo.evaluation.statistics import holm
 
-INCONCLUSIVE, REGULARISERS_DOMINATE = "inconclusive", "regularisers dominate"
-TASK_DOMINATES = "the task dominates"
+INCONCLUSIVE, NO_TASK = "inconclusive", "the task has no gradient"
+REGULARISERS_DOMINATE, TASK_DOMINATES = "the regularisers dominate", "the task dominates"
 
 
 def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
@@ -22,47 +19,48 @@ def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     gradient of the task disappears in the noise of every seed, the regularisers would seem to
     dominate for certain.
 
+    Where all returns of a bucket's groups are equal, advantages from groups are 0, and so is the
+    task's gradient. That the regularisers are larger there follows from the formula. It is said,
+    and not tested.
+
     Args:
         norms: from `hgrpo.evaluation.gradients.weighted_norms`.
 
     Returns:
         The columns of `BY`; `place` (lowest or highest); the difference with its interval over
-        seeds; its p-value, plain and after Holm's correction over all rows; and a verdict, which is
-        inconclusive unless the corrected p-value is below 1 - level.
+        seeds; its p-value, plain and after Holm's correction over all rows that are tested; and a
+        verdict, which is inconclusive unless the corrected p-value is below 1 - level.
     """
     rows = []
     for key, part in norms.groupby(BY, sort=False):
         for place in ("lowest", "highest"):
-            each = [_difference(own, place) for _, own in part.groupby("seed")]
+            ends = [_end(own, place) for _, own in part.groupby("seed")]
+            each = [float(end["square", REGULARISERS] - end["square", TASK]) for end in ends]
+            tested = any(end["norm", TASK] for end in ends)
             rows.append(
                 dict(zip(BY, key, strict=True))
                 | {"place": place, "seeds": len(each)}
                 | student("difference", each, level)
-                | {"p": _p_value(each)}
+                | {"p": student_p(each) if tested else np.nan}
             )
-    corrected = holm([row["p"] for row in rows])
+    corrected = holm_where_tested([row["p"] for row in rows])
     verdicts = [
-        _verdict(row["difference"], p < 1 - level) for row, p in zip(rows, corrected, strict=True)
+        _verdict(row["difference"], p, level) for row, p in zip(rows, corrected, strict=True)
     ]
     return pd.DataFrame(rows).assign(p_holm=corrected, verdict=verdicts)
 
 
-def _difference(part: pd.DataFrame, place: str) -> float:
+def _end(part: pd.DataFrame, place: str) -> pd.Series:
+    """Norm and square of each component in a seed's first or last bucket: (column, component)."""
     # Buckets may have one deviation, such as 0; then they keep their order.
     ordered = part[part["component"] == TASK].sort_values("deviation", kind="stable")
     bucket = ordered["bucket"].iloc[0 if place == "lowest" else -1]
-    square = part[part["bucket"] == bucket].set_index("component")["square"]
-    return float(square[REGULARISERS] - square[TASK])
+    return part[part["bucket"] == bucket].set_index("component")[["norm", "square"]].unstack()
 
 
-def _p_value(values: Sequence[float]) -> float:
-    """Of a mean other than 0, by Student's test; 1 for a single value."""
-    if len(values) < 2:
-        return 1.0
-    return float(stats.ttest_1samp(values, 0.0).pvalue)
-
-
-def _verdict(difference: float, sure: bool) -> str:
-    if not sure:
+def _verdict(difference: float, p_value: float, level: float) -> str:
+    if np.isnan(p_value):
+        return NO_TASK
+    if p_value >= 1 - level:
         return INCONCLUSIVE
     return REGULARISERS_DOMINATE if difference > 0 else TASK_DOMINATES

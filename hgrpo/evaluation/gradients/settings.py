@@ -57,6 +57,7 @@ class GradientsConfig(Strict):
         refuse_unread(self, ("buckets", self.mode == "quantile", "mode: quantile"))
         if self.mode == "quantile" and 2 * self.buckets > self.groups:
             raise ValueError(
-                f"buckets: {self.buckets} buckets of {self.groups} groups have fewer than two each"
+                f"buckets: {self.groups} groups are too few for {self.buckets} buckets; each needs "
+                "two"
             )
         return self

@@ -1,4 +1,4 @@
-"""How the norms of gradients follow the deviation of returns, with intervals over seeds.
+"""How the squared norms of gradients follow the deviation of returns, with intervals over seeds.
 
 RAGEN reads its own plots so: the task's norm rises with the deviation of the returns, those of the
 regularisers stay flat, and so the regularisers dominate where returns differ little
@@ -9,36 +9,48 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from hgrpo.evaluation.gradients.student import student
+from hgrpo.evaluation.gradients.student import holm_where_tested, student, student_p
 from hgrpo.evaluation.gradients.weighted_norms import BY
+
+RISES, FALLS, INCONCLUSIVE = "rises", "falls", "inconclusive"
 
 
 def slopes(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
-    """The slope of each component's norm over the deviation, and relative to its mean norm.
+    """The slope of each component's squared norm over the deviation.
 
-    Each seed gives the least-squares slope through its buckets; the interval is Student's over
-    seeds. It is nan with one seed.
+    Each seed gives the least-squares slope through its buckets. Squares are taken, because their
+    estimates are unbiased. A norm that is set to 0 where noise explains it is the larger, the
+    larger the noise is. Noise grows with the deviation of returns, so such norms would rise even if
+    there were no gradient at all.
 
     Args:
         norms: from `hgrpo.evaluation.gradients.weighted_norms`.
+
+    Returns:
+        The columns of `BY`, component and seeds; `mean`, the mean square of its buckets and seeds;
+        the slope with Student's interval over seeds; its p-value, plain and after Holm's correction
+        over the rows of the same component; and a verdict, which is inconclusive unless the
+        corrected p-value is below 1 - level. A slope is NaN where all buckets have one deviation.
     """
     rows = []
     for (*key, component), part in norms.groupby([*BY, "component"], sort=False):
         each = [_slope(own) for _, own in part.groupby("seed")]
-        own = [slope for slope, _ in each]
-        relative = [slope / mean if mean > 0 else np.nan for slope, mean in each]
         rows.append(
             dict(zip(BY, key, strict=True))
-            | {"component": component, "seeds": len(each)}
-            | student("slope", own, level)
-            | student("relative", relative, level)
+            | {"component": component, "seeds": len(each), "mean": part["square"].mean()}
+            | student("slope", each, level)
+            | {"p": student_p(each)}
         )
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    table["p_holm"] = table.groupby("component")["p"].transform(holm_where_tested)
+    direction = np.where(table["slope"] > 0, RISES, FALLS)
+    table["verdict"] = np.where(table["p_holm"] < 1 - level, direction, INCONCLUSIVE)
+    return table
 
 
-def _slope(part: pd.DataFrame) -> tuple[float, float]:
-    """The slope through a seed's buckets, and the mean of their norms."""
-    deviation, norm = part["deviation"].to_numpy(), part["norm"].to_numpy()
+def _slope(part: pd.DataFrame) -> float:
+    """The slope through a seed's buckets."""
+    deviation, square = part["deviation"].to_numpy(), part["square"].to_numpy()
     if np.ptp(deviation) == 0:
-        return np.nan, float(norm.mean())
-    return float(stats.linregress(deviation, norm).slope), float(norm.mean())
+        return np.nan
+    return float(stats.linregress(deviation, square).slope)

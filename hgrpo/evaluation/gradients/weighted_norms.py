@@ -1,4 +1,4 @@
-"""Norms of the buckets' gradients, as the loss weighs them and without what noise adds."""
+"""Squared norms of the buckets' gradients, as the loss weighs them and without what noise adds."""
 
 import pandas as pd
 
@@ -8,17 +8,19 @@ BY = ["method", "round", "pass"]
 
 
 def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
-    """Norms of the buckets, without what noise adds, times the coefficients.
+    """Norms of the buckets times the coefficients, and their squares without what noise adds.
 
     Args:
         table: rows of buckets.csv with the columns method, seed and round.
 
     Returns:
-        The columns of `BY`, seed, bucket, component, deviation, norm and square. `norm` is 0 where
-        noise explains all of it; `square` is its unbiased square, which is below 0 there.
+        The columns of `BY`, seed, bucket, component, deviation, norm, noise and square. `norm` is
+        that of the gradient as it was measured, `noise` is the part of its square that noise adds,
+        and `square` is the rest. It is unbiased, so it may be below 0.
     """
     rows = table[table["bucket"] != ALL].copy()
+    rows["norm"] *= rows["coefficient"]
     rows["square"] = rows["coefficient"] ** 2 * rows["signal"]
-    rows["norm"] = rows["coefficient"] * rows["corrected"]
-    kept = [*BY, "seed", "bucket", "component", "deviation", "norm", "square"]
+    rows["noise"] = rows["norm"] ** 2 - rows["square"]
+    kept = [*BY, "seed", "bucket", "component", "deviation", "norm", "noise", "square"]
     return rows[kept].reset_index(drop=True)

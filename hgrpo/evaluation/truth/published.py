@@ -117,7 +117,7 @@ def _check_turns(path: Path, given: pd.DataFrame, places: pd.DataFrame) -> None:
 
 def _twice(places: pd.DataFrame) -> str:
     doubled = places[places.duplicated()]
-    return f"{_named(doubled.iloc[0])} stands twice" if len(doubled) else ""
+    return f"{_named(doubled.iloc[0])} is listed twice" if len(doubled) else ""
 
 
 def _named(row: pd.Series) -> str:

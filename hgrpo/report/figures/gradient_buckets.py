@@ -14,12 +14,17 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from hgrpo.evaluation.gradients.buckets import ALL
+from hgrpo.evaluation.gradients.signed_root import signed_root
 from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS, TASK
 from hgrpo.report import style
 from hgrpo.report.figures.gradients import SHOWN, TITLES
 from hgrpo.report.style import INK, MUTED, Drawing
 
 _GREY = "#8a939d"
+_ROOTS = (
+    "Bars are roots of mean squares over seeds, dots are seeds; they have a minus sign where the "
+    "square is below 0."
+)
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,9 @@ def policy_figures(of: Measured) -> list[Drawing]:
     rows = of.buckets[of.buckets["bucket"] != ALL].copy()
     rows["weighted"] = rows["coefficient"] * rows["corrected"]
     rows["weighted_loss"] = rows["coefficient"] * rows["loss"]
+    rows["square"] = rows["coefficient"] ** 2 * rows["signal"]
     for unit in ("trajectories", "tokens"):
-        rows[f"by_{unit}"] = rows["weighted"] / rows[unit]
+        rows[f"square_by_{unit}"] = rows["square"] / rows[unit] ** 2
     rows = pd.concat([rows, _total_loss(rows)], ignore_index=True)
     boxes = partial(_boxes, of.groups)
     return [
@@ -72,7 +78,8 @@ def policy_figures(of: Measured) -> list[Drawing]:
             "Left: the deviation of returns in each bucket, one box over its groups. Middle and "
             "right: norms of the task's gradient, and of the one of KL and entropy together, at "
             "the bucket's mean deviation. Norms are times the coefficients, without what noise "
-            "adds. Each line is a seed; bars are 95 % intervals, by a bootstrap over groups.",
+            "adds; one that noise explains is drawn at 0. Each line is a seed; bars are 95 % "
+            "intervals, by a bootstrap over groups.",
             [
                 _Panel("deviation", boxes),
                 _Panel("task", partial(_lines, TASK)),
@@ -84,9 +91,8 @@ def policy_figures(of: Measured) -> list[Drawing]:
             rows,
             "plots",
             "norms by bucket",
-            "Norms times the coefficients, without what noise adds. Bars are means over seeds, "
-            "dots are seeds.",
-            [_Panel(text, partial(_bars, name, "weighted")) for name, (text, _) in SHOWN.items()],
+            f"Norms times the coefficients, without what noise adds. {_ROOTS}",
+            [_Panel(text, partial(_roots, name, "square")) for name, (text, _) in SHOWN.items()],
         ),
         _figure(
             of,
@@ -118,11 +124,11 @@ def policy_figures(of: Measured) -> list[Drawing]:
             "normed_grads",
             "norms for a trajectory and a token",
             "Norms times the coefficients, without what noise adds, divided by the bucket's "
-            "trajectories (upper figure of each pair) and by its sampled tokens (lower one). RAGEN "
-            "draws them. A gradient is already a mean, so they say little but how large buckets "
-            "are.",
+            "trajectories (upper figure of each pair) and by its sampled tokens (lower one). "
+            f"{_ROOTS} RAGEN draws such norms. A gradient is already a mean, so they say little "
+            "but how large buckets are.",
             [
-                _Panel(f"{text} a {one}", partial(_bars, name, f"by_{unit}"))
+                _Panel(f"{text} a {one}", partial(_roots, name, f"square_by_{unit}"))
                 for unit, one in (("trajectories", "trajectory"), ("tokens", "token"))
                 for name, (text, _) in SHOWN.items()
             ],
@@ -196,8 +202,11 @@ def _lines(component: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
     colour = SHOWN[component][1] if component in SHOWN else _GREY
     for _, seed in rows[rows["component"] == component].groupby("seed"):
         seed = seed.sort_values("deviation", kind="stable")
-        ends = seed["coefficient"] * seed[["corrected_lower", "corrected_upper"]].T
-        away = (ends - seed["weighted"]).abs().to_numpy()
+        lower, upper = (
+            seed["coefficient"] * seed[f"corrected_{end}"] for end in ("lower", "upper")
+        )
+        # An end on the wrong side of the estimate has no bar.
+        away = np.maximum([seed["weighted"] - lower, upper - seed["weighted"]], 0)
         look = {"color": colour, "marker": "o", "markersize": 3, "elinewidth": 0.8, "alpha": 0.7}
         ax.errorbar(seed["deviation"], seed["weighted"], yerr=away, **look)
     ax.set_ylim(bottom=0)
@@ -207,11 +216,25 @@ def _lines(component: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
 def _bars(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
     part = rows[rows["component"] == component]
     places = part["bucket"].map(_number)
+    _draw_bars(ax, component, places, part[column], part.groupby(places)[column].mean())
+
+
+def _roots(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
+    """Roots of a column of squares: of each seed, and of their mean."""
+    part = rows[rows["component"] == component]
+    places = part["bucket"].map(_number)
     means = part.groupby(places)[column].mean()
+    _draw_bars(ax, component, places, signed_root(part[column]), signed_root(means))
+
+
+def _draw_bars(
+    ax: Axes, component: str, places: pd.Series, each: pd.Series, means: pd.Series
+) -> None:
+    """Bars at the means of buckets, and dots at the values of seeds, if there are several."""
     colour = SHOWN[component][1] if component in SHOWN else _GREY
     ax.bar(means.index, means, color=colour, width=0.7, alpha=0.6)
-    if part["seed"].nunique() > 1:
-        ax.plot(places, part[column], "o", color=INK, markersize=2.5)
+    if places.duplicated().any():
+        ax.plot(places, each, "o", color=INK, markersize=2.5)
     ax.axhline(0, color=INK, linewidth=0.7)
     ax.set_xticks(np.arange(1, places.max() + 1))
     ax.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))

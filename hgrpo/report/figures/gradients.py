@@ -6,9 +6,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from hgrpo.evaluation.gradients.table import PASSES
+from hgrpo.evaluation.gradients.signed_root import signed_root
+from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS
 from hgrpo.report import style
-from hgrpo.report.style import MUTED, Drawing
+from hgrpo.report.style import INK, MUTED, Drawing
 
 # Component -> its name and colour.
 SHOWN = {
@@ -28,7 +29,7 @@ def gradient_norms(norms: pd.DataFrame, method: str, label: str, steps: int) -> 
         norms: from `weighted_norms`, of all arms.
         steps: optimiser batches in a round.
     """
-    own = norms[(norms["method"] == method) & norms["component"].isin(list(SHOWN))]
+    own = norms[(norms["method"] == method) & norms["component"].isin([*SHOWN, REGULARISERS])]
     rounds = sorted(own["round"].unique())
     rows = [(name, parts) for name in PASSES for parts in SCALES]
     figure, axes = style.canvas(len(rows), len(rounds), height=7.4, sharex=True, sharey="row")
@@ -52,8 +53,9 @@ def gradient_norms(norms: pd.DataFrame, method: str, label: str, steps: int) -> 
         "gradients",
         f"{label}: norms of the gradients",
         "Each point is a bucket of groups, at the mean deviation of their returns. Norms are times "
-        "the coefficients, without what noise adds; one that noise explains is drawn at 0. Thin "
-        "lines are seeds, thick ones their means. A bucket that was not measured is a gap.",
+        "the coefficients, without what noise adds. They are roots of squares, which lie below 0 "
+        "where noise was larger than expected; so do the points there. Thin lines are seeds, thick "
+        "ones the roots of their mean squares. A bucket that was not measured is a gap.",
         _said(own, label),
         figure,
         own,
@@ -72,7 +74,7 @@ def _draw(ax: Axes, part: pd.DataFrame, components: Sequence[str]) -> None:
             seed = seed.sort_values("deviation")
             ax.plot(
                 seed["deviation"],
-                seed["norm"],
+                signed_root(seed["square"]),
                 color=colour,
                 linewidth=0.8 if several else 1.6,
                 alpha=0.5 if several else 1,
@@ -80,19 +82,22 @@ def _draw(ax: Axes, part: pd.DataFrame, components: Sequence[str]) -> None:
                 markersize=3,
             )
         if several:
-            mean = rows.groupby("bucket", sort=False)[["deviation", "norm"]].mean()
+            mean = rows.groupby("bucket", sort=False)[["deviation", "square"]].mean()
             mean = mean.sort_values("deviation")
-            ax.plot(mean["deviation"], mean["norm"], color=colour, marker="o", markersize=3.5)
+            root = signed_root(mean["square"])
+            ax.plot(mean["deviation"], root, color=colour, marker="o", markersize=3.5)
+    ax.axhline(0, color=INK, linewidth=0.7)
 
 
 def _said(own: pd.DataFrame, label: str) -> str:
     parts = []
     for component, (text, _) in SHOWN.items():
         rows = own[(own["component"] == component) & (own["pass"] == PASSES[0])]
-        mean = rows.groupby(["round", "bucket"])[["deviation", "norm"]].mean()
-        ends = mean.sort_values("deviation").groupby("round")["norm"].agg(["first", "last"]).mean()
+        mean = rows.groupby(["round", "bucket"])[["deviation", "square"]].mean()
+        squares = mean.sort_values("deviation").groupby("round")["square"]
+        ends = squares.agg(["first", "last"]).mean()
         parts.append(f"{text} from {ends['first']:.3g} to {ends['last']:.3g}")
     return (
-        f"{label}: mean norms of all groups, from the smallest deviation to the largest: "
+        f"{label}: mean squared norms of all groups, from the smallest deviation to the largest: "
         + "; ".join(parts)
     )

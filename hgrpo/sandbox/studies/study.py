@@ -227,7 +227,7 @@ class SandboxStudy(Strict):
             if pair.arm == pair.against:
                 raise ValueError(f"pairs: {pair.arm!r} is compared with itself")
             if asked.count((pair.arm, pair.against)) > 1:
-                raise ValueError(f"pairs: {pair.arm!r} against {pair.against!r} stands twice")
+                raise ValueError(f"pairs: {pair.arm!r} against {pair.against!r} is listed twice")
             if pair.said is not None and pair.said not in self.metric.verdicts:
                 raise ValueError(
                     f"pairs: {pair.arm!r}: {pair.said!r} is no verdict of this metric; possible: "

@@ -134,7 +134,7 @@ def test_truth_without_built_in_methods_says_so(places, tmp_path, monkeypatch, c
     [
         (lambda t: t.drop(index=2), "{first}: turn 2 is missing"),
         (lambda t: t.drop(index=range(8)), "{first}: the trajectory is missing"),
-        (lambda t: pd.concat([t, t.iloc[:1]]), "{first} turn 0 stands twice"),
+        (lambda t: pd.concat([t, t.iloc[:1]]), "{first} turn 0 is listed twice"),
         (lambda t: t.assign(turn=t["turn"] + 1), "turn 8, but its turns are 0 to 7"),
         (
             lambda t: t.assign(rollout=t["rollout"] + 8),

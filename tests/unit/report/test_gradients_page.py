@@ -42,8 +42,8 @@ def write_buckets(root, method, seed, number, task):
             "corrected": norm / 2 if component == "kl" else norm,
             "corrected_lower": 0.0,
             "corrected_upper": 10.0,
-            "norm": norm,
-            "signal": norm**2 * 2 / 3,
+            "norm": 1.5 * norm,
+            "signal": (norm / 2 if component == "kl" else norm) ** 2,
             "signal_to_noise": 2.0,
             "cosine_to_all": 0.9,
             "cosine_to_task": 0.1,
@@ -116,7 +116,7 @@ def test_the_page_says_who_dominates_and_escapes_labels(table, norms, figures, t
         "policies the task dominates"
     )
     drawings = [gradient_norms(norms, method, label, 10) for method, label in LABELS.items()]
-    assert [d.data["norm"].max() for d in drawings] == [4.0, 5.0]
+    assert [d.data["square"].max() for d in drawings] == [16.0, 25.0]
     given = []
     for drawing in (*drawings, *figures.values()):
         save(drawing, tmp_path)

@@ -17,7 +17,7 @@ BOTH = [
     ({"batch_size": 4}, "batch_size 4 is no multiple of group_size 8"),
     ({"method": "GRPO"}, "method: 'GRPO': there is no such one"),
     ({"seeds": ()}, "seeds"),
-    ({"seeds": (1, 1)}, "seeds: one stands twice"),
+    ({"seeds": (1, 1)}, "seeds: one is listed twice"),
     *[({"rule": {"clip": value}}, "rule.clip") for value in (-0.1, 0)],
     *[({key: 0}, key) for key in ("num_steps", "batch_size", "eval_every", "inner_epochs")],
 ]

@@ -49,6 +49,13 @@ def refused(configs: Path, axes: dict, **keys: object) -> str:
     return message.removeprefix(f"{path}: ")
 
 
+def test_a_misspelt_axis_on_the_command_line_is_one_line():
+    with pytest.raises(UserError) as caught:
+        interventions(**{"axes.kll.values": "0,1"})
+    assert str(caught.value).endswith("axes.kll: no such axis; did you mean 'kl'?")
+    assert "\n" not in str(caught.value)
+
+
 def test_interventions_train_twenty_arms_of_axes_and_one_more():
     study = interventions()
     trained = {name for name, method in study.methods.items() if method.train}
@@ -226,8 +233,8 @@ def test_numbers_given_as_text_are_numbers(values):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"values": [0.001, 1e-3]}, "axes.a.values: 0.001 stands twice; each once was expected"),
-        ({"values": [1, 1.0, 2]}, "axes.a.values: 1 stands twice"),
+        ({"values": [0.001, 1e-3]}, "axes.a.values: 0.001 is listed twice; each was expected once"),
+        ({"values": [1, 1.0, 2]}, "axes.a.values: 1 is listed twice"),
         ({"values": [0.1]}, "axes.a.values: an axis has two values or more, not [0.1]"),
         ({"values": []}, "axes.a.values: an axis has two values or more, not []"),
         ({"values": 0.1}, "axes.a.values: input should be a valid list, not 0.1"),
@@ -363,7 +370,7 @@ def test_a_gate_may_name_an_arm_by_its_axis(configs):
 def test_two_axes_of_one_name_are_refused(configs):
     path = configs / f"studies/{NAME}.yaml"
     path.write_text(path.read_text().replace("  entropy:\n", "  kl:\n"))
-    with pytest.raises(UserError, match=rf"{NAME}\.yaml:\d+: key 'kl' stands twice"):
+    with pytest.raises(UserError, match=rf"{NAME}\.yaml:\d+: key 'kl' is listed twice"):
         load_study(path)
 
 

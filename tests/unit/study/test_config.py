@@ -195,12 +195,12 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
         (
             "studies/bakeoff_plateau",
             {"seeds": [11, 11]},
-            "seeds: 11 stands twice; each once was expected",
+            "seeds: 11 is listed twice; each was expected once",
         ),
         (
             "studies/bakeoff_plateau",
             {"methods": ["flatGRPO", "GiGPO", "GiGPO"]},
-            "methods: GiGPO stands twice",
+            "methods: GiGPO is listed twice",
         ),
         ("methods/Progressive", {"alpha": True}, "alpha: a number was expected, not True"),
         ("studies/bakeoff_plateau", {"rounds": True}, "rounds: a number was expected, not True"),
@@ -554,7 +554,7 @@ def test_a_mistake_that_the_file_makes_alone_is_not_blamed_on_the_command_line(c
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("name: bakeoff\nname: twice\n", ":2: key 'name' stands twice"),
+        ("name: bakeoff\nname: twice\n", ":2: key 'name' is listed twice"),
         ("name: bakeoff\nseeds: [011]\n", ":2: 011: YAML reads this as 9"),
         ("rounds: 1:30\n", ":1: 1:30: YAML reads this as 90"),
         ("seeds: [11\n", ": "),

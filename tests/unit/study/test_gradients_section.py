@@ -16,7 +16,7 @@ from hgrpo.workflow.gradients_advice import why_no_gradients
         ({"after_rounds": [0, 9]}, "gradients.after_rounds: 9: the study has 6 rounds"),
         ({"after_rounds": [3, 0]}, "gradients.after_rounds: different rounds in rising order"),
         ({"groups": 129}, "gradients.groups: 129 tasks are wanted, but env 'sokoban-analysis' has"),
-        ({"groups": 10}, "6 buckets of 10 groups have fewer than two each"),
+        ({"groups": 10}, "10 groups are too few for 6 buckets; each needs two"),
         ({"sketch": 0}, "gradients.sketch: input should be greater than or equal to 1024"),
         ({"mode": "equal"}, "gradients.mode: input should be"),
     ],
@@ -60,7 +60,7 @@ def test_the_advice_to_a_study_without_gradients_works(project):
     assert said.startswith("interventions: no section `gradients`; `gradients: {after_rounds: [0, ")
     assert said.endswith(
         "it plays 128 tasks unless `groups` says less, but env 'sokoban' has panels.analysis: 0, "
-        "so that must rise too"
+        "so raise that too"
     )
     section = re.search(r"`gradients: (\{.*?\})`", said)[1]
     assert "panels.analysis" not in why_no_gradients(load_study(path, {"env": "sokoban-analysis"}))

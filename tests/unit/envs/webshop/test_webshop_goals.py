@@ -161,7 +161,7 @@ def test_a_goal_that_stands_twice_is_used_once(catalogue):
     goals = [goal(0), goal(1), goal(0), goal(2), goal(3)]
     assert panels_of(goals, catalogue, test=1, validation=1) == (
         {"test": ["0"], "validation": ["1"], "train": ["3", "4"]},
-        {"the same goal stands twice": 1},
+        {"the same goal is listed twice": 1},
     )
 
 
@@ -170,7 +170,7 @@ def test_the_panel_of_a_goal_that_stands_twice_ends_one_goal_later(catalogue):
     goals = [goal(0), goal(1), goal(1), goal(2), goal(3)]
     assert panels_of(goals, catalogue, test=1, validation=2) == (
         {"test": ["0"], "validation": ["1", "3"], "train": ["4"]},
-        {"the same goal stands twice": 1},
+        {"the same goal is listed twice": 1},
     )
 
 

@@ -66,7 +66,7 @@ def test_title_score(bought, wanted, score):
         # Two parts of the path, in any order.
         ({"query": "x", "product_category": "Drinks \u203a Other \u203a Kitchen"}, 0.15, 1.0),
         ({"query": "x", "product_category": "Kitchen \u203a Other"}, 0.15, 0.5),
-        # A part that stands twice counts once.
+        # A part that is listed twice counts once.
         ({"query": "x", "product_category": "Kitchen \u203a Kitchen"}, 0.15, 0.5),
         # Titles alone: above 0.2, not at it.
         (OTHER, 0.2001, 1.0),

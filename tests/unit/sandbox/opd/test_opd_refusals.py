@@ -119,7 +119,7 @@ def test_a_run_that_cannot_be_is_refused_in_one_line(name, flags, text, tmp_path
         ),
         (OpdSettings, {"phases": [{"rule": {"k": 3}}]}, "phases.0.rule: OPDReverseKL has no 'k'"),
         (OpdSettings, {"phases": [{"k": 3}]}, "phases.0.k: unknown key"),
-        (OpdSettings, {"seeds": [1, 1]}, "seeds: one stands twice"),
+        (OpdSettings, {"seeds": [1, 1]}, "seeds: one is listed twice"),
         (OpdSettings, {"seeds": []}, "seeds: "),
     ],
 )

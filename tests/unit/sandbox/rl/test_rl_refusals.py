@@ -41,7 +41,7 @@ REFUSED = [
         )
     ],
     ({"seeds": ()}, "seeds"),
-    ({"seeds": (1, 1)}, "seeds: one stands twice"),
+    ({"seeds": (1, 1)}, "seeds: one is listed twice"),
     ({"replay_capacity": 4, "delay": 4}, "replay_capacity 4 holds no batch of age 4"),
     ({"replay_min_age": 2}, "replay_min_age is read only with replay_capacity"),
     ({"task": "chain_arithmetic", "seq_len": 1}, "chain_arithmetic needs seq_len"),

@@ -47,7 +47,7 @@ def test_a_tiny_arm_has_a_few_steps_and_two_seeds_and_changes_of_its_own():
         ({"pairs": [["A", "A"]]}, "small.yaml: pairs: 'A' is compared with itself"),
         (
             {"pairs": [["A", "B"], ["A", "B"]]},
-            "small.yaml: pairs: 'A' against 'B' stands twice",
+            "small.yaml: pairs: 'A' against 'B' is listed twice",
         ),
         (
             {"pairs": [["A"]]},
