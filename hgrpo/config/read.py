@@ -50,7 +50,7 @@ class _StrictLoader(yaml.SafeLoader):
             key = self.construct_object(key_node, deep=True)
             if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key!r} is listed twice", key_node.start_mark
+                    None, None, f"key {key!r} stands twice", key_node.start_mark
                 )
             seen.add(key)
         return super().construct_mapping(node, deep)

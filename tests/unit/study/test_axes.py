@@ -370,7 +370,7 @@ def test_a_gate_may_name_an_arm_by_its_axis(configs):
 def test_two_axes_of_one_name_are_refused(configs):
     path = configs / f"studies/{NAME}.yaml"
     path.write_text(path.read_text().replace("  entropy:\n", "  kl:\n"))
-    with pytest.raises(UserError, match=rf"{NAME}\.yaml:\d+: key 'kl' is listed twice"):
+    with pytest.raises(UserError, match=rf"{NAME}\.yaml:\d+: key 'kl' stands twice"):
         load_study(path)
 
 

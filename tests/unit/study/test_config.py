@@ -554,7 +554,7 @@ def test_a_mistake_that_the_file_makes_alone_is_not_blamed_on_the_command_line(c
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("name: bakeoff\nname: twice\n", ":2: key 'name' is listed twice"),
+        ("name: bakeoff\nname: twice\n", ":2: key 'name' stands twice"),
         ("name: bakeoff\nseeds: [011]\n", ":2: 011: YAML reads this as 9"),
         ("rounds: 1:30\n", ":1: 1:30: YAML reads this as 90"),
         ("seeds: [11\n", ": "),
