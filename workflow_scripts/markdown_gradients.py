@@ -6,8 +6,8 @@ import pandas as pd
 
 from hgrpo.evaluation.gradients.table import REGULARISERS, TASK
 from hgrpo.report.figures.gradients import TITLES
-from hgrpo.report.gradients_page import PLACES
-from hgrpo.report.words import DASH, MINUS, p_value
+from hgrpo.report.gradients_page import PLACES, number
+from hgrpo.report.words import DASH, p_value
 
 Tables = Mapping[str, pd.DataFrame]
 PARTS = {TASK: "task", REGULARISERS: "KL and entropy"}
@@ -43,8 +43,3 @@ def interval(row: Mapping, name: str) -> str:
         return DASH
     ends = "" if pd.isna(lower) else f" ({number(lower)} to {number(upper)})"
     return f"{number(value)}{ends}"
-
-
-def number(value: float) -> str:
-    """Three digits, with a minus sign for a hyphen."""
-    return f"{value:.3g}".replace("-", MINUS)

@@ -11,13 +11,13 @@ from hgrpo.evaluation.gradients.dominance import INCONCLUSIVE
 from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS
 from hgrpo.learning.validation import greedy_validation
 from hgrpo.report.figures.gradient_buckets import policy_name
-from hgrpo.report.figures.gradients import SHOWN, TITLES
+from hgrpo.report.figures.gradients import DRAWN, TITLES
 from hgrpo.report.page_environment import page_environment
 from hgrpo.report.svg import inline
 from hgrpo.report.words import DASH, MINUS, listing, p_value
 
 _NAMES = {
-    **{name: text for name, (text, _) in SHOWN.items()},
+    **{name: text for name, (text, _) in DRAWN.items()},
     "task_unwhitened": "task, advantages as they are",
     REGULARISERS: "KL and entropy",
 }
@@ -99,7 +99,7 @@ def headline(dominance: pd.DataFrame) -> str:
     verdicts = dominance.loc[chosen, "verdict"]
     policies = "policy" if len(verdicts) == 1 else "policies"
     counts = verdicts.replace(INCONCLUSIVE, "neither can be said to dominate").value_counts()
-    found = [f"in {number} of {len(verdicts)} {policies} {said}" for said, number in counts.items()]
+    found = [f"in {count} of {len(verdicts)} {policies} {said}" for said, count in counts.items()]
     return f"Where returns differ least: {listing(found)}"
 
 
@@ -116,7 +116,7 @@ def render(
             name as their section, as `policy_name` gives it.
     """
     environment = page_environment()
-    environment.filters["number"] = _number
+    environment.filters["number"] = number
     environment.filters["p"] = p_value
     by_section: dict[str, list[Mapping]] = {}
     for figure in figures:
@@ -125,19 +125,18 @@ def render(
     policies = [
         {
             "title": f"{arms[method].label} after {arms[method].steps * round} steps",
-            "rows": _for_readers(own[own["component"].isin(list(_NAMES))], arms),
+            "rows": _for_readers(own, arms),
             "figures": by_section.get(policy_name(method, arms[method].steps * round), []),
         }
         for (method, round), own in tables.buckets.groupby(["method", "round"], sort=False)
     ]
-    slopes = tables.slopes
     return environment.get_template("gradients.html.j2").render(
         study=study,
         headline=headline(tables.dominance),
         figures=by_section["gradients"],
         policies=policies,
         success=_for_readers(tables.success, arms),
-        slopes=_for_readers(slopes[slopes["component"].isin(list(_NAMES))], arms),
+        slopes=_for_readers(tables.slopes, arms),
         dominance=_for_readers(tables.dominance, arms),
     )
 
@@ -162,5 +161,6 @@ def _id(name: str) -> str:
     return name.replace("/", "-")
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Three digits, with a minus sign for a hyphen; a dash without a value."""
     return DASH if pd.isna(value) else f"{value:.3g}".replace("-", MINUS)

@@ -8,7 +8,7 @@ from hgrpo.evaluation.gradients.student import student
 from hgrpo.evaluation.gradients.table import REGULARISERS, TASK
 
 KEYS = ["method", "round", "pass", "bucket", "component"]
-COUNTS = ("groups", "trajectories", "tokens")
+COUNTS = ("groups", "tokens")
 MEASURES = ("norm", "corrected", "signal_to_noise", "cosine_to_all")
 
 
@@ -27,7 +27,7 @@ def bucket_means(table: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     other = {TASK: REGULARISERS, REGULARISERS: TASK}
     rows = []
     for key, part in table.groupby(KEYS, sort=False):
-        row = dict(zip(KEYS, key, strict=True)) | {"seeds": part["seed"].nunique()}
+        row = dict(zip(KEYS, key, strict=True))
         row |= {name: part[name].mean() for name in (*COUNTS, "deviation")}
         component = row["component"]
         cosine = part[f"cosine_to_{other[component]}"] if component in other else None

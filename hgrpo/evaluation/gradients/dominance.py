@@ -15,9 +15,9 @@ def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     """The squared norm of the regularisers' gradient minus that of the task's.
 
     It is taken in the buckets where returns differ least and most. Squares are compared because
-    their estimates are unbiased. A norm that is set to 0 where noise explains it is not: if a small
-    gradient of the task disappears in the noise of every seed, the regularisers would seem to
-    dominate for certain.
+    their estimates are nearly unbiased. A norm that is set to 0 where noise explains it is not: if
+    a small gradient of the task disappears in the noise of every seed, the regularisers would seem
+    to dominate for certain.
 
     Where all returns of a bucket's groups are equal, advantages from groups are 0, and so is the
     task's gradient. That the regularisers are larger there follows from the formula. It is said,
@@ -41,13 +41,15 @@ def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
                 dict(zip(BY, key, strict=True))
                 | {"place": place, "seeds": len(each)}
                 | student("difference", each, level)
-                | {"p": student_p(each) if tested else np.nan}
+                | {"tested": tested, "p": student_p(each) if tested else np.nan}
             )
     corrected = holm_where_tested([row["p"] for row in rows])
     verdicts = [
-        _verdict(row["difference"], p, level) for row, p in zip(rows, corrected, strict=True)
+        _verdict(row["difference"], p < 1 - level) if row["tested"] else NO_TASK
+        for row, p in zip(rows, corrected, strict=True)
     ]
-    return pd.DataFrame(rows).assign(p_holm=corrected, verdict=verdicts)
+    table = pd.DataFrame(rows).drop(columns="tested")
+    return table.assign(p_holm=corrected, verdict=verdicts)
 
 
 def _end(part: pd.DataFrame, place: str) -> pd.Series:
@@ -58,9 +60,7 @@ def _end(part: pd.DataFrame, place: str) -> pd.Series:
     return part[part["bucket"] == bucket].set_index("component")[["norm", "square"]].unstack()
 
 
-def _verdict(difference: float, p_value: float, level: float) -> str:
-    if np.isnan(p_value):
-        return NO_TASK
-    if p_value >= 1 - level:
+def _verdict(difference: float, sure: bool) -> str:
+    if not sure:
         return INCONCLUSIVE
     return REGULARISERS_DOMINATE if difference > 0 else TASK_DOMINATES

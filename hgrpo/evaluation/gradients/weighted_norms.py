@@ -5,6 +5,7 @@ import pandas as pd
 from hgrpo.evaluation.gradients.buckets import ALL
 
 BY = ["method", "round", "pass"]
+_NUMBERS = ["norm", "noise", "square", "lower", "upper"]
 
 
 def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
@@ -14,13 +15,17 @@ def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
         table: rows of buckets.csv with the columns method, seed and round.
 
     Returns:
-        The columns of `BY`, seed, bucket, component, deviation, norm, noise and square. `norm` is
-        that of the gradient as it was measured, `noise` is the part of its square that noise adds,
-        and `square` is the rest. It is unbiased, so it may be below 0.
+        The columns of `BY`, seed, bucket, component, groups, deviation, norm, noise, square, lower
+        and upper. `norm` is that of the gradient as it was measured, `noise` is the part of its
+        square that noise adds, and `square` is the rest. It is not cut off at 0, because that would
+        bias it. `lower` and `upper` are the ends of a seed's own interval for the norm without
+        noise, by a bootstrap over groups.
     """
     rows = table[table["bucket"] != ALL].copy()
     rows["norm"] *= rows["coefficient"]
     rows["square"] = rows["coefficient"] ** 2 * rows["signal"]
     rows["noise"] = rows["norm"] ** 2 - rows["square"]
-    kept = [*BY, "seed", "bucket", "component", "deviation", "norm", "noise", "square"]
+    for end in ("lower", "upper"):
+        rows[end] = rows["coefficient"] * rows[f"corrected_{end}"]
+    kept = [*BY, "seed", "bucket", "component", "groups", "deviation", *_NUMBERS]
     return rows[kept].reset_index(drop=True)

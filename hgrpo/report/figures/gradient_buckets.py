@@ -17,7 +17,7 @@ from hgrpo.evaluation.gradients.buckets import ALL
 from hgrpo.evaluation.gradients.signed_root import signed_root
 from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS, TASK
 from hgrpo.report import style
-from hgrpo.report.figures.gradients import SHOWN, TITLES
+from hgrpo.report.figures.gradients import DRAWN, TITLES
 from hgrpo.report.style import INK, MUTED, Drawing
 
 _GREY = "#8a939d"
@@ -92,7 +92,7 @@ def policy_figures(of: Measured) -> list[Drawing]:
             "plots",
             "norms by bucket",
             f"Norms times the coefficients, without what noise adds. {_ROOTS}",
-            [_Panel(text, partial(_roots, name, "square")) for name, (text, _) in SHOWN.items()],
+            [_Panel(text, partial(_roots, name, "square")) for name, (text, _) in DRAWN.items()],
         ),
         _figure(
             of,
@@ -104,7 +104,7 @@ def policy_figures(of: Measured) -> list[Drawing]:
             [
                 *(
                     _Panel(text, partial(_bars, name, "weighted_loss"))
-                    for name, (text, _) in SHOWN.items()
+                    for name, (text, _) in DRAWN.items()
                 ),
                 _Panel("total", partial(_bars, "total", "weighted_loss")),
             ],
@@ -130,7 +130,7 @@ def policy_figures(of: Measured) -> list[Drawing]:
             [
                 _Panel(f"{text} a {one}", partial(_roots, name, f"square_by_{unit}"))
                 for unit, one in (("trajectories", "trajectory"), ("tokens", "token"))
-                for name, (text, _) in SHOWN.items()
+                for name, (text, _) in DRAWN.items()
             ],
             columns=3,
         ),
@@ -138,8 +138,8 @@ def policy_figures(of: Measured) -> list[Drawing]:
 
 
 def _total_loss(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a component `total`, whose loss is the weighted sum of those in `SHOWN`."""
-    parts = rows[rows["component"].isin(list(SHOWN))]
+    """The rows of a component `total`, whose loss is the weighted sum of those in `DRAWN`."""
+    parts = rows[rows["component"].isin(list(DRAWN))]
     keys = ["pass", "bucket", "seed"]
     total = parts.groupby(keys, as_index=False, sort=False)["weighted_loss"].sum()
     return total.assign(component="total")
@@ -199,7 +199,7 @@ def _boxes(groups: pd.DataFrame, ax: Axes, rows: pd.DataFrame, of_pass: str) -> 
 
 
 def _lines(component: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
-    colour = SHOWN[component][1] if component in SHOWN else _GREY
+    colour = DRAWN[component][1] if component in DRAWN else _GREY
     for _, seed in rows[rows["component"] == component].groupby("seed"):
         seed = seed.sort_values("deviation", kind="stable")
         lower, upper = (
@@ -231,7 +231,7 @@ def _draw_bars(
     ax: Axes, component: str, places: pd.Series, each: pd.Series, means: pd.Series
 ) -> None:
     """Bars at the means of buckets, and dots at the values of seeds, if there are several."""
-    colour = SHOWN[component][1] if component in SHOWN else _GREY
+    colour = DRAWN[component][1] if component in DRAWN else _GREY
     ax.bar(means.index, means, color=colour, width=0.7, alpha=0.6)
     if places.duplicated().any():
         ax.plot(places, each, "o", color=INK, markersize=2.5)

@@ -12,7 +12,7 @@ from hgrpo.report import style
 from hgrpo.report.style import INK, MUTED, Drawing
 
 # Component -> its name and colour.
-SHOWN = {
+DRAWN = {
     "task": ("task", "#3a86c8"),
     "kl": ("KL", "#e07b00"),
     "entropy": ("entropy", "#009e73"),
@@ -29,7 +29,7 @@ def gradient_norms(norms: pd.DataFrame, method: str, label: str, steps: int) -> 
         norms: from `weighted_norms`, of all arms.
         steps: optimiser batches in a round.
     """
-    own = norms[(norms["method"] == method) & norms["component"].isin([*SHOWN, REGULARISERS])]
+    own = norms[(norms["method"] == method) & norms["component"].isin([*DRAWN, REGULARISERS])]
     rounds = sorted(own["round"].unique())
     rows = [(name, parts) for name in PASSES for parts in SCALES]
     figure, axes = style.canvas(len(rows), len(rounds), height=7.4, sharex=True, sharey="row")
@@ -39,14 +39,14 @@ def gradient_norms(norms: pd.DataFrame, method: str, label: str, steps: int) -> 
             _draw(ax, own[(own["pass"] == name) & (own["round"] == number)], parts)
             if row == 0:
                 ax.set_title(f"after {number * steps} steps", fontsize=9)
-        told = " and ".join(SHOWN[part][0] for part in parts)
+        told = " and ".join(DRAWN[part][0] for part in parts)
         axes[row, 0].set_ylabel(f"{told},\n{TITLES[name]}", fontsize=8)
     for ax in axes[-1]:
         ax.set_xlabel("deviation of returns", fontsize=8.5)
     look = {"marker": "o", "markersize": 4}
     style.legend_below(
         figure,
-        [Line2D([], [], color=colour, label=text, **look) for text, colour in SHOWN.values()],
+        [Line2D([], [], color=colour, label=text, **look) for text, colour in DRAWN.values()],
     )
     return Drawing(
         f"norms_{method}",
@@ -67,7 +67,7 @@ def _draw(ax: Axes, part: pd.DataFrame, components: Sequence[str]) -> None:
         ax.text(0.5, 0.5, "not measured", color=MUTED, ha="center", transform=ax.transAxes)
         return
     for component in components:
-        colour = SHOWN[component][1]
+        colour = DRAWN[component][1]
         rows = part[part["component"] == component]
         several = rows["seed"].nunique() > 1
         for _, seed in rows.groupby("seed"):
@@ -91,13 +91,13 @@ def _draw(ax: Axes, part: pd.DataFrame, components: Sequence[str]) -> None:
 
 def _said(own: pd.DataFrame, label: str) -> str:
     parts = []
-    for component, (text, _) in SHOWN.items():
+    for component, (text, _) in DRAWN.items():
         rows = own[(own["component"] == component) & (own["pass"] == PASSES[0])]
         mean = rows.groupby(["round", "bucket"])[["deviation", "square"]].mean()
         squares = mean.sort_values("deviation").groupby("round")["square"]
         ends = squares.agg(["first", "last"]).mean()
         parts.append(f"{text} from {ends['first']:.3g} to {ends['last']:.3g}")
     return (
-        f"{label}: mean squared norms of all groups, from the smallest deviation to the largest: "
-        + "; ".join(parts)
+        f"{label}: mean squared norms of all groups, over all policies, from the smallest "
+        "deviation to the largest: " + "; ".join(parts)
     )

@@ -25,7 +25,9 @@ def table(task, regularisers=(3.5, 3.5, 3.5), deviations=(0.0, 1.0, 2.0)):
                     "bucket": f"bucket_{index}",
                     "component": name,
                     "deviation": deviation,
-                    "corrected": norm,
+                    "groups": 21,
+                    "corrected_lower": norm / 2,
+                    "corrected_upper": 2 * norm,
                     # Noise is a third of the signal.
                     "norm": norm * (4 / 3) ** 0.5,
                     "signal": norm**2,
@@ -33,7 +35,7 @@ def table(task, regularisers=(3.5, 3.5, 3.5), deviations=(0.0, 1.0, 2.0)):
                 }
                 for index, (norm, deviation) in enumerate(zip(norms, deviations, strict=True))
             ]
-    rows.append(rows[0] | {"bucket": "all", "corrected": 99.0})
+    rows.append(rows[0] | {"bucket": "all"})
     rows.append(rows[0] | {"component": "kl", "norm": 10.0, "signal": 64.0, "coefficient": 0.25})
     return weighted_norms(pd.DataFrame(rows))
 
@@ -55,6 +57,8 @@ def test_slopes_by_hand():
     # Norm 10, square 64 without noise, and a coefficient of a quarter.
     kl = norms[norms["component"] == "kl"].iloc[0]
     assert kl[["norm", "square", "noise"]].tolist() == pytest.approx([2.5, 4.0, 2.25])
+    task = norms[(norms["component"] == "regularisers")].iloc[0]
+    assert task[["groups", "lower", "upper"]].tolist() == [21, 1.75, 7.0]
     assert "all" not in set(norms["bucket"])
 
 
@@ -67,6 +71,15 @@ def test_a_slope_that_every_seed_shows_rises_after_holms_correction():
     assert task["p_holm"].tolist() == pytest.approx((2 * task["p"]).tolist())
 
 
+def test_a_component_without_gradient_has_no_p_value():
+    norms = table([[1.0, 2.0, 3.0], [1.0, 2.5, 3.0]])
+    still = norms[norms["component"] == "regularisers"].assign(round=2, norm=0.0, square=0.0)
+    found = slopes(pd.concat([norms, still]))
+    found = found[found["component"] == "regularisers"].set_index("round")
+    assert found.loc[2, "verdict"] == "no gradient" and np.isnan(found.loc[2, "p_holm"])
+    assert found.loc[1, "p_holm"] == found.loc[1, "p"]
+
+
 def test_noise_that_grows_with_the_deviation_is_no_slope():
     """Without any gradient, roots of what noise leaves, set to 0 below it, would seem to rise."""
     stream, rising = np.random.default_rng(5), 0
@@ -76,7 +89,8 @@ def test_noise_that_grows_with_the_deviation_is_no_slope():
         squares = noise * stream.normal(0, np.sqrt(2 / 21), size=(3, 6))
         rows = [
             {"method": "PPO", "seed": seed, "round": 0, "pass": "prefilter", "component": "task"}
-            | {"bucket": f"bucket_{place}", "deviation": float(place), "square": square}
+            | {"bucket": f"bucket_{place}", "deviation": float(place)}
+            | {"norm": 0.3, "square": square}
             for seed, own in enumerate(squares)
             for place, square in enumerate(own)
         ]
@@ -155,7 +169,6 @@ def test_means_over_seeds_have_intervals_and_one_seed_has_its_own():
             "seed": seed,
             "deviation": 0.5,
             "groups": 4,
-            "trajectories": 16,
             "tokens": 100 + seed,
             "norm": 1.0 + seed,
             "corrected": 2.0 * seed,
@@ -174,7 +187,7 @@ def test_means_over_seeds_have_intervals_and_one_seed_has_its_own():
     task = found.loc["task"]
     # Norms 1 and 3: mean 2, standard error 1.
     assert task["norm"] == 2 and task["norm_lower"] == pytest.approx(2 - 12.7062, abs=1e-3)
-    assert task["tokens"] == 101 and task["seeds"] == 2
+    assert task["tokens"] == 101 and task["groups"] == 4
     # Signals 9 and -1: the root of their mean, and of the ends 4 - 5 t and 4 + 5 t.
     assert task["corrected"] == 2
     assert task["corrected_lower"] == pytest.approx(-((5 * 12.7062 - 4) ** 0.5), abs=1e-3)
