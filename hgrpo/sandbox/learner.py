@@ -29,12 +29,24 @@ class Learner:
     `updates` counts those of each seed, int64 [S].
     """
 
+    _leaf: Tensor | None = None
+
     def __init__(self, weights: Tensor, lr: float, largest_norm: float, seeds: Sequence[int]):
         self.weights = weights
         self.adam = Adam(weights, lr)
         self.largest_norm = largest_norm
         self.seeds = seeds
         self.updates = torch.zeros(len(seeds), dtype=torch.int64)
+
+    @property
+    def leaf(self) -> Tensor:
+        """The current weights as the next update takes them: with a gradient.
+
+        What was computed from them before may be a part of its loss.
+        """
+        if self._leaf is None:
+            self._leaf = self.weights.detach().requires_grad_()
+        return self._leaf
 
     def update(
         self, loss: Callable[[Tensor], Term], where: str, active: Tensor | None = None
@@ -48,7 +60,7 @@ class Learner:
             TrainingError: a loss or a gradient is not finite; the message begins with `where`.
         """
         active = torch.ones(len(self.seeds), dtype=torch.bool) if active is None else active
-        weights = self.weights.detach().requires_grad_()
+        weights, self._leaf = self.leaf, None
         term = loss(weights)
         (gradient,) = torch.autograd.grad(term.loss.sum(), weights)
         clipped, norms = clip_rows(gradient, self.largest_norm)
@@ -68,5 +80,6 @@ class Learner:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
+        self._leaf = None
         self.weights, self.updates = state["weights"].clone(), state["updates"]
         self.adam.load_state(state["adam"])

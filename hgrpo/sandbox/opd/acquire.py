@@ -1,9 +1,12 @@
 """Sampling a batch from the student, with the teacher's word on every prefix."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from hgrpo.sandbox import draws
+from hgrpo.sandbox.nets.transformer import Reading
 from hgrpo.sandbox.opd.diagnostics import TEACHER
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.opd.tasks import DistillTask
@@ -16,21 +19,36 @@ VIEW = "student"
 
 
 def sample(
-    settings: OpdSettings, task: DistillTask, policy: Policy, weights: Tensor, step: int
+    settings: OpdSettings,
+    task: DistillTask,
+    policy: Policy,
+    weights: Tensor,
+    step: int,
+    read: Callable[[Tensor], Tensor | Reading] = lambda inputs: inputs,
 ) -> Rollout:
-    """The batch of a step, sampled by `weights` [S, P]; every input has one rollout."""
+    """The batch of a step, sampled by `weights` [S, P]; every input has one rollout.
+
+    Args:
+        read: what the policy has read of the inputs; without it, the policy reads them here.
+    """
     seeds = settings.seeds
     asked = task.sequences.draw(seeds, step, settings.batch_size)
     shape = (settings.batch_size, 1, 1, settings.seq_len)
-    return answer(task, policy, weights, asked, draws.uniform(seeds, "action", (step,), shape))
+    uniform = draws.uniform(seeds, "action", (step,), shape)
+    return answer(task, policy, weights, asked, uniform, read)
 
 
 @torch.no_grad()
 def answer(
-    task: DistillTask, policy: Policy, weights: Tensor, asked: Questions, uniform: Tensor
+    task: DistillTask,
+    policy: Policy,
+    weights: Tensor,
+    asked: Questions,
+    uniform: Tensor,
+    read: Callable[[Tensor], Tensor | Reading] = lambda inputs: inputs,
 ) -> Rollout:
     """Rollouts [S, N, 1, 1, T] for the questions, sampled by `uniform` of that shape."""
-    sampled = policy.sample(weights, asked.inputs, uniform)
+    sampled = policy.sample(weights, read(asked.inputs), uniform)
     return build(task, asked, sampled.actions, sampled.logprobs)
 
 
@@ -51,7 +69,10 @@ def build(task: DistillTask, asked: Questions, actions: Tensor, behaviour: Tenso
     )
 
 
-def see(batch: Rollout, policy: Policy, weights: Tensor) -> Seen:
-    """The batch under `weights` [S, P]."""
-    table = policy.table(weights, batch.inputs[VIEW], batch.actions)
+def see(
+    batch: Rollout, policy: Policy, weights: Tensor, read: Tensor | Reading | None = None
+) -> Seen:
+    """The batch under `weights` [S, P], whose inputs may have been read already."""
+    inputs = batch.inputs[VIEW] if read is None else read
+    table = policy.table(weights, inputs, batch.actions)
     return Seen(batch, table, table.new_zeros(()), table.new_ones(table.shape[-2]))

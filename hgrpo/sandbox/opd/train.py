@@ -38,7 +38,7 @@ class Trainer(PolicyTrainer):
         """Sample a batch and update on it; evaluate before, if it is time."""
         s, due = self.settings, self.evaluates
         found = self.examine() if due else {}
-        batch = acquire.sample(s, self.task, self.policy, self.weights, self.step)
+        batch = acquire.sample(s, self.task, self.policy, self.weights, self.step, self.read_fresh)
         for epoch in range(s.inner_epochs):
             columns = self._update(batch, due and epoch == 0)
             if epoch == 0:
@@ -68,7 +68,8 @@ class Trainer(PolicyTrainer):
         term = phase.declared.load(PACKAGE, phase.declared.term)
 
         def loss(weights: Tensor) -> Term:
-            seen = acquire.see(batch, self.policy, weights)
+            read = self.read(weights, batch.inputs[acquire.VIEW])
+            seen = acquire.see(batch, self.policy, weights, read)
             found = term(seen, phase.rule_settings)
             more = diagnose(seen, s.overlap) if describe else {}
             return Term(found.loss, {**found.metrics, **more})

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from hgrpo.learning.objectives.full_kl import entropy
 from hgrpo.sandbox import draws
+from hgrpo.sandbox.nets.transformer import Reading
 from hgrpo.sandbox.policies import Policy, Sampled
 from hgrpo.sandbox.rl.exact import all_outputs, can_list
 from hgrpo.sandbox.rl.tasks.task import Task
@@ -98,9 +99,13 @@ class Examiner:
         self, act: Callable[..., tuple[Tensor, ...]], *given: Tensor, outputs: int
     ) -> tuple[Tensor, ...]:
         """What `act` makes of tensors [S, N, ...], some inputs at a time, each with `outputs`."""
-        size = max(1, _AT_ONCE // (len(self.seeds) * outputs))
+        size = self._at_once(outputs)
         parts = [act(*some) for some in zip(*(each.split(size, 1) for each in given), strict=True)]
         return tuple(torch.cat(each, 1) for each in zip(*parts, strict=True))
+
+    def _at_once(self, outputs: int) -> int:
+        """How many inputs are computed in one pass, each with so many outputs."""
+        return max(1, _AT_ONCE // (len(self.seeds) * outputs))
 
     def _every_output(self, asked: Questions) -> Tensor:
         """All outputs for every input, int64 [S, N, O, 1, T]."""
@@ -111,13 +116,24 @@ class Examiner:
     def _first_listed(self) -> Tensor:
         """Log-probs of all outputs under the first weights, for inputs that are always the same."""
         asked = self.questions(0)
-        return self._before(asked, self._every_output(asked))
+        return self._before(asked.inputs, self._every_output(asked))
 
-    def _before(self, asked: Questions, actions: Tensor) -> Tensor:
+    @cached_property
+    def _first_read(self) -> list[Tensor | Reading]:
+        """Inputs that are always the same, in parts, as the first policy reads them."""
+        parts = self.questions(0).inputs.split(self._at_once(1), 1)
+        return [self.policy.read(self.first, part) for part in parts]
+
+    def _along(self, actions: Tensor) -> Tensor:
+        """Log-probs under the first weights along one output of each input that is always there."""
+        parts = zip(self._first_read, actions.split(self._at_once(1), 1), strict=True)
+        return torch.cat([self.policy.table(self.first, read, some) for read, some in parts], 1)
+
+    def _before(self, inputs: Tensor, actions: Tensor) -> Tensor:
         """Log-probs under the first weights along actions [S, N, K, 1, T]."""
         (table,) = self._in_parts(
-            lambda inputs, some: (self.policy.table(self.first, inputs, some),),
-            *(asked.inputs, actions),
+            lambda some, taken: (self.policy.table(self.first, some, taken),),
+            *(inputs, actions),
             outputs=actions.shape[2],
         )
         return table
@@ -130,10 +146,12 @@ class Examiner:
             chances = done.logprobs.sum((-1, -2)).exp()
         else:
             chances = torch.ones_like(done.logprobs[..., 0, 0])
-        if self.lists_outputs and not self.draws_inputs:
+        if self.draws_inputs:
+            before = self._before(asked.inputs, done.actions)
+        elif self.lists_outputs:
             before = self._first_listed
         else:
-            before = self._before(asked, done.actions)
+            before = self._along(done.actions)
         entropies = entropy(done.table)
         divergence = (done.table.exp() * (done.table - before)).sum(-1)
 

@@ -64,7 +64,7 @@ class Trainer(PolicyTrainer):
         s = self.settings
         due = self.step >= s.delay and (self.step - s.delay) % s.eval_every == 0
         found = self.examine() if due else {}
-        fresh = acquire.sample(s, self.task, self.policy, self.weights, self.step)
+        fresh = acquire.sample(s, self.task, self.policy, self.weights, self.step, self.read_fresh)
         batch, metrics = self.supply.next(fresh, self.step)
         self._count_futile(batch)
         batch, screened = self.screened(batch)
@@ -119,11 +119,11 @@ class Trainer(PolicyTrainer):
 
     def see(self, batch: Rollout, weights: Tensor) -> Seen:
         """The batch under `weights`, as the rule sees it."""
-        inputs = batch.inputs[acquire.VIEW]
-        table = self.policy.table(weights, inputs, batch.actions)
+        read = self.read(weights, batch.inputs[acquire.VIEW])
+        table = self.policy.table(weights, read, batch.actions)
         oracle = None
         if self.settings.declared.oracle:
-            oracle = self.policy.table(weights, inputs, batch.labels[:, :, None, None])
+            oracle = self.policy.table(weights, read, batch.labels[:, :, None, None])
         start = baseline(self.settings, batch, table)
         return Seen(batch, table, start, self.task.scored, oracle)
 

@@ -84,7 +84,7 @@ def test_noise_that_grows_with_the_deviation_is_no_slope():
     """Without any gradient, roots of what noise leaves, set to 0 below it, would seem to rise."""
     stream, rising = np.random.default_rng(5), 0
     noise = 0.06 * np.arange(6) / 5
-    for _ in range(400):
+    for _ in range(100):
         # Of 21 groups in a bucket, the square of their mean less what noise adds to it.
         squares = noise * stream.normal(0, np.sqrt(2 / 21), size=(3, 6))
         rows = [
@@ -96,7 +96,7 @@ def test_noise_that_grows_with_the_deviation_is_no_slope():
         ]
         rising += slopes(pd.DataFrame(rows))["verdict"].item() == "rises"
     # One in forty would be the rate of a two-sided test at 5 %.
-    assert rising / 400 < 0.05
+    assert rising / 100 < 0.05
 
 
 def test_dominance_by_hand():
@@ -114,7 +114,7 @@ def test_dominance_by_hand():
 def test_a_task_that_hides_in_noise_is_not_dominated():
     """Where noise is a hundred times the task's norm, few of many studies find a winner."""
     stream, found = np.random.default_rng(3), []
-    for _ in range(300):
+    for _ in range(100):
         # The task's norm is 0.003, eight times the regularisers'; the noise's square is 0.09.
         squares = 0.003**2 + stream.normal(0, 0.09 / np.sqrt(21), size=3)
         rows = [

@@ -7,6 +7,7 @@ import torch
 from small_runs import settings
 
 from hgrpo.errors import TrainingError
+from hgrpo.sandbox.nets.transformer import Transformer
 from hgrpo.sandbox.rl.train import Trainer
 
 # One of each kind: ratios on several passes, screen, delay, replay, groups, candidates, noise.
@@ -68,6 +69,21 @@ def test_a_resumed_run_equals_one_that_was_not_interrupted(run):
     rows = whole.run()
     assert later.run() == rows
     assert later.weights.equal(whole.weights)
+
+
+def test_the_first_update_uses_what_sampling_has_read(monkeypatch):
+    """Each step reads its inputs once, and the update is that of inputs that are read again."""
+    once, again = (Trainer(settings("DG", eval_every=100)) for _ in range(2))
+    monkeypatch.setattr(again, "read_fresh", lambda inputs: inputs)
+    reads = []
+    read = Transformer.read
+    monkeypatch.setattr(Transformer, "read", lambda *given: reads.append(1) or read(*given))
+    for trainer, expected in ((once, 1), (again, 2)):
+        trainer.take_step()  # evaluates before
+        reads.clear()
+        trainer.take_step()
+        assert len(reads) == expected
+    assert torch.equal(once.weights, again.weights)
 
 
 def test_arms_share_first_weights_and_data():
