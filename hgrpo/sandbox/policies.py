@@ -15,6 +15,9 @@ from hgrpo.sandbox.draws import pick
 from hgrpo.sandbox.nets.mlp import MLP
 from hgrpo.sandbox.nets.transformer import Cache, Reading, Transformer
 
+# Inputs as they are, or what a policy has read of them under the same weights.
+Inputs = Tensor | Reading
+
 
 class Sampled(NamedTuple):
     """Actions int64 [S, N, K, M, T], and the log-probs [S, N, K, M, T, V] they were drawn from."""
@@ -31,19 +34,18 @@ class Sampled(NamedTuple):
 class Policy(Protocol):
     """What the trainer and the evaluation ask of a policy.
 
-    Wherever inputs are asked for, what `read` has made of them under the same weights does as well,
-    so whoever needs them twice reads them once.
+    `Inputs` may be what `read` has made of them, so whoever needs them twice reads them once.
     """
 
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor: ...
 
-    def read(self, weights: Tensor, inputs: Tensor | Reading) -> Tensor | Reading: ...
+    def read(self, weights: Tensor, inputs: Inputs) -> Inputs: ...
 
-    def table(self, weights: Tensor, inputs: Tensor | Reading, actions: Tensor) -> Tensor: ...
+    def table(self, weights: Tensor, inputs: Inputs, actions: Tensor) -> Tensor: ...
 
-    def sample(self, weights: Tensor, inputs: Tensor | Reading, draws: Tensor) -> Sampled: ...
+    def sample(self, weights: Tensor, inputs: Inputs, draws: Tensor) -> Sampled: ...
 
-    def greedy(self, weights: Tensor, inputs: Tensor | Reading) -> Sampled: ...
+    def greedy(self, weights: Tensor, inputs: Inputs) -> Sampled: ...
 
 
 @dataclass(frozen=True)
@@ -85,24 +87,24 @@ class SequencePolicy:
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
         return self.net.init(seeds, name)
 
-    def read(self, weights: Tensor, inputs: Tensor | Reading) -> Reading:
+    def read(self, weights: Tensor, inputs: Inputs) -> Reading:
         """What the prompts leave behind."""
         return inputs if isinstance(inputs, Reading) else self.net.read(weights, inputs)
 
-    def table(self, weights: Tensor, inputs: Tensor | Reading, actions: Tensor) -> Tensor:
+    def table(self, weights: Tensor, inputs: Inputs, actions: Tensor) -> Tensor:
         read = self.read(weights, inputs)
         logits = self.net.continued(weights, read, actions[..., :-1].flatten(2, 3))
         return logits.log_softmax(-1).unflatten(2, actions.shape[2:4])
 
     @torch.no_grad()
-    def sample(self, weights: Tensor, inputs: Tensor | Reading, draws: Tensor) -> Sampled:
+    def sample(self, weights: Tensor, inputs: Inputs, draws: Tensor) -> Sampled:
         rows = draws.shape[2] * draws.shape[3]
         logits, prefix = self.read(weights, inputs)
         read = Reading(logits.repeat_interleave(rows, 1), prefix.repeated(rows))
         return self._unroll(weights, read, draws.flatten(1, 3), draws.shape[1:4])
 
     @torch.no_grad()
-    def greedy(self, weights: Tensor, inputs: Tensor | Reading) -> Sampled:
+    def greedy(self, weights: Tensor, inputs: Inputs) -> Sampled:
         """K and M are 1."""
         read = self.read(weights, inputs)
         return self._unroll(weights, read, None, (read.logits.shape[1], 1, 1))

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.sandbox.learner import Learner
-from hgrpo.sandbox.nets.transformer import Reading
-from hgrpo.sandbox.policies import Policy
+from hgrpo.sandbox.policies import Inputs, Policy
 from hgrpo.sandbox.rows import Row, seed_rows
 from hgrpo.sandbox.run_settings import ArmSettings
 
@@ -93,7 +92,7 @@ class PolicyTrainer(ArmTrainer):
 
     LARGEST_NORM = 1.0
     policy: Policy
-    _kept: tuple[Tensor, Tensor, Tensor | Reading] | None = None
+    _kept: tuple[Tensor, Tensor, Inputs] | None = None
 
     def begin(self, first: Tensor, lr: float) -> None:
         """Learn from the weights `first` [S, P] on."""
@@ -110,14 +109,14 @@ class PolicyTrainer(ArmTrainer):
         return self.learner.weights
 
     @torch.enable_grad()
-    def read_fresh(self, inputs: Tensor) -> Tensor | Reading:
+    def read_fresh(self, inputs: Tensor) -> Inputs:
         """Inputs as the policy reads them before its next update, which may use the same."""
         weights = self.learner.leaf
         read = self.policy.read(weights, inputs)
         self._kept = (weights, inputs, read)
         return read
 
-    def read(self, weights: Tensor, inputs: Tensor) -> Tensor | Reading:
+    def read(self, weights: Tensor, inputs: Tensor) -> Inputs:
         """Inputs as the policy reads them under `weights`."""
         if self._kept and self._kept[0] is weights and self._kept[1] is inputs:
             return self._kept[2]

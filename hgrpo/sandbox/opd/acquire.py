@@ -6,11 +6,10 @@ import torch
 from torch import Tensor
 
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.nets.transformer import Reading
 from hgrpo.sandbox.opd.diagnostics import TEACHER
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.opd.tasks import DistillTask
-from hgrpo.sandbox.policies import Policy
+from hgrpo.sandbox.policies import Inputs, Policy
 from hgrpo.sandbox.rollout import Rollout
 from hgrpo.sandbox.seen import Seen
 from hgrpo.sandbox.tasks.questions import Questions
@@ -24,7 +23,7 @@ def sample(
     policy: Policy,
     weights: Tensor,
     step: int,
-    read: Callable[[Tensor], Tensor | Reading] = lambda inputs: inputs,
+    read: Callable[[Tensor], Inputs] = lambda inputs: inputs,
 ) -> Rollout:
     """The batch of a step, sampled by `weights` [S, P]; every input has one rollout.
 
@@ -45,7 +44,7 @@ def answer(
     weights: Tensor,
     asked: Questions,
     uniform: Tensor,
-    read: Callable[[Tensor], Tensor | Reading] = lambda inputs: inputs,
+    read: Callable[[Tensor], Inputs] = lambda inputs: inputs,
 ) -> Rollout:
     """Rollouts [S, N, 1, 1, T] for the questions, sampled by `uniform` of that shape."""
     sampled = policy.sample(weights, read(asked.inputs), uniform)
@@ -69,9 +68,7 @@ def build(task: DistillTask, asked: Questions, actions: Tensor, behaviour: Tenso
     )
 
 
-def see(
-    batch: Rollout, policy: Policy, weights: Tensor, read: Tensor | Reading | None = None
-) -> Seen:
+def see(batch: Rollout, policy: Policy, weights: Tensor, read: Inputs | None = None) -> Seen:
     """The batch under `weights` [S, P], whose inputs may have been read already."""
     inputs = batch.inputs[VIEW] if read is None else read
     table = policy.table(weights, inputs, batch.actions)

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from hgrpo.learning.objectives.spread import collision_probability
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.nets.transformer import Reading
-from hgrpo.sandbox.policies import Policy, Sampled
+from hgrpo.sandbox.policies import Inputs, Policy, Sampled
 from hgrpo.sandbox.rl.exact import expected_rewards
 from hgrpo.sandbox.rl.noise import corrupt
 from hgrpo.sandbox.rl.settings import RlSettings
@@ -29,7 +28,7 @@ def sample(
     policy: Policy,
     weights: Tensor,
     step: int,
-    read: Callable[[Tensor], Tensor | Reading] = lambda inputs: inputs,
+    read: Callable[[Tensor], Inputs] = lambda inputs: inputs,
 ) -> Rollout:
     """The batch of a step, sampled by `weights` [S, P].
 

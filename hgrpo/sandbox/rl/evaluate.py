@@ -12,8 +12,7 @@ from torch import Tensor
 
 from hgrpo.learning.objectives.full_kl import entropy
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.nets.transformer import Reading
-from hgrpo.sandbox.policies import Policy, Sampled
+from hgrpo.sandbox.policies import Inputs, Policy, Sampled
 from hgrpo.sandbox.rl.exact import all_outputs, can_list
 from hgrpo.sandbox.rl.tasks.task import Task
 from hgrpo.sandbox.tasks.questions import Questions
@@ -119,7 +118,7 @@ class Examiner:
         return self._before(asked.inputs, self._every_output(asked))
 
     @cached_property
-    def _first_read(self) -> list[Tensor | Reading]:
+    def _first_read(self) -> list[Inputs]:
         """Inputs that are always the same, in parts, as the first policy reads them."""
         parts = self.questions(0).inputs.split(self._at_once(1), 1)
         return [self.policy.read(self.first, part) for part in parts]
