@@ -42,7 +42,7 @@ class Learner:
     def leaf(self) -> Tensor:
         """The current weights as the next update takes them: with a gradient.
 
-        What was computed from them before may be a part of its loss.
+        The loss of that update may use what was computed from this tensor before.
         """
         if self._leaf is None:
             self._leaf = self.weights.detach().requires_grad_()

@@ -110,7 +110,7 @@ class PolicyTrainer(ArmTrainer):
 
     @torch.enable_grad()
     def read_fresh(self, inputs: Tensor) -> Inputs:
-        """Inputs as the policy reads them before its next update, which may use the same."""
+        """Read a batch's inputs before it is sampled, and keep the result for its first update."""
         weights = self.learner.leaf
         read = self.policy.read(weights, inputs)
         self._kept = (weights, inputs, read)
