@@ -29,14 +29,13 @@ class Learner:
     `updates` counts those of each seed, int64 [S].
     """
 
-    _leaf: Tensor | None = None
-
     def __init__(self, weights: Tensor, lr: float, largest_norm: float, seeds: Sequence[int]):
         self.weights = weights
         self.adam = Adam(weights, lr)
         self.largest_norm = largest_norm
         self.seeds = seeds
         self.updates = torch.zeros(len(seeds), dtype=torch.int64)
+        self._leaf: Tensor | None = None
 
     @property
     def leaf(self) -> Tensor:
@@ -60,9 +59,9 @@ class Learner:
             TrainingError: a loss or a gradient is not finite; the message begins with `where`.
         """
         active = torch.ones(len(self.seeds), dtype=torch.bool) if active is None else active
-        weights, self._leaf = self.leaf, None
-        term = loss(weights)
-        (gradient,) = torch.autograd.grad(term.loss.sum(), weights)
+        term = loss(self.leaf)
+        (gradient,) = torch.autograd.grad(term.loss.sum(), self.leaf)
+        self._leaf = None
         clipped, norms = clip_rows(gradient, self.largest_norm)
         wrong = ~(term.loss.isfinite() & norms.isfinite()) & active
         if bool(wrong.any()):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.sandbox.learner import Learner
-from hgrpo.sandbox.policies import Inputs, Policy
+from hgrpo.sandbox.policies import Policy
 from hgrpo.sandbox.rows import Row, seed_rows
 from hgrpo.sandbox.run_settings import ArmSettings
 
@@ -84,15 +84,10 @@ class ArmTrainer(ABC):
 
 
 class PolicyTrainer(ArmTrainer):
-    """Trains one policy; the gradient of each seed is clipped to the norm `LARGEST_NORM`.
-
-    The first update on a batch often has the inputs and the weights that sampled it. So what the
-    policy has read of a step's inputs is kept with its gradient, and not computed again.
-    """
+    """Trains one policy; the gradient of each seed is clipped to the norm `LARGEST_NORM`."""
 
     LARGEST_NORM = 1.0
     policy: Policy
-    _kept: tuple[Tensor, Tensor, Inputs] | None = None
 
     def begin(self, first: Tensor, lr: float) -> None:
         """Learn from the weights `first` [S, P] on."""
@@ -107,17 +102,3 @@ class PolicyTrainer(ArmTrainer):
     def weights(self) -> Tensor:
         """The policy's weights, [S, P]."""
         return self.learner.weights
-
-    @torch.enable_grad()
-    def read_fresh(self, inputs: Tensor) -> Inputs:
-        """Read a batch's inputs before it is sampled, and keep the result for its first update."""
-        weights = self.learner.leaf
-        read = self.policy.read(weights, inputs)
-        self._kept = (weights, inputs, read)
-        return read
-
-    def read(self, weights: Tensor, inputs: Tensor) -> Inputs:
-        """Inputs as the policy reads them under `weights`."""
-        if self._kept and self._kept[0] is weights and self._kept[1] is inputs:
-            return self._kept[2]
-        return self.policy.read(weights, inputs)

@@ -1,7 +1,5 @@
 """Sampling a batch from the student, with the teacher's word on every prefix."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
@@ -9,7 +7,7 @@ from hgrpo.sandbox import draws
 from hgrpo.sandbox.opd.diagnostics import TEACHER
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.opd.tasks import DistillTask
-from hgrpo.sandbox.policies import Inputs, Policy
+from hgrpo.sandbox.policies import Policy
 from hgrpo.sandbox.rollout import Rollout
 from hgrpo.sandbox.seen import Seen
 from hgrpo.sandbox.tasks.questions import Questions
@@ -18,36 +16,22 @@ VIEW = "student"
 
 
 def sample(
-    settings: OpdSettings,
-    task: DistillTask,
-    policy: Policy,
-    weights: Tensor,
-    step: int,
-    read: Callable[[Tensor], Inputs] = lambda inputs: inputs,
+    settings: OpdSettings, task: DistillTask, policy: Policy, weights: Tensor, step: int
 ) -> Rollout:
-    """The batch of a step, sampled by `weights` [S, P]; every input has one rollout.
-
-    Args:
-        read: what the policy has read of the inputs; without it, the policy reads them here.
-    """
+    """The batch of a step, sampled by `weights` [S, P]; every input has one rollout."""
     seeds = settings.seeds
     asked = task.sequences.draw(seeds, step, settings.batch_size)
     shape = (settings.batch_size, 1, 1, settings.seq_len)
     uniform = draws.uniform(seeds, "action", (step,), shape)
-    return answer(task, policy, weights, asked, uniform, read)
+    return answer(task, policy, weights, asked, uniform)
 
 
 @torch.no_grad()
 def answer(
-    task: DistillTask,
-    policy: Policy,
-    weights: Tensor,
-    asked: Questions,
-    uniform: Tensor,
-    read: Callable[[Tensor], Inputs] = lambda inputs: inputs,
+    task: DistillTask, policy: Policy, weights: Tensor, asked: Questions, uniform: Tensor
 ) -> Rollout:
     """Rollouts [S, N, 1, 1, T] for the questions, sampled by `uniform` of that shape."""
-    sampled = policy.sample(weights, read(asked.inputs), uniform)
+    sampled = policy.sample(weights, asked.inputs, uniform)
     return build(task, asked, sampled.actions, sampled.logprobs)
 
 
@@ -68,8 +52,7 @@ def build(task: DistillTask, asked: Questions, actions: Tensor, behaviour: Tenso
     )
 
 
-def see(batch: Rollout, policy: Policy, weights: Tensor, read: Inputs | None = None) -> Seen:
-    """The batch under `weights` [S, P], whose inputs may have been read already."""
-    inputs = batch.inputs[VIEW] if read is None else read
-    table = policy.table(weights, inputs, batch.actions)
+def see(batch: Rollout, policy: Policy, weights: Tensor) -> Seen:
+    """The batch under `weights` [S, P]."""
+    table = policy.table(weights, batch.inputs[VIEW], batch.actions)
     return Seen(batch, table, table.new_zeros(()), table.new_ones(table.shape[-2]))

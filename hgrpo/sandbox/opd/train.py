@@ -8,6 +8,7 @@ from hgrpo.sandbox.opd.diagnostics import diagnose
 from hgrpo.sandbox.opd.evaluate import examine
 from hgrpo.sandbox.opd.settings import OpdSettings, Phase
 from hgrpo.sandbox.opd.tasks import DistillTask
+from hgrpo.sandbox.reads_once import ReadsOnce
 from hgrpo.sandbox.rollout import Rollout
 from hgrpo.sandbox.seen import Term
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer
@@ -21,8 +22,9 @@ class Trainer(PolicyTrainer):
     def __init__(self, settings: OpdSettings):
         super().__init__(settings)
         self.task = DistillTask(settings)
-        self.policy = self.task.sequences.policy()
-        self.begin(self.policy.init(settings.seeds), settings.lr)
+        policy = self.task.sequences.policy()
+        self.begin(policy.init(settings.seeds), settings.lr)
+        self.policy = ReadsOnce(policy, self.learner)
 
     @property
     def phase(self) -> Phase:
@@ -38,7 +40,7 @@ class Trainer(PolicyTrainer):
         """Sample a batch and update on it; evaluate before, if it is time."""
         s, due = self.settings, self.evaluates
         found = self.examine() if due else {}
-        batch = acquire.sample(s, self.task, self.policy, self.weights, self.step, self.read_fresh)
+        batch = acquire.sample(s, self.task, self.policy, self.learner.leaf, self.step)
         for epoch in range(s.inner_epochs):
             columns = self._update(batch, due and epoch == 0)
             if epoch == 0:
@@ -68,8 +70,7 @@ class Trainer(PolicyTrainer):
         term = phase.declared.load(PACKAGE, phase.declared.term)
 
         def loss(weights: Tensor) -> Term:
-            read = self.read(weights, batch.inputs[acquire.VIEW])
-            seen = acquire.see(batch, self.policy, weights, read)
+            seen = acquire.see(batch, self.policy, weights)
             found = term(seen, phase.rule_settings)
             more = diagnose(seen, s.overlap) if describe else {}
             return Term(found.loss, {**found.metrics, **more})

@@ -1,6 +1,5 @@
 """Sampling a fresh batch: data, actions, candidates, rewards and their noise."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -8,7 +7,7 @@ from torch import Tensor
 
 from hgrpo.learning.objectives.spread import collision_probability
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.policies import Inputs, Policy, Sampled
+from hgrpo.sandbox.policies import Policy, Sampled
 from hgrpo.sandbox.rl.exact import expected_rewards
 from hgrpo.sandbox.rl.noise import corrupt
 from hgrpo.sandbox.rl.settings import RlSettings
@@ -22,25 +21,14 @@ _EQUAL = 1e-6
 
 
 @torch.no_grad()
-def sample(
-    settings: RlSettings,
-    task: Task,
-    policy: Policy,
-    weights: Tensor,
-    step: int,
-    read: Callable[[Tensor], Inputs] = lambda inputs: inputs,
-) -> Rollout:
-    """The batch of a step, sampled by `weights` [S, P].
-
-    Args:
-        read: what the policy has read of the inputs; without it, the policy reads them here.
-    """
+def sample(settings: RlSettings, task: Task, policy: Policy, weights: Tensor, step: int) -> Rollout:
+    """The batch of a step, sampled by `weights` [S, P]."""
     seeds = settings.seeds
     size = settings.group_size if settings.samples_groups else 1
     questions = task.draw(seeds, step, settings.batch_size // size)
     shape = (questions.labels.shape[1], size, 1, task.horizon)
     sampled = policy.sample(
-        weights, read(questions.inputs), draws.uniform(seeds, "action", (step,), shape)
+        weights, questions.inputs, draws.uniform(seeds, "action", (step,), shape)
     )
     labels = questions.labels[:, :, None, None]
     clean = task.rewards(sampled.actions, labels)[..., 0]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from hgrpo.learning.objectives.mixed_groups import mixed_rate, mixed_reward_rate
 from hgrpo.sandbox.learner import Update
-from hgrpo.sandbox.policies import Policy
+from hgrpo.sandbox.reads_once import ReadsOnce
 from hgrpo.sandbox.rl import acquire
 from hgrpo.sandbox.rl.baselines import baseline
 from hgrpo.sandbox.rl.declared import CREDITS, PACKAGE
@@ -43,8 +43,9 @@ class Trainer(PolicyTrainer):
     def __init__(self, settings: RlSettings, task: Task | None = None):
         super().__init__(settings)
         self.task = task or make_task(settings)
-        self.policy: Policy = self.task.policy()
-        self.begin(self.policy.init(settings.seeds), settings.lr)
+        policy = self.task.policy()
+        self.begin(policy.init(settings.seeds), settings.lr)
+        self.policy = ReadsOnce(policy, self.learner)
         self.first = self.weights.clone()
         self.supply = Supply(settings)
         rule = settings.declared
@@ -64,7 +65,7 @@ class Trainer(PolicyTrainer):
         s = self.settings
         due = self.step >= s.delay and (self.step - s.delay) % s.eval_every == 0
         found = self.examine() if due else {}
-        fresh = acquire.sample(s, self.task, self.policy, self.weights, self.step, self.read_fresh)
+        fresh = acquire.sample(s, self.task, self.policy, self.learner.leaf, self.step)
         batch, metrics = self.supply.next(fresh, self.step)
         self._count_futile(batch)
         batch, screened = self.screened(batch)
@@ -119,11 +120,11 @@ class Trainer(PolicyTrainer):
 
     def see(self, batch: Rollout, weights: Tensor) -> Seen:
         """The batch under `weights`, as the rule sees it."""
-        read = self.read(weights, batch.inputs[acquire.VIEW])
-        table = self.policy.table(weights, read, batch.actions)
+        inputs = batch.inputs[acquire.VIEW]
+        table = self.policy.table(weights, inputs, batch.actions)
         oracle = None
         if self.settings.declared.oracle:
-            oracle = self.policy.table(weights, read, batch.labels[:, :, None, None])
+            oracle = self.policy.table(weights, inputs, batch.labels[:, :, None, None])
         start = baseline(self.settings, batch, table)
         return Seen(batch, table, start, self.task.scored, oracle)
 
