@@ -34,9 +34,10 @@ def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
     cos_method_ce: cosine with the gradient of the cross-entropy to the labels, on the same inputs.
     cos_method_clean: with the rule's own gradient for rewards without noise, which also decide
     then which rollouts take part. cos_method_exact: with the gradient of -E[R] on the same inputs,
-    where outputs can be listed; R is without noise, less what the task charges. mass_*: share of
-    the gradient over logits, by the size of each token's row: by terciles of surprisal, by the sign
-    of the advantage (see `token_advantages`), and by position.
+    where outputs can be listed; R is without noise, less what the task charges. true_signal and
+    false_signal: see `_signals`. mass_*: share of the gradient over logits, by the size of each
+    token's row: by terciles of surprisal, by the sign of the advantage (see `token_advantages`),
+    and by position.
     """
     weights = trainer.weights.clone().requires_grad_()
     seen = trainer.see(batch, weights)
@@ -49,10 +50,37 @@ def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
         clean = _gradient(trainer, trainer.screened(clean)[0])
         columns["cos_method_clean"] = _cosine(gradient, clean)
     if can_list(trainer.task):
-        columns["cos_method_exact"] = _cosine(gradient, _exact_gradient(trainer, batch))
+        exact = _exact_gradient(trainer, batch)
+        columns["cos_method_exact"] = _cosine(gradient, exact)
+        if on_table is not None:
+            columns |= _signals(gradient, _of_struck(seen, weights, on_table), exact)
     if on_table is not None:
         columns |= _mass(trainer, seen, on_table)
     return columns
+
+
+def _of_struck(seen: Seen, weights: Tensor, on_table: Tensor) -> Tensor:
+    """The part of the rule's gradient, [S, P], that comes from rollouts whose reward noise changed.
+
+    Args:
+        on_table: the gradient over log-probs, with the weights that the rule gave in view of all
+            rewards.
+    """
+    struck = seen.over_tokens((seen.rollout.rewards != seen.rollout.clean).float())
+    return torch.autograd.grad(seen.table, weights, on_table * struck.unsqueeze(-1))[0]
+
+
+def _signals(gradient: Tensor, struck: Tensor, exact: Tensor) -> dict[str, Tensor]:
+    """Columns [S]: how much true and how much false signal an update has, in units of a gradient.
+
+    true_signal is the length of the other rollouts' gradient along the exact one. false_signal is
+    the length of the gradient of the struck rollouts, wherever it points.
+    """
+    along = torch.nn.functional.normalize(exact, dim=1)
+    return {
+        "true_signal": ((gradient - struck) * along).sum(1),
+        "false_signal": struck.norm(dim=1),
+    }
 
 
 def ratio_columns(own: Strict, seen: Seen) -> dict[str, Tensor]:
@@ -171,9 +199,13 @@ def _exact_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
     gradient of log p is 0.
     """
     weights = trainer.weights.clone().requires_grad_()
-    asked = Questions(batch.inputs[VIEW], batch.labels)
-    chances, rewards = every_output(trainer.task, trainer.policy, weights, asked)
-    return torch.autograd.grad(-(chances * rewards).sum(-1).mean(1).sum(), weights)[0]
+    total = torch.zeros_like(weights)
+    # One input at a time: the graph of all outputs of all inputs would take gigabytes.
+    parts = zip(batch.inputs[VIEW].split(1, 1), batch.labels.split(1, 1), strict=True)
+    for part in parts:
+        chances, rewards = every_output(trainer.task, trainer.policy, weights, Questions(*part))
+        total -= torch.autograd.grad((chances * rewards).sum(), weights)[0]
+    return total / batch.labels.shape[1]
 
 
 def _cosine(one: Tensor, other: Tensor) -> Tensor:

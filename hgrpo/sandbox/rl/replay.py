@@ -13,7 +13,8 @@ class Supply:
 
     Without replay, the batch is as old as `delay` says; before the first is that old, fresh batches
     train. With replay, each seed draws one whole batch of at least age `delay` and
-    `replay_min_age`, by priority; fresh batches train until there is one.
+    `replay_min_age`, by priority; fresh batches train until there is one, and before
+    `replay_start`.
     """
 
     def __init__(self, settings: RlSettings):
@@ -47,7 +48,7 @@ class Supply:
             return self._aged([ages.index(oldest)] * len(s.seeds), ages), {}
         least = max(s.delay, s.replay_min_age)
         ready = [index for index, age in enumerate(ages) if age >= least]
-        if not ready:
+        if not ready or step < s.replay_start:
             return fresh, self._metrics(fresh, torch.zeros(len(s.seeds)))
         worth = torch.stack([self._priority(self.kept[i], ages[i]) for i in ready], 1)
         worth = torch.where(worth.sum(1, keepdim=True) > 0, worth, 1.0)

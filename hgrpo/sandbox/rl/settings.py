@@ -57,6 +57,7 @@ class RlSettings(RunSettings, TransformerSettings):
         0.02, ge=0, description="fresh_delight: a batch of age a counts exp(-decay a)"
     )
     replay_min_age: int = Field(0, ge=0, description="replay draws no batch younger than this")
+    replay_start: int = Field(0, ge=0, description="replay begins at this step")
     reward_noise: float = Field(0.0, ge=0, le=1, description="probability that a reward is noisy")
     reward_noise_mode: str = Field("none", description=f"one of {', '.join(NOISES)}")
     group_size: int = Field(
@@ -115,9 +116,12 @@ class RlSettings(RunSettings, TransformerSettings):
                 f"replay_capacity {self.replay_capacity} holds no batch of age "
                 f"{max(self.delay, self.replay_min_age)}; it must be above that",
             ),
-            (
-                self.replay_min_age > 0 and self.replay_capacity == 0,
-                "replay_min_age is read only with replay_capacity above 0",
+            *(
+                (
+                    getattr(self, name) > 0 and self.replay_capacity == 0,
+                    f"{name} is read only with replay_capacity above 0",
+                )
+                for name in ("replay_min_age", "replay_start")
             ),
             (
                 self.task in ("chain_arithmetic", "format_answer") and self.seq_len < 2,

@@ -97,6 +97,12 @@ def test_replay_draws_ages_between_its_bounds_for_each_seed_alone(changes, ages)
         assert metrics[f"trained_age_{age}"].equal((ages == age).sum(0))
 
 
+def test_replay_begins_at_its_step():
+    found = supplied(settings("ReplayDG", replay_capacity=4, replay_min_age=2, replay_start=5))
+    ages = torch.stack([batch.age for _, batch, _ in found])
+    assert (ages[:5] == 0).all() and (ages[5:] >= 2).all()
+
+
 def test_priorities_by_hand():
     trainer = Trainer(settings("ReplayDG"))
     batch = batch_of(trainer)

@@ -1,11 +1,14 @@
 """Diagnostics: cosines that are known, shares that add up, entropies that were measured twice."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from small_runs import batch_of, gradient, settings
 
 from hgrpo.sandbox.rl.acquire import without_noise
 from hgrpo.sandbox.rl.diagnostics import (
+    _exact_gradient,
     entropy_columns,
     gradient_columns,
     ratio_columns,
@@ -39,6 +42,40 @@ def test_noise_turns_the_gradient_away_from_the_clean_one():
         gradient(trainer, type(batch)(**vars(batch) | {"rewards": batch.clean})),
     )
     assert torch.allclose(found["cos_method_clean"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [("REINFORCE", {}), ("FilteredDG", {"rule": {"threshold": 0.4}}), ("GRPO", {})],
+)
+def test_signals_are_those_of_honest_and_of_struck_rollouts(method, more):
+    """Each rollout's part alone, with the weight it has in the whole batch."""
+    noise = {"reward_noise": 0.3, "reward_noise_mode": "label_flip", "binary_reward": True}
+    run = settings(method, grouped=True, seq_len=2, baseline="constant", **noise | more)
+    trainer = Trainer(run)
+    batch = batch_of(trainer)
+    seen = trainer.see(batch, trainer.weights)
+    struck = batch.rewards != batch.clean
+    assert struck.any() and not struck.all()
+
+    def part(chosen):
+        """Every other rollout's log-probs are held fixed."""
+        weights = trainer.weights.clone().requires_grad_()
+        table = trainer.see(batch, weights).table
+        inside = chosen[..., None, None, None]
+        mixed = torch.where(inside, table, table.detach())
+        loss = trainer.term(replace(seen, table=mixed), trainer.own).loss
+        return torch.autograd.grad(loss.sum(), weights)[0]
+
+    exact = torch.nn.functional.normalize(_exact_gradient(trainer, batch), dim=1)
+    found = gradient_columns(trainer, batch)
+    assert torch.allclose(found["true_signal"], (part(~struck) * exact).sum(1), atol=1e-6)
+    assert torch.allclose(found["false_signal"], part(struck).norm(dim=1), atol=1e-6)
+
+
+def test_without_noise_no_signal_is_false():
+    trainer = Trainer(settings("DG", seq_len=2))
+    assert gradient_columns(trainer, batch_of(trainer))["false_signal"].tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(("method", "compat"), [("Kondo", "none"), ("GRPO", "reference")])

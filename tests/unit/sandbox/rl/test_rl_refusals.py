@@ -44,6 +44,7 @@ REFUSED = [
     ({"seeds": (1, 1)}, "seeds: one is listed twice"),
     ({"replay_capacity": 4, "delay": 4}, "replay_capacity 4 holds no batch of age 4"),
     ({"replay_min_age": 2}, "replay_min_age is read only with replay_capacity"),
+    ({"replay_start": 2}, "replay_start is read only with replay_capacity"),
     ({"task": "chain_arithmetic", "seq_len": 1}, "chain_arithmetic needs seq_len"),
     ({"task": "format_answer", "seq_len": 1}, "format_answer needs seq_len"),
     ({"task": "masked_reversal", "score_len": 11}, "score_len 11"),
