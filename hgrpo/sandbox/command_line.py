@@ -18,7 +18,7 @@ from hgrpo.atomic import atomic_file
 from hgrpo.config.read import did_you_mean
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
-from hgrpo.sandbox.memory import keep_freed_memory
+from hgrpo.sandbox.memory import prepare_memory
 from hgrpo.sandbox.rule import Rule
 
 
@@ -231,13 +231,13 @@ def check_folder(flag: str, folder: Path) -> None:
 
 
 def prepare_torch() -> None:
-    """Keep freed memory, and compute on one thread unless OMP_NUM_THREADS says how many.
+    """Manage memory for tensors, and compute on one thread unless OMP_NUM_THREADS says how many.
 
     Nets are small, so more threads gain nothing.
     """
     import torch
 
-    keep_freed_memory()
+    prepare_memory()
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
 

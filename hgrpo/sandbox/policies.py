@@ -98,10 +98,7 @@ class SequencePolicy:
 
     @torch.no_grad()
     def sample(self, weights: Tensor, inputs: Inputs, draws: Tensor) -> Sampled:
-        rows = draws.shape[2] * draws.shape[3]
-        logits, prefix = self.read(weights, inputs)
-        read = Reading(logits.repeat_interleave(rows, 1), prefix.repeated(rows))
-        return self._unroll(weights, read, draws.flatten(1, 3), draws.shape[1:4])
+        return self._unroll(weights, self.read(weights, inputs), draws, draws.shape[1:4])
 
     @torch.no_grad()
     def greedy(self, weights: Tensor, inputs: Inputs) -> Sampled:
@@ -112,9 +109,15 @@ class SequencePolicy:
     def _unroll(
         self, weights: Tensor, read: Reading, draws: Tensor | None, shape: Sequence[int]
     ) -> Sampled:
-        """Emit `horizon` tokens by `draws` [S, R, T], or the likeliest ones."""
-        logits, prefix = read
-        cache = Cache(prefix, prefix.size + self.horizon)
+        """Emit `horizon` tokens by `draws` [S, N, K, M, T], or the likeliest ones.
+
+        Args:
+            shape: N, K and M.
+        """
+        rows = shape[1] * shape[2]
+        logits = read.logits.repeat_interleave(rows, 1)
+        cache = Cache(read.prefix, self.horizon, rows)
+        draws = None if draws is None else draws.flatten(1, 3)
         actions, tables = [], []
         for step in range(self.horizon):
             table = logits.log_softmax(-1)

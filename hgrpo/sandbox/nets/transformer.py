@@ -6,7 +6,8 @@ with the embeddings. All starts are PyTorch's defaults. There is no dropout.
 
 Rollouts of one prompt share its keys and values, so the prompt is computed once, whatever their
 number. Matrix products are small here, so moving memory takes most of the time. That is why tensors
-are changed in place.
+are changed in place. Keys and values are padded to at least 16: over fewer, PyTorch's batched
+products and its softmax take paths that are several times as slow.
 """
 
 import math
@@ -20,9 +21,12 @@ from torch import Tensor
 
 from hgrpo.sandbox.nets.layout import Part, draw_weights, linear, linear_parts, unpack
 
+# Keys that attention has at least, padding included.
+_FEWEST = 16
+
 
 class Prefix:
-    """Keys and values of the tokens so far, per layer [S * R, heads, L, width / heads].
+    """Keys and values of the tokens so far, per layer [S * N, heads, L, width / heads].
 
     Joining further ones makes new tensors, which carry gradients.
     """
@@ -35,16 +39,14 @@ class Prefix:
         """L."""
         return self.layers[0][0].shape[2] if self.layers else 0
 
-    def repeated(self, times: int) -> "Prefix":
-        """Each row `times` times in succession, for rollouts that share a prompt."""
-        if times == 1:
-            return self
-        return Prefix([tuple(each.repeat_interleave(times, 0) for each in p) for p in self.layers])
-
     def join(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of all tokens up to the new ones."""
-        old = self.layers[layer]
-        return torch.cat([old[0], keys], 2), torch.cat([old[1], values], 2)
+        """Keys and values of all tokens up to the new ones, [S * N * R, ...] each, and padding.
+
+        R rows in succession share a row of the prefix.
+        """
+        return tuple(
+            _after(old, new) for old, new in zip(self.layers[layer], (keys, values), strict=True)
+        )
 
 
 class Reading(NamedTuple):
@@ -55,23 +57,28 @@ class Reading(NamedTuple):
 
 
 class Cache:
-    """A prefix with room for `length` tokens, which `join` fills in place."""
+    """A prefix with room for `length` tokens after each of its rows' `rows` rollouts.
 
-    def __init__(self, prefix: Prefix, length: int):
+    `join` fills it in place.
+    """
+
+    def __init__(self, prefix: Prefix, length: int, rows: int = 1):
         self.size = prefix.size
-        self.layers = [tuple(self._roomy(each, length) for each in p) for p in prefix.layers]
+        self.layers = [tuple(self._roomy(each, length, rows) for each in p) for p in prefix.layers]
 
-    def _roomy(self, filled: Tensor, length: int) -> Tensor:
-        room = filled.new_empty(*filled.shape[:2], length, filled.shape[3])
-        room[:, :, : self.size] = filled
-        return room
+    def _roomy(self, filled: Tensor, length: int, rows: int) -> Tensor:
+        prompts, heads, size, width = filled.shape
+        room = filled.new_zeros(prompts, rows, heads, max(_FEWEST, size + length), width)
+        room[:, :, :, :size] = filled.unsqueeze(1)
+        return room.flatten(0, 1)
 
     def join(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """As that of `Prefix`; the caller moves `size` on after the last layer."""
         end = self.size + keys.shape[2]
         for room, new in zip(self.layers[layer], (keys, values), strict=True):
             room[:, :, self.size : end] = new
-        return self.layers[layer][0][:, :, :end], self.layers[layer][1][:, :, :end]
+        width = max(_FEWEST, end)
+        return tuple(room[:, :, :width] for room in self.layers[layer])
 
 
 @dataclass(frozen=True)
@@ -140,8 +147,7 @@ class Transformer:
         if not length:
             return first
         tensors = unpack(self.parts, weights)
-        rows = read.prefix.repeated(tail_count)
-        hidden, _ = self._through(tensors, tails.flatten(1, 2), rows)
+        hidden, _ = self._through(tensors, tails.flatten(1, 2), read.prefix)
         rest = self._head(tensors, hidden).unflatten(1, tails.shape[1:3])
         return torch.cat([first, rest], 3)
 
@@ -160,7 +166,7 @@ class Transformer:
         past: Prefix | Cache | None,
         last: int | None = None,
     ) -> tuple[Tensor, Prefix]:
-        """Hidden states [S, R, L, d] after the blocks, and keys and values of all tokens.
+        """Hidden states [S, R, L, d] after the blocks, and without a past all keys and values.
 
         With `last`, the last block computes only so many last tokens; the other tokens' keys and
         values are there all the same.
@@ -175,14 +181,17 @@ class Transformer:
             packed = _normed(tensors, f"{layer}.attend", x, f"{layer}.in")
             packed = packed.view(seeds * rows, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
             queries, keys, values = packed.unbind(0)
+            size = begin + length
             if past:
                 keys, values = past.join(layer, keys, values)
-            seen.append((keys, values))
+            else:
+                seen.append((keys, values))
+                keys, values = _after(None, keys), _after(None, values)
             if last is not None and last < length and layer == self.layers - 1:
                 queries = queries[:, :, -last:]
                 x = x.unflatten(1, (rows, length))[:, :, -last:].flatten(1, 2)
                 length = last
-            mixed = _attend(queries, keys, values).transpose(1, 2)
+            mixed = _attend(queries, keys, values, size).transpose(1, 2)
             x = x + linear(tensors, f"{layer}.out", mixed.reshape(seeds, rows * length, -1))
             wide = _normed(tensors, f"{layer}.feed", x, f"{layer}.wide").relu_()
             x = x + linear(tensors, f"{layer}.narrow", wide)
@@ -194,17 +203,30 @@ class Transformer:
         return found.unflatten(1, x.shape[1:3])
 
 
-def _attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-    """Attention of the last tokens, [R, heads, T, d], over all [R, heads, L, d], causal."""
-    new, length = queries.shape[2], keys.shape[2]
-    if new == 1:
-        # For one query per row the fused kernel takes several times as long.
-        scores = torch.matmul(queries, keys.transpose(-1, -2)) / math.sqrt(queries.shape[-1])
-        return torch.matmul(scores.softmax(-1), values)
-    if new == length:
-        return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
-    before = torch.ones(new, length, dtype=torch.bool).tril(length - new)
-    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=before)
+def _after(old: Tensor | None, new: Tensor) -> Tensor:
+    """Keys or values `new` [N * R, heads, T, d] after `old` [N, heads, L, d], and padding.
+
+    R rows in succession share a row of `old`.
+    """
+    shared = new[:, :, :0] if old is None else old
+    rows, size = new.shape[0] // shared.shape[0], shared.shape[2] + new.shape[2]
+    new = new.unflatten(0, (-1, rows))
+    shared = shared.unsqueeze(1).expand(-1, rows, -1, -1, -1)
+    padding = new.new_zeros(1).expand(*new.shape[:3], max(0, _FEWEST - size), new.shape[4])
+    return torch.cat([shared, new, padding], 3).flatten(0, 1)
+
+
+def _attend(queries: Tensor, keys: Tensor, values: Tensor, size: int) -> Tensor:
+    """Attention of the last T of `size` tokens, [R, heads, T, d], causal.
+
+    Keys and values [R, heads, at least size, d] have padding from `size` on. For so short rows the
+    fused kernel takes up to twice as long, with its gradient.
+    """
+    scores = torch.matmul(queries / math.sqrt(queries.shape[-1]), keys.transpose(-1, -2))
+    new, width = scores.shape[-2:]
+    if new > 1 or width > size:
+        scores += torch.full((new, width), -math.inf).triu(size - new + 1)
+    return torch.matmul(scores.softmax(-1), values)
 
 
 def _norm_parts(name: str, width: int) -> tuple[Part, Part]:
