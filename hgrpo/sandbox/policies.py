@@ -118,6 +118,7 @@ class SequencePolicy:
         logits = read.logits.repeat_interleave(rows, 1)
         cache = Cache(read.prefix, self.horizon, rows)
         draws = None if draws is None else draws.flatten(1, 3)
+        tensors = self.net.tensors(weights)
         actions, tables = [], []
         for step in range(self.horizon):
             table = logits.log_softmax(-1)
@@ -125,7 +126,7 @@ class SequencePolicy:
             actions.append(token)
             tables.append(table)
             if step + 1 < self.horizon:
-                logits = self.net.extend(weights, token, cache)
+                logits = self.net.extend(tensors, token, cache)
         return Sampled(
             torch.stack(actions, -1).unflatten(1, shape),
             torch.stack(tables, -2).unflatten(1, shape),

@@ -23,6 +23,8 @@ from hgrpo.sandbox.nets.layout import Part, draw_weights, linear, linear_parts, 
 
 # Keys that attention has at least, padding included.
 _FEWEST = 16
+# Layer norms of a block, and the layers that follow them.
+_INTO = (("attend", "in"), ("feed", "wide"))
 
 
 class Prefix:
@@ -100,7 +102,7 @@ class Transformer:
             Part("positions", (self.length, d), "normal"),
             *blocks,
             *_norm_parts("last", d),
-            Part("head", (d, self.vocabulary), "fan_in", d),
+            Part("head.matrix", (d, self.vocabulary), "fan_in", d),
         )
 
     def _block_parts(self, layer: str) -> list[Part]:
@@ -120,18 +122,36 @@ class Transformer:
         """First weights [S, P]."""
         return draw_weights(self.parts, seeds, name)
 
+    def tensors(self, weights: Tensor) -> Mapping[str, Tensor]:
+        """The net's tensors by name, with each layer norm's scale and shift in the layer after it.
+
+        They are multiplied into that layer's matrix and bias, because that moves less memory than
+        to multiply them into hidden states.
+        """
+        found = dict(unpack(self.parts, weights))
+        blocks = [
+            (f"{i}.{norm}", f"{i}.{into}") for i in range(self.layers) for norm, into in _INTO
+        ]
+        for norm, layer in (*blocks, ("last", "head")):
+            scale, shift = found.pop(f"{norm}.scale"), found.pop(f"{norm}.shift")
+            matrix = found[f"{layer}.matrix"]
+            shifted = torch.bmm(shift.unsqueeze(1), matrix).squeeze(1)
+            found[f"{layer}.bias"] = shifted + found.get(f"{layer}.bias", 0.0)
+            found[f"{layer}.matrix"] = scale.unsqueeze(2) * matrix
+        return found
+
     def logits(self, weights: Tensor, tokens: Tensor, last: int | None = None) -> Tensor:
         """Logits [S, R, L, V] after each token of R sequences, int64 [S, R, L], in one pass.
 
         Args:
             last: only the logits after so many last tokens.
         """
-        tensors = unpack(self.parts, weights)
+        tensors = self.tensors(weights)
         return self._head(tensors, self._through(tensors, tokens, None, last)[0])
 
     def read(self, weights: Tensor, prompts: Tensor) -> Reading:
         """Prompts int64 [S, N, L], in one pass."""
-        tensors = unpack(self.parts, weights)
+        tensors = self.tensors(weights)
         hidden, prefix = self._through(tensors, prompts, None, 1)
         return Reading(self._head(tensors, hidden).squeeze(-2), prefix)
 
@@ -146,15 +166,20 @@ class Transformer:
         first = read.logits[:, :, None, None].expand(-1, -1, tail_count, -1, -1)
         if not length:
             return first
-        tensors = unpack(self.parts, weights)
+        tensors = self.tensors(weights)
         hidden, _ = self._through(tensors, tails.flatten(1, 2), read.prefix)
         rest = self._head(tensors, hidden).unflatten(1, tails.shape[1:3])
         return torch.cat([first, rest], 3)
 
     @torch.no_grad()
-    def extend(self, weights: Tensor, tokens: Tensor, cache: Cache) -> Tensor:
-        """Logits [S, R, V] after one more token for each row, `tokens` [S, R]."""
-        tensors = unpack(self.parts, weights)
+    def extend(self, tensors: Mapping[str, Tensor], tokens: Tensor, cache: Cache) -> Tensor:
+        """Logits [S, R, V] after one more token for each row.
+
+        Args:
+            tensors: of the net, see `tensors`.
+            tokens: int64 [S, R].
+            cache: of what comes before.
+        """
         hidden, _ = self._through(tensors, tokens.unsqueeze(-1), cache)
         cache.size += 1
         return self._head(tensors, hidden).squeeze(-2)
@@ -178,7 +203,7 @@ class Transformer:
         x = (x + tensors["positions"][:, None, begin : begin + length]).flatten(1, 2)
         seen = []
         for layer in range(self.layers):
-            packed = _normed(tensors, f"{layer}.attend", x, f"{layer}.in")
+            packed = linear(tensors, f"{layer}.in", _normalised(x))
             packed = packed.view(seeds * rows, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
             queries, keys, values = packed.unbind(0)
             size = begin + length
@@ -193,14 +218,13 @@ class Transformer:
                 length = last
             mixed = _attend(queries, keys, values, size).transpose(1, 2)
             x = x + linear(tensors, f"{layer}.out", mixed.reshape(seeds, rows * length, -1))
-            wide = _normed(tensors, f"{layer}.feed", x, f"{layer}.wide").relu_()
+            wide = linear(tensors, f"{layer}.wide", _normalised(x)).relu_()
             x = x + linear(tensors, f"{layer}.narrow", wide)
         return x.unflatten(1, (rows, length)), Prefix(seen)
 
     def _head(self, tensors: Mapping[str, Tensor], x: Tensor) -> Tensor:
         """Logits [S, R, L, V] of hidden states [S, R, L, d]."""
-        found = _after_norm(tensors, "last", x.flatten(1, 2), tensors["head"])
-        return found.unflatten(1, x.shape[1:3])
+        return linear(tensors, "head", _normalised(x.flatten(1, 2))).unflatten(1, x.shape[1:3])
 
 
 def _after(old: Tensor | None, new: Tensor) -> Tensor:
@@ -233,21 +257,6 @@ def _norm_parts(name: str, width: int) -> tuple[Part, Part]:
     return Part(f"{name}.scale", (width,), "ones"), Part(f"{name}.shift", (width,), "zeros")
 
 
-def _normed(tensors: Mapping[str, Tensor], norm: str, x: Tensor, layer: str) -> Tensor:
-    """A layer norm of x [S, R, d], and a linear layer on it: [S, R, outputs]."""
-    bias = tensors[f"{layer}.bias"].unsqueeze(1)
-    return _after_norm(tensors, norm, x, tensors[f"{layer}.matrix"], bias)
-
-
-def _after_norm(
-    tensors: Mapping[str, Tensor], norm: str, x: Tensor, matrix: Tensor, bias: Tensor | float = 0.0
-) -> Tensor:
-    """(n scale + shift) matrix + bias, where n is x [S, R, d] with mean 0 and variance 1.
-
-    Scale and shift are multiplied into the matrix [S, d, outputs] and the bias [S, 1, outputs],
-    because that moves less memory than to multiply them into n.
-    """
-    scale, shift = tensors[f"{norm}.scale"], tensors[f"{norm}.shift"]
-    bias = torch.bmm(shift.unsqueeze(1), matrix) + bias
-    normalised = F.layer_norm(x, x.shape[-1:])
-    return torch.bmm(normalised, scale.unsqueeze(2) * matrix).add_(bias)
+def _normalised(x: Tensor) -> Tensor:
+    """x [S, R, d] with mean 0 and variance 1 over d."""
+    return F.layer_norm(x, x.shape[-1:])

@@ -54,7 +54,7 @@ def test_the_transformer_is_pytorchs():
         net = pytorch_transformer(tensors, seed)
         x = tensors["tokens"][seed][tokens[seed]] * 4 + tensors["positions"][seed][:5]
         mask = nn.Transformer.generate_square_subsequent_mask(5)
-        expected = net(x, mask=mask, is_causal=True) @ tensors["head"][seed]
+        expected = net(x, mask=mask, is_causal=True) @ tensors["head.matrix"][seed]
         found = NET.logits(weights, tokens)[seed]
         assert torch.allclose(found, expected, atol=1e-5)
 
