@@ -2,7 +2,9 @@
 
 Token embeddings times sqrt(width) plus learned positions; blocks that normalise first, with ReLU
 feed-forward layers four times as wide; a last layer norm; a head without bias that shares nothing
-with the embeddings. All starts are PyTorch's defaults. There is no dropout.
+with the embeddings. All starts are PyTorch's defaults, and as in its `TransformerEncoder`
+(https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoder.html) all blocks start
+with the same weights. There is no dropout.
 
 Rollouts of one prompt share its keys and values, so the prompt is computed once, whatever their
 number. Matrix products are small here, so moving memory takes most of the time. That is why tensors
@@ -120,7 +122,12 @@ class Transformer:
 
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
         """First weights [S, P]."""
-        return draw_weights(self.parts, seeds, name)
+        weights = draw_weights(self.parts, seeds, name)
+        tensors = unpack(self.parts, weights)
+        for part in self._block_parts(""):
+            for layer in range(1, self.layers):
+                tensors[f"{layer}{part.name}"].copy_(tensors[f"0{part.name}"])
+        return weights
 
     def tensors(self, weights: Tensor) -> Mapping[str, Tensor]:
         """The net's tensors by name, with each layer norm's scale and shift in the layer after it.

@@ -134,3 +134,15 @@ def test_draws_depend_on_names_alone():
     others = [("action", (0,)), ("data", (1,))]
     assert not any(draws.uniform((1, 2), *name, (4,)).equal(whole) for name in others)
     assert set(draws.integers((1,), "data", (0,), (500,), 3).flatten().tolist()) == {0, 1, 2}
+
+
+def test_blocks_start_alike_and_learn_apart():
+    weights = NET.init(SEEDS)
+    tensors = unpack(NET.parts, weights)
+    for name in ("in.matrix", "wide.bias", "narrow.matrix"):
+        assert tensors[f"0.{name}"].equal(tensors[f"1.{name}"])
+        assert not tensors[f"0.{name}"][0].equal(tensors[f"0.{name}"][1])
+    leaf = weights.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(NET.logits(leaf, prompts()).square().sum(), leaf)
+    moved = unpack(NET.parts, gradient)
+    assert not moved["0.in.matrix"].allclose(moved["1.in.matrix"])
