@@ -21,7 +21,7 @@ class _Read:
 
 @dataclass
 class ReadsOnce:
-    """The given policy, which keeps what it last read under the leaf of its learner.
+    """Wraps a policy, and keeps what it last read under the weights of the learner's next update.
 
     The first update on a batch often has the inputs and the weights that sampled it. Who samples
     with `Learner.leaf` lets that update use what was read then. Readings under other weights are

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from hgrpo.sandbox.nets.layout import Part, draw_weights, linear, linear_parts, unpack
 
-# Keys that attention has at least, padding included.
+# Attention gets at least so many keys; padding makes up the rest.
 _FEWEST = 16
 # Layer norms of a block, and the layers that follow them.
 _INTO = (("attend", "in"), ("feed", "wide"))
@@ -61,9 +61,9 @@ class Reading(NamedTuple):
 
 
 class Cache:
-    """A prefix with room for `length` tokens after each of its rows' `rows` rollouts.
+    """Keys and values of `rows` rollouts a prompt, with room for `length` more tokens each.
 
-    `join` fills it in place.
+    `join` fills the room in place.
     """
 
     def __init__(self, prefix: Prefix, length: int, rows: int = 1):

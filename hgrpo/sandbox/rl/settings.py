@@ -116,12 +116,13 @@ class RlSettings(RunSettings, TransformerSettings):
                 f"replay_capacity {self.replay_capacity} holds no batch of age "
                 f"{max(self.delay, self.replay_min_age)}; it must be above that",
             ),
-            *(
-                (
-                    getattr(self, name) > 0 and self.replay_capacity == 0,
-                    f"{name} is read only with replay_capacity above 0",
-                )
-                for name in ("replay_min_age", "replay_start")
+            (
+                self.replay_min_age > 0 and self.replay_capacity == 0,
+                "replay_min_age is read only with replay_capacity above 0",
+            ),
+            (
+                self.replay_start > 0 and self.replay_capacity == 0,
+                "replay_start is read only with replay_capacity above 0",
             ),
             (
                 self.task in ("chain_arithmetic", "format_answer") and self.seq_len < 2,
