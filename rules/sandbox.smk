@@ -168,4 +168,4 @@ for _name in sandbox.names:
             expand(f"results/sandbox/studies/{_name}/{{file}}", file=(*_TABLES, "figures")),
         localrule: True
         message:
-            "The sandbox's study"
+            f"Sandbox, {_name}"

@@ -25,7 +25,7 @@ from hgrpo.report.figure_index import INDEX, read_index
 from hgrpo.report.words import DASH, p_value
 from hgrpo.sandbox.studies.page import number, signed
 from hgrpo.sandbox.studies.results import ARMS, FIGURES, PAIRS, read_table
-from hgrpo.sandbox.studies.statistics import FAR, noise_floor
+from hgrpo.sandbox.studies.statistics import FAR
 from hgrpo.sandbox.studies.study import SandboxStudy, read_study
 
 DOCS, STUDIES = Path("docs/sandbox"), Path("configs/sandbox")
@@ -114,20 +114,30 @@ def _figure(entry: Mapping[str, str], path: str, docs: Path) -> str:
 
 
 def compared(pairs: pd.DataFrame) -> str:
-    """The declared pairs with their verdicts, and the noise floor; empty if nothing is compared."""
+    """The declared pairs with their verdicts, then what rounding and seeds do alone.
+
+    The p-value is that of the test on which the verdict rests. Empty if nothing is compared.
+    """
     if not len(pairs):
         return ""
     own = pairs[pairs["kind"] == "pair"].to_dict("records")
     lines = [["arm", "against", "difference", "p, Holm", "verdict", "the original's difference"]]
     for row in own:
-        cells = [row["arm"], str(row["against"]), _difference(row), p_value(row["p_holm"])]
+        p = row["p_equivalent_holm" if row["verdict"] == "equivalent" else "p_holm"]
+        cells = [row["arm"], str(row["against"]), _difference(row), p_value(p)]
         lines.append([*cells, row["verdict"], signed(row["published"])])
-    floor = noise_floor(pairs)
-    said = "" if pd.isna(floor) else f"\n\nNoise floor: {number(floor)}."
-    again = pairs[pairs["kind"] == "again"]
-    if len(again) and (again["lower"] > 0).any() | (again["upper"] < 0).any():
-        said += " The interval of the A/A pair does not contain 0: five in a hundred do not."
-    return (_table(lines) if own else "") + said
+    alone = [_alone(row) for row in pairs[pairs["kind"] != "pair"].to_dict("records")]
+    return "\n\n".join(part for part in (_table(lines) if own else "", *alone) if part)
+
+
+def _alone(row: Mapping[str, Any]) -> str:
+    """What a pair of arms shows that differ by rounding alone, or by their seeds alone."""
+    equal = row["difference"] == row["lower"] == row["upper"] == 0
+    what = f"{row['arm']} against {row['against']}, {'0' if equal else _difference(row)}"
+    if row["kind"] == "identical":
+        return f"By rounding alone: {what}."
+    luck = "" if row["lower"] <= 0 <= row["upper"] else "; one such interval in twenty misses 0"
+    return f"By other seeds alone, not paired: {what}{luck}."
 
 
 def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:
@@ -137,10 +147,15 @@ def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:
     for arm, own in arms.groupby("arm", sort=False):
         rows = {row["metric"]: row for row in own.to_dict("records")}
         lines.append([str(arm), *(_mean(rows.get(metric)) for metric in metrics)])
-    note = "" if arms["published"].isna().all() else f"\n\n{_NOTE}"
-    return _table(lines) + note
+    some = (arms["reached"] > 0) & (arms["reached"] < arms["n_seeds"])
+    notes = [(some.any(), _TOO_LOW), (arms["published"].notna().any(), _NOTE)]
+    return "\n\n".join([_table(lines), *(note for stands, note in notes if stands)])
 
 
+_TOO_LOW = (
+    "≥: not all seeds get there. The others count with the end of the run, so the mean time is at "
+    "least this."
+)
 _NOTE = (
     "In brackets: the original's mean ± deviation over three seeds; * marks a mean farther than "
     f"{FAR:g} of them, with p of Welch's test, which allows for how little three seeds say of a "
@@ -154,12 +169,14 @@ def _mean(row: Mapping[str, Any] | None) -> str:
     if row["reached"] == 0:
         return f"not within {number(row['horizon'])}"
     ends = "" if pd.isna(row["lower"]) else f" ({number(row['lower'])} to {number(row['upper'])})"
+    mean = number(row["mean"])
     if row["reached"] < row["n_seeds"]:
+        mean = f"≥ {mean}"
         ends += f", {row['reached']:.0f} of {row['n_seeds']:.0f} seeds"
     if pd.isna(row["published"]):
-        return number(row["mean"]) + ends
+        return mean + ends
     spread = "" if pd.isna(row["published_deviation"]) else f" ± {row['published_deviation']:.3g}"
-    published = f"{number(row['mean'])}{ends} [{number(row['published'])}{spread}]"
+    published = f"{mean}{ends} [{number(row['published'])}{spread}]"
     if not abs(row["far"]) > FAR:
         return published
     return f"{published}\\*" + (

@@ -25,10 +25,12 @@ SCOPE: Mapping[str, str] = {
     "DG": "Kept: the gate. An advantage is the rollout's reward less the run's `baseline`.",
     "Kondo": (
         "Kept: the screen by a price of delight. A rollout counts as much as its most delightful "
-        "token, and chance decides near the price."
+        "token, and chance decides near the price. Advantages in the screen are rewards less the "
+        "collision probability, whatever the run's `baseline`."
     ),
     "DGToken": (
-        "DG's gate on the original's own credit, which reads whether single tokens are right."
+        "DG's gate on the original's own credit, which reads whether single tokens are right. "
+        "Where the reward does not read a position, nothing is subtracted there."
     ),
     "ReplayDG": "DG on replayed batches, without importance weights, as in the original.",
     "FreshDG": "DG, with the original's own discount of old batches.",
@@ -80,7 +82,8 @@ SCOPE: Mapping[str, str] = {
     ),
     "MaxRL": "Kept: centred rewards over the success rate. The ratio is capped as in PG.",
     "PMDMean": (
-        "Kept: the regression on the log-ratio. The mean reward is exact where the task states it, "
+        "Kept: the regression on the log-ratio of a rollout, (tau log-ratio - (R - mean R))^2. "
+        "The mean reward is exact where the task states it, "
         "else that of the batch."
     ),
     "OPDReverseKL": (

@@ -22,6 +22,8 @@ _PANEL = 1.75  # height of one panel in inches
 # Columns of a figure's table of curves.
 _CURVE = ["panel", "arm", "seed", "x", "value"]
 _LAST = "Each seed has its last logged values."
+# What a point is the mean of.
+_TAKEN = {"end": "the last values of all seeds", "mean": "evaluations and seeds"}
 _BAND = "The band is the mean plus and minus its standard error over seeds; thin lines are seeds."
 
 
@@ -116,7 +118,7 @@ def _points(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawin
     axes[-1].set_xlabel(_words(spec.setting or f"{spec.across}, mean over evaluations"))
     looks = [_look(index) for index in range(len(lines))]
     legend_below(figure, [_key(n, *look) for n, look in zip(lines, looks, strict=True)])
-    said = "A point is the mean over evaluations and seeds of an arm, with its 95 % interval."
+    said = f"A point is the mean over {_TAKEN[spec.at]} of an arm, with its 95 % interval."
     return _drawing(study, spec, figure, pd.concat(parts, ignore_index=True), said)
 
 
@@ -125,7 +127,8 @@ def _line(label: str) -> str:
 
 
 def _point(label: str, arm: ArmRows, spec: FigureSpec, column: str) -> dict[str, object]:
-    means = arm.rows.groupby("seed", sort=False)[column].mean().dropna()
+    seeds = arm.rows.groupby("seed", sort=False)[column]
+    means = (seeds.last() if spec.at == "end" else seeds.mean()).dropna()
     found = {"arm": label, "line": _line(label), "x": np.nan, "value": np.nan}
     if means.empty:
         return found

@@ -15,17 +15,14 @@ from hgrpo.sandbox.studies.study import Metric
 class Measured:
     """Values of an arm's seeds [S], in the order of its seeds.
 
-    For a time, `reached` [S] says which seeds got there; the others are censored at `values`, their
-    last evaluation. For other metrics, all are true.
+    For a time, `reached` [S] says which seeds got there. The others have their last evaluation in
+    `values`, or inf if they had stopped to train by then, since they never get there. `end` is the
+    last time of any seed. For other metrics, all have `reached`.
     """
 
     values: np.ndarray
     reached: np.ndarray
-
-    @property
-    def horizon(self) -> float:
-        """The time until which every seed was followed, or inf if every seed got there."""
-        return float(min(self.values[~self.reached], default=np.inf))
+    end: float
 
     def until(self, horizon: float) -> np.ndarray:
         """Times restricted to a horizon; other metrics as they are."""
@@ -51,14 +48,25 @@ def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
                 f"metric: {column}: arm {arm!r} logs no such column"
                 f"{did_you_mean(column, map(str, rows.columns))}"
             )
-    each = []
+    each, end = [], -np.inf
     for seed, own in rows.groupby("seed", sort=False):
         own = _read(own, metric)
         if own.empty:
             raise UserError(f"metric: {metric.column}: seed {seed} of arm {arm!r} logs no value")
         each.append(_one(own, metric))
+        if metric.at == "time":
+            end = max(end, float(own[metric.clock].iloc[-1]))
     values, reached = zip(*each, strict=True)
-    return Measured(np.array(values, float), np.array(reached))
+    return Measured(np.array(values, float), np.array(reached), end)
+
+
+def horizon(*arms: Measured) -> float:
+    """The time until which it is known of every seed of the arms whether it got there.
+
+    It is inf if every seed got there, and at most the last time of all arms otherwise.
+    """
+    missing = [value for arm in arms for value in arm.values[~arm.reached]]
+    return min(*missing, max(arm.end for arm in arms)) if missing else np.inf
 
 
 def _read(rows: pd.DataFrame, metric: Metric) -> pd.DataFrame:
@@ -76,5 +84,7 @@ def _one(rows: pd.DataFrame, metric: Metric) -> tuple[float, bool]:
     if metric.at == "slope":
         return float(stats.linregress(np.log(rows[metric.clock]), np.log(column)).slope), True
     there = column <= metric.below if metric.below is not None else column >= metric.above
-    place = int(np.argmax(there)) if there.any() else -1
-    return float(rows[metric.clock].iloc[place]), bool(there.any())
+    if there.any():
+        return float(rows[metric.clock].iloc[int(np.argmax(there))]), True
+    stopped = "stopped_at" in rows and rows["stopped_at"].iloc[-1] >= 0
+    return np.inf if stopped else float(rows[metric.clock].iloc[-1]), False

@@ -12,7 +12,7 @@ from hgrpo.report.page_environment import page_environment
 from hgrpo.report.svg import inline
 from hgrpo.report.words import DASH, MINUS, p_value
 from hgrpo.sandbox.studies.results import ARMS, FIGURES, PAIRS, read_table
-from hgrpo.sandbox.studies.statistics import FAR, noise_floor
+from hgrpo.sandbox.studies.statistics import FAR
 from hgrpo.sandbox.studies.study import Metric, SandboxStudy
 
 _BETTER = {
@@ -88,7 +88,6 @@ def _study(shown: Shown) -> dict[str, Any]:
         "has_published": bool(len(pairs) and pairs["published"].notna().any()),
         "has_margin": shown.study.metric.margin is not None,
         "noise": pairs[kinds != "pair"].to_dict("records"),
-        "floor": noise_floor(pairs),
         "figures": shown.figures,
     }
 

@@ -11,7 +11,7 @@ from hgrpo.errors import UserError
 from hgrpo.evaluation.over_seeds import equivalence, seed_bootstrap, seed_interval
 from hgrpo.evaluation.statistics import ALPHA, holm
 from hgrpo.report.words import DASH
-from hgrpo.sandbox.studies.measures import Measured, measure
+from hgrpo.sandbox.studies.measures import Measured, horizon, measure
 from hgrpo.sandbox.studies.study import Metric, Pair, SandboxStudy
 from hgrpo.streams import generator
 
@@ -33,7 +33,7 @@ def arm_table(
     """One row for each metric and arm: mean over seeds, t and bootstrap intervals, cost.
 
     `reached` counts the seeds that reach a time's threshold; times are restricted to `horizon`, up
-    to which every seed of the arm was followed.
+    to which it is known of every seed whether it does.
     `deviation` is that of single seeds. `published` and `published_deviation` are the original's,
     `far` is the distance from it in its deviations, and `p_published` that of Welch's test between
     our seeds and the original's three. Costs are means over seeds.
@@ -98,7 +98,8 @@ def _p_published(line: Mapping[str, float]) -> float:
 
 
 def _described(found: Measured, metric: Metric, stream: str) -> dict[str, float]:
-    values = found.until(found.horizon)
+    known = horizon(found)
+    values = found.until(known)
     estimate = seed_interval(values)
     low, high = seed_bootstrap(values, generator("bootstrap", stream), _REPLICATES)
     timed = metric.at == "time"
@@ -106,21 +107,21 @@ def _described(found: Measured, metric: Metric, stream: str) -> dict[str, float]
         "n_seeds": len(values),
         "mean": estimate.mean,
         "lower": estimate.lower,
-        "upper": min(estimate.upper, found.horizon) if timed else estimate.upper,
+        "upper": min(estimate.upper, known) if timed else estimate.upper,
         "bootstrap_lower": low,
         "bootstrap_upper": high,
         "deviation": float(np.std(values, ddof=1)) if len(values) > 1 else np.nan,
         "reached": int(found.reached.sum()) if timed else np.nan,
-        "horizon": found.horizon if timed else np.nan,
+        "horizon": known if timed else np.nan,
     }
 
 
 def pair_table(study: SandboxStudy, rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """One row a pair, by the study's metric: difference paired by seed, tests and verdict.
 
-    Holm's correction covers all pairs that the study declares; those of the noise floor (`kind`
-    identical or again) ask no question, so they stand outside and have no verdict. The two halves
-    of an A/A pair have different seeds and are paired by place. `p_equivalent` is that of two
+    Holm's correction covers all pairs that the study declares; those of `kind` identical or again
+    ask no question, so they stand outside and have no verdict. The two halves of an A/A pair
+    (again) have different seeds and are paired by place. `p_equivalent` is that of two
     one-sided tests against the metric's margin, corrected likewise among themselves. Times are
     equivalent only if every seed of both arms gets there; `unreached` is the share that does not.
     """
@@ -180,14 +181,14 @@ def _difference(
     """
     mine = measure(rows[pair.arm], metric, pair.arm)
     if isinstance(pair.against, float):
-        against = min(pair.against, mine.horizon)
-        return mine.until(mine.horizon) - against, 1 - mine.reached.mean()
+        known = horizon(mine)
+        return mine.until(known) - min(pair.against, known), 1 - mine.reached.mean()
     theirs = measure(rows[pair.against], metric, pair.against)
     if metric.at != "time":
         return mine.values - theirs.values, 0.0
-    horizon = min(mine.horizon, theirs.horizon)
+    known = horizon(mine, theirs)
     reached = np.concatenate([mine.reached, theirs.reached])
-    return mine.until(horizon) - theirs.until(horizon), 1 - reached.mean()
+    return mine.until(known) - theirs.until(known), 1 - reached.mean()
 
 
 def _published(study: SandboxStudy, pair: Pair) -> float:
@@ -225,17 +226,6 @@ def _claim(line: Mapping[str, object]) -> str:
     if line["verdict"] == line["said"]:
         return "holds"
     return "open" if line["verdict"] in _UNDECIDED else "fails"
-
-
-def noise_floor(pairs: pd.DataFrame) -> float:
-    """The greatest distance from zero of an interval of a pair that asks no question; NaN if none.
-
-    What differs by less may be rounding or luck of the seeds.
-    """
-    floor = pairs[pairs["kind"] != "pair"] if len(pairs) else pairs
-    if floor.empty:
-        return np.nan
-    return float(np.abs(floor[["lower", "upper"]].to_numpy()).max())
 
 
 def markdown(table: pd.DataFrame, columns: Sequence[str]) -> str:

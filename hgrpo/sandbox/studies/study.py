@@ -146,6 +146,9 @@ class FigureSpec(Strict):
     kind: Literal["curves", "points", "numbered"] = "curves"
     across: str = Field("", description="points: a column, whose mean over evaluations is taken")
     setting: str = Field("", description="points: a setting, such as delay")
+    at: Literal["end", "mean"] = Field(
+        "mean", description="points: a seed's last value, or its mean over evaluations"
+    )
     arms: list[str] = Field(default_factory=list, description="empty: all")
     log: bool = Field(False, description="logarithmic vertical axis")
 
@@ -155,6 +158,8 @@ class FigureSpec(Strict):
             raise ValueError(
                 "`kind: points` needs one of across and setting; nothing else reads them"
             )
+        if self.at == "end" and self.kind != "points":
+            raise ValueError("at: only `kind: points` reads it")
         return self
 
 
@@ -178,7 +183,7 @@ class SandboxStudy(Strict):
     also: list[Metric] = Field(default_factory=list, description="shown, but nothing is tested")
     pairs: list[Pair] = Field(default_factory=list)
     identical: list[Pair] = Field(
-        default_factory=list, description="arms that differ only by rounding: the noise floor"
+        default_factory=list, description="arms that differ only by rounding, so nothing is tested"
     )
     again: str | None = Field(None, description="an arm that runs again with other seeds: A/A")
     series: str | None = Field(

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
-
 from hgrpo.atomic import atomic_file
 from hgrpo.report.csv_file import write_csv
 from hgrpo.sandbox.studies.results import ARMS, PAIRS, TABLES, read_rows, read_summary
-from hgrpo.sandbox.studies.statistics import arm_table, markdown, noise_floor, pair_table
+from hgrpo.sandbox.studies.statistics import arm_table, markdown, pair_table
 from hgrpo.sandbox.studies.study import SandboxStudy
 
 _ARM_COLUMNS = ("metric", "arm", "n_seeds", "mean", "lower", "upper", "deviation", "reached")
@@ -25,9 +23,6 @@ def write_statistics(study: SandboxStudy, runs: Mapping[str, Path], target: Path
     text = [markdown(arms, _ARM_COLUMNS)]
     if len(pairs):
         text.append(markdown(pairs, _PAIR_COLUMNS))
-    floor = noise_floor(pairs)
-    if not np.isnan(floor):
-        text.append(f"Noise floor: {floor:.4g}\n")
     for name, table in ((ARMS, arms), (PAIRS, pairs)):
         with atomic_file(target / name) as path:
             write_csv(table, path)

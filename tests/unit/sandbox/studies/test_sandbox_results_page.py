@@ -71,7 +71,8 @@ def test_a_time_that_is_not_reached_is_called_that():
     text = publish_sandbox.matrix(declared, arm_table(declared, logs, {"A": 1.0, "B": 2.0}))
     assert "| A | not within 300 |" in text
     # Two seeds after 10 updates, one followed for 30: restricted mean 50 / 3.
-    assert "| B | 16.7 (" in text and " to 30), 2 of 3 seeds |" in text
+    assert "| B | ≥ 16.7 (" in text and " to 30), 2 of 3 seeds |" in text
+    assert text.count("≥: not all seeds get there") == 1
 
 
 @pytest.mark.parametrize(("later", "warned"), [(0.0, False), (0.5, True)])
@@ -83,7 +84,17 @@ def test_an_a_a_pair_that_differs_is_pointed_out(later, warned):
         "A, other seeds": rows("test_error", *([1.0, e + later] for e in reversed(ends))),
     }
     text = publish_sandbox.compared(pair_table(study(again="A"), logs))
-    assert ("A/A pair does not contain 0" in text) is warned
+    assert "By other seeds alone, not paired: A, other seeds against A, " in text
+    assert ("one such interval in twenty misses 0" in text) is warned
+
+
+def test_an_equivalent_pair_shows_the_p_value_of_equivalence():
+    metric = {"column": "test_error", "margin": 0.5}
+    ends = {"A": (0.1, 0.2, 0.3), "B": (0.1, 0.21, 0.32)}
+    logs = {arm: rows("test_error", *([1.0, e] for e in own)) for arm, own in ends.items()}
+    table = pair_table(study(metric=metric), logs)
+    assert table["p_holm"].item() > 0.1 and table["p_equivalent_holm"].item() < 0.001
+    assert "| < 0.001 | equivalent |" in publish_sandbox.compared(table)
 
 
 def test_what_has_not_run_says_so_and_two_seeds_are_refused(run, tmp_path):

@@ -67,6 +67,16 @@ def test_a_figure_shows_what_its_csv_holds(reported):
     assert points["x"].tolist() == [0, 0]
 
 
+def test_points_of_the_end_take_each_seeds_last_value():
+    arms = {"A": ArmRows(rows("error", [1, 0.5], [1, 0.4]), {"delay": 3})}
+    spec = FigureSpec(
+        name="f", title="F", kind="points", setting="delay", at="end", panels=["error"]
+    )
+    (drawn,) = drawings("small", [spec], arms)
+    assert drawn.data[["x", "value"]].to_numpy().tolist() == [[3, pytest.approx(0.45)]]
+    assert drawn.caption.startswith("A point is the mean over the last values of all seeds")
+
+
 def test_a_numbered_figure_shows_the_last_cells_of_its_columns():
     ages = {"age_10": [1, 4], "age_0": [1, float("nan")], "age_2": [0, 3], "age_mean": [5, 5]}
     arms = {"A": ArmRows(rows("error", [1, 0.5], [1, 0.4], **ages), {})}
@@ -92,11 +102,6 @@ def test_a_figure_of_a_column_that_nobody_logs_is_refused(changes, missing):
     arms = {"A": ArmRows(rows("error", [1, 0.5]), {})}
     with pytest.raises(UserError, match=f"^figures: f: no arm logs a column '{missing}'"):
         list(drawings("small", [spec], arms))
-
-
-def test_tables_without_a_noise_floor_name_none(reported):
-    text = (reported / "studies/small/tables.md").read_text()
-    assert "| pair | A | B |" in text and "Noise floor" not in text
 
 
 def test_the_page_stands_alone_and_escapes_what_people_wrote(reported):

@@ -8,7 +8,7 @@ from study_files import rows, study
 
 from hgrpo.errors import UserError
 from hgrpo.sandbox.studies.measures import measure
-from hgrpo.sandbox.studies.statistics import arm_table, noise_floor, pair_table
+from hgrpo.sandbox.studies.statistics import arm_table, pair_table
 from hgrpo.sandbox.studies.study import Metric
 
 NAN = float("nan")
@@ -74,7 +74,7 @@ def test_a_pair_is_compared_seed_by_seed():
     assert pair_table(study(metric=neither), arms)["verdict"].item() == "lower"
 
 
-def test_holm_corrects_over_the_pairs_and_leaves_the_noise_floor_out():
+def test_holm_corrects_over_the_pairs_that_ask_a_question():
     arms = {
         "A": last(0.1, 0.2, 0.3),
         "B": last(0.3, 0.5, 0.7),
@@ -87,7 +87,7 @@ def test_holm_corrects_over_the_pairs_and_leaves_the_noise_floor_out():
     assert table["kind"].tolist() == ["pair", "pair", "identical", "again"]
     assert table["p_holm"].isna().tolist() == [False, False, True, True]
     # The A/A differences are 0, 0.2, 0: mean 0.2 / 3, standard error 0.2 / 3.
-    assert noise_floor(table) == pytest.approx((1 + 4.302653) * 0.2 / 3)
+    assert table["upper"].iloc[-1] == pytest.approx((1 + 4.302653) * 0.2 / 3)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +122,23 @@ def test_times_are_restricted_to_the_horizon_of_both_arms():
     table = arm_table(study(metric=metric), {"A": mine, "B": theirs}, {"A": 1.5, "B": 2.0})
     assert table["reached"].tolist() == [2, 1]
     assert table["mean"].tolist() == [15.0, 10.0]
+
+
+def test_a_seed_that_stopped_never_gets_there_and_shortens_no_pair():
+    """B's second seed stopped at 10 updates; all others were followed for 30."""
+    metric = {"column": "test_error", "at": "time", "below": 0.5, "better": "lower"}
+    mine = rows("test_error", [1.0, 0.9, 0.4], [1.0, 0.9, 0.9], updates=[0, 10, 30])
+    theirs = rows("test_error", [1.0, 0.4, 0.4], [1.0, 0.9, 0.9], updates=[0, 10, 30])
+    stopped = theirs["seed"] == 1
+    theirs.loc[stopped, "updates"] = theirs.loc[stopped, "updates"].clip(upper=10)
+    theirs["stopped_at"] = [4 if stop else -1 for stop in stopped]
+    table = arm_table(study(metric=metric), {"A": mine, "B": theirs}, {"A": 1.0, "B": 1.0})
+    assert table["mean"].tolist() == [30.0, 20.0] and table["horizon"].tolist() == [30.0, 30.0]
+    (row,) = pair_table(study(metric=metric), {"A": mine, "B": theirs}).to_dict("records")
+    assert row["difference"] == 10.0
+    alone = theirs[stopped]
+    table = arm_table(study(metric=metric, arms={"B": {}}, pairs=[]), {"B": alone}, {"B": 1.0})
+    assert table[["mean", "horizon", "reached"]].to_numpy().tolist() == [[10.0, 10.0, 0]]
 
 
 TIMED = {"column": "test_error", "at": "time", "below": 0.5, "better": "lower", "margin": 20}
