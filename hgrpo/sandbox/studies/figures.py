@@ -67,18 +67,25 @@ def _curves(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawin
 
 
 def _run(rows: pd.DataFrame, x: str, column: str) -> pd.DataFrame:
-    """A column over another one: seed, x and value of each evaluation that has both."""
+    """A column over another one: seed, place, x and value of each evaluation that has both.
+
+    The place is the number of the evaluation among those of its seed.
+    """
     found = pd.DataFrame({"seed": rows["seed"], "x": rows[x], "value": rows[column]})
-    return found.dropna()
+    return found.assign(place=rows.groupby("seed", sort=False).cumcount()).dropna()
 
 
 def _numbered(rows: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The last cells of the columns `name`_0, `name`_1, ...: seed, x (the number) and value."""
+    """The last cells of the columns `name`_0, `name`_1, ...: seed, place, x and value.
+
+    Place and x are the column's number.
+    """
     columns = [column for column in rows if re.fullmatch(rf"{re.escape(name)}_\d+", column)]
     numbers = {column: int(column.rpartition("_")[2]) for column in columns}
     last = rows.groupby("seed", sort=False)[columns].last().rename(columns=numbers)
     long = last.sort_index(axis=1).melt(ignore_index=False, var_name="x", value_name="value")
-    return long.reset_index().dropna().astype({"x": int})
+    long = long.reset_index().dropna().astype({"x": int})
+    return long.assign(place=long["x"])
 
 
 def _curve(ax: Axes, seeds: pd.DataFrame, colour: str, line: str, marker: str) -> None:
@@ -90,12 +97,11 @@ def _curve(ax: Axes, seeds: pd.DataFrame, colour: str, line: str, marker: str) -
 
 
 def _over_seeds(seeds: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Mean and standard error of the seeds' first points, second points, ...; at their mean x."""
-    order = seeds.groupby("seed", sort=False).cumcount()
-    place = seeds["x"].groupby(order).mean()
-    found = seeds["value"].groupby(order)
-    mean, error = found.mean(), found.sem().fillna(0.0)
-    return mean.set_axis(place), error.set_axis(place)
+    """Mean and standard error over the seeds that have a value at a place, at their mean x."""
+    at = seeds.groupby("place")
+    mean, error = at["value"].mean(), at["value"].sem().fillna(0.0)
+    x = at["x"].mean()
+    return mean.set_axis(x), error.set_axis(x)
 
 
 def _points(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawing:

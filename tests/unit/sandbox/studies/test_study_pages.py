@@ -67,6 +67,15 @@ def test_a_figure_shows_what_its_csv_holds(reported):
     assert points["x"].tolist() == [0, 0]
 
 
+def test_a_curve_is_the_mean_of_seeds_at_one_evaluation():
+    """The second seed logs nothing at its first evaluation, so its second meets the other's."""
+    arms = {"A": ArmRows(rows("error", [1, 0.5], [float("nan"), 0.3]), {})}
+    spec = FigureSpec(name="f", title="F", panels=["error"])
+    (drawn,) = drawings("small", [spec], arms)
+    *_, mean = drawn.figure.axes[0].lines
+    assert mean.get_xdata().tolist() == [0, 4] and mean.get_ydata().tolist() == [1, 0.4]
+
+
 def test_points_of_the_end_take_each_seeds_last_value():
     arms = {"A": ArmRows(rows("error", [1, 0.5], [1, 0.4]), {"delay": 3})}
     spec = FigureSpec(
