@@ -5,21 +5,24 @@ Importing this module imports no torch.
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 from tqdm import tqdm
 
 from hgrpo.atomic import atomic_file
-from hgrpo.config.read import did_you_mean
+from hgrpo.config.read import did_you_mean, validate
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
 from hgrpo.sandbox.memory import prepare_memory
 from hgrpo.sandbox.rule import Rule
+
+Settings = TypeVar("Settings", bound=Strict)
 
 
 def parse(parser: argparse.ArgumentParser, words: Sequence[str] | None) -> argparse.Namespace:
@@ -183,6 +186,24 @@ def chosen_rule(args: argparse.Namespace, rule: Rule | None) -> dict[str, Any]:
     return {key: vars(args)[flag] for key, flag in flags.items() if vars(args)[flag] is not None}
 
 
+def checked(
+    model: type[Settings], given: Mapping[str, Any], piece: str, rule: Rule | None
+) -> Settings:
+    """The settings of a run from its flags; messages name a rule's setting by its flag.
+
+    Raises:
+        UserError: a value is refused.
+    """
+    flags = rule.flags if rule else {}
+    try:
+        return validate(model, given, piece)
+    except UserError as error:
+        typed = re.sub(
+            r"\brule\.(\w+)", lambda key: f"--{flags.get(key[1], f'rule {key[1]}')}", str(error)
+        )
+        raise UserError(typed) from None
+
+
 def unread_rule_flags(
     args: argparse.Namespace, method: str, rules: Mapping[str, Rule], model: type[Strict]
 ) -> list[str]:
@@ -206,12 +227,16 @@ def say_notes(lines: Iterable[str]) -> None:
 def check_output(flag: str, output: Path) -> None:
     """Make the output file's folder; refuse an output that cannot be written before the run.
 
+    A note says that a file which is there already will be replaced.
+
     Raises:
         UserError: the output is a folder, or its folder cannot be made or written into.
     """
     if output.is_dir():
         raise UserError(f"{flag}: {output} is a folder; a file was expected")
     check_folder(flag, output.parent)
+    if output.exists():
+        say_notes([f"{flag}: {output} is there already; the run replaces it when it is done"])
 
 
 def check_folder(flag: str, folder: Path) -> None:

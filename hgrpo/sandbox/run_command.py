@@ -10,12 +10,12 @@ from typing import Any, Protocol, TypeVar
 
 from tqdm import tqdm
 
-from hgrpo.config.read import validate
 from hgrpo.sandbox.command_line import (
     add_fields,
     add_rule_flags,
     add_run_flags,
     check_output,
+    checked,
     chosen_fields,
     chosen_rule,
     chosen_seeds,
@@ -58,9 +58,9 @@ def run_settings(args: argparse.Namespace, model: type[Settings], piece: str) ->
     Raises:
         UserError: a value is refused; the message names it.
     """
-    own = chosen_rule(args, model.RULES.get(args.method))
-    more = {"seeds": chosen_seeds(args), "rule": own}
-    return validate(model, chosen_fields(args, model) | more, piece)
+    rule = model.RULES.get(args.method)
+    more = {"seeds": chosen_seeds(args), "rule": chosen_rule(args, rule)}
+    return checked(model, chosen_fields(args, model) | more, piece, rule)
 
 
 def train(

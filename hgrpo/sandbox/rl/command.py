@@ -6,13 +6,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from hgrpo.config.read import read_value, validate
+from hgrpo.config.read import read_value
 from hgrpo.errors import UserError
 from hgrpo.sandbox.command_line import (
     add_fields,
     add_rule_flags,
     add_run_flags,
     check_output,
+    checked,
     chosen_fields,
     chosen_rule,
     chosen_seeds,
@@ -79,7 +80,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=True,
         default=False,
         type=truth,
-        help=f"run {', '.join(_SWEEP_METHODS)} with delays {', '.join(map(str, _SWEEP_DELAYS))}",
+        help=f"run {', '.join(_SWEEP_METHODS)} with delays {', '.join(map(str, _SWEEP_DELAYS))}, "
+        "whatever --method and --delay say. The rows are written when all have run; `snakemake "
+        "sandbox_delay` is the same sweep with ten seeds, and keeps what has finished",
     )
     parser.add_argument("--output", type=Path, default=Path("results.csv"), help="file of rows")
 
@@ -120,7 +123,8 @@ def settings(args: argparse.Namespace) -> list[RlSettings]:
 def _settings(args: argparse.Namespace, method: str, delay: int) -> RlSettings:
     own = chosen_rule(args, RULES.get(method)) | dict(_assigned(word) for word in args.rule)
     changes = {"method": method, "delay": delay, "seeds": chosen_seeds(args), "rule": own}
-    return validate(RlSettings, chosen_fields(args, RlSettings) | changes, "rl")
+    given = chosen_fields(args, RlSettings) | changes
+    return checked(RlSettings, given, "rl", RULES.get(method))
 
 
 def _assigned(word: str) -> tuple[str, object]:

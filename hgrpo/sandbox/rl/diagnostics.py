@@ -120,7 +120,7 @@ def entropy_columns(before: Seen, after: Tensor, advantages: Tensor) -> dict[str
 
     cov_prob_delta_logit is the covariance, over sampled tokens, of a token's probability before
     with the change of its log-prob. entropy_drop_*: mean fall of entropy where the advantage is
-    above or below 0, and in terciles of surprisal and of delight.
+    above or below 0, and in terciles of surprisal and of delight; NaN if there are no such tokens.
 
     Args:
         before: the batch before the first update.
@@ -132,17 +132,23 @@ def entropy_columns(before: Seen, after: Tensor, advantages: Tensor) -> dict[str
     probability = before.logprobs.detach().exp()
     change = taken(after, before.rollout.actions) - before.logprobs.detach()
     surprisal = -before.logprobs.detach()
+
+    def drop(inside: Tensor) -> Tensor:
+        counted = weight * inside
+        none = counted.flatten(1).sum(1) == 0
+        return seed_mean(was - now, counted).masked_fill(none, torch.nan)
+
     columns = {
         "batch_entropy_before": seed_mean(was, weight),
         "batch_entropy_after": seed_mean(now, weight),
         "batch_delta_entropy": seed_mean(now - was, weight),
         "cov_prob_delta_logit": _covariance(probability, change, weight),
-        "entropy_drop_pos_adv": seed_mean(was - now, weight * (advantages > 0)),
-        "entropy_drop_neg_adv": seed_mean(was - now, weight * (advantages < 0)),
+        "entropy_drop_pos_adv": drop(advantages > 0),
+        "entropy_drop_neg_adv": drop(advantages < 0),
     }
     for name, values in (("surprisal", surprisal), ("delight", advantages * surprisal)):
         for bucket, inside in zip(_BUCKETS, terciles(values, weight), strict=True):
-            columns[f"entropy_drop_{name}_{bucket}"] = seed_mean(was - now, weight * inside)
+            columns[f"entropy_drop_{name}_{bucket}"] = drop(inside)
     return columns
 
 

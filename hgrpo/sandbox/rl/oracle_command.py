@@ -63,9 +63,9 @@ def steps(text: str) -> tuple[int, ...]:
     try:
         found = tuple(int(part) for part in text.split(","))
     except ValueError:
-        found = (-1,)
+        raise argparse.ArgumentTypeError(f"numbers by comma were expected, not {text!r}") from None
     if min(found) < 0:
-        raise argparse.ArgumentTypeError(f"numbers by comma were expected, not {text!r}")
+        raise argparse.ArgumentTypeError(f"{min(found)} is below 0, the step before training")
     return found
 
 

@@ -73,7 +73,7 @@ class RlSettings(RunSettings, TransformerSettings):
     data: str | None = Field(
         None,
         description="mnist: an .npz with x_train, y_train, x_test, y_test, or a folder with the "
-        "four idx files; null: scikit-learn's digits",
+        "four idx files; null: scikit-learn's digits. lm_bandit: a text; null: made-up sentences",
     )
     model_name: str = Field("distilgpt2", description="lm_bandit: the language model")
     context_len: int = Field(128, gt=0, description="lm_bandit: tokens before the action")
@@ -147,6 +147,10 @@ class RlSettings(RunSettings, TransformerSettings):
                 "label_flip turns r into 1 - r, which is no flip of a reward of three steps",
             ),
             (self.task != "mnist" and uneven, line),
+            (
+                self.data is not None and self.task not in BANDITS,
+                f"data is read only by tasks {' and '.join(BANDITS)}",
+            ),
             (
                 self.kl_weight > 0 and self.task != "lm_bandit",
                 "kl_weight is read only by task lm_bandit",

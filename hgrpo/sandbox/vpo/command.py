@@ -26,7 +26,7 @@ _RULE_FLAGS = {
     "slot_credit": "MultiRLVR, VPOGRPO: a slot is credited the set's score, or what the score "
     "loses without the slot",
     "set_score": "VPOGRPO: the mean over drawn weights, or its exact integral",
-    "num_weight_samples": "VPOGRPO: drawn weights of a group",
+    "num_weight_samples": "VPOGRPO: drawn weights of a group; the exact integral draws none",
 }
 # The original's columns that come first.
 _FIRST = ("step", "loss", "reward", "gold_set_reward", "adv_abs_mean", "ratio_mean")

@@ -217,7 +217,9 @@ def test_the_defaults_are_those_of_the_original():
         ("rl --verbose maybe", "true or false was expected, not 'maybe'"),
         ("rl --tpo_eta x", "--tpo_eta: invalid float value: 'x'"),
         ("rl --num_seeds 0", "--num_seeds: at least 1"),
-        ("rl --task token_reversal --eta 0", "rule.eta: input should be greater than 0"),
+        ("rl --task token_reversal --eta 0", "rl: --eta: input should be greater than 0"),
+        ("rl --task token_reversal --method GRPO --rule clip=0", "--clip_low: input should be"),
+        ("rl --task token_reversal --method GRPO --rule norm=max", "--rule norm: input should be"),
         ("rl --task token_reversal --method TPO --batch_size 10", "no multiple of group_size 4"),
         ("rl --task token_reversal --rule eta", "KEY=VALUE was expected, not 'eta'"),
         ("rl --task token_reversal --rule cap=1", "DG has no 'cap'"),
@@ -227,7 +229,8 @@ def test_the_defaults_are_those_of_the_original():
             "rl --task token_reversal --output /dev/null/rows.csv",
             "--output: /dev/null is a file; a folder was expected",
         ),
-        ("rl_oracle --train_steps 0,-2", "numbers by comma were expected, not '0,-2'"),
+        ("rl_oracle --train_steps 0,-2", "--train_steps: -2 is below 0"),
+        ("rl_oracle --train_steps 0,x", "numbers by comma were expected, not '0,x'"),
         ("rl_oracle --eval_every 5", "--eval_every: unknown"),
         ("r", "invalid choice: 'r'"),
     ],
@@ -243,13 +246,16 @@ def test_a_mistake_takes_one_line_and_exits_with_2(command, text, monkeypatch, c
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_that_fails_keeps_the_file_of_an_earlier_one(tmp_path):
+def test_a_run_that_fails_keeps_the_file_of_an_earlier_one(tmp_path, capsys):
     target = tmp_path / "rows.csv"
     target.write_text("earlier")
     words = "rl --task token_reversal --seq_len 3 --num_steps 3 --num_seeds 1 --verbose false"
     with pytest.raises(UserError, match="not finite"):
         sandbox.main([*words.split(), "--lr", "1e30", "--output", str(target)])
     assert target.read_text() == "earlier" and list(tmp_path.iterdir()) == [target]
+    assert (
+        "rows.csv is there already; the run replaces it when it is done" in capsys.readouterr().err
+    )
 
 
 def test_flags_may_be_spelled_with_dashes_and_seeds_are_counted(tmp_path):

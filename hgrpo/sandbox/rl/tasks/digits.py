@@ -126,10 +126,9 @@ def _read(path: Path) -> tuple[np.ndarray, ...]:
         if path.is_dir():
             arrays = tuple(_idx(path, name) for name in _IDX)
         else:
-            file = np.load(path, allow_pickle=False)
-            if isinstance(file, np.ndarray):
-                raise ValueError("a single array; an .npz holds several")
-            with file:
+            if path.is_file() and not zipfile.is_zipfile(path):
+                raise ValueError("no .npz file")
+            with np.load(path, allow_pickle=False) as file:
                 arrays = tuple(file[name] for name in _ARRAYS)
         return arrays[0] / 255.0, arrays[1], arrays[2] / 255.0, arrays[3]
     except FileNotFoundError as error:

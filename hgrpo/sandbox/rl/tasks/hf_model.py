@@ -34,7 +34,8 @@ def hf_model(name: str) -> tuple[Callable[[str], Tensor], NextToken]:
         model = AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)
     except (OSError, ValueError) as error:
         raise UserError(
-            f"--model_name: {name}: no such model, here or on the hub ({one_line(error)[:200]})"
+            f"--model_name: {name}: no such model here, and the hub sent none; give a model's "
+            f"folder, or `char` for a small model that needs no files ({one_line(error)[:100]}...)"
         ) from None
     model.eval().requires_grad_(False)
     parts = dict(model.named_parameters())

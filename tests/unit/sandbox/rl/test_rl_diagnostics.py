@@ -186,6 +186,12 @@ def test_entropy_columns_by_hand():
     assert torch.allclose(flat["entropy_drop_pos_adv"], expected, atol=1e-6)
     # The likelier a token was, the more its log-prob falls on the way to the uniform policy.
     assert (flat["cov_prob_delta_logit"] < 0).all()
+    # A seed without a token of positive advantage has no such fall; the others keep theirs.
+    advantages = before.advantages.clone()
+    advantages[0] = -1.0
+    alone = entropy_columns(before, uniform, advantages)["entropy_drop_pos_adv"]
+    assert alone.isnan().tolist() == [True, False]
+    assert torch.allclose(alone[1:], expected[1:], atol=1e-6)
 
 
 def test_terciles_split_what_counts():

@@ -60,6 +60,7 @@ REFUSED = [
     (NOISE | {"reward_noise_mode": "false_positive_rare_token"}, "a task with sequences"),
     (NOISE | {"reward_noise_mode": "false_positive_sep"}, "a task with sequences"),
     (CHAIN | NOISE | {"reward_noise_mode": "label_flip"}, "no flip of a reward of three"),
+    (SEQUENCE | {"data": "mnist.npz"}, "data is read only by tasks mnist and lm_bandit"),
     (SEQUENCE | {"kl_weight": 0.1}, "kl_weight is read only by task lm_bandit"),
     (SEQUENCE | {"d_model": 63}, "d_model 63 is no multiple of nhead 2"),
     (SEQUENCE | {"baseline": "exact"}, "baseline exact adds up over all outputs"),

@@ -133,7 +133,7 @@ def damaged(path):
     ("make", "text"),
     [
         (lambda path: None, "no such file"),
-        (lambda path: path.write_text("no"), "not MNIST"),
+        (lambda path: path.write_text("no"), "not MNIST .no .npz file"),
         (lambda path: np.savez(path.open("wb"), x_train=np.zeros((1, 4))), "y_train"),
         (
             lambda path: np.savez(
@@ -143,7 +143,7 @@ def damaged(path):
             "labels from 0 to 9",
         ),
         (lambda path: path.mkdir(), "train-images-idx3-ubyte"),
-        (lambda path: np.save(path.open("wb"), np.zeros(3)), "a single array"),
+        (lambda path: np.save(path.open("wb"), np.zeros(3)), "no .npz file"),
         (cut_off, "not MNIST"),
         (damaged, "not MNIST"),
         (
