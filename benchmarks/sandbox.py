@@ -1,7 +1,8 @@
 """The sandbox: ten stacked seeds against ten runs, and two ways to sample and to score.
 
-All times are process time on one thread; both sides take turns in the same run, and a ratio is the
-median over pairs. The benchmark prints one line of JSON.
+Times are process time on one thread, or on a GPU the time until it has done its work. Both sides
+take turns in the same run, and a ratio is the median over pairs. The benchmark prints one line of
+JSON.
 
 - stacked: a run of ten seeds against ten runs of one seed, with their evaluations. `bandit` is the
   bandit of digits at the original's size, on made-up pictures of 8 by 8; `tokens` is
@@ -10,10 +11,12 @@ median over pairs. The benchmark prints one line of JSON.
 - candidates: the log-probs of eight candidates at every prefix, with their gradient, in one pass
   over the rollouts against one pass for each prefix, all prefixes padded to the full length.
 
-Example:
+Examples:
     python benchmarks/sandbox.py
+    python benchmarks/sandbox.py --device cuda
 """
 
+import argparse
 import json
 import tempfile
 import time
@@ -26,6 +29,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.sandbox import draws
+from hgrpo.sandbox.command_line import DEVICES, prepare_torch
 from hgrpo.sandbox.nets.transformer import Transformer
 from hgrpo.sandbox.policies import SequencePolicy
 from hgrpo.sandbox.rl.settings import RlSettings
@@ -41,6 +45,11 @@ TOKENS = {"task": "token_reversal", "allow_degenerate": True, "num_steps": STEPS
 
 def main() -> None:
     """Measure, and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", choices=DEVICES, default="cpu")
+    prepare_torch(parser.parse_args().device)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         data = _pictures(Path(folder) / "pictures.npz")
@@ -98,9 +107,15 @@ def _row(what: str, against: str, side: dict[str, float], least: float, same: bo
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    began = time.process_time()
+    if torch.get_default_device().type == "cpu":
+        began = time.process_time()
+        work()
+        return time.process_time() - began
+    torch.cuda.synchronize()
+    began = time.perf_counter()
     work()
-    return time.process_time() - began
+    torch.cuda.synchronize()
+    return time.perf_counter() - began
 
 
 def _compare(ours: Callable[[], object], theirs: Callable[[], object]) -> dict[str, float]:

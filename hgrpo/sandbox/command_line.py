@@ -23,6 +23,7 @@ from hgrpo.sandbox.memory import prepare_memory
 from hgrpo.sandbox.rule import Rule
 
 Settings = TypeVar("Settings", bound=Strict)
+DEVICES = ("cpu", "cuda")
 
 
 def parse(parser: argparse.ArgumentParser, words: Sequence[str] | None) -> argparse.Namespace:
@@ -149,16 +150,19 @@ def _kind(field: FieldInfo) -> type:
 
 
 def add_run_flags(parser: argparse.ArgumentParser, seeds: int = 3) -> None:
-    """Declare `--seed`, `--num_seeds`, which is `seeds` by default, and `--verbose`."""
+    """Declare `--seed`, `--num_seeds`, which is `seeds` by default, `--device` and `--verbose`."""
     parser.add_argument("--seed", type=int, default=0, help="first seed (default 0)")
     parser.add_argument(
         "--num_seeds", type=int, default=seeds, help=f"how many seeds (default {seeds})"
     )
-    add_verbose(parser)
+    add_device_and_verbose(parser)
 
 
-def add_verbose(parser: argparse.ArgumentParser) -> None:
-    """Declare the flag that silences a command."""
+def add_device_and_verbose(parser: argparse.ArgumentParser) -> None:
+    """Declare `--device`, and the flag that silences a command."""
+    parser.add_argument(
+        "--device", choices=DEVICES, default="cpu", help="where tensors are (default cpu)"
+    )
     parser.add_argument(
         "--verbose", type=truth, default=True, help="progress bar and closing line (default true)"
     )
@@ -255,14 +259,22 @@ def check_folder(flag: str, folder: Path) -> None:
         raise UserError(f"{flag}: {folder}: no files can be written here")
 
 
-def prepare_torch() -> None:
-    """Manage memory for tensors, and compute on one thread unless OMP_NUM_THREADS says how many.
+def prepare_torch(device: str = "cpu") -> None:
+    """Make tensors on `device`; on the CPU with one thread unless OMP_NUM_THREADS says how many.
 
-    Nets are small, so more threads gain nothing.
+    Nets are small, so more threads gain nothing. Modules that make tensors when they are imported
+    must be imported afterwards.
+
+    Raises:
+        UserError: PyTorch can use no GPU here.
     """
     import torch
 
     prepare_memory()
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError(f"--device cuda: PyTorch {torch.__version__} can use no GPU here")
+    # Any default device makes every call of PyTorch slower; without one, tensors are on the CPU.
+    torch.set_default_device(None if device == "cpu" else device)
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
 

@@ -36,7 +36,7 @@ def uniform(
     count = int(np.prod(shape))
     keys = np.array([streams.key("sandbox", seed, purpose, *name) for seed in seeds], np.uint64)
     values = streams.uniform(np.repeat(keys, count), np.tile(np.arange(count), len(keys)))
-    below = torch.from_numpy(values).float().clamp(max=_BELOW_ONE)
+    below = torch.as_tensor(values, dtype=torch.float32).clamp(max=_BELOW_ONE)
     return below.reshape(len(keys), *shape)
 
 

@@ -80,7 +80,7 @@ def train(
     check_output("--output", args.output)
     unread = unread_rule_flags(args, settings.method, settings.RULES, type(settings))
     say_notes([*settings.notes, *unread])
-    prepare_torch()
+    prepare_torch(args.device)
     with tqdm(total=settings.num_steps, unit="step", disable=not args.verbose) as bar:
         bar.set_description(settings.method)
         rows = trainer()(settings).run(bar.update)

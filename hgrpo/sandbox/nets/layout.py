@@ -47,7 +47,7 @@ def draw_weights(parts: Sequence[Part], seeds: Sequence[int], name: str) -> Tens
     for seed in seeds:
         numbers = generator(seed, name)
         rows.append(np.concatenate([part.draw(numbers).ravel() for part in parts]))
-    return torch.from_numpy(np.stack(rows)).float()
+    return torch.as_tensor(np.stack(rows), dtype=torch.float32)
 
 
 def unpack(parts: Sequence[Part], weights: Tensor) -> Mapping[str, Tensor]:

@@ -138,7 +138,7 @@ def _measure(args: argparse.Namespace) -> None:
     settings = validate(MicroscopeSettings, _given(args, MicroscopeSettings), _MICROSCOPE)
     check_folder("--output_dir", args.output_dir)
     target = args.output_dir / f"{_MICROSCOPE}.csv"
-    prepare_torch()
+    prepare_torch(args.device)
     from hgrpo.sandbox.opd.microscope.measure import measure
 
     total = len(settings.horizons) * len(settings.seeds)
@@ -188,7 +188,7 @@ def _given(args: argparse.Namespace, model: type[Strict]) -> dict[str, Any]:
 
 
 def _train_all(args: argparse.Namespace, runs: Sequence[OpdSettings]) -> list[list[dict]]:
-    prepare_torch()
+    prepare_torch(args.device)
     from hgrpo.sandbox.opd.experiments.train_all import train_all
 
     total = sum(each.num_steps for each in runs)

@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> None:
         for each in runs
         for line in (*each.notes, *unread_rule_flags(args, each.method, RULES, RlSettings))
     )
-    prepare_torch()
+    prepare_torch(args.device)
 
     from hgrpo.sandbox.rl.tasks.task import make_task
     from hgrpo.sandbox.rl.train import Trainer

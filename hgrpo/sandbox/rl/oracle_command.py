@@ -7,8 +7,8 @@ from tqdm import tqdm
 
 from hgrpo.config.read import validate
 from hgrpo.sandbox.command_line import (
+    add_device_and_verbose,
     add_fields,
-    add_verbose,
     check_output,
     chosen_fields,
     prepare_torch,
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--train_steps", type=steps, default="0,100,500", help="steps, by comma (default 0,100,500)"
     )
     parser.add_argument("--output", type=Path, default=Path("samples.csv"), help="file of rows")
-    add_verbose(parser)
+    add_device_and_verbose(parser)
 
 
 def steps(text: str) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     settings = validate(RlSettings, chosen_fields(args, RlSettings) | more, "rl_oracle")
     check_output("--output", args.output)
     say_notes(settings.notes)
-    prepare_torch()
+    prepare_torch(args.device)
 
     from hgrpo.sandbox.rl.oracle_study import correlations, study
     from hgrpo.sandbox.rl.train import Trainer

@@ -8,6 +8,7 @@ import sys
 
 import pandas as pd
 import pytest
+import torch
 from small_digits import write_digits
 
 from hgrpo.cli import sandbox
@@ -232,6 +233,12 @@ def test_the_defaults_are_those_of_the_original():
         ("rl_oracle --train_steps 0,-2", "--train_steps: -2 is below 0"),
         ("rl_oracle --train_steps 0,x", "numbers by comma were expected, not '0,x'"),
         ("rl_oracle --eval_every 5", "--eval_every: unknown"),
+        ("rl --device gpu", "--device: invalid choice: 'gpu'"),
+        pytest.param(
+            "rl --device cuda",
+            "--device cuda: PyTorch .* can use no GPU here",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here"),
+        ),
         ("r", "invalid choice: 'r'"),
     ],
 )

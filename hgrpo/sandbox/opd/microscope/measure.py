@@ -42,7 +42,7 @@ def measure(
     for seed in settings.seeds:
         weights = net.init((seed,))
         numbers = generator(seed, "direction").standard_normal(weights.shape[1])
-        direction = torch.from_numpy(numbers).float()
+        direction = torch.as_tensor(numbers, dtype=torch.float32)
         for horizon, task in tasks.items():
             policy = SequencePolicy(net, horizon)
             head = {"horizon": horizon, "seed": seed}

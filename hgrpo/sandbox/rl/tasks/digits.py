@@ -64,8 +64,8 @@ class Digits:
                     f"{settings.data}: {name} pictures {x.shape} and labels {y.shape}: rows of "
                     "pixels and as many labels from 0 to 9 were expected"
                 )
-        rows = [torch.from_numpy(x.reshape(len(x), -1).astype(np.float32)) for x in arrays[::2]]
-        labels = [torch.from_numpy(y.astype(np.int64)) for y in arrays[1::2]]
+        rows = [torch.as_tensor(x.reshape(len(x), -1), dtype=torch.float32) for x in arrays[::2]]
+        labels = [torch.as_tensor(y.astype(np.int64)) for y in arrays[1::2]]
         return cls(rows[0], labels[0], rows[1], labels[1], settings.hidden)
 
     @property

@@ -37,7 +37,7 @@ def hf_model(name: str) -> tuple[Callable[[str], Tensor], NextToken]:
             f"--model_name: {name}: no such model here, and the hub sent none; give a model's "
             f"folder, or `char` for a small model that needs no files ({one_line(error)[:100]}...)"
         ) from None
-    model.eval().requires_grad_(False)
+    model.to(torch.get_default_device()).eval().requires_grad_(False)
     parts = dict(model.named_parameters())
     sizes = [each.numel() for each in parts.values()]
 
