@@ -42,13 +42,16 @@ class Policy:
         self.lora = config.adapt == "lora"
         self._reference: nn.Module | None = None
         if config.gradient_checkpointing:
-            self.model.train()
+            self._set_mode()
             model = self.causal_lm
             # vLLM for a GPU needs a version of transformers that has only the old name. Newer
             # versions warn about that name.
             old = "gradient_checkpointing_enable"
             enable = getattr(model, "activation_checkpointing_enable", None) or getattr(model, old)
             enable({"use_reentrant": False})
+
+    def _set_mode(self) -> None:
+        self.model.train(self.config.gradient_checkpointing)
 
     @property
     def causal_lm(self) -> "PreTrainedModel":
@@ -98,6 +101,8 @@ class Policy:
         if self.lora:
             self.model.load_adapter(str(adapter), adapter_name=_REFERENCE, is_trainable=False)
             self.model.set_adapter(_TRAINED)
+            # PEFT puts the model into eval mode when it loads an adapter that does not train.
+            self._set_mode()
         else:
             reference = load_model(Path(adapter), self.config).to(self.device)
             self._reference = reference.eval().requires_grad_(False)

@@ -90,6 +90,17 @@ def test_checkpointed_layers_have_the_same_gradient(base):
     assert torch.allclose(plain[2], saved[2], atol=1e-5)
 
 
+def test_layers_are_checkpointed_also_beside_a_reference_adapter(base, tmp_path):
+    policy = load_policy(settings(adapt="lora", gradient_checkpointing=True), base)
+    policy.save_adapter(tmp_path / "sft")
+    policy.load_reference(tmp_path / "sft")
+    calls = []
+    layer = policy.causal_lm.model.layers[0].mlp
+    layer.register_forward_pre_hook(lambda *_: calls.append(1))
+    differentiated(policy)
+    assert len(calls) == 2, "a layer runs again in the backward pass"
+
+
 def test_sdpa_is_another_way_to_the_same(base):
     plain = differentiated(load_policy(settings(), base))
     other = differentiated(load_policy(settings(attention="sdpa"), base))
