@@ -50,7 +50,7 @@ def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
         clean = _gradient(trainer, trainer.screened(clean)[0])
         columns["cos_method_clean"] = _cosine(gradient, clean)
     if can_list(trainer.task):
-        exact = _exact_gradient(trainer, batch)
+        exact = exact_gradient(trainer, batch)
         columns["cos_method_exact"] = _cosine(gradient, exact)
         if on_table is not None:
             columns |= _signals(gradient, _of_struck(seen, weights, on_table), exact)
@@ -198,7 +198,7 @@ def oracle_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
     return torch.autograd.grad(-taken(table, answer).mean((1, 2, 3, 4)).sum(), weights)[0]
 
 
-def _exact_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
+def exact_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
     """Gradient of -E[R] on the batch's inputs, summed over all outputs.
 
     What the task charges depends on the policy. That needs no further term: the mean of the

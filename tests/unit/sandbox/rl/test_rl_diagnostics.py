@@ -8,7 +8,7 @@ from small_runs import batch_of, gradient, settings
 
 from hgrpo.sandbox.rl.acquire import without_noise
 from hgrpo.sandbox.rl.diagnostics import (
-    _exact_gradient,
+    exact_gradient,
     entropy_columns,
     gradient_columns,
     ratio_columns,
@@ -67,7 +67,7 @@ def test_signals_are_those_of_honest_and_of_struck_rollouts(method, more):
         loss = trainer.term(replace(seen, table=mixed), trainer.own).loss
         return torch.autograd.grad(loss.sum(), weights)[0]
 
-    exact = torch.nn.functional.normalize(_exact_gradient(trainer, batch), dim=1)
+    exact = torch.nn.functional.normalize(exact_gradient(trainer, batch), dim=1)
     found = gradient_columns(trainer, batch)
     assert torch.allclose(found["true_signal"], (part(~struck) * exact).sum(1), atol=1e-6)
     assert torch.allclose(found["false_signal"], part(struck).norm(dim=1), atol=1e-6)
