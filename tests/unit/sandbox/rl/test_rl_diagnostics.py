@@ -8,8 +8,8 @@ from small_runs import batch_of, gradient, settings
 
 from hgrpo.sandbox.rl.acquire import without_noise
 from hgrpo.sandbox.rl.diagnostics import (
-    exact_gradient,
     entropy_columns,
+    exact_gradient,
     gradient_columns,
     ratio_columns,
     terciles,
