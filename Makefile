@@ -112,10 +112,8 @@ help:
 plan: $(RUN)
 	@$(PLAN) --profile profiles/$(PROFILE) $(STUDY_CONFIG) $(if $(CORES),--cores $(CORES))
 
-# A fifth of the time, a worker waits for a program that its test started: one worker more than cores.
 test: $(TEST)
-	$(BIN)/python -m pytest -m "not slow" -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 4 \
-		--dist loadfile
+	$(BIN)/python -m pytest -m "not slow" -n logical --maxprocesses 4 --dist loadfile
 
 test-slow: $(SLOW)
 	$(BIN)/python -m pytest -m slow
