@@ -24,6 +24,8 @@ from hgrpo.sandbox.rule import Rule
 
 Settings = TypeVar("Settings", bound=Strict)
 DEVICES = ("cpu", "cuda")
+# A rule's setting in a message about settings, also of one phase of a run.
+_SETTING = re.compile(r"\b(?:phases\.\d+\.)?rule\.(?P<setting>\w+)")
 
 
 def parse(parser: argparse.ArgumentParser, words: Sequence[str] | None) -> argparse.Namespace:
@@ -190,22 +192,30 @@ def chosen_rule(args: argparse.Namespace, rule: Rule | None) -> dict[str, Any]:
     return {key: vars(args)[flag] for key, flag in flags.items() if vars(args)[flag] is not None}
 
 
+def flag_names(rule: Rule | None) -> dict[str, str]:
+    """The flag of each of the rule's settings, as it is typed."""
+    return {key: f"--{flag}" for key, flag in (rule.flags if rule else {}).items()}
+
+
 def checked(
-    model: type[Settings], given: Mapping[str, Any], piece: str, rule: Rule | None
+    model: type[Settings], given: Mapping[str, Any], piece: str, typed: Mapping[str, str]
 ) -> Settings:
-    """The settings of a run from its flags; messages name a rule's setting by its flag.
+    """The settings of a run; messages name a rule's setting as it was typed.
+
+    Args:
+        typed: by the key of a rule's setting, how the command line gives it.
 
     Raises:
         UserError: a value is refused.
     """
-    flags = rule.flags if rule else {}
+
+    def name(key: re.Match) -> str:
+        return typed.get(key["setting"], key[0])
+
     try:
         return validate(model, given, piece)
     except UserError as error:
-        typed = re.sub(
-            r"\brule\.(\w+)", lambda key: f"--{flags.get(key[1], f'rule {key[1]}')}", str(error)
-        )
-        raise UserError(typed) from None
+        raise UserError(_SETTING.sub(name, str(error))) from None
 
 
 def unread_rule_flags(

@@ -19,6 +19,7 @@ from hgrpo.sandbox.command_line import (
     chosen_fields,
     chosen_rule,
     chosen_seeds,
+    flag_names,
     prepare_torch,
     say_notes,
     say_written,
@@ -60,7 +61,7 @@ def run_settings(args: argparse.Namespace, model: type[Settings], piece: str) ->
     """
     rule = model.RULES.get(args.method)
     more = {"seeds": chosen_seeds(args), "rule": chosen_rule(args, rule)}
-    return checked(model, chosen_fields(args, model) | more, piece, rule)
+    return checked(model, chosen_fields(args, model) | more, piece, flag_names(rule))
 
 
 def train(

@@ -16,9 +16,11 @@ from hgrpo.sandbox.command_line import (
     add_run_flags,
     check_folder,
     check_output,
+    checked,
     chosen_fields,
     chosen_rule,
     chosen_seeds,
+    flag_names,
     prepare_torch,
     say_notes,
     say_written,
@@ -161,8 +163,10 @@ def _measure(args: argparse.Namespace) -> None:
 
 def train_settings(args: argparse.Namespace) -> OpdSettings:
     """The settings of the run that the flags of `train` ask for."""
-    phase = {"method": args.method, "rule": chosen_rule(args, RULES.get(args.method))}
-    return validate(OpdSettings, _given(args, OpdSettings) | {"phases": (phase,)}, "opd")
+    rule = RULES.get(args.method)
+    phase = {"method": args.method, "rule": chosen_rule(args, rule)}
+    given = _given(args, OpdSettings) | {"phases": (phase,)}
+    return checked(OpdSettings, given, "opd", flag_names(rule))
 
 
 def variant_settings(

@@ -17,6 +17,7 @@ from hgrpo.sandbox.command_line import (
     chosen_fields,
     chosen_rule,
     chosen_seeds,
+    flag_names,
     prepare_torch,
     say_notes,
     say_written,
@@ -121,10 +122,11 @@ def settings(args: argparse.Namespace) -> list[RlSettings]:
 
 
 def _settings(args: argparse.Namespace, method: str, delay: int) -> RlSettings:
-    own = chosen_rule(args, RULES.get(method)) | dict(_assigned(word) for word in args.rule)
+    rule, assigned = RULES.get(method), dict(_assigned(word) for word in args.rule)
+    own = chosen_rule(args, rule) | assigned
     changes = {"method": method, "delay": delay, "seeds": chosen_seeds(args), "rule": own}
-    given = chosen_fields(args, RlSettings) | changes
-    return checked(RlSettings, given, "rl", RULES.get(method))
+    typed = flag_names(rule) | {key: f"--rule {key}" for key in assigned}
+    return checked(RlSettings, chosen_fields(args, RlSettings) | changes, "rl", typed)
 
 
 def _assigned(word: str) -> tuple[str, object]:

@@ -24,7 +24,10 @@ _CURVE = ["panel", "arm", "seed", "x", "value"]
 _LAST = "Each seed has its last logged values."
 # What a point is the mean of.
 _TAKEN = {"end": "the last values of all seeds", "mean": "evaluations and seeds"}
-_BAND = "The band is the mean plus and minus its standard error over seeds; thin lines are seeds."
+_BAND = (
+    "The band is the mean plus and minus its standard error over seeds, evaluation by evaluation; "
+    "thin lines are seeds."
+)
 
 
 @dataclass(frozen=True)

@@ -42,10 +42,10 @@ REFUSED = [
     (TRAIN, "--task format_answer --seq_len 1", "format_answer needs seq_len of at least 2"),
     (TRAIN, "--task soft_reversal --teacher_temperature 0", "teacher_temperature"),
     (TRAIN, "--task soft_reversal --special_token_weight 0", "special_token_weight"),
-    (TRAIN, f"{TOP_K} --top_k 0", "rule.k"),
+    (TRAIN, f"{TOP_K} --top_k 0", "--top_k"),
     (TRAIN, f"{TOP_K} --top_k_support both", "--top_k_support: invalid choice: 'both'"),
-    (TRAIN, "--method OPDPG --clip_epsilon -0.1", "rule.clip"),
-    (TRAIN, "--method OPDPG --clip_epsilon 0", "rule.clip"),
+    (TRAIN, "--method OPDPG --clip_epsilon -0.1", "--clip_epsilon"),
+    (TRAIN, "--method OPDPG --clip_epsilon 0", "--clip_epsilon"),
     (TRAIN, "--verbose no", "true or false was expected"),
     (TRAIN, "--seed x", "invalid int value: 'x'"),
     # What the original lets pass.
