@@ -335,8 +335,8 @@ def _page(
         "`benchmarks/plan.py`, and",
         "`benchmarks/alfworld_engines.py`. The docstring of each file says what it counts.",
         "`benchmarks/webshop_size.py` measures a shop of a million products; its numbers are in",
-        "[webshop.md](webshop.md#size). `benchmarks/gpu_round.py` needs a GPU; [gpu.md](gpu.md) has",
-        "its numbers, and those of the sandbox there.",
+        "[webshop.md](webshop.md#size). `benchmarks/gpu_round.py` needs a GPU; [gpu.md](gpu.md)",
+        "has its numbers, and those of the sandbox there.",
     ]
     return "\n".join(lines) + "\n"
 
