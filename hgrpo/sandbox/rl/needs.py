@@ -70,7 +70,7 @@ NEEDS: dict[str, Need["RlSettings"]] = {
     ),
     "off_policy": Need(
         "ratios other than 1: inner_epochs above 1, delay or replay_capacity above 0",
-        lambda run: run.inner_epochs > 1 or run.delay > 0 or _replay(run),
+        lambda run: run.inner_epochs > 1 or 0 < run.delay < run.num_steps or _replay(run),
         degenerate=True,
     ),
     "ages_vary": Need(

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 
 from hgrpo.sandbox.rl.declared import RULES
 from hgrpo.sandbox.rl.needs import BANDITS, NEEDS
-from hgrpo.sandbox.run_settings import RunSettings, known
+from hgrpo.sandbox.run_settings import RunSettings, known, refuse_first
 from hgrpo.sandbox.tasks.names import CHAINS, REVERSALS
 from hgrpo.sandbox.transformer_settings import TransformerSettings
 
@@ -100,6 +100,15 @@ class RlSettings(RunSettings, TransformerSettings):
             "reward_noise_mode": NOISES,
         }
         return known(value, names[info.field_name])
+
+    def unmet(self) -> list[str]:
+        """A line for each way in which the run is degenerate; ValueError if that is not allowed."""
+        notes = super().unmet()
+        if self.delay >= self.num_steps:
+            line = f"delay {self.delay} never acts, because num_steps is {self.num_steps}"
+            refuse_first((not self.allow_degenerate, line))
+            notes.append(line)
+        return notes
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
         """What is wrong with any rule, each with its line."""

@@ -43,6 +43,8 @@ REFUSED = [
     ({"seeds": ()}, "seeds"),
     ({"seeds": (1, 1)}, "seeds: one is listed twice"),
     ({"replay_capacity": 4, "delay": 4}, "replay_capacity 4 holds no batch of age 4"),
+    ({"delay": 5, "num_steps": 5}, "delay 5 never acts, because num_steps is 5"),
+    (SEQUENCE | {"method": "PG", "delay": 5, "num_steps": 5}, "PG needs ratios other than 1"),
     ({"replay_min_age": 2}, "replay_min_age is read only with replay_capacity"),
     ({"replay_start": 2}, "replay_start is read only with replay_capacity"),
     ({"task": "chain_arithmetic", "seq_len": 1}, "chain_arithmetic needs seq_len"),
