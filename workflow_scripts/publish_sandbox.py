@@ -133,11 +133,11 @@ def compared(pairs: pd.DataFrame) -> str:
 def _alone(row: Mapping[str, Any]) -> str:
     """What a pair of arms shows that differ by rounding alone, or by their seeds alone."""
     equal = row["difference"] == row["lower"] == row["upper"] == 0
-    what = f"{row['arm']} against {row['against']}, {'0' if equal else _difference(row)}"
+    difference = "0" if equal else _difference(row)
     if row["kind"] == "identical":
-        return f"By rounding alone: {what}."
+        return f"Rounding alone tells {row['arm']} from {row['against']}: {difference}."
     luck = "" if row["lower"] <= 0 <= row["upper"] else "; one such interval in twenty misses 0"
-    return f"By other seeds alone, not paired: {what}{luck}."
+    return f"{row['against']} with other seeds less the same arm, not paired: {difference}{luck}."
 
 
 def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:

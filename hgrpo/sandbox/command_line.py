@@ -24,7 +24,7 @@ from hgrpo.sandbox.rule import Rule
 
 Settings = TypeVar("Settings", bound=Strict)
 DEVICES = ("cpu", "cuda")
-# A rule's setting in a message about settings, also of one phase of a run.
+# How a message of `validate` names a rule's setting. A run of opd puts its phase before it.
 _SETTING = re.compile(r"\b(?:phases\.\d+\.)?rule\.(?P<setting>\w+)")
 
 
@@ -270,10 +270,10 @@ def check_folder(flag: str, folder: Path) -> None:
 
 
 def prepare_torch(device: str = "cpu") -> None:
-    """Make tensors on `device`; on the CPU with one thread unless OMP_NUM_THREADS says how many.
+    """Choose where PyTorch makes tensors, and give it one thread.
 
-    Nets are small, so more threads gain nothing. Modules that make tensors when they are imported
-    must be imported afterwards.
+    OMP_NUM_THREADS can give it more, but nets are small and gain nothing from them. Import modules
+    that make tensors at import only after this call.
 
     Raises:
         UserError: PyTorch can use no GPU here.

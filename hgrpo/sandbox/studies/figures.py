@@ -70,18 +70,18 @@ def _curves(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawin
 
 
 def _run(rows: pd.DataFrame, x: str, column: str) -> pd.DataFrame:
-    """A column over another one: seed, place, x and value of each evaluation that has both.
+    """The points of a curve, one for each evaluation that logs both columns.
 
-    The place is the number of the evaluation among those of its seed.
+    Columns are seed, place, x and value. `place` counts the evaluations of a seed from 0.
     """
     found = pd.DataFrame({"seed": rows["seed"], "x": rows[x], "value": rows[column]})
     return found.assign(place=rows.groupby("seed", sort=False).cumcount()).dropna()
 
 
 def _numbered(rows: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The last cells of the columns `name`_0, `name`_1, ...: seed, place, x and value.
+    """The last cells of the columns `name`_0, `name`_1, ..., as the points of a curve.
 
-    Place and x are the column's number.
+    Columns are seed, place, x and value. `place` and x are the number in the column's name.
     """
     columns = [column for column in rows if re.fullmatch(rf"{re.escape(name)}_\d+", column)]
     numbers = {column: int(column.rpartition("_")[2]) for column in columns}

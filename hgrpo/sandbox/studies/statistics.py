@@ -119,11 +119,12 @@ def _described(found: Measured, metric: Metric, stream: str) -> dict[str, float]
 def pair_table(study: SandboxStudy, rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """One row a pair, by the study's metric: difference paired by seed, tests and verdict.
 
-    Holm's correction covers all pairs that the study declares; those of `kind` identical or again
-    ask no question, so they stand outside and have no verdict. The two halves of an A/A pair
-    (again) have different seeds and are paired by place. `p_equivalent` is that of two
-    one-sided tests against the metric's margin, corrected likewise among themselves. Times are
-    equivalent only if every seed of both arms gets there; `unreached` is the share that does not.
+    Holm's correction covers the pairs that the study lists under `pairs`. The others (`kind`
+    identical or again) ask no question, so they are not corrected and get no verdict. The two
+    halves of an A/A pair (again) have different seeds; the first of one half is compared with the
+    first of the other, and so on. `p_equivalent` is that of two one-sided tests against the
+    metric's margin, corrected likewise among themselves. Times are equivalent only if every seed of
+    both arms gets there; `unreached` is the share that does not.
     """
     table = [_compared(study, rows, pair, "pair") for pair in study.pairs]
     for column in ("p", "p_equivalent"):

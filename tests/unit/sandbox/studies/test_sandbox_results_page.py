@@ -84,7 +84,7 @@ def test_an_a_a_pair_that_differs_is_pointed_out(later, warned):
         "A, other seeds": rows("test_error", *([1.0, e + later] for e in reversed(ends))),
     }
     text = publish_sandbox.compared(pair_table(study(again="A"), logs))
-    assert "By other seeds alone, not paired: A, other seeds against A, " in text
+    assert "\n\nA with other seeds less the same arm, not paired: " in text
     assert ("one such interval in twenty misses 0" in text) is warned
 
 
