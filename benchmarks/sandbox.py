@@ -4,12 +4,14 @@ Times are process time on one thread, or on a GPU the time until it has done its
 take turns in the same run, and a ratio is the median over pairs. The benchmark prints one line of
 JSON.
 
-- stacked: a run of ten seeds against ten runs of one seed, with their evaluations. `bandit` is the
-  bandit of digits at the original's size, on made-up pictures of 8 by 8; `tokens` is
-  token_reversal of 4 tokens in batches of 8, and `tokens_96` of 6 tokens in batches of 96.
+- stacked: a run of ten seeds against ten runs of one seed, evaluated every 20 steps as by default.
+  `bandit` is the bandit of digits at the original's size, on made-up pictures of 8 by 8; `tokens`
+  is token_reversal of 4 tokens in batches of 8, and `tokens_96` of 6 tokens in batches of 96.
 - sampling: outputs with cached keys and values against encoding the whole prefix for each token.
 - candidates: the log-probs of eight candidates at every prefix, with their gradient, in one pass
   over the rollouts against one pass for each prefix, all prefixes padded to the full length.
+- listed: the log-probs of all outputs of 5 tokens for 16 prompts, with their gradient, as a tree
+  for each prompt against a sequence for each output.
 
 Examples:
     python benchmarks/sandbox.py
@@ -31,16 +33,16 @@ from torch import Tensor
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.command_line import DEVICES, prepare_torch
 from hgrpo.sandbox.nets.transformer import Transformer
-from hgrpo.sandbox.policies import SequencePolicy
+from hgrpo.sandbox.policies import SequencePolicy, taken
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.train import Trainer
 
 SEEDS, PAIRS = tuple(range(10)), 3
-STEPS, ROWS, HORIZON, CANDIDATES = 20, 96, 10, 8
+ROWS, HORIZON, CANDIDATES, PROMPTS, LISTED = 96, 10, 8, 16, 5
 # What each comparison must reach, and by how much log-probs of one token may differ.
-STACKED, CACHED, AT_ONCE = 2.5, 3, 5
+STACKED, CACHED, AT_ONCE, TREE = 2.5, 3, 5, 3
 CLOSE = 1e-5
-TOKENS = {"task": "token_reversal", "allow_degenerate": True, "num_steps": STEPS}
+TOKENS = {"task": "token_reversal", "allow_degenerate": True, "seeds": SEEDS}
 
 
 def main() -> None:
@@ -54,14 +56,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = _pictures(Path(folder) / "pictures.npz")
         runs = {
-            "bandit": RlSettings(data=str(data), num_steps=100, eval_every=20, seeds=SEEDS),
-            "tokens": RlSettings(**TOKENS, batch_size=8, seq_len=4, eval_every=STEPS, seeds=SEEDS),
-            "tokens_96": RlSettings(
-                **TOKENS, batch_size=96, seq_len=6, eval_every=STEPS, seeds=SEEDS
-            ),
+            "bandit": RlSettings(data=str(data), num_steps=100, seeds=SEEDS),
+            "tokens": RlSettings(**TOKENS, num_steps=100, batch_size=8, seq_len=4),
+            "tokens_96": RlSettings(**TOKENS, num_steps=40, batch_size=96, seq_len=6),
         }
         stacked = {name: _stacked(run) for name, run in runs.items()}
-    print(json.dumps({"stacked": stacked, "sampling": _sampling(), "candidates": _candidates()}))
+    one_at_a_time = {"sampling": _sampling(), "candidates": _candidates(), "listed": _listed()}
+    print(json.dumps({"stacked": stacked} | one_at_a_time))
 
 
 def rows(found: dict) -> list[str]:
@@ -75,7 +76,7 @@ def rows(found: dict) -> list[str]:
         _row(f"ten seeds of {what}", "ten runs of one seed", found["stacked"][name], STACKED)
         for name, what in runs.items()
     ]
-    sampling, candidates = found["sampling"], found["candidates"]
+    sampling, candidates, listed = found["sampling"], found["candidates"], found["listed"]
     return [
         *stacked,
         _row(
@@ -92,6 +93,15 @@ def rows(found: dict) -> list[str]:
             candidates,
             AT_ONCE,
             same=candidates["largest_difference"] <= CLOSE,
+        ),
+        _row(
+            f"all {3**LISTED} outputs of {LISTED} tokens for {PROMPTS} prompts as trees, with the "
+            "gradient",
+            "a sequence for each output; log-probs differ by at most "
+            f"{listed['largest_difference']:.0e}",
+            listed,
+            TREE,
+            same=listed["largest_difference"] <= CLOSE,
         ),
     ]
 
@@ -183,11 +193,31 @@ def _candidates() -> dict[str, float]:
         last = torch.stack([table[0, :, step, HORIZON + step] for step in range(HORIZON)], 1)
         return last.gather(-1, chosen[0, :, 0, 0])
 
+    return _compare_scores(weights, at_once, prefix_by_prefix)
+
+
+def _listed() -> dict[str, float]:
+    policy = SequencePolicy(Transformer(3, 2 * LISTED + 1), LISTED)
+    weights = policy.init((0,)).requires_grad_()
+    prompts = draws.integers((0,), "data", (0,), (PROMPTS, LISTED + 1), 3)
+    outputs = policy.listed(weights, prompts).actions
+    return _compare_scores(
+        weights,
+        lambda: policy.listed(weights, prompts).logprobs,
+        lambda: taken(policy.table(weights, prompts, outputs), outputs),
+    )
+
+
+def _compare_scores(
+    weights: Tensor, ours: Callable[[], Tensor], theirs: Callable[[], Tensor]
+) -> dict[str, float]:
+    """Both ways to log-probs, each with its gradient, and how far the log-probs are apart."""
+
     def differentiated(score: Callable[[], Tensor]) -> Callable[[], Tensor]:
         return lambda: torch.autograd.grad(score().sum(), weights)[0]
 
-    apart = (at_once() - prefix_by_prefix()).abs().max().item()
-    found = _compare(differentiated(at_once), differentiated(prefix_by_prefix))
+    apart = (ours() - theirs()).abs().max().item()
+    found = _compare(differentiated(ours), differentiated(theirs))
     return found | {"largest_difference": apart}
 
 

@@ -1,7 +1,8 @@
 """Policies: a net with a way to read inputs and to emit actions, for stacked seeds.
 
 Shapes are those of `hgrpo.sandbox.rollout`; V counts actions. `table` gives log-probs of every
-action at every position along given actions, in one pass and with a gradient. `sample` draws.
+action at every position along given actions, in one pass and with a gradient; `listed` does so for
+all outputs there are. `sample` draws.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.sandbox.draws import pick
+from hgrpo.sandbox.every import Tree, every
 from hgrpo.sandbox.nets.mlp import MLP
 from hgrpo.sandbox.nets.transformer import Cache, Reading, Transformer
 
@@ -43,6 +45,8 @@ class Policy(Protocol):
 
     def table(self, weights: Tensor, inputs: Inputs, actions: Tensor) -> Tensor: ...
 
+    def listed(self, weights: Tensor, inputs: Inputs) -> Sampled: ...
+
     def sample(self, weights: Tensor, inputs: Inputs, draws: Tensor) -> Sampled: ...
 
     def greedy(self, weights: Tensor, inputs: Inputs) -> Sampled: ...
@@ -64,6 +68,13 @@ class BanditPolicy:
     def table(self, weights: Tensor, inputs: Tensor, actions: Tensor) -> Tensor:
         logprobs = self.net.logits(weights, inputs).log_softmax(-1)[:, :, None, None, None]
         return logprobs.expand(*actions.shape, -1)
+
+    def listed(self, weights: Tensor, inputs: Tensor) -> Sampled:
+        """Every action, as K outputs of each input."""
+        logprobs = self.net.logits(weights, inputs).log_softmax(-1)[:, :, None, None, None]
+        count = logprobs.shape[-1]
+        actions = torch.arange(count)[:, None, None].expand(*inputs.shape[:2], -1, -1, -1)
+        return Sampled(actions, logprobs.expand(-1, -1, count, -1, -1, -1))
 
     @torch.no_grad()
     def sample(self, weights: Tensor, inputs: Tensor, draws: Tensor) -> Sampled:
@@ -95,6 +106,15 @@ class SequencePolicy:
         read = self.read(weights, inputs)
         logits = self.net.continued(weights, read, actions[..., :-1].flatten(2, 3))
         return logits.log_softmax(-1).unflatten(2, actions.shape[2:4])
+
+    def listed(self, weights: Tensor, inputs: Inputs) -> Sampled:
+        """Every output, as K outputs of each input; what they begin with is computed once."""
+        read = self.read(weights, inputs)
+        tree = Tree.of(self.net.vocabulary, self.horizon)
+        logprobs = self.net.branched(weights, read, tree).log_softmax(-1)
+        table = logprobs.index_select(2, tree.paths.flatten()).unflatten(2, tree.paths.shape)
+        outputs = every(self.net.vocabulary, self.horizon)[:, None]
+        return Sampled(outputs.expand(*table.shape[:2], -1, -1, -1), table.unsqueeze(3))
 
     @torch.no_grad()
     def sample(self, weights: Tensor, inputs: Inputs, draws: Tensor) -> Sampled:

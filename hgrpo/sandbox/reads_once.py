@@ -49,6 +49,9 @@ class ReadsOnce:
     def table(self, weights: Tensor, inputs: Inputs, actions: Tensor) -> Tensor:
         return self.policy.table(weights, self.read(weights, inputs), actions)
 
+    def listed(self, weights: Tensor, inputs: Inputs) -> Sampled:
+        return self.policy.listed(weights, self.read(weights, inputs))
+
     def sample(self, weights: Tensor, inputs: Inputs, draws: Tensor) -> Sampled:
         return self.policy.sample(weights, self.read(weights, inputs), draws)
 

@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from hgrpo.sandbox.every import Tree
 from hgrpo.sandbox.nets.layout import Part, draw_weights, linear, linear_parts, unpack
 
 # Attention gets at least so many keys; padding makes up the rest.
@@ -178,6 +179,21 @@ class Transformer:
         rest = self._head(tensors, hidden).unflatten(1, tails.shape[1:3])
         return torch.cat([first, rest], 3)
 
+    def branched(self, weights: Tensor, read: Reading, tree: Tree) -> Tensor:
+        """Logits after the prompts and after each of the M nodes of a tree, [S, N, M + 1, V].
+
+        Args:
+            read: of the prompts, under the same weights.
+        """
+        first = read.logits.unsqueeze(2)
+        if not len(tree.tokens):
+            return first
+        tensors = self.tensors(weights)
+        hidden, _ = self._through(
+            tensors, tree.tokens.expand(*first.shape[:2], -1), read.prefix, tree=tree
+        )
+        return torch.cat([first, self._head(tensors, hidden)], 2)
+
     @torch.no_grad()
     def extend(self, tensors: Mapping[str, Tensor], tokens: Tensor, cache: Cache) -> Tensor:
         """Logits [S, R, V] after one more token for each row.
@@ -197,17 +213,19 @@ class Transformer:
         tokens: Tensor,
         past: Prefix | Cache | None,
         last: int | None = None,
+        tree: Tree | None = None,
     ) -> tuple[Tensor, Prefix]:
         """Hidden states [S, R, L, d] after the blocks, and without a past all keys and values.
 
         With `last`, the last block computes only so many last tokens; the other tokens' keys and
-        values are there all the same.
+        values are there all the same. With `tree`, the tokens are its nodes.
         """
         seeds, rows, length = tokens.shape
         begin = past.size if past else 0
         offsets = torch.arange(seeds).mul(self.vocabulary)[:, None, None]
         x = F.embedding(tokens + offsets, tensors["tokens"].flatten(0, 1)) * math.sqrt(self.width)
-        x = (x + tensors["positions"][:, None, begin : begin + length]).flatten(1, 2)
+        places = begin + tree.depths if tree else slice(begin, begin + length)
+        x = (x + tensors["positions"][:, None, places]).flatten(1, 2)
         seen = []
         for layer in range(self.layers):
             packed = linear(tensors, f"{layer}.in", _normalised(x))
@@ -223,7 +241,7 @@ class Transformer:
                 queries = queries[:, :, -last:]
                 x = x.unflatten(1, (rows, length))[:, :, -last:].flatten(1, 2)
                 length = last
-            mixed = _attend(queries, keys, values, size).transpose(1, 2)
+            mixed = _attend(queries, keys, values, size, tree).transpose(1, 2)
             x = x + linear(tensors, f"{layer}.out", mixed.reshape(seeds, rows * length, -1))
             wide = linear(tensors, f"{layer}.wide", _normalised(x)).relu_()
             x = x + linear(tensors, f"{layer}.narrow", wide)
@@ -247,16 +265,20 @@ def _after(old: Tensor | None, new: Tensor) -> Tensor:
     return torch.cat([shared, new, padding], 3).flatten(0, 1)
 
 
-def _attend(queries: Tensor, keys: Tensor, values: Tensor, size: int) -> Tensor:
+def _attend(queries: Tensor, keys: Tensor, values: Tensor, size: int, tree: Tree | None) -> Tensor:
     """Attention of the last T of `size` tokens, [R, heads, T, d], causal.
 
+    With `tree`, these T tokens are its nodes, and each sees its own beginnings.
     Keys and values [R, heads, at least size, d] have padding from `size` on. For so short rows the
     fused kernel takes up to twice as long, with its gradient.
     """
     scores = torch.matmul(queries / math.sqrt(queries.shape[-1]), keys.transpose(-1, -2))
     new, width = scores.shape[-2:]
     if new > 1 or width > size:
-        scores += torch.full((new, width), -math.inf).triu(size - new + 1)
+        unseen = torch.full((new, width), -math.inf).triu(size - new + 1)
+        if tree:
+            unseen[:, size - new : size].masked_fill_(tree.hidden, -math.inf)
+        scores += unseen
     return torch.matmul(scores.softmax(-1), values)
 
 

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from hgrpo.sandbox.every import every
 from hgrpo.sandbox.policies import SequencePolicy, taken
-from hgrpo.sandbox.tasks.sequences import every
 
 
 @torch.no_grad()

@@ -3,7 +3,7 @@
 An evaluation draws only from its own streams, so it changes nothing in training.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,12 +13,14 @@ from torch import Tensor
 from hgrpo.learning.objectives.full_kl import entropy
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Inputs, Policy, Sampled
-from hgrpo.sandbox.rl.exact import all_outputs, can_list
+from hgrpo.sandbox.rl.exact import can_list, output_count
 from hgrpo.sandbox.rl.tasks.task import Task
 from hgrpo.sandbox.tasks.questions import Questions
 
 # Outputs of all seeds that are computed in one pass: what fits into a processor's cache is faster.
-_AT_ONCE = 1280
+# Listed ones share most of their tokens.
+_DRAWN_AT_ONCE = 1280
+_LISTED_AT_ONCE = 10_000
 # Up to so many pairs of input and output are listed, and expectations are exact.
 _MOST_PAIRS = 5_000
 _REFERENCE_INPUTS = 1000
@@ -45,9 +47,8 @@ class Examiner:
     @property
     def lists_outputs(self) -> bool:
         """Whether expectations over the sampled policy are exact."""
-        outputs = self.task.actions**self.task.horizon
         inputs = self.task.examination()[0].labels.shape[1]
-        return can_list(self.task) and outputs * inputs <= _MOST_PAIRS
+        return can_list(self.task) and output_count(self.task) * inputs <= _MOST_PAIRS
 
     @torch.no_grad()
     def examine(self, weights: Tensor, step: int) -> dict[str, Tensor]:
@@ -76,66 +77,52 @@ class Examiner:
         """
         policy, listed = self.policy, self.lists_outputs
         shape = (asked.labels.shape[1], 1, 1, self.task.horizon)
-        given = (
-            self._every_output(asked)
-            if listed
-            else draws.uniform(self.seeds, "evaluation", (step,), shape)
-        )
+        uniform = draws.uniform(self.seeds, "evaluation", (step,), shape)
 
-        def act(inputs: Tensor, given: Tensor) -> tuple[Tensor, ...]:
+        def act(inputs: Tensor, uniform: Tensor) -> tuple[Tensor, ...]:
             read = policy.read(weights, inputs)
             sampled = (
-                Sampled(given, policy.table(weights, read, given))
-                if listed
-                else policy.sample(weights, read, given)
+                policy.listed(weights, read) if listed else policy.sample(weights, read, uniform)
             )
             return *policy.greedy(weights, read), *sampled
 
-        found = self._in_parts(act, asked.inputs, given, outputs=given.shape[2])
-        return Sampled(*found[:2]), Sampled(*found[2:])
+        found = [act(*some) for some in self._parts(asked.inputs, uniform)]
+        whole = [torch.cat(each, 1) for each in zip(*found, strict=True)]
+        return Sampled(*whole[:2]), Sampled(*whole[2:])
 
-    def _in_parts(
-        self, act: Callable[..., tuple[Tensor, ...]], *given: Tensor, outputs: int
-    ) -> tuple[Tensor, ...]:
-        """What `act` makes of tensors [S, N, ...], some inputs at a time, each with `outputs`."""
-        size = self._at_once(outputs)
-        parts = [act(*some) for some in zip(*(each.split(size, 1) for each in given), strict=True)]
-        return tuple(torch.cat(each, 1) for each in zip(*parts, strict=True))
+    def _parts(self, *given: Tensor) -> Iterator[tuple[Tensor, ...]]:
+        """Tensors [S, N, ...], as many inputs at a time as are computed in one pass."""
+        size = _DRAWN_AT_ONCE // len(self.seeds)
+        if self.lists_outputs:
+            size = _LISTED_AT_ONCE // (len(self.seeds) * output_count(self.task))
+        return zip(*(each.split(max(1, size), 1) for each in given), strict=True)
 
-    def _at_once(self, outputs: int) -> int:
-        """How many inputs are computed in one pass, each with so many outputs."""
-        return max(1, _AT_ONCE // (len(self.seeds) * outputs))
+    def _list_first(self, inputs: Tensor) -> Tensor:
+        """Log-probs of all outputs under the first weights, [S, N, K, M, T, V]."""
+        tables = [self.policy.listed(self.first, some).table for (some,) in self._parts(inputs)]
+        return torch.cat(tables, 1)
 
-    def _every_output(self, asked: Questions) -> Tensor:
-        """All outputs for every input, int64 [S, N, O, 1, T]."""
-        outputs = all_outputs(self.task)[None, None, :, None]
-        return outputs.expand(*asked.labels.shape[:2], -1, -1, -1)
+    def _read_first(self, inputs: Tensor) -> list[Inputs]:
+        """Inputs, in parts, as the first policy reads them."""
+        return [self.policy.read(self.first, some) for (some,) in self._parts(inputs)]
 
     @cached_property
     def _first_listed(self) -> Tensor:
-        """Log-probs of all outputs under the first weights, for inputs that are always the same."""
-        asked = self.questions(0)
-        return self._before(asked.inputs, self._every_output(asked))
+        """For inputs that are always the same."""
+        return self._list_first(self.questions(0).inputs)
 
     @cached_property
     def _first_read(self) -> list[Inputs]:
-        """Inputs that are always the same, in parts, as the first policy reads them."""
-        parts = self.questions(0).inputs.split(self._at_once(1), 1)
-        return [self.policy.read(self.first, part) for part in parts]
+        """For inputs that are always the same."""
+        return self._read_first(self.questions(0).inputs)
 
-    def _along(self, actions: Tensor) -> Tensor:
-        """Log-probs under the first weights along one output of each input that is always there."""
-        parts = zip(self._first_read, actions.split(self._at_once(1), 1), strict=True)
-        return torch.cat([self.policy.table(self.first, read, some) for read, some in parts], 1)
-
-    def _before(self, inputs: Tensor, actions: Tensor) -> Tensor:
-        """Log-probs under the first weights along actions [S, N, K, 1, T]."""
-        (table,) = self._in_parts(
-            lambda some, taken: (self.policy.table(self.first, some, taken),),
-            *(inputs, actions),
-            outputs=actions.shape[2],
-        )
-        return table
+    def _before(self, asked: Questions, done: Sampled) -> Tensor:
+        """Log-probs under the first weights along what the sampled policy does."""
+        if self.lists_outputs:
+            return self._list_first(asked.inputs) if self.draws_inputs else self._first_listed
+        reads = self._read_first(asked.inputs) if self.draws_inputs else self._first_read
+        parts = zip(reads, self._parts(done.actions), strict=True)
+        return torch.cat([self.policy.table(self.first, read, some) for read, (some,) in parts], 1)
 
     def _sampled(self, asked: Questions, done: Sampled) -> dict[str, Tensor]:
         """Columns of the sampled policy; outputs that are listed weigh their probability."""
@@ -145,12 +132,7 @@ class Examiner:
             chances = done.logprobs.sum((-1, -2)).exp()
         else:
             chances = torch.ones_like(done.logprobs[..., 0, 0])
-        if self.draws_inputs:
-            before = self._before(asked.inputs, done.actions)
-        elif self.lists_outputs:
-            before = self._first_listed
-        else:
-            before = self._along(done.actions)
+        before = self._before(asked, done)
         entropies = entropy(done.table)
         divergence = (done.table.exp() * (done.table - before)).sum(-1)
 

@@ -3,24 +3,23 @@
 import torch
 from torch import Tensor
 
-from hgrpo.sandbox.policies import Policy, Sampled
+from hgrpo.sandbox.policies import Policy
 from hgrpo.sandbox.rl.settings import MOST_OUTPUTS
 from hgrpo.sandbox.rl.tasks.task import Task
 from hgrpo.sandbox.tasks.questions import Questions
-from hgrpo.sandbox.tasks.sequences import every
 
 # Outputs of all seeds that are scored in one pass, see `evaluate`.
 _AT_ONCE = 2_000
 
 
-def all_outputs(task: Task) -> Tensor:
-    """Every sequence of actions, int64 [O, T]."""
-    return every(task.actions, task.horizon)
+def output_count(task: Task) -> int:
+    """How many sequences of actions there are."""
+    return task.actions**task.horizon
 
 
 def can_list(task: Task) -> bool:
     """Whether outputs are few enough to add up over all of them."""
-    return task.actions**task.horizon <= MOST_OUTPUTS
+    return output_count(task) <= MOST_OUTPUTS
 
 
 def every_output(
@@ -31,16 +30,14 @@ def every_output(
     Rewards are without noise, and less what the task charges under `weights`; they have no
     gradient.
     """
-    outputs = all_outputs(task)
     seeds, count = questions.labels.shape[:2]
-    size = max(1, _AT_ONCE // (seeds * len(outputs)))
+    size = max(1, _AT_ONCE // (seeds * output_count(task)))
     chances, rewards = [], []
     for begin in range(0, count, size):
         some = Questions(*(each[:, begin : begin + size] for each in questions))
-        actions = outputs[None, None, :, None].expand(seeds, some.labels.shape[1], -1, -1, -1)
-        done = Sampled(actions, policy.table(weights, some.inputs, actions))
+        done = policy.listed(weights, some.inputs)
         chances.append(done.logprobs.sum((-1, -2)).exp())
-        earned = task.rewards(actions, some.labels[:, :, None, None])[..., 0]
+        earned = task.rewards(done.actions, some.labels[:, :, None, None])[..., 0]
         rewards.append(task.adjust(earned, done, some))
     return torch.cat(chances, 1), torch.cat(rewards, 1)
 

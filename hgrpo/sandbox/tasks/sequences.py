@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.sandbox import draws
+from hgrpo.sandbox.every import every
 from hgrpo.sandbox.nets.transformer import Transformer
 from hgrpo.sandbox.policies import Policy, Sampled, SequencePolicy, taken
 from hgrpo.sandbox.tasks.names import CHAINS, REVERSALS
@@ -139,9 +140,3 @@ class SequenceTask:
 
     def adjust(self, rewards: Tensor, sampled: Sampled, questions: Questions) -> Tensor:
         return rewards
-
-
-def every(vocabulary: int, length: int) -> Tensor:
-    """All sequences of `length` tokens below `vocabulary`, int64 [vocabulary^length, length]."""
-    places = vocabulary ** torch.arange(length - 1, -1, -1)
-    return torch.arange(vocabulary**length).unsqueeze(-1) // places % vocabulary

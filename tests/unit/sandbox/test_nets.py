@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from hgrpo.sandbox import draws
+from hgrpo.sandbox.every import Tree
 from hgrpo.sandbox.nets.layout import unpack
 from hgrpo.sandbox.nets.mlp import MLP
 from hgrpo.sandbox.nets.transformer import Transformer
@@ -86,6 +87,33 @@ def test_sampling_with_a_cache_equals_encoding_anew(shape):
     assert torch.allclose(again, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize(("vocabulary", "horizon"), [(3, 4), (4, 3), (5, 2), (5, 1)])
+def test_a_tree_of_outputs_scores_each_as_if_it_were_alone(vocabulary, horizon):
+    net = Transformer(vocabulary, 5 + horizon, width=16)
+    policy = SequencePolicy(net, horizon)
+    weights = net.init(SEEDS).double().requires_grad_()
+    asked = draws.integers(SEEDS, "data", (0,), (3, 5), vocabulary)
+    actions, table = policy.listed(weights, asked)
+    assert len(actions[0, 0].unique(dim=0)) == actions.shape[2] == vocabulary**horizon
+    alone = policy.table(weights, asked, actions)
+    assert torch.allclose(table, alone, atol=1e-12)
+    found, expected = (
+        torch.autograd.grad(taken(each, actions).sin().sum(), weights)[0] for each in (table, alone)
+    )
+    assert torch.allclose(found, expected, atol=1e-9)
+
+
+def test_the_tree_of_three_tokens_by_hand():
+    """Beginnings of the outputs 000, 001, 010, ..., 111: 0, 1, 00, 01, 10, 11."""
+    tree = Tree.of(2, 3)
+    assert tree.tokens.tolist() == [0, 1, 0, 1, 0, 1]
+    assert tree.depths.tolist() == [0, 0, 1, 1, 1, 1]
+    seen = [[0], [1], [0, 2], [0, 3], [1, 4], [1, 5]]
+    assert [(~row).nonzero().flatten().tolist() for row in tree.hidden] == seen
+    nodes = [[0, 1, 3], [0, 1, 4], [0, 2, 5], [0, 2, 6]]
+    assert tree.paths.tolist() == [path for path in nodes for _ in range(2)]
+
+
 def test_the_greedy_output_is_the_likeliest_token_by_token():
     weights = NET.init(SEEDS)
     done = POLICY.greedy(weights, prompts())
@@ -100,6 +128,9 @@ def test_a_bandit_samples_from_its_table():
     assert sampled.actions.shape == (2, 6, 2, 1, 1)
     assert sampled.table.exp().sum(-1).allclose(torch.ones(2, 6, 2, 1, 1))
     assert policy.greedy(weights, x).actions.equal(sampled.table.argmax(-1)[:, :, :1])
+    actions, table = policy.listed(weights, x)
+    assert actions[1, 5].flatten().tolist() == [0, 1, 2, 3]
+    assert table.equal(policy.table(weights, x, actions))
 
 
 def test_a_seed_is_the_same_in_any_company():

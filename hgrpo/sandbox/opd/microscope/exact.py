@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 
 from hgrpo.learning.objectives.full_kl import reverse_kl
+from hgrpo.sandbox.every import every
 from hgrpo.sandbox.opd.microscope.estimators import Objective
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy, taken
-from hgrpo.sandbox.tasks.sequences import every
 
 # Pairs of input and output up to which they are listed.
 _MOST_PAIRS = 10_000
@@ -24,9 +24,7 @@ def exact_gradients(task: DistillTask, policy: Policy, weights: Tensor) -> dict[
     weights = weights.detach().requires_grad_()
     s, seeds = task.settings, len(weights)
     asked = task.sequences.ask(every(s.vocab_size, s.seq_len).expand(seeds, -1, -1))
-    outputs = every(s.actions, s.seq_len)[None, None, :, None]
-    actions = outputs.expand(seeds, asked.labels.shape[1], -1, -1, -1)
-    table = policy.table(weights, asked.inputs, actions)
+    actions, table = policy.listed(weights, asked.inputs)
     teacher = task.teacher(asked.labels).expand_as(table)
     own, theirs = (taken(each, actions).sum(-1) for each in (table, teacher))
     chances, kl = own.exp(), reverse_kl(table, teacher).mean(-1)

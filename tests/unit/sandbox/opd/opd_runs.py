@@ -2,12 +2,11 @@
 
 import torch
 
+from hgrpo.sandbox.every import every
 from hgrpo.sandbox.opd import acquire
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.opd.train import Trainer
-from hgrpo.sandbox.rl.exact import all_outputs
 from hgrpo.sandbox.tasks.questions import Questions
-from hgrpo.sandbox.tasks.sequences import every
 
 SMALL = {
     "batch_size": 16,
@@ -45,7 +44,7 @@ def every_rollout(task, policy, weights: torch.Tensor):
 
     `weights` are [1, P]; the batches are seeds of their own, so that each has its own gradient.
     """
-    outputs = all_outputs(task.sequences)
+    outputs = every(task.sequences.actions, task.sequences.horizon)
     inputs = every(task.settings.vocab_size, task.settings.seq_len)
     asked = task.sequences.ask(inputs.repeat_interleave(len(outputs), 0).unsqueeze(0))
     actions = outputs.repeat(len(inputs), 1)[None, :, None, None]

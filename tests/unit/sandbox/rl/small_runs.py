@@ -4,14 +4,14 @@ from pathlib import Path
 
 import torch
 
+from hgrpo.sandbox.every import every
 from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl import acquire
 from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rl.exact import all_outputs, expected_rewards
+from hgrpo.sandbox.rl.exact import expected_rewards
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.train import Trainer
 from hgrpo.sandbox.rollout import Rollout
-from hgrpo.sandbox.tasks.sequences import every
 
 SMALL = {
     "task": "token_reversal",
@@ -56,7 +56,7 @@ def every_group(trainer: Trainer, sampler: torch.Tensor, size: int = 1):
     weights of the policy that sampled; the chances [R] add up to 1.
     """
     task, policy = trainer.task, trainer.policy
-    outputs = all_outputs(task)
+    outputs = every(task.actions, task.horizon)
     groups = outputs[every(len(outputs), size)]
     inputs = every(task.vocabulary, task.horizon)
     asked = task.ask(inputs.repeat_interleave(len(groups), 0).unsqueeze(1))
@@ -92,7 +92,7 @@ def true_gradient(trainer: Trainer, weights: torch.Tensor) -> torch.Tensor:
     """Gradient [P] of -E[R], averaged over all inputs, at `weights` [1, P]."""
     weights = weights.clone().requires_grad_()
     asked, _ = trainer.task.examination()
-    outputs = all_outputs(trainer.task)
+    outputs = every(trainer.task.actions, trainer.task.horizon)
     actions = outputs[None, None, :, None].expand(1, asked.inputs.shape[1], -1, -1, -1)
     chances = taken(trainer.policy.table(weights, asked.inputs, actions), actions).sum(-1).exp()
     rewards = trainer.task.rewards(outputs, asked.labels.unsqueeze(2))

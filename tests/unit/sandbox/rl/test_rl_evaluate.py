@@ -79,9 +79,13 @@ def test_drawn_outputs_agree_with_listed_ones(monkeypatch):
         assert torch.allclose(drawn[name], listed[name], atol=0.08), name
 
 
-def test_parts_of_the_inputs_add_up(monkeypatch):
-    trainer = Trainer(settings("DG", seq_len=4, task="masked_reversal"))
+@pytest.mark.parametrize("vocabulary", [2, 3])
+def test_parts_of_the_inputs_add_up(monkeypatch, vocabulary):
+    given = {"seq_len": 4, "vocab_size": vocabulary, "task": "masked_reversal"}
+    trainer, other = (Trainer(settings("DG", **given)) for _ in range(2))
+    assert trainer.examiner.lists_outputs == (vocabulary == 2)
     whole = trainer.examiner.examine(trainer.weights, 0)
-    monkeypatch.setattr("hgrpo.sandbox.rl.evaluate._AT_ONCE", 5)
-    parts = trainer.examiner.examine(trainer.weights, 0)
+    monkeypatch.setattr("hgrpo.sandbox.rl.evaluate._DRAWN_AT_ONCE", 5)
+    monkeypatch.setattr("hgrpo.sandbox.rl.evaluate._LISTED_AT_ONCE", 5 * 81)
+    parts = other.examiner.examine(other.weights, 0)
     assert all(torch.allclose(parts[name], whole[name], atol=1e-5) for name in whole)

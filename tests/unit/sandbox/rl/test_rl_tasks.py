@@ -9,9 +9,9 @@ from small_digits import write_digits
 from small_runs import SMALL, settings
 
 from hgrpo.errors import UserError
+from hgrpo.sandbox.every import every
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import make_task
-from hgrpo.sandbox.tasks.sequences import every
 
 
 def task(name, **changes):
