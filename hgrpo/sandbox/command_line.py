@@ -232,6 +232,21 @@ def unread_rule_flags(
     return [f"--{flag}: {method} does not read it" for flag in given]
 
 
+def unread_fields(run: Strict, readers: Mapping[str, Mapping[str, bool]]) -> list[str]:
+    """A line for each field that differs from its default although nothing reads it.
+
+    Args:
+        readers: by what could read them, fields, and whether it does.
+    """
+    fields = type(run).model_fields
+    return [
+        f"--{name}: {reader} does not read it"
+        for reader, names in readers.items()
+        for name, read in names.items()
+        if not read and getattr(run, name) != fields[name].default
+    ]
+
+
 def say_notes(lines: Iterable[str]) -> None:
     """Print each line once to stderr, as a note."""
     for line in dict.fromkeys(lines):

@@ -23,6 +23,7 @@ from hgrpo.sandbox.command_line import (
     prepare_torch,
     say_notes,
     say_written,
+    unread_fields,
     unread_rule_flags,
     write_rows,
 )
@@ -70,6 +71,7 @@ def train(
     trainer: Callable[[], Callable[[Any], Runs]],
     first: Sequence[str],
     headline: str,
+    readers: Mapping[str, Mapping[str, bool]],
 ) -> None:
     """Train the arm, and write all its rows at once.
 
@@ -77,10 +79,11 @@ def train(
         trainer: imports and returns the class of the piece's trainer; called after the checks.
         first: columns that lead.
         headline: the column whose last mean the closing line tells.
+        readers: what reads some of the settings, see `unread_fields`.
     """
     check_output("--output", args.output)
     unread = unread_rule_flags(args, settings.method, settings.RULES, type(settings))
-    say_notes([*settings.notes, *unread])
+    say_notes([*settings.notes, *unread, *unread_fields(settings, readers)])
     prepare_torch(args.device)
     with tqdm(total=settings.num_steps, unit="step", disable=not args.verbose) as bar:
         bar.set_description(settings.method)

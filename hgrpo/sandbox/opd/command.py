@@ -24,6 +24,7 @@ from hgrpo.sandbox.command_line import (
     prepare_torch,
     say_notes,
     say_written,
+    unread_fields,
     unread_rule_flags,
     write_rows,
 )
@@ -113,7 +114,8 @@ def run(args: argparse.Namespace) -> None:
 def _train(args: argparse.Namespace) -> None:
     one = train_settings(args)
     check_output("--output", args.output)
-    say_notes([*one.notes, *unread_rule_flags(args, args.method, RULES, OpdSettings)])
+    unread = [*unread_rule_flags(args, args.method, RULES, OpdSettings), *_unread(one)]
+    say_notes([*one.notes, *unread])
     (rows,) = _train_all(args, [one])
     _write(rows, args.output)
     _close(args, rows, args.output)
@@ -123,7 +125,7 @@ def _experiment(args: argparse.Namespace, experiment: Experiment) -> None:
     runs = variant_settings(args, experiment)
     folder = args.output_dir
     check_folder("--output_dir", folder)
-    say_notes(note for _, run in runs for note in run.notes)
+    say_notes(note for _, run in runs for note in (*run.notes, *_unread(run)))
     logs = _train_all(args, [run for _, run in runs])
     rows = []
     for (variant, run), log in zip(runs, logs, strict=True):
@@ -183,6 +185,17 @@ def variant_settings(
         (variant, validate(OpdSettings, given | {"phases": variant.phases}, args.experiment))
         for variant in experiment.variants(own, given)
     ]
+
+
+def _unread(run: OpdSettings) -> list[str]:
+    """A line for each setting of a teacher that the task does not have."""
+    soft = run.task == "soft_reversal"
+    names = {
+        "teacher_epsilon": not soft,
+        "teacher_temperature": soft,
+        "special_token_weight": soft,
+    }
+    return unread_fields(run, {f"task {run.task}": names})
 
 
 def _given(args: argparse.Namespace, model: type[Strict]) -> dict[str, Any]:

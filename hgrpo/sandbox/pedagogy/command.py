@@ -42,7 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Check the run, train it, and write all its rows at once."""
-    train(args, run_settings(args, PedagogySettings, "pedagogy"), _trainer, _FIRST, "test_error")
+    settings = run_settings(args, PedagogySettings, "pedagogy")
+    teaches = settings.declared.teaches
+    readers = {settings.method: {"teacher_steps": teaches, "teacher_lr": teaches}}
+    train(args, settings, _trainer, _FIRST, "test_error", readers)
 
 
 def _trainer() -> type:

@@ -27,6 +27,7 @@ from hgrpo.sandbox.command_line import (
 )
 from hgrpo.sandbox.rl.declared import RULES
 from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.rl.unread import unread
 
 HELP = """\
 Train one update rule on a small task, and write its log as CSV.
@@ -95,7 +96,11 @@ def run(args: argparse.Namespace) -> None:
     say_notes(
         line
         for each in runs
-        for line in (*each.notes, *unread_rule_flags(args, each.method, RULES, RlSettings))
+        for line in (
+            *each.notes,
+            *unread_rule_flags(args, each.method, RULES, RlSettings),
+            *unread(each),
+        )
     )
     prepare_torch(args.device)
 

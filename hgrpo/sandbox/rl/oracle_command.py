@@ -16,6 +16,7 @@ from hgrpo.sandbox.command_line import (
     write_rows,
 )
 from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.rl.unread import unread
 
 HELP = """\
 Check for each sample whether its own update would lower the cross-entropy to the labels.
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     more = {"num_steps": max(1, last), "seeds": (args.seed,), "eval_every": last + 1}
     settings = validate(RlSettings, chosen_fields(args, RlSettings) | more, "rl_oracle")
     check_output("--output", args.output)
-    say_notes(settings.notes)
+    say_notes([*settings.notes, *unread(settings)])
     prepare_torch(args.device)
 
     from hgrpo.sandbox.rl.oracle_study import correlations, study

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Check the run, train it, and write all its rows at once."""
-    train(args, run_settings(args, VpoSettings, "vpo"), _trainer, _FIRST, "set_score")
+    train(args, run_settings(args, VpoSettings, "vpo"), _trainer, _FIRST, "set_score", {})
 
 
 def _trainer() -> type:

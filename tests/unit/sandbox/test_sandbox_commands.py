@@ -298,12 +298,35 @@ def test_a_setting_without_a_flag_of_its_own(tmp_path):
         ),
         ("opd --seq_len 2 --method OPDReverseKL --top_k 4", "--top_k: OPDReverseKL"),
         ("opd --seq_len 2 --method OPDTopKTail --top_k 2", None),
+        ("opd --seq_len 2 --teacher_temperature 2", "--teacher_temperature: task reversal"),
+        ("opd --seq_len 2 --task soft_reversal --teacher_temperature 2", None),
+        (
+            "rl --task token_reversal --seq_len 2 --method DG --score_len 2",
+            "--score_len: task token_reversal",
+        ),
+        ("rl --task masked_reversal --seq_len 2 --method DG --score_len 2", None),
+        (
+            "rl --task token_reversal --seq_len 2 --method DG --replay_priority uniform",
+            "--replay_priority: a run without replay",
+        ),
+        (
+            "rl --task token_reversal --seq_len 2 --method DG --replay_capacity 2 "
+            "--replay_priority uniform --replay_age_decay 0.5",
+            "--replay_age_decay: replay by uniform",
+        ),
+        ("rl --task token_reversal --seq_len 2 --method GRPO --baseline zero", "--baseline: GRPO"),
+        ("rl --task token_reversal --seq_len 2 --method DG --group_size 5", "--group_size: DG"),
+        (
+            "pedagogy --method StudentGRPO --teacher_steps 3",
+            "--teacher_steps: StudentGRPO",
+        ),
+        ("pedagogy --method TeacherRL --teacher_steps 2", None),
         ("vpo --method MultiRLVR --set_score exact", "--set_score: MultiRLVR"),
         ("pedagogy --method StudentGRPO --reward_form product", "--reward_form: StudentGRPO"),
         ("pedagogy --method TeacherRL --penalty mean", "--penalty: TeacherRL"),
     ],
 )
-def test_only_flags_that_the_rule_does_not_read_are_noted(words, unread, tmp_path, capsys):
+def test_only_flags_that_nothing_reads_are_noted(words, unread, tmp_path, capsys):
     brief = f"--num_steps 1 --num_seeds 1 --verbose false --output {tmp_path / 'rows.csv'}"
     sandbox.main([*words.split(), *brief.split()])
     notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
