@@ -24,7 +24,7 @@ class Tree:
     Attributes:
         tokens: the last token of each of the M beginnings, int64 [M].
         depths: how many tokens come before it, int64 [M].
-        hidden: whether node j is no beginning of node i, bool [M, M].
+        hidden: bool [M, M]; False where node j is node i or a beginning of it.
         paths: the node after which each token of each sequence comes, int64 [O, length]; 0 is the
             root, and the nodes count from 1.
     """

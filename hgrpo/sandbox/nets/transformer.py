@@ -268,7 +268,9 @@ def _after(old: Tensor | None, new: Tensor) -> Tensor:
 def _attend(queries: Tensor, keys: Tensor, values: Tensor, size: int, tree: Tree | None) -> Tensor:
     """Attention of the last T of `size` tokens, [R, heads, T, d], causal.
 
-    With `tree`, these T tokens are its nodes, and each sees its own beginnings.
+    With `tree`, these T tokens are its nodes. Each sees what comes before the tree, the nodes that
+    it begins with, and itself.
+
     Keys and values [R, heads, at least size, d] have padding from `size` on. For so short rows the
     fused kernel takes up to twice as long, with its gradient.
     """

@@ -86,7 +86,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "whatever --method and --delay say. The rows are written when all have run; `snakemake "
         "sandbox_delay` is the same sweep with ten seeds, and keeps what has finished",
     )
-    parser.add_argument("--output", type=Path, default=Path("results.csv"), help="file of rows")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("results.csv"),
+        help="file of rows (default results.csv)",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -121,14 +126,18 @@ def run(args: argparse.Namespace) -> None:
 
 def settings(args: argparse.Namespace) -> list[RlSettings]:
     """The settings of every run that the flags ask for."""
-    if not args.sweep:
+    # A sweep has methods of its own, but a wrong name is refused all the same.
+    if not args.sweep or args.method not in RULES:
         return [_settings(args, args.method, args.delay)]
     return [_settings(args, m, delay) for delay in _SWEEP_DELAYS for m in _SWEEP_METHODS]
 
 
 def _settings(args: argparse.Namespace, method: str, delay: int) -> RlSettings:
     rule, assigned = RULES.get(method), dict(_assigned(word) for word in args.rule)
-    own = chosen_rule(args, rule) | assigned
+    flags = chosen_rule(args, rule)
+    for key in flags.keys() & assigned:
+        raise UserError(f"--rule {key}: {flag_names(rule)[key]} gives it already")
+    own = flags | assigned
     changes = {"method": method, "delay": delay, "seeds": chosen_seeds(args), "rule": own}
     typed = flag_names(rule) | {key: f"--rule {key}" for key in assigned}
     return checked(RlSettings, chosen_fields(args, RlSettings) | changes, "rl", typed)

@@ -39,15 +39,20 @@ class Examiner:
 
     def questions(self, step: int) -> Questions:
         """Inputs of all seeds, with an axis of seeds that may be broadcast."""
-        if self.draws_inputs and self.task.separator is not None:
+        if self._redraws:
             return self.task.draw(self.seeds, ("evaluation", step), _REFERENCE_INPUTS)
         asked, _ = self.task.examination()
         return Questions(*(each.expand(len(self.seeds), *each.shape[1:]) for each in asked))
 
     @property
+    def _redraws(self) -> bool:
+        """Whether each evaluation has other inputs; those of a bandit are always the same."""
+        return self.draws_inputs and self.task.separator is not None
+
+    @cached_property
     def lists_outputs(self) -> bool:
         """Whether expectations over the sampled policy are exact."""
-        inputs = self.task.examination()[0].labels.shape[1]
+        inputs = self.questions(0).labels.shape[1]
         return can_list(self.task) and output_count(self.task) * inputs <= _MOST_PAIRS
 
     @torch.no_grad()
@@ -87,8 +92,10 @@ class Examiner:
             return *policy.greedy(weights, read), *sampled
 
         found = [act(*some) for some in self._parts(asked.inputs, uniform)]
-        whole = [torch.cat(each, 1) for each in zip(*found, strict=True)]
-        return Sampled(*whole[:2]), Sampled(*whole[2:])
+        likeliest, greedy_table, actions, table = (
+            torch.cat(each, 1) for each in zip(*found, strict=True)
+        )
+        return Sampled(likeliest, greedy_table), Sampled(actions, table)
 
     def _parts(self, *given: Tensor) -> Iterator[tuple[Tensor, ...]]:
         """Tensors [S, N, ...], as many inputs at a time as are computed in one pass."""
@@ -119,8 +126,8 @@ class Examiner:
     def _before(self, asked: Questions, done: Sampled) -> Tensor:
         """Log-probs under the first weights along what the sampled policy does."""
         if self.lists_outputs:
-            return self._list_first(asked.inputs) if self.draws_inputs else self._first_listed
-        reads = self._read_first(asked.inputs) if self.draws_inputs else self._first_read
+            return self._list_first(asked.inputs) if self._redraws else self._first_listed
+        reads = self._read_first(asked.inputs) if self._redraws else self._first_read
         parts = zip(reads, self._parts(done.actions), strict=True)
         return torch.cat([self.policy.table(self.first, read, some) for read, (some,) in parts], 1)
 

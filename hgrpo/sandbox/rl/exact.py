@@ -8,7 +8,7 @@ from hgrpo.sandbox.rl.settings import MOST_OUTPUTS
 from hgrpo.sandbox.rl.tasks.task import Task
 from hgrpo.sandbox.tasks.questions import Questions
 
-# Outputs of all seeds that are scored in one pass, see `evaluate`.
+# Outputs of all seeds that are scored in one pass; with more, memory is slower.
 _AT_ONCE = 2_000
 
 

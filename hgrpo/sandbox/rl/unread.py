@@ -23,6 +23,7 @@ def unread(run: RlSettings) -> list[str]:
             rule.name: {
                 "baseline": not rule.grouped,
                 "group_size": run.samples_groups or rule.candidates,
+                "grouped": not (rule.grouped or rule.candidates),
             },
             "a run without replay": {"replay_priority": replays, "replay_age_decay": replays},
             f"replay by {run.replay_priority}": {

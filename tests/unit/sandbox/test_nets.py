@@ -20,6 +20,12 @@ def prompts(count=3, length=5):
     return draws.integers(SEEDS, "data", (0,), (count, length), 4)
 
 
+def weights_of(net):
+    """Weights at which no norm and no bias is as it starts, so that leaving one out shows."""
+    first = net.init(SEEDS)
+    return first + 0.3 * torch.randn(first.shape, generator=torch.Generator().manual_seed(0))
+
+
 def pytorch_transformer(tensors, seed):
     """The same net out of PyTorch's layers, with the weights of one seed."""
     layer = nn.TransformerEncoderLayer(16, 2, 64, 0.0, batch_first=True, norm_first=True)
@@ -49,7 +55,7 @@ def pytorch_transformer(tensors, seed):
 
 
 def test_the_transformer_is_pytorchs():
-    weights, tokens = NET.init(SEEDS), prompts()
+    weights, tokens = weights_of(NET), prompts()
     tensors = unpack(NET.parts, weights)
     for seed in range(2):
         net = pytorch_transformer(tensors, seed)
@@ -72,7 +78,7 @@ def test_the_mlp_by_hand():
 
 @pytest.mark.parametrize("shape", [(3, 1, 1, 4), (3, 2, 2, 4)])
 def test_sampling_with_a_cache_equals_encoding_anew(shape):
-    weights = NET.init(SEEDS)
+    weights = weights_of(NET)
     uniform = draws.uniform(SEEDS, "action", (0,), shape)
     sampled = POLICY.sample(weights, prompts(), uniform)
     again = POLICY.table(weights, prompts(), sampled.actions)
@@ -91,7 +97,7 @@ def test_sampling_with_a_cache_equals_encoding_anew(shape):
 def test_a_tree_of_outputs_scores_each_as_if_it_were_alone(vocabulary, horizon):
     net = Transformer(vocabulary, 5 + horizon, width=16)
     policy = SequencePolicy(net, horizon)
-    weights = net.init(SEEDS).double().requires_grad_()
+    weights = weights_of(net).double().requires_grad_()
     asked = draws.integers(SEEDS, "data", (0,), (3, 5), vocabulary)
     actions, table = policy.listed(weights, asked)
     assert len(actions[0, 0].unique(dim=0)) == actions.shape[2] == vocabulary**horizon

@@ -214,6 +214,8 @@ def test_the_defaults_are_those_of_the_original():
     [
         ("rl --bach_size 3", r"--bach_size: unknown; did you mean '--batch_size'\?"),
         ("rl --method TPX", "did you mean 'TPO'"),
+        ("rl --sweep --method TPX", "did you mean 'TPO'"),
+        ("rl --method TPO --tpo_eta 3 --rule eta=2", "--rule eta: --tpo_eta gives it already"),
         ("rl --task digits", "task: 'digits': there is no such one"),
         ("rl --verbose maybe", "true or false was expected, not 'maybe'"),
         ("rl --tpo_eta x", "--tpo_eta: invalid float value: 'x'"),

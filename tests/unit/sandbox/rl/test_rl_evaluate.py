@@ -7,6 +7,7 @@ import pytest
 import torch
 from small_runs import settings
 
+from hgrpo.sandbox import draws
 from hgrpo.sandbox.rl.train import Trainer
 
 
@@ -77,6 +78,60 @@ def test_drawn_outputs_agree_with_listed_ones(monkeypatch):
     assert drawn["test_error"].equal(listed["test_error"])
     for name in ("sampled_reward", "policy_entropy", "sep_probability", "kl_from_init"):
         assert torch.allclose(drawn[name], listed[name], atol=0.08), name
+
+
+def trained(steps, **changes):
+    trainer = Trainer(settings("DG", lr=0.03, **changes))
+    for _ in range(steps):
+        trainer.take_step()
+    return trainer
+
+
+@pytest.mark.parametrize(("vocabulary", "compat"), [(3, "none"), (2, "reference")])
+def test_a_drawn_evaluation_follows_one_output_of_each_input(vocabulary, compat):
+    trainer = trained(30, seq_len=4, vocab_size=vocabulary, compat=compat)
+    assert not trainer.examiner.lists_outputs
+    found = trainer.examiner.examine(trainer.weights, 7)
+    asked = trainer.examiner.questions(7)
+    shape = (*asked.labels.shape[1:2], 1, 1, 4)
+    uniform = draws.uniform((0, 1), "evaluation", (7,), shape)
+    actions = torch.zeros_like(uniform, dtype=torch.int64)
+    for place in range(4):
+        table = trainer.policy.table(trainer.weights, asked.inputs, actions)
+        actions[..., place] = draws.pick(table[..., place, :], uniform[..., place])
+    before = trainer.policy.table(trainer.first, asked.inputs, actions)
+    right = actions[:, :, 0, 0] == asked.inputs[..., :4].flip(-1)
+    expected = {
+        "sampled_reward": right.float(),
+        "sampled_error": 1 - right.float(),
+        "policy_entropy": -(table.exp() * table).sum(-1),
+        "kl_from_init": 4 * (table.exp() * (table - before)).sum(-1),
+        "sep_probability": table[..., vocabulary].exp(),
+    }
+    for name, values in expected.items():
+        assert torch.allclose(found[name], values.flatten(1).mean(1), atol=1e-5), name
+    assert not found["sampled_reward"].equal(found["sampled_reward"].flip(0))
+    other = trainer.examiner.examine(trainer.weights, 8)
+    assert not other["sampled_reward"].equal(found["sampled_reward"])
+    same_inputs = trainer.examiner.questions(8).inputs.equal(asked.inputs)
+    assert same_inputs == (compat == "none")
+
+
+def test_listed_outputs_of_inputs_that_are_drawn_anew():
+    trainer = trained(10, seq_len=1, compat="reference")
+    assert trainer.examiner.lists_outputs
+    trainer.examiner.examine(trainer.weights, 0)
+    found = trainer.examiner.examine(trainer.weights, 7)
+    asked = trainer.examiner.questions(7)
+    any_action = torch.zeros(2, asked.inputs.shape[1], 1, 1, 1, dtype=torch.int64)
+    now, before = (
+        trainer.policy.table(weights, asked.inputs, any_action)[:, :, 0, 0, 0]
+        for weights in (trainer.weights, trainer.first)
+    )
+    divergence = (now.exp() * (now - before)).sum(-1).mean(1)
+    assert torch.allclose(found["kl_from_init"], divergence, atol=1e-5)
+    earned = now.exp().gather(-1, asked.labels).mean((1, 2))
+    assert torch.allclose(found["sampled_reward"], earned, atol=1e-5)
 
 
 @pytest.mark.parametrize("vocabulary", [2, 3])
