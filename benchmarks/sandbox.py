@@ -133,6 +133,7 @@ def _compare(ours: Callable[[], object], theirs: Callable[[], object]) -> dict[s
     ours(), theirs()
     pairs = []
     for number in range(PAIRS):
+        # Each side goes first in turn, so that a machine that slows down favours neither.
         if number % 2:
             slow, fast = _seconds(theirs), _seconds(ours)
         else:

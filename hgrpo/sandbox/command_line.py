@@ -233,10 +233,10 @@ def unread_rule_flags(
 
 
 def unread_fields(run: Strict, readers: Mapping[str, Mapping[str, bool]]) -> list[str]:
-    """A line for each field that differs from its default although nothing reads it.
+    """Return a line for each field that was changed from its default although nothing reads it.
 
     Args:
-        readers: by what could read them, fields, and whether it does.
+        readers: for each possible reader, the fields that it may read, and whether it does.
     """
     fields = type(run).model_fields
     return [

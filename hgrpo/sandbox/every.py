@@ -1,8 +1,8 @@
 """Every sequence of tokens, and the tree that they form.
 
-Sequences that begin alike share the nodes of their beginning, so a net that scores the tree
-computes each beginning once. The nine sequences of two tokens out of three have three nodes before
-their last token.
+Sequences that begin with the same tokens share the nodes of these tokens, so a net that scores the
+tree computes them once. For example, the nine sequences of two tokens out of three share three
+nodes, one for each first token.
 """
 
 from dataclasses import dataclass
@@ -36,9 +36,9 @@ class Tree:
 
     @classmethod
     def of(cls, vocabulary: int, length: int) -> "Tree":
-        """The tree of `every(vocabulary, length)`."""
+        """Build the tree of the sequences that `every(vocabulary, length)` lists."""
         counts = [vocabulary**size for size in range(1, length)]
-        # A beginning's number among those of its size: its tokens as digits.
+        # Beginnings of one size are numbered, and the digits of the number are their tokens.
         numbers = torch.cat([torch.arange(count) for count in [*counts, 0]])
         depths = torch.arange(length - 1).repeat_interleave(torch.tensor(counts, dtype=torch.int64))
         apart = depths.unsqueeze(1) - depths

@@ -70,7 +70,7 @@ class BanditPolicy:
         return logprobs.expand(*actions.shape, -1)
 
     def listed(self, weights: Tensor, inputs: Tensor) -> Sampled:
-        """Every action, as K outputs of each input."""
+        """All actions for each input, on the axis K."""
         logprobs = self.net.logits(weights, inputs).log_softmax(-1)[:, :, None, None, None]
         count = logprobs.shape[-1]
         actions = torch.arange(count)[:, None, None].expand(*inputs.shape[:2], -1, -1, -1)
@@ -108,7 +108,7 @@ class SequencePolicy:
         return logits.log_softmax(-1).unflatten(2, actions.shape[2:4])
 
     def listed(self, weights: Tensor, inputs: Inputs) -> Sampled:
-        """Every output, as K outputs of each input; what they begin with is computed once."""
+        """All outputs of each input, on the axis K; what they share at first is computed once."""
         read = self.read(weights, inputs)
         tree = Tree.of(self.net.vocabulary, self.horizon)
         logprobs = self.net.branched(weights, read, tree).log_softmax(-1)

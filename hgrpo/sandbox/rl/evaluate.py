@@ -46,7 +46,7 @@ class Examiner:
 
     @property
     def _redraws(self) -> bool:
-        """Whether each evaluation has other inputs; those of a bandit are always the same."""
+        """Whether each evaluation draws new inputs. A bandit has a fixed set of them."""
         return self.draws_inputs and self.task.separator is not None
 
     @cached_property
@@ -82,45 +82,45 @@ class Examiner:
         """
         policy, listed = self.policy, self.lists_outputs
         shape = (asked.labels.shape[1], 1, 1, self.task.horizon)
-        uniform = draws.uniform(self.seeds, "evaluation", (step,), shape)
+        uniform = [] if listed else [draws.uniform(self.seeds, "evaluation", (step,), shape)]
 
-        def act(inputs: Tensor, uniform: Tensor) -> tuple[Tensor, ...]:
+        def act(inputs: Tensor, *uniform: Tensor) -> tuple[Tensor, ...]:
             read = policy.read(weights, inputs)
             sampled = (
-                policy.listed(weights, read) if listed else policy.sample(weights, read, uniform)
+                policy.listed(weights, read) if listed else policy.sample(weights, read, *uniform)
             )
             return *policy.greedy(weights, read), *sampled
 
-        found = [act(*some) for some in self._parts(asked.inputs, uniform)]
+        found = [act(*some) for some in self._parts(asked.inputs, *uniform)]
         likeliest, greedy_table, actions, table = (
             torch.cat(each, 1) for each in zip(*found, strict=True)
         )
         return Sampled(likeliest, greedy_table), Sampled(actions, table)
 
     def _parts(self, *given: Tensor) -> Iterator[tuple[Tensor, ...]]:
-        """Tensors [S, N, ...], as many inputs at a time as are computed in one pass."""
+        """Split tensors [S, N, ...] into parts of so many inputs as one pass computes."""
         size = _DRAWN_AT_ONCE // len(self.seeds)
         if self.lists_outputs:
             size = _LISTED_AT_ONCE // (len(self.seeds) * output_count(self.task))
         return zip(*(each.split(max(1, size), 1) for each in given), strict=True)
 
     def _list_first(self, inputs: Tensor) -> Tensor:
-        """Log-probs of all outputs under the first weights, [S, N, K, M, T, V]."""
+        """Score all outputs by the first weights, [S, N, K, M, T, V]."""
         tables = [self.policy.listed(self.first, some).table for (some,) in self._parts(inputs)]
         return torch.cat(tables, 1)
 
     def _read_first(self, inputs: Tensor) -> list[Inputs]:
-        """Inputs, in parts, as the first policy reads them."""
+        """Let the first policy read the inputs, part by part."""
         return [self.policy.read(self.first, some) for (some,) in self._parts(inputs)]
 
     @cached_property
     def _first_listed(self) -> Tensor:
-        """For inputs that are always the same."""
+        """`_list_first` of a fixed set of inputs."""
         return self._list_first(self.questions(0).inputs)
 
     @cached_property
     def _first_read(self) -> list[Inputs]:
-        """For inputs that are always the same."""
+        """`_read_first` of a fixed set of inputs."""
         return self._read_first(self.questions(0).inputs)
 
     def _before(self, asked: Questions, done: Sampled) -> Tensor:

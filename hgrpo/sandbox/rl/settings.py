@@ -102,7 +102,7 @@ class RlSettings(RunSettings, TransformerSettings):
         return known(value, names[info.field_name])
 
     def unmet(self) -> list[str]:
-        """A line for each way in which the run is degenerate; ValueError if that is not allowed."""
+        """Say what makes the run degenerate; raise ValueError where that is not allowed."""
         notes = super().unmet()
         if self.delay >= self.num_steps:
             line = f"delay {self.delay} never acts, because num_steps is {self.num_steps}"

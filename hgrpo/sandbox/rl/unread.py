@@ -1,4 +1,4 @@
-"""Which settings of a run of rl nothing reads. Importing this module imports no torch."""
+"""Finds settings that a run of rl does not read. Importing this module imports no torch."""
 
 from hgrpo.sandbox.command_line import unread_fields
 from hgrpo.sandbox.rl.needs import BANDITS
@@ -6,7 +6,7 @@ from hgrpo.sandbox.rl.settings import RlSettings
 
 
 def unread(run: RlSettings) -> list[str]:
-    """A line for each setting that was changed although nothing in this run reads it."""
+    """Return a line for each setting that was changed although this run does not read it."""
     task, rule = run.task, run.declared
     sequences, text, replays = task not in BANDITS, task == "lm_bandit", run.replay_capacity > 0
     return unread_fields(
