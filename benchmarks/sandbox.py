@@ -7,6 +7,8 @@ JSON.
 - stacked: a run of ten seeds against ten runs of one seed, evaluated every 20 steps as by default.
   `bandit` is the bandit of digits at the original's size, on made-up pictures of 8 by 8; `tokens`
   is token_reversal of 4 tokens in batches of 8, and `tokens_96` of 6 tokens in batches of 96.
+- products: the matrix products of a pass of `tokens_96` and its gradient, ten seeds against one
+  seed. They bound what stacking can gain there.
 - sampling: outputs with cached keys and values against encoding the whole prefix for each token.
 - candidates: the log-probs of eight candidates at every prefix, with their gradient, in one pass
   over the rollouts against one pass for each prefix, all prefixes padded to the full length.
@@ -61,8 +63,14 @@ def main() -> None:
             "tokens_96": RlSettings(**TOKENS, num_steps=40, batch_size=96, seq_len=6),
         }
         stacked = {name: _stacked(run) for name, run in runs.items()}
-    one_at_a_time = {"sampling": _sampling(), "candidates": _candidates(), "listed": _listed()}
-    print(json.dumps({"stacked": stacked} | one_at_a_time))
+    parts = {
+        "stacked": stacked,
+        "products": _products(),
+        "sampling": _sampling(),
+        "candidates": _candidates(),
+        "listed": _listed(),
+    }
+    print(json.dumps(parts))
 
 
 def rows(found: dict) -> list[str]:
@@ -77,8 +85,11 @@ def rows(found: dict) -> list[str]:
         for name, what in runs.items()
     ]
     sampling, candidates, listed = found["sampling"], found["candidates"], found["listed"]
+    products = found["products"]
     return [
         *stacked,
+        "| sandbox, matrix products of token_reversal of 6 tokens, batches of 96, one thread, ten "
+        f"seeds | one seed | {products['ten']:.0f} GFLOP/s against {products['one']:.0f} | - |",
         _row(
             f"{ROWS} outputs of {HORIZON} tokens with cached keys and values",
             f"encoding each prefix; {sampling['same_tokens']:.1%} of the tokens are the same",
@@ -152,6 +163,30 @@ def _compare(ours: Callable[[], object], theirs: Callable[[], object]) -> dict[s
 def _stacked(run: RlSettings) -> dict[str, float]:
     alone = [RlSettings(**run.model_dump() | {"seeds": (seed,)}) for seed in run.seeds]
     return _compare(lambda: Trainer(run).run(), lambda: [Trainer(each).run() for each in alone])
+
+
+def _products() -> dict[str, float]:
+    """GFLOP/s of one seed and of ten: layers forward, and both gradients of each."""
+    net = Transformer(3, 13)
+    width = net.width
+    layers = ((width, 3 * width), (width, width), (width, 4 * width), (4 * width, width))
+    found = {}
+    for name, seeds in (("one", 1), ("ten", len(SEEDS))):
+        given = []
+        for inputs, outputs in layers:
+            x, grad = (torch.randn(seeds, ROWS * net.length, size) for size in (inputs, outputs))
+            given.append((x, torch.randn(seeds, inputs, outputs), grad))
+
+        def multiply(given: list[tuple[Tensor, ...]] = given) -> None:
+            for x, matrix, grad in given:
+                torch.bmm(x, matrix)
+                torch.bmm(grad, matrix.mT)
+                torch.bmm(x.mT, grad)
+
+        multiply()
+        count = sum(3 * 2 * x.shape[1] * matrix.numel() for x, matrix, _ in given)
+        found[name] = count / min(_seconds(multiply) for _ in range(20)) / 1e9
+    return found
 
 
 def _sequences() -> tuple[SequencePolicy, Tensor, Tensor, Tensor]:
