@@ -126,6 +126,7 @@ lint: $(LINT)
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile rules
 	$(BIN)/python workflow_scripts/lint_workflow.py
+	$(BIN)/python workflow_scripts/lint_encodings.py
 	$(BIN)/python workflow_scripts/lint_pages.py
 
 # A killed snakemake leaves its lock. Never unlock while another snakemake is running.

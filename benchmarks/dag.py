@@ -100,7 +100,7 @@ def run(folder: Path, *arguments: str) -> Run:
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(PROJECT)},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=True,
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -119,7 +119,7 @@ def both_workflows(root: Path, jobs: int) -> tuple[Path, Path]:
     trivial.mkdir()
     large_study(ours, jobs)
     study = load_study(ours / "configs/studies/large.yaml")
-    (trivial / "Snakefile").write_text(trivial_snakefile(study))
+    (trivial / "Snakefile").write_text(trivial_snakefile(study), encoding="utf-8")
     return ours, trivial
 
 
@@ -129,9 +129,9 @@ def large_study(root: Path, jobs: int) -> None:
     for part in ("rules", "profiles", "configs"):
         shutil.copytree(PROJECT / part, root / part, symlinks=True)
     seeds = list(range(max(1, round(jobs / JOBS_PER_SEED))))
-    study = yaml.safe_load((root / "configs/studies/bakeoff_plateau.yaml").read_text())
+    study = yaml.safe_load((root / "configs/studies/bakeoff_plateau.yaml").read_bytes())
     study |= {"name": "large", "seeds": seeds, "rounds": ROUNDS, "methods": METHODS}
-    (root / "configs/studies/large.yaml").write_text(yaml.safe_dump(study))
+    (root / "configs/studies/large.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
 
 
 def trivial_snakefile(study: Study) -> str:

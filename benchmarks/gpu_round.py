@@ -175,7 +175,10 @@ def _games(folder: Path, number: int):
 
 def _learner(folder: Path, shape: str, args: argparse.Namespace) -> Learner:
     """Make a policy of this shape with random weights, its reference, and an optimiser."""
-    texts = [path.read_text() for path in sorted((folder / "assets").rglob("game.tw-pddl"))]
+    texts = [
+        path.read_text(encoding="utf-8")
+        for path in sorted((folder / "assets").rglob("game.tw-pddl"))
+    ]
     tokenizer = train_tokenizer([text[:20_000] for text in texts], 2048, load("alfworld").cut)
     base, adapter = folder / "base", folder / "adapter"
     config = Qwen2Config(

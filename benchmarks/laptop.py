@@ -92,12 +92,12 @@ def prepare(folder: Path, name: str = "alfworld-laptop") -> Laptop:
     configs["base"]["model"]["tiny"]["pretrain_trajectories"] = 0
     folder.mkdir(parents=True, exist_ok=True)
     marker = folder / "config.json"
-    if not marker.is_file() or marker.read_text() != as_json(configs):
+    if not marker.is_file() or marker.read_text(encoding="utf-8") != as_json(configs):
         for stage, arguments in stages.items():
             command = [sys.executable, "-m", f"hgrpo.cli.{stage}"]
             command += ["--config", as_json(configs[stage]), *map(str, arguments)]
             subprocess.run([*command, "--out", str(folder / stage)], check=True, cwd=ROOT)
-        marker.write_text(as_json(configs))
+        marker.write_text(as_json(configs), encoding="utf-8")
     panel = read_panels(folder / "assets" / "panels.json")["train"]
     env = environment_settings(configs["assets"]["env"], str(path))
     return Laptop(folder, env, ModelConfig(**configs["sft"]["model"]), panel)

@@ -41,7 +41,9 @@ def measure(jobs: int, pairs: int = 1) -> dict:
         past = ours / "results" / "past"
         study = load_study(ours / "configs/studies/large.yaml")
         files = _past_jobs(past / "benchmarks", study.config.seeds)
-        (past / "config.yaml").write_text(yaml.safe_dump(study.resolved(), sort_keys=False))
+        (past / "config.yaml").write_text(
+            yaml.safe_dump(study.resolved(), sort_keys=False), encoding="utf-8"
+        )
         found = [
             (
                 run(ours, "-m", "hgrpo.cli.plan", "study=large"),
@@ -49,7 +51,7 @@ def measure(jobs: int, pairs: int = 1) -> dict:
             )
             for _ in range(pairs)
         ]
-        plan = json.loads((ours / "results/large/plan.json").read_text())
+        plan = json.loads((ours / "results/large/plan.json").read_bytes())
     if any(job["seconds"] is None for job in plan["jobs"] if job["stage"] in STAGES):
         sys.exit("error: the benchmark files of past jobs were not counted")
     return {"jobs": len(plan["jobs"]), "files": files} | compared(found)
@@ -66,7 +68,7 @@ def _past_jobs(folder: Path, seeds: list[int]) -> int:
     for stage in STAGES:
         (folder / stage).mkdir(parents=True)
         for name in names:
-            (folder / stage / name).write_text('{"s": 12.5}\n')
+            (folder / stage / name).write_text('{"s": 12.5}\n', encoding="utf-8")
     return len(STAGES) * len(names)
 
 

@@ -71,7 +71,7 @@ def main() -> None:
         dag,
         plan,
     )
-    args.out.write_text(_page(*measured))
+    args.out.write_text(_page(*measured), encoding="utf-8")
     print(f"wrote {args.out}")
 
 
@@ -86,7 +86,7 @@ def _run(*command: str) -> str:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     print("$", " ".join(command), file=sys.stderr)
     done = subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT
+        command, check=True, stdout=subprocess.PIPE, encoding="utf-8", env=environment, cwd=ROOT
     )
     return done.stdout.strip().splitlines()[-1]
 

@@ -42,7 +42,7 @@ _MB = 1e6
 
 def measure(folder: Path) -> dict:
     """Return all numbers. The shop is written to `folder`."""
-    stored = json.loads(RANKINGS.read_text())["generated"]
+    stored = json.loads(RANKINGS.read_bytes())["generated"]
     config = WebshopSettings(
         name="webshop",
         products={"generate": stored["config"]},
@@ -189,7 +189,7 @@ def memory(folder: Path, tasks: Sequence[Task], rng: random.Random) -> dict:
 
 def resident() -> tuple[int, int]:
     """Resident bytes of this process: its own memory, then the files mapped into memory."""
-    status = Path("/proc/self/status").read_text()
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
     own, files = (
         1024 * int(re.search(rf"{name}:\s+(\d+) kB", status)[1]) for name in ("RssAnon", "RssFile")
     )

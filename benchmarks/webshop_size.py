@@ -56,7 +56,7 @@ def main() -> None:
 
 def made(products: int, folder: Path) -> dict:
     """Time and peak memory of making a shop in `folder`, and the bytes of its parts."""
-    config = yaml.safe_load((ROOT / "configs/envs/webshop-laptop.yaml").read_text())
+    config = yaml.safe_load((ROOT / "configs/envs/webshop-laptop.yaml").read_bytes())
     config["products"] = {"generate": {"products": products}}
     command = [sys.executable, "-m", "hgrpo.cli.assets", "--config", as_json(config)]
     began = time.perf_counter()
@@ -110,7 +110,7 @@ def _size(path: Path) -> int:
 def _run(command: list[str]) -> str:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT
+        command, check=True, stdout=subprocess.PIPE, encoding="utf-8", env=environment, cwd=ROOT
     )
     return done.stdout
 

@@ -92,7 +92,7 @@ def _unpacked(archive: Path, folder: Path, beside: tuple[str, ...]) -> Path:
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / "lock").open("w") as lock:
+    with (folder.parent / "lock").open("w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.is_dir():
             for old in folder.parent.iterdir():

@@ -3,6 +3,7 @@
 import argparse
 import errno
 import gc
+import io
 import os
 import re
 import select
@@ -51,6 +52,11 @@ def run(main: Callable[[], None], interrupted: str = KEPT) -> None:
     # A stage makes millions of small objects and few reference cycles. At the default threshold,
     # garbage collection takes a tenth of the stage's time.
     gc.set_threshold(100_000, 50, 1000)
+    for stream in (sys.stdout, sys.stderr):
+        # Logs are UTF-8. A terminal of another encoding shows escapes for what it lacks.
+        if isinstance(stream, io.TextIOWrapper):
+            encoding = None if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
     try:
         main()
         # Without this, the last collection at exit takes seconds.

@@ -57,7 +57,9 @@ def provenance(code: str, env: str | None = None) -> dict:
 def processor() -> str:
     """The processor's name, as far as the system tells."""
     try:
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+        found = re.search(
+            r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        )
     except OSError:
         found = None
     return found.group(1).strip() if found else platform.processor() or platform.machine()
@@ -70,7 +72,9 @@ def revision() -> str | None:
         return None
     command = ["git", "-C", str(_PROJECT), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", check=True, timeout=10
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()

@@ -171,7 +171,7 @@ def _numbers(folder: Path, prefix: str) -> str:
 
 def _rows(path: Path) -> pd.DataFrame:
     try:
-        return pd.DataFrame(json.loads(path.read_text())["rows"])
+        return pd.DataFrame(json.loads(path.read_bytes())["rows"])
     except (ValueError, LookupError, TypeError) as error:
         raise UserError(f"{path}: not a train log ({one_line(error)})") from None
 

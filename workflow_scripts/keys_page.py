@@ -221,4 +221,4 @@ def _range(limits: list | tuple) -> str:
 
 if __name__ == "__main__":
     with atomic_file(Path(sys.argv[1])) as path:
-        path.write_text(page())
+        path.write_text(page(), encoding="utf-8")

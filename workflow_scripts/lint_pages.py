@@ -13,11 +13,11 @@ def main() -> int:
     """Print ruff's complaints; return 1 if there are any."""
     failed = 0
     for page in [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]:
-        for number, code in enumerate(BLOCK.findall(page.read_text()), 1):
+        for number, code in enumerate(BLOCK.findall(page.read_text(encoding="utf-8")), 1):
             name = f"hgrpo/{page.stem.lower()}_{number}.py"
             for command in (["check"], ["format", "--check"]):
                 words = [sys.executable, "-m", "ruff", *command, "--stdin-filename", name, "-"]
-                done = subprocess.run(words, input=code, text=True, cwd=PROJECT, check=False)
+                done = subprocess.run(words, input=code, encoding="utf-8", cwd=PROJECT, check=False)
                 failed |= done.returncode != 0
     return int(failed)
 

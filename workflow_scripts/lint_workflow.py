@@ -24,7 +24,10 @@ EXCEPTIONS = {
 def main() -> None:
     """Print the findings that need work, and count the exceptions."""
     done = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--lint"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "snakemake", "--lint"],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
     )
     found = findings(done.stdout + done.stderr)
     if bool(done.returncode) != bool(found):

@@ -89,7 +89,7 @@ def main() -> None:
     for study in args.gradients:
         copy_further(args.results / study / "gradients_page", study, GRADIENTS)
     for page, text in filled(DOCS, STUDIES).items():
-        page.write_text(text)
+        page.write_text(text, encoding="utf-8")
         print(page)
 
 
@@ -165,11 +165,11 @@ def filled(docs: Path, studies_folder: Path) -> dict[Path, str]:
     planned = {path.stem for path in studies_folder.glob("*.yaml")}
     figures = {folder.name: _names(folder) for folder in (docs / "figures").iterdir()}
     pages = {
-        page: page_blocks.fill(page.read_text(), studies, planned, figures)
+        page: page_blocks.fill(page.read_text(encoding="utf-8"), studies, planned, figures)
         for page in (docs / "results.md", docs / "calibration.md")
     }
     published = docs / "published.md"
-    return pages | {published: page_blocks.fill_rates(published.read_text(), rates)}
+    return pages | {published: page_blocks.fill_rates(published.read_text(encoding="utf-8"), rates)}
 
 
 def _names(folder: Path) -> set[str]:

@@ -50,7 +50,7 @@ def main() -> None:
     for name in args.studies:
         copy(args.results / "studies" / name, DOCS, name)
     page = DOCS / "results.md"
-    page.write_text(filled(page.read_text(), DOCS, STUDIES))
+    page.write_text(filled(page.read_text(encoding="utf-8"), DOCS, STUDIES), encoding="utf-8")
     print(page)
 
 

@@ -54,8 +54,10 @@ _LINK = re.compile(r"https?://[^\s,)\]]+")
 
 def main() -> None:
     """Write both pages."""
-    (DOCS / "rules.md").write_text(rules_page())
-    (DOCS / "runs.md").write_text(runs_page({p.stem: p for p in sorted(STUDIES.glob("*.yaml"))}))
+    (DOCS / "rules.md").write_text(rules_page(), encoding="utf-8")
+    (DOCS / "runs.md").write_text(
+        runs_page({p.stem: p for p in sorted(STUDIES.glob("*.yaml"))}), encoding="utf-8"
+    )
 
 
 def rules_page() -> str:

@@ -193,7 +193,7 @@ def _read(folder: Path) -> tuple[Path, str, dict[str, str]]:
     path, config = folder / "chat_template.jinja", folder / "tokenizer_config.json"
     settings = _json(folder / "special_tokens_map.json") | _json(config)
     if path.is_file():
-        source = path.read_text(encoding="utf-8")
+        source = path.read_text(encoding="utf-8-sig")
     else:
         path, source = config, settings.get("chat_template")
         if isinstance(source, list):
@@ -213,7 +213,7 @@ def _json(path: Path) -> dict:
     if not path.is_file():
         return {}
     try:
-        loaded = json.loads(path.read_text(encoding="utf-8"))
+        loaded = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: damaged ({error})") from None
     return loaded if isinstance(loaded, dict) else {}

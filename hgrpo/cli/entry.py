@@ -24,7 +24,7 @@ def read_config(value: str) -> dict:
         path = Path(value)
         if not path.is_file():
             raise UserError(f"--config: no such file: {value}")
-        text, name = path.read_text(), value
+        text, name = path.read_text(encoding="utf-8-sig"), value
     try:
         loaded = json.loads(text) if text.lstrip().startswith("{") else yaml.safe_load(text)
     except (json.JSONDecodeError, yaml.YAMLError) as error:

@@ -87,7 +87,7 @@ def _record(jobs: list[StudyJob], config: list[str]) -> None:
     rules = dict.fromkeys(job.stage for job in jobs)
     command = [sys.executable, "-m", "snakemake", *files, "--touch", "--force", "--quiet", "all"]
     command += ["--allowed-rules", *rules, "--config", *config, "reuse=no"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:
         said = telling_line(done.stderr) or telling_line(done.stdout) or "no message"
         raise UserError(f"the files are in place, but snakemake does not take them: {said}")

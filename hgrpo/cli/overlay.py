@@ -72,7 +72,7 @@ def read_run(given: str) -> tuple[str, list[Round]]:
     file = path / "report" / _FILE if path.is_dir() else path
     where = f"--run {label}: {file}"
     try:
-        arms = json.loads(file.read_text())
+        arms = json.loads(file.read_bytes())
         known = [name for name, entry in arms.items() if _ROUNDS in entry]
     except FileNotFoundError:
         raise UserError(f"{where}: no such file") from None

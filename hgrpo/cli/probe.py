@@ -87,8 +87,8 @@ def _run_one_step(settings: list[str], profile: Path, folder: Path) -> None:
     # The jobs start in another folder and must run the code of this checkout all the same.
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
-    (folder / "snakemake.log").write_text(done.stdout + done.stderr)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, env=env)
+    (folder / "snakemake.log").write_text(done.stdout + done.stderr, encoding="utf-8")
     if done.returncode:
         said = telling_line(done.stderr) or telling_line(done.stdout) or "no message"
         raise UserError(f"the step failed: {said}; see {folder}/snakemake.log")

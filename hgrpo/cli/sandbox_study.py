@@ -81,7 +81,7 @@ def _page(told: Mapping[str, Any], code: str, target: Path) -> None:
         for name, declared in told["studies"].items()
     ]
     with atomic_file(target) as path:
-        path.write_text(render(shown, told["tiny"]))
+        path.write_text(render(shown, told["tiny"]), encoding="utf-8")
 
 
 def _study(told: Mapping[str, Any]) -> SandboxStudy:

@@ -42,7 +42,7 @@ def main() -> None:
     folder = parser.parse_args().folder
     for name, text in schemas().items():
         with atomic_file(folder / name) as path:
-            path.write_text(text)
+            path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ def read_yaml(path: Path) -> dict:
         UserError: the file is missing, is not YAML, repeats a key, or holds no mapping.
     """
     try:
-        loaded = yaml.load(path.read_text(), Loader=_StrictLoader)
+        loaded = yaml.load(path.read_bytes(), Loader=_StrictLoader)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file{_neighbours(path)}") from None
     except yaml.MarkedYAMLError as error:

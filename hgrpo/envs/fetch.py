@@ -104,7 +104,7 @@ class _Part:
     def validator(self, source: Source) -> str | None:
         """The noted ETag or date of the file; None if unknown or noted for another address."""
         try:
-            note = json.loads(self._note.read_text())
+            note = json.loads(self._note.read_bytes())
             return note["validator"] if note["url"] == source.url else None
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
@@ -115,7 +115,9 @@ class _Part:
 
     def begin(self, source: Source, validator: str | None) -> None:
         self.path.write_bytes(b"")
-        self._note.write_text(json.dumps({"url": source.url, "validator": validator}))
+        self._note.write_text(
+            json.dumps({"url": source.url, "validator": validator}), encoding="utf-8"
+        )
 
     def discard(self) -> None:
         self.path.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ def write_panels(path: Path, panels: dict[str, list[Task]]) -> None:
     """Write the panels file. Raise UserError as `check_disjoint` does."""
     check_disjoint(panels)
     rows = {split: [task.__dict__ for task in tasks] for split, tasks in panels.items()}
-    path.write_text(json.dumps(rows, indent=1) + "\n")
+    path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 def read_panels(path: Path) -> dict[str, list[Task]]:
@@ -33,7 +33,7 @@ def read_panels(path: Path) -> dict[str, list[Task]]:
         UserError: the file is missing or not a panels file, or fails `check_disjoint`.
     """
     try:
-        rows = json.loads(path.read_text())
+        rows = json.loads(path.read_bytes())
         there = PANELS if ANALYSIS in rows else SPLITS
         panels = {split: [Task(**row) for row in rows[split]] for split in there}
     except FileNotFoundError:

@@ -82,7 +82,7 @@ def _read(paths: Iterable[Path], keys: Iterable[str]) -> list[tuple[Path, dict]]
     found = []
     for path in paths:
         try:
-            summary = json.loads(path.read_text())
+            summary = json.loads(path.read_bytes())
         except (OSError, ValueError) as error:
             raise UserError(f"{path}: not a summary ({error}); run its job again") from None
         missing = [key for key in (*keys, "method", "seed", "round") if not _has(summary, key)]

@@ -62,7 +62,7 @@ class Checkpoints:
         newest = step_folder(self.folder, len(rows) - 1)
         with atomic_folder(newest) as scratch:
             write_state(trained.state(), scratch / _STATE)
-            rows_file(scratch).write_text(json.dumps(rows))
+            rows_file(scratch).write_text(json.dumps(rows), encoding="utf-8")
         for folder in step_folders(self.folder):
             if folder != newest:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -96,7 +96,7 @@ class Checkpoints:
 
 def _read_rows(path: Path) -> list[dict]:
     try:
-        return json.loads(path.read_text())
+        return json.loads(path.read_bytes())
     except FileNotFoundError:
         raise UserError(f"{path}: missing") from None
     except ValueError as error:

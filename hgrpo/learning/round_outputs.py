@@ -39,7 +39,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
     finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     ended = learner.stop.ending()
     log = {"rows": rows, "ended": ended, "finished": finished, "config": {**config, **where}}
-    (folder / "train_log.json").write_text(json.dumps(log, indent=1) + "\n")
+    (folder / "train_log.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
     summary = {
         "method": played.id.method.name,
         **where,
@@ -52,7 +52,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
         **origin,
         "policy": weights_digest(folder / "adapter"),
     }
-    (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
 
 
 def totals(rows: Sequence[Mapping]) -> dict:

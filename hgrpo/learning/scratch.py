@@ -24,7 +24,7 @@ def locked_scratch(root: Path, key: str) -> Iterator[Path]:
         UserError: another process has locked `root`.
     """
     root.mkdir(parents=True, exist_ok=True)
-    with (root / "lock").open("w") as lock:
+    with (root / "lock").open("w", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

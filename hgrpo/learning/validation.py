@@ -13,6 +13,6 @@ def greedy_validation(summary: Path) -> float:
         UserError: the file is damaged, or that panel was not played.
     """
     try:
-        return float(json.loads(summary.read_text())["success"]["validation T=0"])
+        return float(json.loads(summary.read_bytes())["success"]["validation T=0"])
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{summary}: no greedy success on the validation panel") from None

@@ -94,8 +94,10 @@ def take_adapter(folder: Path, model: ModelConfig, base: Path, env: str, out: Pa
     for name in policy_files(model.adapt == "lora"):
         shutil.copyfile(adapter / name, out / name)
     if model.adapt == "lora":
-        config = json.loads((out / LORA_CONFIG).read_text())
-        (out / LORA_CONFIG).write_text(json.dumps(config | {_DROPOUT: 0.0}, indent=2) + "\n")
+        config = json.loads((out / LORA_CONFIG).read_bytes())
+        (out / LORA_CONFIG).write_text(
+            json.dumps(config | {_DROPOUT: 0.0}, indent=2) + "\n", encoding="utf-8"
+        )
     return weights
 
 
@@ -115,7 +117,7 @@ def _check_weights(model: ModelConfig, base: Path, adapter: Path) -> None:
 
 def _summary(path: Path) -> Mapping:
     try:
-        found = json.loads(path.read_text())
+        found = json.loads(path.read_bytes())
         if not isinstance(found["trained_on"], Mapping):
             raise TypeError(f"trained_on: {found['trained_on']!r}")
     except OSError as error:

@@ -80,7 +80,7 @@ class Board:
     ):
         self._results, self._plans = results, plans
         self._tensorboard, self._wandb = tensorboard, wandb
-        self._identity = (results / "config.yaml").read_text()
+        self._identity = (results / "config.yaml").read_text(encoding="utf-8")
         self._writers: dict[Path, list[Writer]] = {}
         self._written = {plan.home: 0 for plan in self._plans}
 

@@ -16,14 +16,16 @@ def save_all(drawn: Iterable[Drawing], folder: Path) -> list[dict]:
     for drawing in drawn:
         save(drawing, folder)
         index.append({key: text for key, text in vars(drawing).items() if isinstance(text, str)})
-    (folder / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False) + "\n")
+    (folder / INDEX).write_text(
+        json.dumps(index, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
     return index
 
 
 def read_index(folder: Path) -> list[dict]:
     """Read the index that `save_all` wrote; UserError if it is missing or damaged."""
     try:
-        return json.loads((folder / INDEX).read_text())
+        return json.loads((folder / INDEX).read_bytes())
     except FileNotFoundError:
         raise UserError(f"{folder}: no {INDEX}; run hgrpo.cli.figures first") from None
     except json.JSONDecodeError as error:

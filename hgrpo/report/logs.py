@@ -100,7 +100,7 @@ def read_stops(paths: Sequence[Path]) -> pd.DataFrame:
     ended = {}
     for path in paths:
         method, seed, _ = run_of(path)
-        said = json.loads(path.read_text()).get("ended", {})
+        said = json.loads(path.read_bytes()).get("ended", {})
         if said.get("rule"):
             ended[method, seed] = {"method": method, "seed": seed, **said}
     rows = [ended[run] for run in sorted(ended)]
@@ -208,7 +208,7 @@ def read_last_turns(paths: Sequence[Path], methods: Sequence[str]) -> dict[str, 
 
 def last_day(paths: Sequence[Path]) -> str:
     """The day (UTC) on which the last round ended, from the rounds' logs; "" if no log has it."""
-    ends = [json.loads(Path(path).read_text()).get("finished", "") for path in paths]
+    ends = [json.loads(Path(path).read_bytes()).get("finished", "") for path in paths]
     return max(ends, default="")[:10]
 
 
@@ -249,7 +249,7 @@ def _read_all(
 def _entry(path: Path, key: str, kind: type[list] | type[float]) -> list | float:
     """The entry `key` of a train log, converted to `kind`; UserError if there is none."""
     try:
-        return kind(json.loads(Path(path).read_text())[key])
+        return kind(json.loads(Path(path).read_bytes())[key])
     except FileNotFoundError:
         raise UserError(f"{path}: no such train log") from None
     except (ValueError, KeyError, TypeError) as error:

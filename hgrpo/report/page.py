@@ -246,7 +246,7 @@ def _figures(folder: Path) -> dict[str, list[dict]]:
     for entry in read_index(folder):
         if entry["section"] == "credit":
             continue  # the page shows these figures as tables, which can be read and searched
-        svg = (folder / f"{entry['name']}.svg").read_text()
+        svg = (folder / f"{entry['name']}.svg").read_text(encoding="utf-8")
         sections.setdefault(entry["section"], []).append(
             entry
             | {

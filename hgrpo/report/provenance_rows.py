@@ -14,7 +14,7 @@ STATED = ("packages", "revision", "code", "python", "hardware", "system")
 def read_mapping(path: Path) -> dict:
     """Read a JSON or YAML file; UserError if it is missing, unreadable, or not a mapping."""
     try:
-        text = Path(path).read_text()
+        text = Path(path).read_text(encoding="utf-8")
         loaded = json.loads(text) if Path(path).suffix == ".json" else yaml.safe_load(text)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None

@@ -108,7 +108,7 @@ def _rows(path: Path, finished: bool = True) -> list[dict]:
     the list of rows itself.
     """
     try:
-        rows = json.loads(path.read_text())
+        rows = json.loads(path.read_bytes())
     except FileNotFoundError:
         # The training job has just removed the file: it saved a later step, or started again.
         return []

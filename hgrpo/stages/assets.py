@@ -116,7 +116,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             },
             "skipped": {reason: count for reason, count in sorted(skipped.items()) if count},
         } | provenance(job.code, settings.env.name)
-        (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
+        (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
         write_timing(out, began)
     for split, row in manifest["panels"].items():
         counts = ", ".join(f"{kind} {count}" for kind, count in row["types"].items())

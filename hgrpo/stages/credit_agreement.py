@@ -228,7 +228,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     with atomic_folder(paths.out) as out:
         write(played, settings.updates, labels, out)
         summary = _summary(played, time.perf_counter() - began)
-        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     for computed in played[-1].plan:
         if computed.note:
             print(f"{', '.join(computed.methods)}: {computed.note}")

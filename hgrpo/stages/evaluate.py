@@ -150,7 +150,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             "policy": weights_digest(paths.policy),
         } | provenance(job.code, settings.env.name)
         frame.to_parquet(out / "episodes.parquet", index=False, **parquet.WRITE)
-        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     for name, value in summary["success"].items():
         print(f"{job.method} seed {job.seed} round {job.round} {name}: {value:.3f}")
 

@@ -124,7 +124,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     } | provenance(job.code, settings.env.name)
     with atomic_folder(paths.out) as out:
         _write(rows, out / "trajectories.parquet")
-        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
         write_timing(out, began)
     _show_success("expert", summary["success"], env)
     if summary["informed"]:

@@ -73,7 +73,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     }
     paths.out.mkdir(parents=True, exist_ok=True)
     with atomic_file(paths.out / OUTPUTS["files"]) as path:
-        path.write_text(json.dumps(found, indent=1) + "\n")
+        path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     files = [file for each in found.values() for file in each]
     for file in files:
         print(f"{file['name']}: {file['size']:,} bytes, SHA-256 {file['sha256']}")

@@ -109,7 +109,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     with atomic_folder(paths.out) as out:
         for drawing in drawings():
             save(drawing, out)
-            svg = (out / f"{drawing.name}.svg").read_text()
+            svg = (out / f"{drawing.name}.svg").read_text(encoding="utf-8")
             told = ("name", "section", "title", "caption", "alt")
             figures.append({name: getattr(drawing, name) for name in told} | {"svg": svg})
         page = render(settings.study, arms, tables, figures)

@@ -148,7 +148,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         table.to_csv(out / "buckets.csv", index=False)
         groups.to_csv(out / "groups.csv", index=False)
         summary = _summary(settings, job, paths, prepared, after) | {"elapsed_s": seconds}
-        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     print(
         f"{settings.method.name} seed {job.seed}, gradients after round {job.round}: "
         f"{len(prepared.groups)} groups, {seconds:.0f} s"

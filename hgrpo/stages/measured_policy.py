@@ -54,7 +54,7 @@ def check_measured(policy: Path, sft: Path, method: str, job: Job) -> None:
 
 def _read(summary: Path) -> dict:
     try:
-        found = json.loads(summary.read_text())
+        found = json.loads(summary.read_bytes())
     except ValueError:
         found = None
     if not isinstance(found, dict):

@@ -87,6 +87,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         # Without turns the pictures of credit are left out.
         for drawing in study_drawings(read, {}, {}, fits):
             save_sizes(drawing, out)
-        (out / "results.tex").write_text(column_table(table, about, f"tab:{settings.study}"))
-        (out / "results.md").write_text(markdown(table, about))
+        (out / "results.tex").write_text(
+            column_table(table, about, f"tab:{settings.study}"), encoding="utf-8"
+        )
+        (out / "results.md").write_text(markdown(table, about), encoding="utf-8")
     print(f"{paths.out}: results.tex, results.md and the figures")

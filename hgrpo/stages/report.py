@@ -138,7 +138,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     with atomic_folder(paths.tables) as out:
         write_tables(tables, out)
     with atomic_file(paths.comparison) as path:
-        path.write_text(json.dumps(manifest, indent=1) + "\n")
+        path.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     with atomic_file(paths.out) as path:
         path.write_text(html, encoding="utf-8")
     # `hgrpo.workflow.ending` repeats this line at the end of the run.

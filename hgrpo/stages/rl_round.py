@@ -231,7 +231,7 @@ def _play(
         write_round(played, config, origin, out)
         of = {"seed": job.seed, "round": job.round}
         snapshot = config | of | provenance(job.code, settings.env.name)
-        (out / "config.yaml").write_text(yaml.safe_dump(snapshot, sort_keys=True))
+        (out / "config.yaml").write_text(yaml.safe_dump(snapshot, sort_keys=True), encoding="utf-8")
     stop = played.learner.stop
     told = f"{method.name} seed {job.seed} round {job.round}: {len(rows)} steps"
     if rows:

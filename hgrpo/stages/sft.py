@@ -125,8 +125,8 @@ def _take(settings: Settings, job: Job, paths: Paths) -> None:
 
 def _write(out: Path, rows: list[dict], settings: Settings, summary: dict) -> None:
     log = {"rows": rows, "config": settings.model_dump(mode="json")}
-    (out / "train_log.json").write_text(json.dumps(log, indent=1) + "\n")
-    (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    (out / "train_log.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
+    (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
 
 
 def _imitate(settings: Settings, job: Job, paths: Paths) -> None:

@@ -56,4 +56,4 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     env = study.get("env") or {}
     written = study | {"provenance": provenance(job.code, env.get("name"))}
     with atomic_file(paths.out) as path:
-        path.write_text(yaml.safe_dump(written, sort_keys=False))
+        path.write_text(yaml.safe_dump(written, sort_keys=False), encoding="utf-8")

@@ -12,4 +12,6 @@ TIMING = "timing.json"
 
 def write_timing(out: Path, began: float) -> None:
     """Write the seconds since `began`, a reading of `time.perf_counter`."""
-    (out / TIMING).write_text(json.dumps({"s": time.perf_counter() - began}) + "\n")
+    (out / TIMING).write_text(
+        json.dumps({"s": time.perf_counter() - began}) + "\n", encoding="utf-8"
+    )

@@ -70,7 +70,7 @@ def failure_lines(snakemake_log: str) -> list[str]:
         end = following[0].start() if following else len(snakemake_log)
         named = _LOG.search(snakemake_log, match.end(), end)
         path = Path(named.group(1)) if named else None
-        text = path.read_text(errors="replace") if path and path.is_file() else ""
+        text = path.read_text(errors="replace", encoding="utf-8") if path and path.is_file() else ""
         said = telling_line(text).removeprefix("error: ") or _NOTHING_SAID
         failed[path or match.start()] = f"error: {match.group(1)}: {said}"
         if path:
@@ -104,5 +104,5 @@ def results_to_say(
 def _said(results: Path, stage: str) -> str:
     """The last line of the log of a stage with one job; "" without a log."""
     log = results / "logs" / stage / f"{stage}.log"
-    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
+    lines = log.read_text(errors="replace", encoding="utf-8").splitlines() if log.is_file() else []
     return lines[-1] if lines else ""

@@ -38,7 +38,7 @@ class KeptMeanings:
         self._path = package / "__pycache__" / f"meanings-{reader()}.json"
         self._new = False
         try:
-            self._known = dict(json.loads(self._path.read_text()))
+            self._known = dict(json.loads(self._path.read_bytes()))
         except (OSError, ValueError, TypeError):
             self._known = {}
         atexit.register(self.save)
@@ -67,5 +67,7 @@ class KeptMeanings:
             with contextlib.suppress(OSError):
                 self._path.parent.mkdir(exist_ok=True)
                 with atomic_file(self._path) as scratch:
-                    scratch.write_text(json.dumps(self._known, separators=(",", ":")))
+                    scratch.write_text(
+                        json.dumps(self._known, separators=(",", ":")), encoding="utf-8"
+                    )
                 self._new = False

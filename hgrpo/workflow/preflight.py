@@ -159,7 +159,7 @@ def other_revision_line(study: Study, mine: str | None) -> str:
     if given is None or mine is None:
         return ""
     try:
-        summary = json.loads((user_path(given, "sft.adapter") / "summary.json").read_text())
+        summary = json.loads((user_path(given, "sft.adapter") / "summary.json").read_bytes())
         theirs = summary.get("revision")
     except (UserError, OSError, ValueError, AttributeError):
         return ""  # the stage sft says what is wrong
@@ -208,7 +208,7 @@ def check_slurm(command: str = "sinfo") -> None:
     """
     try:
         done = subprocess.run(
-            [command, "--noheader"], capture_output=True, text=True, check=False, timeout=60
+            [command, "--noheader"], capture_output=True, encoding="utf-8", check=False, timeout=60
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UserError(f"Slurm does not answer: {error}") from None

@@ -119,7 +119,10 @@ def machine(env: str | None) -> dict:
     """
     found = provenance("", env)
     hardware = {name: found["hardware"][name] for name in ("machine", "processor", "threads")}
-    gpus = {path.read_text() for path in Path("/proc/driver/nvidia/gpus").glob("*/information")}
+    gpus = {
+        path.read_text(encoding="utf-8")
+        for path in Path("/proc/driver/nvidia/gpus").glob("*/information")
+    }
     models = {line for text in gpus for line in text.splitlines() if line.startswith("Model:")}
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     gpu = {"models": sorted(models), "shown": None if chosen is None else chosen not in ("", "-1")}
@@ -205,11 +208,11 @@ class _DamagedError(Exception):
 
 def _read(path: Path) -> Record | None:
     try:
-        return Record.model_validate_json(path.read_text())
+        return Record.model_validate_json(path.read_bytes())
     except (OSError, ValueError, ValidationError):
         return None
 
 
 def _write(folder: Path, record: Record) -> None:
     with atomic_file(folder / RECORD) as path:
-        path.write_text(record.model_dump_json(indent=1) + "\n")
+        path.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")

@@ -212,7 +212,7 @@ class StudyRules:
             return given_digest(user_path(path, "sft.adapter"))
         except (UserError, OSError):
             with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-                return json.loads(Path(self.root, "sft/summary.json").read_text())["given"]
+                return json.loads(Path(self.root, "sft/summary.json").read_bytes())["given"]
         return None
 
     def user_files_digest(self, stage: str) -> str | None:
@@ -226,7 +226,7 @@ class StudyRules:
             return user_files_digest(self.study.env, stage)
         except (UserError, OSError):
             with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-                return json.loads(Path(self.root, name).read_text())["user_files"]
+                return json.loads(Path(self.root, name).read_bytes())["user_files"]
         return None
 
     def contents(self, stage: str) -> Callable[..., str | None]:

@@ -33,7 +33,7 @@ def hold_study(results: Path) -> IO[str]:
         UserError: another process holds the lock.
     """
     results.mkdir(parents=True, exist_ok=True)
-    file = (results / ".lock").open("a")
+    file = (results / ".lock").open("a", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -61,7 +61,7 @@ def running_jobs(results: Path) -> list[int]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            words = (process / "cmdline").read_text(errors="replace").split("\0")
+            words = (process / "cmdline").read_text(errors="replace", encoding="utf-8").split("\0")
             here = os.path.samefile(process / "cwd", ".")
         except OSError:
             continue  # it has ended, or belongs to somebody else

@@ -75,7 +75,7 @@ def fit(
         metrics["best"] = min(log, key=lambda row: row["validation_loss"])
     save_values(values, metrics, out)
     record = {"rows": log, "elapsed_s": time.perf_counter() - began}
-    (out / LOG).write_text(json.dumps(record, indent=1) + "\n")
+    (out / LOG).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     if not log:
         return "amortised: no counterfactual so far, so the value is the mean return"
     return (

@@ -80,7 +80,7 @@ def save_values(fitted: Values, metrics: dict, folder: Path) -> None:
     }
     write_with_checksum(save(arrays, metadata={"format": "np"}), folder / WEIGHTS)
     card = {"width": len(fitted.mean), "metrics": metrics}
-    (folder / CARD).write_text(json.dumps(card, indent=1) + "\n")
+    (folder / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
 
 
 def load_values(folder: Path) -> Values:

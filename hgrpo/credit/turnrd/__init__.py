@@ -85,7 +85,7 @@ def fit(
     }
     save_model(model, settings.model, width, metrics | model.measures(), out)
     record = {"rows": log, "elapsed_s": time.perf_counter() - began}
-    (out / LOG).write_text(json.dumps(record, indent=1) + "\n")
+    (out / LOG).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     correlation = best["return_corr"]
     return (
         f"turnrd {settings.model.version}: {len(rows)} trajectories, validation loss "

@@ -20,7 +20,7 @@ def save_model(
     """Write the weights and the card; `width` is D, the width of a turn's embedding."""
     write_tensors(model.state_dict(), folder / WEIGHTS)
     card = {"settings": settings.model_dump(mode="json"), "width": width, "metrics": metrics}
-    (folder / CARD).write_text(json.dumps(card, indent=1) + "\n")
+    (folder / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
 
 
 def load_model(folder: Path, settings: Settings) -> TurnRD:
@@ -32,7 +32,7 @@ def load_model(folder: Path, settings: Settings) -> TurnRD:
     """
     card_path, weights_path = folder / CARD, folder / WEIGHTS
     try:
-        card = json.loads(card_path.read_text())
+        card = json.loads(card_path.read_bytes())
         check_checksum(weights_path)
         weights = load_file(weights_path)
     except FileNotFoundError as error:

@@ -89,7 +89,7 @@ def _collect(
         ordered = _in_turn(list(fresh.values()), (seed, split))
         for panel, chosen in share_out(split, ordered, sizes, place, "games").items():
             for task in chosen:
-                trajectory = json.loads((place / task.path / gamefile.TASK_FILE).read_text())
+                trajectory = json.loads((place / task.path / gamefile.TASK_FILE).read_bytes())
                 kept = {key: trajectory[key] for key in _KEPT if key in trajectory}
                 game = gamefile.read_game(place / task.path)
                 yield panel, generator.GameFiles(task.path, game, kept)

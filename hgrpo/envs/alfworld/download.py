@@ -60,7 +60,7 @@ def fetch_games(root: Path) -> list[dict]:
     for name in ARCHIVES:
         _unpack(root / name, root)
     with atomic_file(receipt) as path:
-        path.write_text(json.dumps(found, indent=1) + "\n")
+        path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     for name in ARCHIVES:
         (root / name).unlink()
     return found
@@ -68,7 +68,7 @@ def fetch_games(root: Path) -> list[dict]:
 
 def _read(receipt: Path) -> list[dict]:
     try:
-        found = json.loads(receipt.read_text())
+        found = json.loads(receipt.read_bytes())
         return [{key: row[key] for key in ("name", "size", "sha256")} for row in found]
     except (ValueError, LookupError, TypeError):
         raise UserError(

@@ -91,7 +91,7 @@ def read_task_type(folder: Path) -> str:
 
 def _read_json(path: Path) -> dict:
     try:
-        data = json.loads(path.read_text())
+        data = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (ValueError, RecursionError) as error:

@@ -95,5 +95,5 @@ def write(root: Path, files: GameFiles) -> None:
     """Write `game.tw-pddl` and `traj_data.json` into the new folder `root/<task>/<trial>`."""
     place = root / files.folder
     place.mkdir(parents=True)
-    (place / GAME_FILE).write_text(json.dumps(files.game))
-    (place / TASK_FILE).write_text(json.dumps(files.trajectory))
+    (place / GAME_FILE).write_text(json.dumps(files.game), encoding="utf-8")
+    (place / TASK_FILE).write_text(json.dumps(files.trajectory), encoding="utf-8")

@@ -38,7 +38,7 @@ def in_older_words(grammar: str) -> str:
 
 
 def _read(name: str) -> str:
-    return files("hgrpo.envs.alfworld").joinpath(name).read_text()
+    return files("hgrpo.envs.alfworld").joinpath(name).read_text(encoding="utf-8")
 
 
 def game(house: House, goal: Goal, said: str, language: str) -> dict:

@@ -37,7 +37,7 @@ class OfficialGame:
         self._env = AlfredDemangler(PddlEnv(infos))
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "game.tw-pddl"
-            path.write_text(json.dumps(data))
+            path.write_text(json.dumps(data), encoding="utf-8")
             self._env.load(str(path))
         self._state = None
 

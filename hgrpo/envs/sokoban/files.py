@@ -39,13 +39,13 @@ def split_levels(text: str) -> list[tuple[str, str]]:
 
 def write_levels(path: Path, levels: Iterable[tuple[str, str]]) -> None:
     """Write (title, XSB text) to a file."""
-    path.write_text("".join(f"; {title}\n{text}\n\n" for title, text in levels))
+    path.write_text("".join(f"; {title}\n{text}\n\n" for title, text in levels), encoding="utf-8")
 
 
 def read_text(path: Path) -> str:
     """A level file's text. Raise UserError if it cannot be read."""
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: not a level file ({error})") from None
 

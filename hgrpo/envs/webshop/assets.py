@@ -70,7 +70,7 @@ def _items(
     if config.products.generate is None:
         found = title_nouns(products)
     else:
-        nouns = json.loads(nouns_file.read_text())
+        nouns = json.loads(nouns_file.read_bytes())
         found = ((product, tuple(nouns[product.asin])) for product in products)
     for row, (product, words) in enumerate(found):
         yield Item(row, product, price(product.prices, seed, product.asin), words)

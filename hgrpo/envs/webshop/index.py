@@ -115,13 +115,13 @@ class Index:
             for name in _ARRAYS:
                 np.save(scratch / f"{name}.npy", getattr(self, name))
             header = {"format": _FORMAT, "size": self.size, "filled": self.filled}
-            (scratch / _HEADER).write_text(json.dumps(header) + "\n")
+            (scratch / _HEADER).write_text(json.dumps(header) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> "Index":
         """Memory-map an index that `save` wrote; UserError if files are missing or do not fit."""
         try:
-            header = json.loads((folder / _HEADER).read_text())
+            header = json.loads((folder / _HEADER).read_bytes())
             if not isinstance(header, dict) or header.get("format") != _FORMAT:
                 raise ValueError(f"{_HEADER} does not say format {_FORMAT!r}")
             arrays = {name: mapped(folder / f"{name}.npy", kind) for name, kind in _ARRAYS.items()}

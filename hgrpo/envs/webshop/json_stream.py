@@ -4,6 +4,7 @@ The original uses this parser too. It reads `NaN` and `Infinity` as numbers, alt
 have them.
 """
 
+import codecs
 import json
 import re
 from collections.abc import Iterator
@@ -32,11 +33,11 @@ def elements(path: Path, top: bytes) -> Iterator:
     number = 0
     try:
         with path.open("rb") as handle:
-            first = handle.read(4096).lstrip()[:1]
+            first = handle.read(4096).removeprefix(codecs.BOM_UTF8).lstrip()[:1]
         if first != top:
             begins = f"begins with {first.decode(errors='replace')!r}" if first else "is empty"
             raise UserError(f"{path}: a JSON {_TOP[top][0]} was expected; the file {begins}")
-        with path.open(encoding="utf-8", errors="surrogateescape") as handle:
+        with path.open(encoding="utf-8-sig", errors="surrogateescape") as handle:
             for element in _elements(_Values(handle), top):
                 number += 1
                 yield element

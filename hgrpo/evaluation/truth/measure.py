@@ -106,7 +106,9 @@ class Measurement:
         }
         with atomic_folder(self._part(group)) as out:
             write_table(table, out / TRUTH_FILE)
-            (out / _COUNTS).write_text(json.dumps(continuations.report() | seconds) + "\n")
+            (out / _COUNTS).write_text(
+                json.dumps(continuations.report() | seconds) + "\n", encoding="utf-8"
+            )
 
     def write(self, groups: Sequence[PlayedGroup], out: Path) -> dict[str, float]:
         """Write the tables of rollouts and truth into `out`; return the sums of all counts.
@@ -118,7 +120,7 @@ class Measurement:
             shutil.copyfile(self.folder / "rollouts" / name, out / name)
         parts = [self._part(group) for group in groups]
         concatenate([part / TRUTH_FILE for part in parts], out / TRUTH_FILE)
-        counts = [json.loads((part / _COUNTS).read_text()) for part in parts]
+        counts = [json.loads((part / _COUNTS).read_bytes()) for part in parts]
         return {name: sum(count[name] for count in counts) for name in counts[0]}
 
     def _part(self, group: PlayedGroup) -> Path:

@@ -41,7 +41,7 @@ def read_shown(name: str, study: SandboxStudy, folder: Path) -> Shown:
     """
     figures = []
     for entry in read_index(folder / FIGURES):
-        svg = (folder / FIGURES / f"{entry['name']}.svg").read_text()
+        svg = (folder / FIGURES / f"{entry['name']}.svg").read_text(encoding="utf-8")
         figures.append({**entry, "svg": inline(svg, f"{name}-{entry['name']}", entry["alt"])})
     return Shown(name, study, read_table(folder / ARMS), read_table(folder / PAIRS), figures)
 

@@ -43,7 +43,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
         UserError: the file is missing or damaged.
     """
     try:
-        return json.loads((folder / SUMMARY).read_text())
+        return json.loads((folder / SUMMARY).read_bytes())
     except (OSError, ValueError) as error:
         raise UserError(f"{folder / SUMMARY}: no summary of a run ({one_line(error)})") from None
 

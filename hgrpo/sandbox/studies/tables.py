@@ -27,4 +27,4 @@ def write_statistics(study: SandboxStudy, runs: Mapping[str, Path], target: Path
         with atomic_file(target / name) as path:
             write_csv(table, path)
     with atomic_file(target / TABLES) as path:
-        path.write_text("\n".join(text))
+        path.write_text("\n".join(text), encoding="utf-8")

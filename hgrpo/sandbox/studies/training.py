@@ -41,4 +41,4 @@ def train_arm(piece: str, given: Mapping[str, Any], code: str, target: Path) -> 
     }
     with atomic_folder(target) as folder:
         pd.DataFrame(rows).to_parquet(folder / ROWS, index=False, **parquet.WRITE)
-        (folder / SUMMARY).write_text(json.dumps(said, indent=1) + "\n")
+        (folder / SUMMARY).write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")

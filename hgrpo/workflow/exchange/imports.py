@@ -82,7 +82,7 @@ def record_import(archive: Path, manifest: Manifest, results: Path, new: Iterabl
     )
     path.parent.mkdir(exist_ok=True)
     with atomic_file(path) as scratch:
-        scratch.write_text(record.model_dump_json(indent=1) + "\n")
+        scratch.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
 def read_imports(results: Path) -> list[Import]:
@@ -96,7 +96,7 @@ def read_imports(results: Path) -> list[Import]:
 
 def _read(path: Path) -> Import:
     try:
-        return Import.model_validate_json(path.read_text())
+        return Import.model_validate_json(path.read_bytes())
     except ValidationError as error:
         details = error.errors()[0]
         where = ".".join(map(str, details["loc"]))

@@ -160,7 +160,7 @@ def _identity(path: Path, key: str | None) -> str:
     """The hash of the weights that a summary records, or else of the file."""
     if key:
         with contextlib.suppress(ValueError, LookupError, TypeError):
-            return str(json.loads(path.read_text())[key])
+            return str(json.loads(path.read_bytes())[key])
     return sha256(path)
 
 
@@ -170,7 +170,7 @@ def content_hash(path: Path) -> str:
     Two people who train the same arm get the same content on two days and from two revisions.
     """
     try:
-        content = json.loads(path.read_text())
+        content = json.loads(path.read_bytes())
     except ValueError:
         return sha256(path)
     if isinstance(content, dict):

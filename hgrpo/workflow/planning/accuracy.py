@@ -37,7 +37,9 @@ def save_plan(folder: Path, expected: Iterable[Forecast], asked: Mapping[str, ob
     ]
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     with atomic_file(folder / PLAN) as path:
-        path.write_text(json.dumps({"at": now, "asked": dict(asked), "jobs": jobs}) + "\n")
+        path.write_text(
+            json.dumps({"at": now, "asked": dict(asked), "jobs": jobs}) + "\n", encoding="utf-8"
+        )
 
 
 def check_lines(folder: Path, settings: Mapping[str, object], by_stage: bool = True) -> list[str]:
@@ -63,7 +65,7 @@ def check_lines(folder: Path, settings: Mapping[str, object], by_stage: bool = T
     if not path.is_file():
         return []
     try:
-        plan = json.loads(path.read_text())
+        plan = json.loads(path.read_bytes())
         jobs = [(job["stage"], job["name"], job["seconds"]) for job in plan["jobs"]]
         planned_for = plan["asked"].get("study", {})
         differing = [key for key in settings if planned_for.get(key) != settings[key]]

@@ -58,7 +58,7 @@ def snakemake_summary(settings: Sequence[str], profile: Path) -> str:
     command = [sys.executable, "-m", "snakemake", "--summary", "--workflow-profile", str(profile)]
     if settings:
         command += ["--config", *settings]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:
         said = telling_line(done.stderr) or telling_line(done.stdout) or "no message"
         raise UserError(f"snakemake --summary: {said}")

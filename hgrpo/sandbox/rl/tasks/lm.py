@@ -149,7 +149,7 @@ def _read(settings: RlSettings) -> str:
     if settings.data is None:
         return made_up_text(_SENTENCES, "lm_bandit")
     try:
-        return Path(settings.data).read_text()
+        return Path(settings.data).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise UserError(f"--data: {settings.data}: {reason}") from None

@@ -1,0 +1,53 @@
+"""Check that every text file is read and written with a named encoding.
+
+Without one, Python takes the locale's. Ruff's PLW1514 recognises a path only beside its
+constructor, so it misses nearly all calls of `read_text` and `write_text`.
+
+Example:
+  python workflow_scripts/lint_encodings.py
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[1]
+FOLDERS = ("hgrpo", "workflow_scripts", "benchmarks", "tests")
+_TEXT_MODE = re.compile("[rwaxt+]+")
+
+
+def main() -> int:
+    """Print each call that names no encoding; return 1 if there is one."""
+    files = [file for folder in FOLDERS for file in sorted((PROJECT / folder).rglob("*.py"))]
+    lines = [
+        f"{file.relative_to(PROJECT)}:{line}: {name}: no encoding"
+        for file in files
+        for line, name in unnamed(file.read_text(encoding="utf-8"))
+    ]
+    print("\n".join(lines) or f"{len(files)} files name the encoding of their text files")
+    return int(bool(lines))
+
+
+def unnamed(code: str) -> Iterator[tuple[int, str]]:
+    """Yield (line, name) of each call in `code` that opens text in the locale's encoding."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            keywords = {keyword.arg for keyword in node.keywords}
+            if "encoding" not in keywords and _is_text(node.func.attr, node.args, keywords):
+                yield node.lineno, node.func.attr
+
+
+def _is_text(name: str, args: list[ast.expr], keywords: set[str | None]) -> bool:
+    if name == "open":
+        # `Path.open`: other methods of this name, such as a zip file's, take a file first.
+        mode = args[0].value if args and isinstance(args[0], ast.Constant) else None
+        return not (args or keywords) or bool(_TEXT_MODE.fullmatch(str(mode)))
+    if name in ("run", "Popen", "check_output"):
+        return "text" in keywords
+    return name in ("read_text", "write_text")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
