@@ -73,5 +73,5 @@ def write_chat(folder: Path, template: str = QWEN, tokenizer: Tokenizer | None =
         "pad_token": {"__type": "AddedToken", "content": "<|endoftext|>", "special": True},
         "chat_template": template,
     }
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
     return folder

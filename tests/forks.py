@@ -33,7 +33,7 @@ class Forks:
             [sys.executable, __file__, *libraries],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
             env=os.environ | (env or {}),
         )
 
@@ -50,7 +50,10 @@ class Forks:
                 raise RuntimeError(f"the process of the forks ended with {self._server.wait()}")
             code = int(answer)
             return subprocess.CompletedProcess(
-                [module, *arguments], code, out.read_text(), err.read_text()
+                [module, *arguments],
+                code,
+                out.read_text(encoding="utf-8"),
+                err.read_text(encoding="utf-8"),
             )
 
     def close(self) -> None:

@@ -114,7 +114,7 @@ def two_jobs(project: Path, script: str, *arguments: object) -> list[str]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
         )
         for _ in range(2)
     ]

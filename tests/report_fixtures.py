@@ -65,7 +65,7 @@ FIT_SECONDS = 7.5
 def run_cli(stage: str, *arguments: object) -> subprocess.CompletedProcess:
     """Run `python -m hgrpo.cli.<stage>` to its end."""
     command = [sys.executable, "-m", f"hgrpo.cli.{stage}", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
 
 
 def build_report(
@@ -172,9 +172,12 @@ def write_study(
                 "informed_panel": "test",
                 "skipped": {"no walkthrough": 3},
             }
-        )
+        ),
+        encoding="utf-8",
     )
-    (root / "config.yaml").write_text(yaml.safe_dump(_study_file(config), sort_keys=False))
+    (root / "config.yaml").write_text(
+        yaml.safe_dump(_study_file(config), sort_keys=False), encoding="utf-8"
+    )
     return FakeStudy(root, config)
 
 
@@ -312,14 +315,14 @@ def _write_round(folder, method, seed, number, steps, gain, credit, rng):
             rows[1][name] = None
     log = {"rows": rows, "config": {"method": {"name": method}}}
     log["finished"] = f"2026-02-{seed % 9 + number:02d}T12:00:00+00:00"
-    (folder / "train_log.json").write_text(json.dumps(log))
+    (folder / "train_log.json").write_text(json.dumps(log), encoding="utf-8")
     snapshot = {
         "method": method,
         "seed": seed,
         "round": number,
         **PROVENANCE,
     }
-    (folder / "config.yaml").write_text(yaml.safe_dump(snapshot))
+    (folder / "config.yaml").write_text(yaml.safe_dump(snapshot), encoding="utf-8")
 
 
 def _report(credit: dict, number: int, step: int, rng: np.random.Generator) -> dict:
@@ -354,7 +357,7 @@ def _write_fit(folder: Path, number: int, credit: dict, rng: np.random.Generator
         for epoch in range(3 if number > 1 else 2)  # the first one stopped early
     ]
     log = {"rows": rows, "elapsed_s": FIT_SECONDS}
-    (folder / "train_log.json").write_text(json.dumps(log))
+    (folder / "train_log.json").write_text(json.dumps(log), encoding="utf-8")
 
 
 WON = (

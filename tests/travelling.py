@@ -25,7 +25,9 @@ def write_results(results: Path, said: str, start: bool = True) -> None:
     for job in exchanged_jobs(small_study(), results, start):
         for path in map(Path, job.outputs):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps({"of": str(path.relative_to(results)), "said": said}))
+            path.write_text(
+                json.dumps({"of": str(path.relative_to(results)), "said": said}), encoding="utf-8"
+            )
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,8 @@ def imported_round(results: Path, folder: str) -> None:
     """Let a round's folder below results/<study> hold a summary that a colleague's archive gave."""
     summary = results / folder / "summary.json"
     summary.parent.mkdir(parents=True)
-    summary.write_text("{}")
+    summary.write_text("{}", encoding="utf-8")
     files = {f"{folder}/summary.json": sha256(summary)}
     record = Import(archive="ben.tar", revision=None, version=None, made={}, files=files)
     (results / "imports").mkdir()
-    (results / "imports/ben.json").write_text(record.model_dump_json())
+    (results / "imports/ben.json").write_text(record.model_dump_json(), encoding="utf-8")

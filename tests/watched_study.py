@@ -20,7 +20,9 @@ def record(results: Path, **overrides: object) -> Path:
     given = {"methods": METHODS} | overrides
     study = load_study(PROJECT / "configs/studies/smoke.yaml", given)
     results.mkdir(parents=True, exist_ok=True)
-    recorded_file(results).write_text(yaml.safe_dump(study.resolved(), sort_keys=False))
+    recorded_file(results).write_text(
+        yaml.safe_dump(study.resolved(), sort_keys=False), encoding="utf-8"
+    )
     return results
 
 
@@ -35,7 +37,7 @@ def finish(job: StudyJob, at: float) -> None:
     for path in map(Path, job.outputs):
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.name == "train_log.json":
-            path.write_text(json.dumps({"rows": [row(0), row(1)]}))
+            path.write_text(json.dumps({"rows": [row(0), row(1)]}), encoding="utf-8")
         elif path.name == "episodes.parquet":
             columns = {"panel": ["test"] * 4, "temperature": [0.0] * 4}
             pd.DataFrame(columns | {"success": [True, True, True, False]}).to_parquet(path)
@@ -47,7 +49,7 @@ def finish(job: StudyJob, at: float) -> None:
 def begin(job: StudyJob, text: str, at: float) -> None:
     """Write a job's log."""
     job.log.parent.mkdir(parents=True, exist_ok=True)
-    job.log.write_text(text)
+    job.log.write_text(text, encoding="utf-8")
     os.utime(job.log, (at, at))
 
 

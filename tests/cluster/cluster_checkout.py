@@ -55,7 +55,7 @@ import os, pathlib, sys, threading, time
 def accident(signal, told):
     while not list(pathlib.Path("results").glob("*/scratch/*/*/*/*/step_00000")):
         time.sleep(0.002)
-    told.write_text(f"{os.getpid()} {os.environ.get('CUDA_VISIBLE_DEVICES')}")
+    told.write_text(f"{os.getpid()} {os.environ.get('CUDA_VISIBLE_DEVICES')}", encoding="utf-8")
     os.kill(os.getpid(), int(signal))
 
 told = pathlib.Path("accident")
@@ -93,7 +93,7 @@ class Checkout:
             cwd=self.root,
             env=self.environment(accident),
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             check=False,
         )
 
@@ -106,12 +106,12 @@ def make_checkout(project: Path, root: Path) -> Checkout:
     """A copy of the project in `root`, which must not exist."""
     root.mkdir()
     copy_project(project, root)
-    smoke = yaml.safe_load((root / "configs/envs/alfworld-smoke.yaml").read_text())
+    smoke = yaml.safe_load((root / "configs/envs/alfworld-smoke.yaml").read_bytes())
     smoke["expert"]["trajectories"] = 300
-    (root / "configs/envs/alfworld-few.yaml").write_text(yaml.safe_dump(smoke))
-    (root / f"configs/studies/{NAME}.yaml").write_text(yaml.safe_dump(STUDY))
+    (root / "configs/envs/alfworld-few.yaml").write_text(yaml.safe_dump(smoke), encoding="utf-8")
+    (root / f"configs/studies/{NAME}.yaml").write_text(yaml.safe_dump(STUDY), encoding="utf-8")
     (root / "accidents").mkdir()
-    (root / "accidents/sitecustomize.py").write_text(ACCIDENT)
+    (root / "accidents/sitecustomize.py").write_text(ACCIDENT, encoding="utf-8")
     return Checkout(root)
 
 

@@ -30,7 +30,7 @@ def local(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkout:
         cwd=checkout.root,
         env=checkout.environment(),
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -37,7 +37,7 @@ class Cluster:
         bin = root / "bin"
         bin.mkdir(parents=True)
         # The executor has every pod install the storage plugin, which is there already.
-        (bin / "pip").write_text("#!/bin/sh\n")
+        (bin / "pip").write_text("#!/bin/sh\n", encoding="utf-8")
         (bin / "pip").chmod(0o755)
 
     def answer(self, method: str, path: str, body: dict | None) -> tuple[int, dict]:
@@ -128,7 +128,9 @@ def running_cluster(root: Path, evicted: Callable[[str], bool]) -> Iterator[tupl
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     config = root / "kubeconfig"
-    config.write_text(json.dumps(_kubeconfig(f"http://127.0.0.1:{server.server_port}")))
+    config.write_text(
+        json.dumps(_kubeconfig(f"http://127.0.0.1:{server.server_port}")), encoding="utf-8"
+    )
     try:
         yield cluster, config
     finally:

@@ -31,7 +31,7 @@ def reason_to_skip() -> str | None:
         return "only root can bring up slurmd"
     for name in _configuration(Path("/"), 0, 0):
         path = ETC / name
-        if path.exists() and not path.read_text().startswith(OURS):
+        if path.exists() and not path.read_text(encoding="utf-8").startswith(OURS):
             return f"{path} belongs to a Slurm that is not the tests'"
     return None
 
@@ -46,12 +46,12 @@ def running_node(root: Path) -> Iterator[None]:
     for name in ("state", "spool", "log", "munge"):
         (root / name).mkdir(parents=True)
     # It is held to the end, so that another session's tests wait for their turn at /etc/slurm.
-    lock = (Path(tempfile.gettempdir()) / "hgrpo-slurm-tests.lock").open("w")
+    lock = (Path(tempfile.gettempdir()) / "hgrpo-slurm-tests.lock").open("w", encoding="utf-8")
     fcntl.flock(lock, fcntl.LOCK_EX)
     files = _configuration(root, *_free_ports(2))
     ETC.mkdir(exist_ok=True)
     for name, text in files.items():
-        (ETC / name).write_text(OURS + text)
+        (ETC / name).write_text(OURS + text, encoding="utf-8")
     daemons: list[subprocess.Popen] = []
     try:
         daemons.append(_munged(root / "munge"))
@@ -85,7 +85,9 @@ def jobs(*options: str) -> list[dict[str, str]]:
     fields = ("jobid", "state", "name", "comment", "partition", "minmemory", "tres-per-job")
     shape = ",".join(f"{field}:|" for field in fields)
     command = ["squeue", "--states=all", "--noheader", "--sort=i", f"--Format={shape}", *options]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = subprocess.run(
+        command, capture_output=True, encoding="utf-8", check=True
+    ).stdout.splitlines()
     names = ("id", "state", "run", "rule", "partition", "memory", "gpus")
     return [dict(zip(names, line.split("|"), strict=False)) for line in lines]
 
@@ -185,18 +187,21 @@ def _wait_until_idle(root: Path, daemons: list[subprocess.Popen], seconds: float
         asked = subprocess.run(
             ["sinfo", "--noheader", "--partition=gpu", "--format=%T"],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             check=False,
         )
         if asked.stdout.strip() == "idle":
             return
         time.sleep(0.1)
     logs = [
-        f"{path}:\n{path.read_text()[-1500:]}"
+        f"{path}:\n{path.read_text(encoding='utf-8')[-1500:]}"
         for path in sorted(root.glob("*/*log*"))
         if path.is_file()
     ]
-    logs += [f"{path}:\n{path.read_text()[-1500:]}" for path in sorted(root.glob("*/*out"))]
+    logs += [
+        f"{path}:\n{path.read_text(encoding='utf-8')[-1500:]}"
+        for path in sorted(root.glob("*/*out"))
+    ]
     raise RuntimeError("Slurm does not come up\n" + "\n".join(logs))
 
 
@@ -205,7 +210,9 @@ def _cancel_everything(seconds: float = 20) -> None:
     subprocess.run(["scancel", "--user=root"], check=False)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        left = subprocess.run(["squeue", "--noheader"], capture_output=True, text=True, check=False)
+        left = subprocess.run(
+            ["squeue", "--noheader"], capture_output=True, encoding="utf-8", check=False
+        )
         if not left.stdout.strip():
             return
         time.sleep(0.2)

@@ -73,7 +73,7 @@ def snakemake(
         cwd=checkout.root,
         env=checkout.environment() | variables,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
 
@@ -108,7 +108,9 @@ def test_a_judges_key_reaches_pods_in_a_secret(project, tmp_path, bucket):
         "methods": [*STUDY["methods"], "Paid"],
         "variants": {"Paid": {"of": "LLMJudge", "label": "paid", "credit": paid}},
     }
-    (checkout.root / f"configs/studies/{NAME}.yaml").write_text(yaml.safe_dump(study))
+    (checkout.root / f"configs/studies/{NAME}.yaml").write_text(
+        yaml.safe_dump(study), encoding="utf-8"
+    )
     _, variables = bucket
     with running_cluster(tmp_path / "cluster", lambda command: True) as (cluster, kubeconfig):
         done = snakemake(
@@ -154,7 +156,7 @@ def test_a_study_of_pods_that_share_nothing_but_a_bucket(local, project, tmp_pat
             "--seconds-between-status-checks=1",
             "--latency-wait=5",
         )
-    logs = "\n".join(path.read_text() for path in cluster.output.values())
+    logs = "\n".join(path.read_text(encoding="utf-8") for path in cluster.output.values())
     assert done.returncode == 0, done.stdout + done.stderr + logs
     for name in SAME_FILES:
         stored = made.Object(f"hgrpo/results/{NAME}/{name}").get()["Body"].read()
@@ -190,11 +192,13 @@ def test_a_chat_model_travels_whole(project, tmp_path, bucket):
     Qwen2ForCausalLM(config).save_pretrained(source)
     configs = checkout.root / "configs"
     model = {"name": "chat", "path": str(source), "system": "One command."}
-    (configs / "models/chat.yaml").write_text(yaml.safe_dump(model))
-    few = yaml.safe_load((configs / "envs/alfworld-few.yaml").read_text())
+    (configs / "models/chat.yaml").write_text(yaml.safe_dump(model), encoding="utf-8")
+    few = yaml.safe_load((configs / "envs/alfworld-few.yaml").read_bytes())
     few["expert"]["trajectories"], few["turn_cap"] = 20, 3
-    (configs / "envs/alfworld-few.yaml").write_text(yaml.safe_dump(few))
-    (configs / f"studies/{NAME}.yaml").write_text(yaml.safe_dump(STUDY | {"model": "chat"}))
+    (configs / "envs/alfworld-few.yaml").write_text(yaml.safe_dump(few), encoding="utf-8")
+    (configs / f"studies/{NAME}.yaml").write_text(
+        yaml.safe_dump(STUDY | {"model": "chat"}), encoding="utf-8"
+    )
     subprocess.run(["git", "init", "--quiet"], cwd=checkout.root, check=True)
     subprocess.run(["git", "add", "--all"], cwd=checkout.root, check=True)
     wanted = f"results/{NAME}/eval/flatGRPO/seed_11/round_1/episodes.parquet"
@@ -206,6 +210,6 @@ def test_a_chat_model_travels_whole(project, tmp_path, bucket):
             variables | {"KUBECONFIG": str(kubeconfig)},
             *(wanted, "--seconds-between-status-checks=1", "--latency-wait=5"),
         )
-    logs = "\n".join(path.read_text() for path in cluster.output.values())
+    logs = "\n".join(path.read_text(encoding="utf-8") for path in cluster.output.values())
     assert done.returncode == 0, done.stdout + done.stderr + logs
     assert made.Object(f"hgrpo/{wanted}").content_length

@@ -50,7 +50,7 @@ def test_the_same_results_as_without_slurm_though_a_round_is_killed(local, proje
     assert {(job["partition"], job["gpus"]) for job in others} == {("cpu", "N/A")}
     assert by_rule["rule_sft"]["memory"] == "2500M"
     # The round saw the device that Slurm gave it.
-    assert (checkout.root / "accident").read_text().split()[1] == "0"
+    assert (checkout.root / "accident").read_text(encoding="utf-8").split()[1] == "0"
     assert "Nothing to be done" in checkout.snakemake("-n").stdout
 
 
@@ -58,7 +58,7 @@ def test_code_edited_while_a_job_waits_is_refused_until_the_edit_is_taken_back(l
     checkout = without_round(local, tmp_path / "checkout")
     target = f"results/cluster/{ROUND}/summary.json"
     edited = checkout.root / "hgrpo/learning/update.py"
-    planned = edited.read_text()
+    planned = edited.read_text(encoding="utf-8")
     output = checkout.root / "refused.out"
     subprocess.run(["scontrol", "update", "partitionname=gpu", "state=down"], check=True)
     try:
@@ -70,21 +70,21 @@ def test_code_edited_while_a_job_waits_is_refused_until_the_edit_is_taken_back(l
                 stdout=handle,
                 stderr=handle,
             )
-        wait_for(lambda: "SLURM run ID" in output.read_text(), main)
-        submitted = run_id(output.read_text())
+        wait_for(lambda: "SLURM run ID" in output.read_text(encoding="utf-8"), main)
+        submitted = run_id(output.read_text(encoding="utf-8"))
         wait_for(lambda: states(submitted) == ["PENDING"], main)
-        edited.write_text(planned + "\nMORE = 1\n")
+        edited.write_text(planned + "\nMORE = 1\n", encoding="utf-8")
     finally:
         subprocess.run(["scontrol", "update", "partitionname=gpu", "state=up"], check=True)
     assert main.wait(timeout=180) != 0
     assert states(submitted) == ["FAILED"]
-    assert output.read_text().splitlines()[-2] == (
+    assert output.read_text(encoding="utf-8").splitlines()[-2] == (
         "error: rl_round: this job was planned before the code in hgrpo/ that it runs changed; "
         "start the run again, and it plans anew"
     )
     assert not (checkout.results / ROUND).exists()
 
-    edited.write_text(planned)
+    edited.write_text(planned, encoding="utf-8")
     again = checkout.snakemake(target)
     assert again.returncode == 0, again.stdout + again.stderr
     assert different(local, checkout) == []
@@ -108,7 +108,7 @@ def test_a_killed_snakemake_leaves_its_job_and_no_second_one_trains_beside_it(lo
         finally:
             main.kill()
             main.wait()
-    killed = run_id(output.read_text())
+    killed = run_id(output.read_text(encoding="utf-8"))
     assert states(killed) == ["RUNNING"]
 
     # If the user reruns without looking at the queue, the second job finds the lock and ends.

@@ -40,7 +40,9 @@ class Checkout:
         words = ["snakemake", *options, *config, *overrides]
         if alone:
             command = [sys.executable, "-m", *words]
-            return subprocess.run(command, cwd=self.root, env=env, capture_output=True, text=True)
+            return subprocess.run(
+                command, cwd=self.root, env=env, capture_output=True, encoding="utf-8"
+            )
         return self.forks.run(*words, cwd=self.root, env=env)
 
     def planned(self, *arguments: str) -> set[str]:
@@ -53,9 +55,9 @@ class Checkout:
     def edit(self, name: str, old: str, new: str) -> None:
         """Replace `old`, which must be there, in a file."""
         path = self.root / name
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         assert old in text, f"{name} does not contain {old!r}"
-        path.write_text(text.replace(old, new, 1))
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
@@ -71,13 +73,13 @@ def finished(project: Path, forks: Forks, tmp_path_factory: pytest.TempPathFacto
     """The study `grid`, run to its end; tests must not write to it."""
     root = tmp_path_factory.mktemp("finished")
     copy_project(project, root)
-    (root / "configs/studies/grid.yaml").write_text(yaml.safe_dump(STUDY))
+    (root / "configs/studies/grid.yaml").write_text(yaml.safe_dump(STUDY), encoding="utf-8")
     stub = root / "stub/python"
     stub.parent.mkdir()
-    body = (project / "tests/dag/stub_python").read_text()
-    stub.write_text(f"#!{sys.executable} -IS\n{body}")
+    body = (project / "tests/dag/stub_python").read_text(encoding="utf-8")
+    stub.write_text(f"#!{sys.executable} -IS\n{body}", encoding="utf-8")
     stub.chmod(0o755)
-    with (root / "Snakefile").open("a") as handle:
+    with (root / "Snakefile").open("a", encoding="utf-8") as handle:
         # Each copy of the checkout has a stub of its own, which imports nothing.
         handle.write('\nshell.prefix("export PATH=" + workflow.basedir + "/stub:$PATH; ")\n')
         handle.write("warm.start = lambda *_: None\n")

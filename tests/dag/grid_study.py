@@ -29,4 +29,4 @@ def declare(root: Path, *runs: tuple[str, dict]) -> None:
             written = [path.removeprefix(head) for path in flat(of.outputs(stage))]
             known = found.setdefault(name, {}).setdefault(stage, [])
             known += [path for path in written if path not in known]
-    (root / "stub/outputs.json").write_text(json.dumps(found))
+    (root / "stub/outputs.json").write_text(json.dumps(found), encoding="utf-8")

@@ -11,19 +11,19 @@ arguments, state = sys.argv[1:], pathlib.Path(__file__).with_name("jobs")
 wrapped = [word.removeprefix("--wrap=") for word in arguments if word.startswith("--wrap=")]
 wrapped += [arguments[place + 1] for place, word in enumerate(arguments) if word == "--wrap"]
 env = dict(os.environ) if "--export=ALL" in arguments else {"PATH": os.environ["PATH"]}
-number = len(state.read_text().splitlines()) + 1 if state.exists() else 1
+number = len(state.read_text(encoding="utf-8").splitlines()) + 1 if state.exists() else 1
 env |= {"SLURM_JOB_ID": str(number), "SLURM_CPUS_PER_TASK": "1"}
 with open(arguments[arguments.index("--output") + 1].replace("%j", str(number)), "w") as log:
     done = subprocess.run(wrapped[0], shell=True, env=env, stdout=log, stderr=log)
-with state.open("a") as file:
+with state.open("a", encoding="utf-8") as file:
     file.write(f"{number}|{'FAILED' if done.returncode else 'COMPLETED'}\\n")
-with pathlib.Path(__file__).with_name("commands").open("a") as file:
+with pathlib.Path(__file__).with_name("commands").open("a", encoding="utf-8") as file:
     file.write(" ".join(arguments) + "\\n")
 print(number)
 """
 SQUEUE = """
 state = pathlib.Path(__file__).with_name("jobs")
-print(state.read_text() if state.exists() else "")
+print(state.read_text(encoding="utf-8") if state.exists() else "")
 """
 SRUN = """
 words = sys.argv[1:]
@@ -45,7 +45,7 @@ def pretend_slurm(folder: Path) -> Path:
         programs[name] = QUIET
     for name, body in programs.items():
         (folder / name).write_text(
-            f"#!{sys.executable} -IS\nimport os, pathlib, subprocess, sys\n{body}"
+            f"#!{sys.executable} -IS\nimport os, pathlib, subprocess, sys\n{body}", encoding="utf-8"
         )
         (folder / name).chmod(0o755)
     return folder

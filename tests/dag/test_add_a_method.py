@@ -30,7 +30,7 @@ print(json.dumps([row.tolist() for row in rows]))
 @pytest.fixture
 def extended(project, checkout):
     """A checkout with the README's method in it."""
-    text = (project / "README.md").read_text()
+    text = (project / "README.md").read_text(encoding="utf-8")
     section = text.split("## Add a method in ten lines")[1].split("\n## ")[0]
     blocks = re.findall(r"`((?:hgrpo|configs)/\S+)`:\n\n```\w+\n(.*?)```", section, re.DOTALL)
     assert [name for name, _ in blocks] == [
@@ -38,7 +38,7 @@ def extended(project, checkout):
         "configs/methods/LastTurn.yaml",
     ]
     for name, body in blocks:
-        (checkout.root / name).write_text(body)
+        (checkout.root / name).write_text(body, encoding="utf-8")
     lines = [line for line in blocks[0][1].splitlines() if line.strip()]
     assert len(lines) <= 10
     return checkout
@@ -55,7 +55,7 @@ def test_its_credit_is_what_its_docstring_says(extended):
         cwd=extended.root,
         env=os.environ | {"PYTHONPATH": str(extended.root)},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -62,7 +62,7 @@ def test_a_deleted_picture_is_drawn_again(checkout):
 
 def test_other_rollouts_are_compared_again(checkout):
     path = checkout.root / "results/grid/rl/flatGRPO/seed_11/round_2/turns.parquet"
-    path.write_text("other turns\n")
+    path.write_text("other turns\n", encoding="utf-8")
     assert checkout.planned("credit_agreement") == AGREEMENT
 
 
@@ -77,5 +77,5 @@ def test_a_learnt_assigner_is_fitted_on_its_first_round(compared, rounds, fits):
 
 
 def append(checkout, name: str, text: str) -> None:
-    with (checkout.root / name).open("a") as handle:
+    with (checkout.root / name).open("a", encoding="utf-8") as handle:
         handle.write(text)

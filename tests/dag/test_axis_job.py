@@ -32,10 +32,12 @@ def analysis(*arms):
 @pytest.fixture(scope="module")
 def played(finished, tmp_path_factory):
     checkout = finished.copy(tmp_path_factory.mktemp("axis") / "checkout")
-    (checkout.root / "configs/studies/swept.yaml").write_text(yaml.safe_dump(STUDY))
+    (checkout.root / "configs/studies/swept.yaml").write_text(
+        yaml.safe_dump(STUDY), encoding="utf-8"
+    )
     declare(checkout.root, ("swept", {}), ("swept", {"axes.rate.values": "0.001,0.05"}))
     prefix = f"export PATH={checkout.root / 'stub'}:$PATH; "
-    with (checkout.root / "Snakefile").open("a") as handle:
+    with (checkout.root / "Snakefile").open("a", encoding="utf-8") as handle:
         handle.write(f"\nshell.prefix({prefix!r})\n")
     done = checkout.snakemake("study=swept")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -65,6 +67,6 @@ def test_gradients_are_measured_on_request_and_train_nothing(swept):
     # A policy that has changed is measured anew, alone.
     swept.edit("configs/studies/swept.yaml", "buckets: 3", "buckets: 2")
     weights = "results/swept/rl/PPO/seed_11/round_2/adapter/model.safetensors"
-    (swept.root / weights).write_text("other weights\n")
+    (swept.root / weights).write_text("other weights\n", encoding="utf-8")
     again = swept.planned("gradients", "study=swept")
     assert again == {"PPO, seed 11: gradients after round 2", "Page about gradients"}

@@ -11,7 +11,10 @@ def test_the_trivial_workflow_has_the_jobs_of_ours():
     # It refuses workflows of different sizes.
     script = PROJECT / "benchmarks/dag.py"
     done = subprocess.run(
-        [sys.executable, script, "--jobs", "100"], capture_output=True, text=True, check=False
+        [sys.executable, script, "--jobs", "100"],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

@@ -76,7 +76,7 @@ def test_an_edit_makes_its_own_entries(finished, tmp_path, cache):
         assert run_sft(second) == stages
         assert len(list(cache.iterdir())) > len(before)
         assert before == {path: path.stat().st_mtime_ns for path in before}
-    assert (first.root / "results/grid/assets/tasks.tar.gz").read_text()
+    assert (first.root / "results/grid/assets/tasks.tar.gz").read_text(encoding="utf-8")
 
 
 MODEL = {"name": "mine", "path": "$MODELS/m"}
@@ -88,23 +88,23 @@ def own(finished, tmp_path, monkeypatch):
     folder = tmp_path / "data"
     for split in ("train", "valid_seen", "valid_unseen"):
         (folder / "games" / split / "g1").mkdir(parents=True)
-        (folder / "games" / split / "g1/game.tw-pddl").write_text("{}")
+        (folder / "games" / split / "g1/game.tw-pddl").write_text("{}", encoding="utf-8")
     (folder / "m").mkdir()
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
-        (folder / "m" / name).write_text("{}")
+        (folder / "m" / name).write_text("{}", encoding="utf-8")
     monkeypatch.setenv("GAMES", str(folder / "games"))
     monkeypatch.setenv("MODELS", str(folder))
 
     def made(name):
         checkout = fresh(finished, tmp_path / name)
         configs = checkout.root / "configs"
-        env = yaml.safe_load((configs / "envs/alfworld-official.yaml").read_text())
+        env = yaml.safe_load((configs / "envs/alfworld-official.yaml").read_bytes())
         env["games"] |= {"folder": "$GAMES", "expected": None}
-        (configs / "envs/mine.yaml").write_text(yaml.safe_dump(env))
-        (configs / "models/mine.yaml").write_text(yaml.safe_dump(MODEL))
+        (configs / "envs/mine.yaml").write_text(yaml.safe_dump(env), encoding="utf-8")
+        (configs / "models/mine.yaml").write_text(yaml.safe_dump(MODEL), encoding="utf-8")
         study = STUDY | {"env": "mine", "model": "mine"}
         study["evaluation"] = {"validation_games": 1, "test_games": 1}
-        (configs / "studies/grid.yaml").write_text(yaml.safe_dump(study))
+        (configs / "studies/grid.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
         return checkout
 
     return folder, made
@@ -124,9 +124,9 @@ def test_the_content_of_the_users_files_is_in_the_key(own, tmp_path, cache, monk
         planned = second.planned(*options)
         assert not {"Games and panels", "Base model", "Supervised fine-tuning"} & planned
     # Of the same sizes, so that no plan without the cache notices.
-    (tmp_path / "moved/games/train/g1/game.tw-pddl").write_text("[]")
+    (tmp_path / "moved/games/train/g1/game.tw-pddl").write_text("[]", encoding="utf-8")
     assert run_sft(made("third")) == {"assets", "expert", "sft"}
-    (tmp_path / "moved/m/model.safetensors").write_text("[]")
+    (tmp_path / "moved/m/model.safetensors").write_text("[]", encoding="utf-8")
     assert run_sft(made("fourth")) == {"base", "sft"}
 
 

@@ -60,7 +60,7 @@ def test_the_advice_about_damaged_weights_makes_them_again(checkout):
     assert weights.read_bytes() == whole
     # A real round takes other seconds than before; later rounds and evaluations do not read these.
     for name in ("train_log.json", "summary.json"):
-        with (checkout.root / ROUND / name).open("a") as file:
+        with (checkout.root / ROUND / name).open("a", encoding="utf-8") as file:
             file.write("\n")
     assert checkout.planned() == {
         "Merge the episodes of all arms",

@@ -17,7 +17,7 @@ def real(checkout):
 
 def after_planning(checkout, edit: str) -> None:
     """Let a Snakefile edit a file itself, as soon as it has planned the jobs."""
-    with (checkout.root / "Snakefile").open("a") as handle:
+    with (checkout.root / "Snakefile").open("a", encoding="utf-8") as handle:
         handle.write(f"\nfrom pathlib import Path\n{edit}\n")
 
 
@@ -26,7 +26,7 @@ def after_planning(checkout, edit: str) -> None:
     [
         (
             'edited = Path("hgrpo/envs/panels.py")\n'
-            'edited.write_text(edited.read_text() + "MORE = 1\\n")',
+            'edited.write_bytes(edited.read_bytes() + b"MORE = 1\\n")',
             "error: this job was planned before the code in hgrpo/ that it runs changed; "
             "start the run again, and it plans anew",
         ),

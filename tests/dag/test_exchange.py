@@ -33,7 +33,7 @@ def copy(finished, root):
     shutil.copytree(finished.root, root, symlinks=True)
     shutil.rmtree(root / "results")
     shutil.rmtree(root / ".snakemake", ignore_errors=True)
-    (root / "configs/studies/team.yaml").write_text(yaml.safe_dump(TEAM))
+    (root / "configs/studies/team.yaml").write_text(yaml.safe_dump(TEAM), encoding="utf-8")
     return type(finished)(root, finished.forks)
 
 
@@ -44,7 +44,7 @@ def command(checkout, name, *words):
         cwd=checkout.root,
         env=env,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
 
 
@@ -143,7 +143,9 @@ def test_arms_from_a_start_of_other_settings_are_refused_by_name(two, judged, wo
     ann, _ = two
     if not words:
         study = ann.root / "configs/studies/team.yaml"
-        study.write_text(f"{study.read_text()}sft: {{epochs: 2}}\n")
+        study.write_text(
+            f"{study.read_text(encoding='utf-8')}sft: {{epochs: 2}}\n", encoding="utf-8"
+        )
     done = command(ann, "import_results", str(judged), *words)
     assert done.returncode == 2
     assert done.stderr == f"error: {judged}: all arms, sft: sft.epochs: 1.0 there, 2.0 here\n"
@@ -181,7 +183,7 @@ def test_a_lost_part_of_the_start_is_restored_by_the_same_archive(two):
 def test_other_code_and_another_sft_policy_are_refused(two):
     ann, ben = two
     archive = share(ben, "methods=LLMJudge", "seeds=11")
-    (ann.root / "results/team/sft/summary.json").write_text("of another SFT run")
+    (ann.root / "results/team/sft/summary.json").write_text("of another SFT run", encoding="utf-8")
     ann.edit("hgrpo/learning/round.py", "import time", "import time\n\nCHANGED = 1")
     said = command(ann, "import_results", str(archive)).stderr
     assert "made at an unknown revision of hgrpo " in said
@@ -204,10 +206,10 @@ def test_other_results_of_the_same_job_are_not_overwritten(two):
     archive = share(ben, "methods=LLMJudge", "seeds=11")
     assert command(ann, "import_results", str(archive)).returncode == 0
     path = ann.root / "results/team/rl/LLMJudge/seed_11/round_1/turns.parquet"
-    path.write_text("mine")
+    path.write_text("mine", encoding="utf-8")
     done = command(ann, "import_results", str(archive))
     assert done.returncode == 2 and "here are other results of the same job" in done.stderr
-    assert path.read_text() == "mine"
+    assert path.read_text(encoding="utf-8") == "mine"
     # What the message says to move is all that stands in the way.
     (folder,) = done.stderr.strip().partition("first move to another place: ")[2].split()
     assert folder == "results/team/rl/LLMJudge/seed_11"
@@ -248,11 +250,11 @@ def test_a_run_overwrites_no_imported_results(two, judged):
 def test_an_equal_start_with_other_seconds_is_no_difference(two, tmp_path):
     ann, ben = two
     timing = ben.root / "results/team/assets/timing.json"
-    timing.write_text('{"s": 1}')
+    timing.write_text('{"s": 1}', encoding="utf-8")
     archive = share(ann, "methods=SFTOnly", "seeds=11", "--start")
     done = command(ben, "import_results", str(archive))
     assert done.returncode == 0, done.stderr
-    assert timing.read_text() == '{"s": 1}'
+    assert timing.read_text(encoding="utf-8") == '{"s": 1}'
 
 
 def test_unfinished_results_are_not_exported(two):
@@ -288,7 +290,7 @@ def test_a_damaged_archive_changes_nothing(two, damage, said):
     elif damage == "other":
         with tarfile.open(archive, "a") as opened:
             extra = ann.root / "extra"
-            extra.write_text("not listed")
+            extra.write_text("not listed", encoding="utf-8")
             opened.add(extra, arcname="rl/extra")
     elif damage in EDITS:
         old, new = EDITS[damage]
@@ -378,12 +380,14 @@ def test_results_that_are_links_travel_as_files(two):
     assert done.returncode == 0, done.stderr
     there = ann.root / "results/team/rl/LLMJudge/seed_11/round_1"
     assert not (there / "train_log.json").is_symlink()
-    assert (there / "summary.json").read_text() == (folder / "turns.parquet").read_text()
+    assert (there / "summary.json").read_text(encoding="utf-8") == (
+        folder / "turns.parquet"
+    ).read_text(encoding="utf-8")
 
 
 def test_what_is_out_of_date_here_stays_so(two, judged):
     ann, _ = two
-    (ann.root / "results/team/base/model.safetensors").write_text("other weights")
+    (ann.root / "results/team/base/model.safetensors").write_text("other weights", encoding="utf-8")
     stale = ann.planned("results/team/sft/summary.json", "study=team")
     assert stale == {"Supervised fine-tuning"}
     assert command(ann, "import_results", str(judged)).returncode == 0
@@ -397,10 +401,10 @@ def test_the_same_weights_are_the_same_policy_whoever_trained_them(two, judged, 
     with tarfile.open(judged) as opened:
         shared = json.loads(opened.extractfile("export.json").read())["shared"]
     archive = forged(judged, tmp_path / "forged.tar", {"shared": shared | {"SFT policy": "equal"}})
-    summary.write_text(json.dumps(policies["other"]))
+    summary.write_text(json.dumps(policies["other"]), encoding="utf-8")
     said = command(ann, "import_results", str(archive)).stderr
     assert "SFT policy: sft/summary.json differs" in said
-    summary.write_text(json.dumps(policies["equal"]))
+    summary.write_text(json.dumps(policies["equal"]), encoding="utf-8")
     assert command(ann, "import_results", str(archive)).returncode == 0
 
 

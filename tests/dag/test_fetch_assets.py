@@ -38,15 +38,16 @@ def root(project, shelf, tmp_path, monkeypatch):
         name: (f"{shelf.address}/{name}", len(content), hashlib.sha256(content).hexdigest())
         for name, content in FILES.items()
     }
-    with (root / "hgrpo/envs/webshop/data.py").open("a") as file:
+    with (root / "hgrpo/envs/webshop/data.py").open("a", encoding="utf-8") as file:
         file.write(f"\nOFFICIAL |= {{n: Source(*each) for n, each in {sources!r}.items()}}\n")
     fetch = root / "hgrpo/envs/fetch.py"
-    text = fetch.read_text().replace("ATTEMPTS = 8", "ATTEMPTS = 2")
+    text = fetch.read_text(encoding="utf-8").replace("ATTEMPTS = 8", "ATTEMPTS = 2")
     fetch.write_text(
         text.replace(
             "FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0",
             "FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.01",
-        )
+        ),
+        encoding="utf-8",
     )
     monkeypatch.setenv("WEBSHOP_DATA", str(tmp_path / "data"))
     return root
@@ -58,7 +59,7 @@ def snakemake(root, *arguments) -> subprocess.CompletedProcess:
         cwd=root,
         env=os.environ | {"PYTHONPATH": str(root)},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
 
@@ -81,7 +82,7 @@ def test_after_a_cut_the_same_command_goes_on_and_the_files_are_checked(root, sh
     assert rest["path"] == "/items_shuffle_1000.json" and rest["Range"].startswith("bytes=1")
     for name, content in FILES.items():
         assert (tmp_path / "data" / name).read_bytes() == content
-    listed = json.loads((root / LISTED).read_text())
+    listed = json.loads((root / LISTED).read_bytes())
     assert listed["demonstrations"] == []
     assert listed["tasks"] == [
         {"name": name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
@@ -125,7 +126,7 @@ def test_no_job_that_trains_or_plays_may_fetch(project):
     assert users == {"fetch_assets", "assets", "expert"}
     (rule,) = re.findall(
         r"^rule fetch_assets:\n(?:.*\n)+?(?=^rule )",
-        (project / "rules/assets.smk").read_text(),
+        (project / "rules/assets.smk").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
     assert "    localrule: not ELSEWHERE\n" in rule

@@ -32,7 +32,7 @@ sys.exit(2)
 def test_an_interrupted_run_says_what_it_kept(checkout, by):
     stub = checkout.root / "round/python"
     stub.parent.mkdir()
-    stub.write_text(ROUND.format(python=sys.executable))
+    stub.write_text(ROUND.format(python=sys.executable), encoding="utf-8")
     stub.chmod(0o755)
     checkout.edit(
         "Snakefile", "\nshell.prefix(", f"\nshell.prefix('export PATH={stub.parent}:$PATH; ')\n# "
@@ -46,7 +46,7 @@ def test_an_interrupted_run_says_what_it_kept(checkout, by):
         env=os.environ | {"PYTHONPATH": str(checkout.root)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         start_new_session=True,
         # Whoever runs the tests in the background of a shell ignores Ctrl-C, and so would this run.
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),

@@ -63,7 +63,7 @@ def test_touched_weights_rerun_nothing(checkout):
 
 def test_comments_and_docstrings_rerun_nothing(checkout):
     checkout.edit("hgrpo/learning/update.py", '"""', '"""Reworded: ')
-    with (checkout.root / "hgrpo/learning/update.py").open("a") as handle:
+    with (checkout.root / "hgrpo/learning/update.py").open("a", encoding="utf-8") as handle:
         handle.write("\n# A remark.\n")
     assert checkout.planned() == set()
 
@@ -276,19 +276,21 @@ def test_a_new_seed_runs_that_seed(checkout):
 
 
 def test_changed_weights_rerun_what_was_made_from_them(checkout):
-    weights(checkout, "Progressive", 11, 1).write_text("other weights\n")
+    weights(checkout, "Progressive", 11, 1).write_text("other weights\n", encoding="utf-8")
     one = {"methods": ["Progressive"], "seeds": [11]}
     assert checkout.planned() == rounds(**one, numbers=[2]) | evaluations(**one) | MERGED
 
 
 def test_changed_games_rerun_everything_made_from_them(checkout):
-    (checkout.root / "results/grid/assets/panels.json").write_text("other games\n")
+    (checkout.root / "results/grid/assets/panels.json").write_text(
+        "other games\n", encoding="utf-8"
+    )
     made = {"Expert trajectories", "Base model"} | SFT | trained() | MERGED
     assert checkout.planned() == made
 
 
 def test_a_domain_file_of_the_environment_counts_as_code(checkout):
-    with (checkout.root / "hgrpo/envs/alfworld/domain.pddl").open("a") as handle:
+    with (checkout.root / "hgrpo/envs/alfworld/domain.pddl").open("a", encoding="utf-8") as handle:
         handle.write("; another predicate\n")
     planned = checkout.planned()
     assert {"Games and panels"} | evaluations() <= planned
@@ -322,7 +324,7 @@ def weights(checkout, method: str, seed: int, number: int) -> Path:
 
 
 def append(checkout, name: str, text: str) -> None:
-    with (checkout.root / name).open("a") as handle:
+    with (checkout.root / name).open("a", encoding="utf-8") as handle:
         handle.write(text)
 
 

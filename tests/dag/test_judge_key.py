@@ -15,16 +15,17 @@ ROUND = "results/grid/rl/Paid/seed_11/round_1/summary.json"
 @pytest.mark.slow
 def test_a_slurm_job_has_the_key_of_the_shell_that_started_the_run(checkout):
     root = checkout.root
-    study = yaml.safe_load((root / "configs/studies/grid.yaml").read_text())
+    study = yaml.safe_load((root / "configs/studies/grid.yaml").read_bytes())
     paid = {"model": "gpt-4o-mini", "base_url": "https://api.openai.com/v1"}
     study["methods"].append("Paid")
     study["variants"] = {"Paid": {"of": "LLMJudge", "label": "paid judge", "credit": paid}}
-    (root / "configs/studies/grid.yaml").write_text(yaml.safe_dump(study))
+    (root / "configs/studies/grid.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
     stub = root / "stub/python"
     stub.rename(root / "stub/own_python")
     stub.write_text(
         f'#!/bin/sh\n[ "$2" = hgrpo.cli.rl_round ] && printenv OPENAI_API_KEY > {root}/seen\n'
-        f'exec {root}/stub/own_python "$@"\n'
+        f'exec {root}/stub/own_python "$@"\n',
+        encoding="utf-8",
     )
     stub.chmod(0o755)
     slurm = pretend_slurm(root / "slurm")
@@ -34,15 +35,15 @@ def test_a_slurm_job_has_the_key_of_the_shell_that_started_the_run(checkout):
 
     def run(env):
         words = [*command, ROUND, "--retries=0", "--config", "study=grid"]
-        return subprocess.run(words, cwd=root, env=env, capture_output=True, text=True)
+        return subprocess.run(words, cwd=root, env=env, capture_output=True, encoding="utf-8")
 
     without = run(env)
     assert without.returncode and "OPENAI_API_KEY" in without.stdout + without.stderr
     assert not (slurm / "jobs").exists()
     done = run(env | {"OPENAI_API_KEY": KEY})
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (root / "seen").read_text() == f"{KEY}\n"
+    assert (root / "seen").read_text(encoding="utf-8") == f"{KEY}\n"
     (root / "seen").unlink()
-    assert KEY not in done.stdout + done.stderr + (slurm / "commands").read_text()
-    found = subprocess.run(["grep", "-rl", KEY, root], capture_output=True, text=True)
+    assert KEY not in done.stdout + done.stderr + (slurm / "commands").read_text(encoding="utf-8")
+    found = subprocess.run(["grep", "-rl", KEY, root], capture_output=True, encoding="utf-8")
     assert found.stdout == ""

@@ -48,7 +48,10 @@ def test_a_mistake_on_the_command_line(finished, setting, expected):
 )
 def test_an_endpoint_that_the_rounds_cannot_give(checkout, endpoint, expected):
     study = checkout.root / "configs/studies/grid.yaml"
-    study.write_text(f"{study.read_text()}evaluation: {{endpoint: {endpoint}}}\n")
+    study.write_text(
+        f"{study.read_text(encoding='utf-8')}evaluation: {{endpoint: {endpoint}}}\n",
+        encoding="utf-8",
+    )
     before = paths_below(checkout.root)
     assert expected in one_line_error(checkout.snakemake("-n"))
     assert paths_below(checkout.root) == before
@@ -132,7 +135,7 @@ def test_a_judge_without_its_key_is_found_before_the_first_job(checkout, monkeyp
 )
 def test_an_engine_that_is_not_installed_is_found_before_the_first_job(checkout):
     study = checkout.root / "configs/studies/grid.yaml"
-    study.write_text(study.read_text() + "engine: {kind: vllm}\n")
+    study.write_text(study.read_text(encoding="utf-8") + "engine: {kind: vllm}\n", encoding="utf-8")
     assert "flatGRPO, seed 11: round 1" in checkout.planned()
     done = checkout.snakemake()
     assert done.returncode != 0
@@ -217,7 +220,9 @@ def test_jobs_run_with_a_python_in_a_folder_with_a_space(checkout, tmp_path):
     (folder / "python").symlink_to(sys.executable)
     snakefile = checkout.root / "Snakefile"
     # Without the stub commands of these tests: the job is the real one.
-    snakefile.write_text(snakefile.read_text().split("\nshell.prefix(")[0])
+    snakefile.write_text(
+        snakefile.read_text(encoding="utf-8").split("\nshell.prefix(")[0], encoding="utf-8"
+    )
     target = checkout.root / "results/grid/config.yaml"
     target.unlink()
     packages = sysconfig.get_path("purelib")
@@ -233,8 +238,8 @@ def test_jobs_run_with_a_python_in_a_folder_with_a_space(checkout, tmp_path):
         cwd=checkout.root,
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{checkout.root}:{packages}", "HOME": "/tmp"},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "grid" in target.read_text()
+    assert "grid" in target.read_text(encoding="utf-8")

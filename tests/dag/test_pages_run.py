@@ -45,7 +45,11 @@ EXTRAS = ("", "-gpu")
 
 def blocks(page: str, language: str = "") -> list[str]:
     """The code blocks of a language; those without one hold commands."""
-    return [text for kind, text in BLOCK.findall((PROJECT / page).read_text()) if kind == language]
+    return [
+        text
+        for kind, text in BLOCK.findall((PROJECT / page).read_text(encoding="utf-8"))
+        if kind == language
+    ]
 
 
 def lines(block: str) -> list[str]:
@@ -56,7 +60,7 @@ def lines(block: str) -> list[str]:
 
 def inline(page: str) -> list[str]:
     """The commands between the words of a page, each once, without those of its blocks."""
-    text = (PROJECT / page).read_text()
+    text = (PROJECT / page).read_text(encoding="utf-8")
     in_blocks = {line for block in blocks(page) for line in lines(block)}
     found = [" ".join(each.split()) for each in INLINE.findall(BLOCK.sub("", text))]
     return [each for each in dict.fromkeys(found) if each not in in_blocks]
@@ -81,12 +85,13 @@ def checkout(finished, root: Path) -> Path:
     # An install here would change the environment of whoever runs the tests.
     (programs / "python").write_text(
         f'#!/bin/sh\n[ "$1 $2" = "-m pip" ] && {{ echo "no installs in tests" >&2; exit 1; }}\n'
-        f'exec {sys.executable} "$@"\n'
+        f'exec {sys.executable} "$@"\n',
+        encoding="utf-8",
     )
     (programs / "python").chmod(0o755)
     for extra in EXTRAS:
         # The stamp of a finished install; it holds the seconds that this took.
-        (root / f".venv/.train-workflow-judge{extra}").write_text("1")
+        (root / f".venv/.train-workflow-judge{extra}").write_text("1", encoding="utf-8")
     return root
 
 
@@ -100,7 +105,7 @@ def run(line: str, root: Path) -> str:
         "ALFWORLD_DATA": str(root / "data"),
     }
     done = subprocess.run(
-        ["bash", "-c", line], cwd=root, env=env, capture_output=True, text=True, timeout=600
+        ["bash", "-c", line], cwd=root, env=env, capture_output=True, encoding="utf-8", timeout=600
     )
     said = f"{line}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     if line == MAY_LACK and done.returncode == 2:
@@ -164,7 +169,11 @@ def test_a_run_says_its_finding_once_and_last(finished, tmp_path):
 def test_a_page_installs_nothing(finished, tmp_path):
     root = checkout(finished, tmp_path / "new")
     done = subprocess.run(
-        ["make", "plan", "EXTRAS=board"], cwd=root, capture_output=True, text=True, timeout=60
+        ["make", "plan", "EXTRAS=board"],
+        cwd=root,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
     )
     assert done.returncode == 2 and "no installs in tests" in done.stderr
     assert not list((root / ".venv").glob(".*board*"))

@@ -21,7 +21,7 @@ def plan(checkout):
             cwd=checkout.root,
             env=os.environ | {"PYTHONPATH": str(checkout.root)},
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             check=False,
         )
         assert done.returncode == 0, done.stderr
@@ -81,7 +81,7 @@ def test_a_lost_file_of_a_finished_study_is_named_and_comes_back_by_its_path(che
     assert "has lost files" not in checkout.snakemake("-n").stderr
     # The file is the same as before, so no later job runs. If it differed, all later jobs would.
     assert checkout.planned() == set()
-    path.write_text("another policy")
+    path.write_text("another policy", encoding="utf-8")
     assert "flatGRPO, seed 11: round 2" in checkout.planned()
 
 

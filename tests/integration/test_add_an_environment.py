@@ -39,7 +39,7 @@ def checkout(project, tmp_path_factory):
     """A copy of the project with the page's files in it."""
     root = tmp_path_factory.mktemp("doors")
     copy_project(project, root)
-    page = (project / "docs/add_an_environment.md").read_text()
+    page = (project / "docs/add_an_environment.md").read_text(encoding="utf-8")
     blocks = re.findall(r"`((?:hgrpo|configs)/\S+)`:\n\n```\w+\n(.*?)```", page, re.DOTALL)
     assert [name for name, _ in blocks] == FILES
     assert blocks[0][1].count("\n") < 100
@@ -47,7 +47,7 @@ def checkout(project, tmp_path_factory):
         path = root / name
         path.parent.mkdir(exist_ok=True)
         assert not path.exists()
-        path.write_text(body)
+        path.write_text(body, encoding="utf-8")
     return root
 
 
@@ -57,7 +57,7 @@ def run(checkout, *command):
         cwd=checkout,
         env=os.environ | {"PYTHONPATH": str(checkout)},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -90,16 +90,16 @@ def test_the_game_plays_as_the_page_says(checkout):
 
 @pytest.mark.slow
 def test_the_study_trains_and_evaluates_it(results):
-    panels = json.loads((results / "assets/panels.json").read_text())
+    panels = json.loads((results / "assets/panels.json").read_bytes())
     assert {split: len(tasks) for split, tasks in panels.items()} == {
         "train": 200,
         "validation": 20,
         "test": 60,
     }
-    summary = json.loads((results / "expert/summary.json").read_text())
+    summary = json.loads((results / "expert/summary.json").read_bytes())
     assert summary["trajectories"] == 600
     for method in ("flatGRPO", "GiGPO"):
-        log = json.loads((results / f"rl/{method}/seed_11/round_1/train_log.json").read_text())
+        log = json.loads((results / f"rl/{method}/seed_11/round_1/train_log.json").read_bytes())
         assert len(log["rows"]) == 4
         table = pd.read_parquet(results / f"eval/{method}/seed_11/round_1/episodes.parquet")
         tested = table[table["panel"] == "test"]
@@ -110,7 +110,7 @@ def test_the_study_trains_and_evaluates_it(results):
 
 @pytest.mark.slow
 def test_the_report_shows_it(results):
-    page = (results / "report/report.html").read_text()
+    page = (results / "report/report.html").read_text(encoding="utf-8")
     assert "A game of our own" in page
     assert "flat GRPO" in page and "GiGPO" in page
     assert "doors" in page
@@ -153,9 +153,10 @@ def fit(settings, rounds, previous, seed, round, out, show):
     progress = np.concatenate([table["progress"].to_numpy() for table in tables])
     means = np.array([progress[turns == t].mean() for t in range(turns.max() + 1)])
     save_file({"means": means}, out / "model.safetensors")
-    (out / "model.json").write_text(json.dumps({"rounds": len(rounds)}))
+    (out / "model.json").write_text(json.dumps({"rounds": len(rounds)}), encoding="utf-8")
     row = {"epoch": 0, "validation_loss": 0.0}
-    (out / "train_log.json").write_text(json.dumps({"rows": [row], "elapsed_s": 0.0}))
+    log = {"rows": [row], "elapsed_s": 0.0}
+    (out / "train_log.json").write_text(json.dumps(log), encoding="utf-8")
     return f"{len(means)} positions"
 '''
 METHOD = """
@@ -168,8 +169,8 @@ turn_norm: group
 
 @pytest.mark.slow
 def test_a_method_with_a_fit_between_rounds_is_one_file_and_one_config(checkout, results):
-    (checkout / "hgrpo/credit/position.py").write_text(LEARNT)
-    (checkout / "configs/methods/Position.yaml").write_text(METHOD)
+    (checkout / "hgrpo/credit/position.py").write_text(LEARNT, encoding="utf-8")
+    (checkout / "configs/methods/Position.yaml").write_text(METHOD, encoding="utf-8")
     chosen = ("study=doors", "methods=SFTOnly,flatGRPO,Position", "rounds=2")
     run(checkout, "-m", "snakemake", "--cores", "2", "--quiet", "all", "--config", *chosen)
     rounds = [results / f"rl/Position/seed_11/round_{number}" for number in (1, 2)]
@@ -179,4 +180,4 @@ def test_a_method_with_a_fit_between_rounds_is_one_file_and_one_config(checkout,
     # pandas and numpy add in different orders.
     expected = learnt[second["turn"] % len(learnt)].tolist()
     assert second["credit"].tolist() == pytest.approx(expected, rel=1e-12)
-    assert "Position" in (results / "report/report.html").read_text()
+    assert "Position" in (results / "report/report.html").read_text(encoding="utf-8")

@@ -207,8 +207,10 @@ def test_progress_from_the_official_facts_is_the_native_one(games, tmp_path):
     ):
         folder = tmp_path / kind
         folder.mkdir()
-        (folder / "game.tw-pddl").write_text(json.dumps(games[kind]))
-        (folder / "traj_data.json").write_text(json.dumps({"task_type": task_type}))
+        (folder / "game.tw-pddl").write_text(json.dumps(games[kind]), encoding="utf-8")
+        (folder / "traj_data.json").write_text(
+            json.dumps({"task_type": task_type}), encoding="utf-8"
+        )
         game = load_compiled(folder)
         task = Task(kind, kind, game.content_hash, task_type)
         native, official = AlfworldEnv(tmp_path), AlfworldEnv(tmp_path, "textworld")
@@ -285,12 +287,12 @@ def test_command_line(games, tmp_path):
     for name, data in games.items():
         folder = tmp_path / "games" / name / "trial"
         folder.mkdir(parents=True)
-        (folder / "game.tw-pddl").write_text(json.dumps(data))
+        (folder / "game.tw-pddl").write_text(json.dumps(data), encoding="utf-8")
         kind = {"cool": "pick_cool_then_place_in_recep", "light": "look_at_obj_in_light"}[name]
-        (folder / "traj_data.json").write_text(json.dumps({"task_type": kind}))
+        (folder / "traj_data.json").write_text(json.dumps({"task_type": kind}), encoding="utf-8")
     command = [sys.executable, "-m", "hgrpo.envs.alfworld.check_parity", str(tmp_path / "games")]
     command += ["--steps", "30", "--stock-steps", "5"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     walks = sum(2 * len(read_game(p.parent)["walkthrough"]) for p in tmp_path.rglob("*.tw-pddl"))
     assert done.stdout == f"games: 2\nsteps: {2 * 2 * 30 + walks + 2 * 5}\nmismatches: 0\n"

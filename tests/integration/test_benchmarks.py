@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 def test_the_benchmark_of_objectives_runs(tmp_path):
     script = PROJECT / "benchmarks/objectives.py"
     done = subprocess.run(
-        [sys.executable, script, tmp_path], capture_output=True, text=True, check=False
+        [sys.executable, script, tmp_path], capture_output=True, encoding="utf-8", check=False
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])

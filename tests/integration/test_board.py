@@ -27,8 +27,10 @@ def results(tmp_path):
     begun = folder / "scratch/flatGRPO/seed_11/round_2/key/step_00000/rows.json"
     for path in (done, begun):
         path.parent.mkdir(parents=True)
-    done.write_text(json.dumps({"rows": [row | {"elapsed_s": 1.0} for row in ROWS[:2]]}))
-    begun.write_text(json.dumps([ROWS[2] | {"elapsed_s": 1.0}]))
+    done.write_text(
+        json.dumps({"rows": [row | {"elapsed_s": 1.0} for row in ROWS[:2]]}), encoding="utf-8"
+    )
+    begun.write_text(json.dumps([ROWS[2] | {"elapsed_s": 1.0}]), encoding="utf-8")
     return folder
 
 
@@ -37,7 +39,7 @@ def board(results, *arguments, **environment):
     return subprocess.run(
         command,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         cwd=results.parents[1],
         env=os.environ | environment,
         check=False,

@@ -42,7 +42,7 @@ class Checkout:
             env=os.environ | {"PYTHONPATH": str(self.root), "OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
             **options,
         )
 
@@ -90,7 +90,7 @@ class Checkout:
         found = {}
         for path in (self.root / STUDY / "scratch").glob("*/seed_11/round_*/*/step_*/rows.json"):
             arm, _, name = path.relative_to(self.root / STUDY / "scratch").parts[:3]
-            found[arm, name] = json.loads(path.read_text())
+            found[arm, name] = json.loads(path.read_bytes())
         return found
 
     def artefacts(self):
@@ -104,7 +104,7 @@ class Checkout:
             elif path.suffix == ".parquet" and not name.startswith("scratch"):
                 found[name] = pd.read_parquet(path).to_json()
             elif path.suffix == ".csv" and path.parent.name == "tables" and path.stem != "cost":
-                found[name] = path.read_text()
+                found[name] = path.read_text(encoding="utf-8")
         return found
 
 
@@ -112,7 +112,9 @@ class Checkout:
 def served(port):
     """The judge that one arm asks, at an address of its own."""
     command = [sys.executable, "-m", "hgrpo.cli.judge_server", "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
+    )
     try:
         assert "judge server" in process.stdout.readline()
         yield process
@@ -158,8 +160,8 @@ def calm(project, tmp_path_factory, port):
         "sft": {"epochs": 1, "batch_trajectories": 16, "validation_share": 0.1},
         "evaluation": {"test_games": 16, "validation_games": 8, "bootstrap": 200},
     }
-    (root / "configs/methods/Judged.yaml").write_text(yaml.safe_dump(judged))
-    (root / "configs/studies/chaos.yaml").write_text(yaml.safe_dump(study))
+    (root / "configs/methods/Judged.yaml").write_text(yaml.safe_dump(judged), encoding="utf-8")
+    (root / "configs/studies/chaos.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
     checkout = Checkout(root)
     with served(port):
         checkout.finish()
@@ -216,7 +218,7 @@ def test_the_trainer_is_killed(calm, checkout, judge, draw):
     # Finished steps were not played again: not even their times have changed.
     for (arm, name), rows in kept.items():
         log = checkout.root / STUDY / f"rl/{arm}/seed_11/{name}/train_log.json"
-        assert json.loads(log.read_text())["rows"][: len(rows)] == rows
+        assert json.loads(log.read_bytes())["rows"][: len(rows)] == rows
 
 
 @pytest.mark.parametrize("draw", range(2))

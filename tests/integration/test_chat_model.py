@@ -113,7 +113,7 @@ def test_an_evaluation(study, tmp_path):
 
 
 def test_sft_teaches_the_actions_alone(study):
-    summary = json.loads((study.root / "sft/summary.json").read_text())
-    log = json.loads((study.root / "sft/train_log.json").read_text())["rows"]
+    summary = json.loads((study.root / "sft/summary.json").read_bytes())
+    log = json.loads((study.root / "sft/train_log.json").read_bytes())["rows"]
     assert summary["too_long"] < summary["train_trajectories"]
     assert log[-1]["loss"] < log[0]["loss"] - 1

@@ -15,7 +15,9 @@ pytestmark = pytest.mark.slow
 
 def test_pip_resolves_it_to_the_tested_versions(project, tmp_path):
     pip = [sys.executable, "-m", "pip"]
-    asked = subprocess.run([*pip, "index", "versions", "snakemake"], capture_output=True, text=True)
+    asked = subprocess.run(
+        [*pip, "index", "versions", "snakemake"], capture_output=True, encoding="utf-8"
+    )
     if asked.returncode:
         pytest.skip(f"pip reaches no package index: {asked.stderr.strip().splitlines()[-1]}")
     root = tmp_path / "checkout"
@@ -24,18 +26,23 @@ def test_pip_resolves_it_to_the_tested_versions(project, tmp_path):
     for name in ("pyproject.toml", "constraints.txt", "README.md", "LICENSE"):
         shutil.copy2(project / name, root)
     # As conda does: a file of requirements beside environment.yml.
-    *_, listed = yaml.safe_load((project / "environment.yml").read_text())["dependencies"]
-    (root / "condaenv.requirements.txt").write_text("\n".join(listed["pip"]) + "\n")
+    *_, listed = yaml.safe_load((project / "environment.yml").read_bytes())["dependencies"]
+    (root / "condaenv.requirements.txt").write_text(
+        "\n".join(listed["pip"]) + "\n", encoding="utf-8"
+    )
     install = [*pip, "install", "-q", "--dry-run", "--ignore-installed", "--report", "report.json"]
     done = subprocess.run(
-        [*install, "-r", "condaenv.requirements.txt"], cwd=root, capture_output=True, text=True
+        [*install, "-r", "condaenv.requirements.txt"],
+        cwd=root,
+        capture_output=True,
+        encoding="utf-8",
     )
     assert done.returncode == 0, done.stderr
     found = {
         canonicalize_name(each["metadata"]["name"]): each["metadata"]["version"]
-        for each in json.loads((root / "report.json").read_text())["install"]
+        for each in json.loads((root / "report.json").read_bytes())["install"]
     }
-    lines = (project / "constraints.txt").read_text().splitlines()
+    lines = (project / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pins = dict(line.split("==") for line in lines if not line.startswith("#"))
     pins = {canonicalize_name(name): version for name, version in pins.items()}
     assert {"hgrpo", "torch", "snakemake", "openai"} <= set(found)

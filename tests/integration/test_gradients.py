@@ -40,7 +40,7 @@ def snakemake(root, *words, study="measured"):
         cwd=root,
         env=os.environ | {"PYTHONPATH": str(root)},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -51,10 +51,10 @@ def root(project, tmp_path_factory):
     root = tmp_path_factory.mktemp("project")
     copy_project(project, root)
     configs = root / "configs"
-    env = yaml.safe_load((configs / "envs/sokoban-smoke.yaml").read_text())
+    env = yaml.safe_load((configs / "envs/sokoban-smoke.yaml").read_bytes())
     env["panels"]["analysis"] = GROUPS
-    (configs / "envs/measured.yaml").write_text(yaml.safe_dump(env))
-    (configs / "studies/measured.yaml").write_text(yaml.safe_dump(STUDY))
+    (configs / "envs/measured.yaml").write_text(yaml.safe_dump(env), encoding="utf-8")
+    (configs / "studies/measured.yaml").write_text(yaml.safe_dump(STUDY), encoding="utf-8")
     snakemake(root, "--cores", "2", "--", "gradients")
     return root
 
@@ -69,7 +69,7 @@ def test_every_policy_is_measured_on_the_same_tasks(root):
         for method in ("PPO", "FilterTopP")
         for number in (0, 1)
     ]
-    panel = json.loads((root / "results/measured/assets/panels.json").read_text())["analysis"]
+    panel = json.loads((root / "results/measured/assets/panels.json").read_bytes())["analysis"]
     for table in tables:
         assert table["task"].tolist() == tables[0]["task"].tolist()
         assert set(table["task"]) == {task["task_id"] for task in panel}
@@ -130,7 +130,7 @@ def measure(root, tmp_path, policy, seed, number):
         "out": tmp_path / "out",
     }
     options = [word for name, path in paths.items() for word in (f"--{name}", path)]
-    (tmp_path / "config.json").write_text(config)
+    (tmp_path / "config.json").write_text(config, encoding="utf-8")
     given = ("--config", tmp_path / "config.json", "--seed", seed, "--round", number)
     return run(root, "hgrpo.cli.gradients_round", *given, *options)
 
@@ -138,12 +138,12 @@ def measure(root, tmp_path, policy, seed, number):
 def run(root, module, *words):
     command = [sys.executable, "-m", module, *map(str, words)]
     env = os.environ | {"PYTHONPATH": str(root)}
-    return subprocess.run(command, cwd=root, env=env, capture_output=True, text=True)
+    return subprocess.run(command, cwd=root, env=env, capture_output=True, encoding="utf-8")
 
 
 def test_a_new_critic_is_warmed_up_and_another_goes_on(root):
     summaries = [
-        json.loads((folder(root, "PPO", number) / "summary.json").read_text()) for number in (0, 1)
+        json.loads((folder(root, "PPO", number) / "summary.json").read_bytes()) for number in (0, 1)
     ]
     assert [each["warmed_up_steps"] for each in summaries] == [1, 0]
     assert [each["steps"] for each in summaries] == [0, 2]
@@ -151,7 +151,7 @@ def test_a_new_critic_is_warmed_up_and_another_goes_on(root):
 
 
 def test_the_page_stands_alone_and_nothing_is_measured_twice(root):
-    page = (root / "results/measured/gradients_page/index.html").read_text()
+    page = (root / "results/measured/gradients_page/index.html").read_text(encoding="utf-8")
     assert "PPO: norms of the gradients" in page and "src=" not in page
     assert page.count("<details>") == 4 and "PPO after 2 steps: norms by bucket" in page
     stems = {path.stem for path in (root / "results/measured/gradients_page/PPO_step_2").iterdir()}
@@ -162,10 +162,10 @@ def test_the_page_stands_alone_and_nothing_is_measured_twice(root):
 def test_policies_are_the_same_without_the_analysis(root, project, tmp_path):
     copy_project(project, tmp_path)
     for name in ("envs/measured", "studies/measured"):
-        text = (root / f"configs/{name}.yaml").read_text()
-        (tmp_path / f"configs/{name}.yaml").write_text(text)
+        text = (root / f"configs/{name}.yaml").read_text(encoding="utf-8")
+        (tmp_path / f"configs/{name}.yaml").write_text(text, encoding="utf-8")
     study = {key: value for key, value in STUDY.items() if key != "gradients"}
-    (tmp_path / "configs/studies/measured.yaml").write_text(yaml.safe_dump(study))
+    (tmp_path / "configs/studies/measured.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
     trained = [
         f"results/measured/rl/{method}/seed_11/round_1/{name}"
         for method in ("PPO", "FilterTopP")
@@ -180,17 +180,17 @@ def test_policies_are_the_same_without_the_analysis(root, project, tmp_path):
 def test_other_environments_are_measured_too(project, tmp_path, env, trajectories):
     copy_project(project, tmp_path)
     configs = tmp_path / "configs"
-    settings = yaml.safe_load((configs / f"envs/{env}.yaml").read_text())
+    settings = yaml.safe_load((configs / f"envs/{env}.yaml").read_bytes())
     settings["panels"] = {"train": 20, "validation": 8, "test": 8, "analysis": GROUPS}
     settings["expert"]["trajectories"] = trajectories
-    (configs / "envs/other.yaml").write_text(yaml.safe_dump(settings))
+    (configs / "envs/other.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     study = STUDY | {"name": "other", "env": "other", "reference": "flatGRPO"}
     study |= {"methods": ["SFTOnly", "flatGRPO"], "sft": STUDY["sft"] | {"epochs": 0.3}}
     study |= {"gradients": STUDY["gradients"] | {"after_rounds": [0]}}
     study |= {"evaluation": STUDY["evaluation"] | {"test_games": 8}}
-    (configs / "studies/other.yaml").write_text(yaml.safe_dump(study))
+    (configs / "studies/other.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
     snakemake(tmp_path, "--cores", "2", "--", "gradients", study="other")
     page = tmp_path / "results/other/gradients_page/index.html"
-    assert "Where returns differ least: in 1 of 1 policy " in page.read_text()
+    assert "Where returns differ least: in 1 of 1 policy " in page.read_text(encoding="utf-8")
     groups = tmp_path / "results/other/gradients/flatGRPO/seed_11/round_0/groups.csv"
     assert len(pd.read_csv(groups)) == GROUPS

@@ -82,7 +82,9 @@ class Served:
 @contextmanager
 def serve(*options):
     command = [sys.executable, "-m", "hgrpo.cli.judge_server", *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
+    )
     try:
         said = process.stdout.readline()
         head, _, url = said.strip().rpartition(" ")
@@ -335,7 +337,7 @@ def test_a_mistaken_fault_is_named(fault):
     done = subprocess.run(
         [sys.executable, "-m", "hgrpo.cli.judge_server", "--fault", fault],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert done.returncode == 2
@@ -347,7 +349,7 @@ def test_a_port_that_is_none_is_named(port):
     done = subprocess.run(
         [sys.executable, "-m", "hgrpo.cli.judge_server", f"--port={port}"],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert done.returncode == 2
@@ -358,7 +360,7 @@ def test_the_help_shows_every_fault_with_an_example():
     done = subprocess.run(
         [sys.executable, "-m", "hgrpo.cli.judge_server", "--help"],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=True,
     )
     assert all(f"{fault}=0.2 " in done.stdout for fault in FAULTS)

@@ -61,7 +61,7 @@ def open_sandbox(browser, page, width, scheme):
 
 
 def test_the_page_is_one_file(page):
-    text = page.read_text()
+    text = page.read_text(encoding="utf-8")
     named = re.findall(r'(?:src|href)="([^"]*)"', text)
     assert len(named) > len(STUDIES)
     assert [each for each in named if not each.startswith(("#", "https://", "data:"))] == []

@@ -24,7 +24,7 @@ def run(root, *words) -> subprocess.CompletedProcess:
         cwd=root,
         env=os.environ | {"PYTHONPATH": str(root)},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
 
@@ -50,7 +50,7 @@ def results(twin):
 
 def summary(twin, arm, seed, number):
     return json.loads(
-        (results(twin) / f"rl/{arm}/seed_{seed}/round_{number}/summary.json").read_text()
+        (results(twin) / f"rl/{arm}/seed_{seed}/round_{number}/summary.json").read_bytes()
     )
 
 
@@ -76,18 +76,18 @@ def test_every_arm_is_evaluated_and_reported(twin):
     greedy = episodes[(episodes["temperature"] == 0) & (episodes["panel"] == "test")]
     assert set(greedy.groupby(["method", "seed", "round"]).size()) == {8}
     evaluated = json.loads(
-        (results(twin) / "eval/SFTOnly/seed_11/round_0/summary.json").read_text()
+        (results(twin) / "eval/SFTOnly/seed_11/round_0/summary.json").read_bytes()
     )
     assert set(evaluated["mean_return"]) == set(evaluated["success"]) != set()
-    page = (results(twin) / "report/report.html").read_text()
-    sft = json.loads((results(twin) / "sft/summary.json").read_text())
+    page = (results(twin) / "report/report.html").read_text(encoding="utf-8")
+    sft = json.loads((results(twin) / "sft/summary.json").read_bytes())
     assert study.config.description in page and f"weights {sft['weights']}" in page
 
 
 @pytest.mark.parametrize("arm", ["TurnRDV2_carry", "TurnRDV1_lean", "Progressive"])
 @pytest.mark.parametrize("seed", [11, 23])
 def test_the_policy_is_carried_from_round_to_round(twin, arm, seed):
-    sft = json.loads((results(twin) / "sft/summary.json").read_text())["weights"]
+    sft = json.loads((results(twin) / "sft/summary.json").read_bytes())["weights"]
     first, second = (summary(twin, arm, seed, number) for number in (1, 2))
     assert first["parents"]["policy"] == first["parents"]["sft"] == sft
     assert second["parents"]["policy"] == first["policy"] != sft
@@ -99,7 +99,7 @@ def test_turnrd_is_fitted_between_the_rounds_and_read_in_the_second(twin, arm):
     for seed in (11, 23):
         assert (results(twin) / f"credit_fit/{arm}/seed_{seed}/round_1/model.safetensors").is_file()
         rows = [
-            json.loads((folder / "train_log.json").read_text())["rows"][0]
+            json.loads((folder / "train_log.json").read_bytes())["rows"][0]
             for folder in sorted((results(twin) / f"rl/{arm}/seed_{seed}").iterdir())
         ]
         # Equal shares first; then the shares of a model.
@@ -129,24 +129,26 @@ def test_the_probe_passes_and_leaves_nothing(twin):
 
 def test_its_adapter_travels_into_another_study(twin, tmp_path):
     root, name = twin
-    study = yaml.safe_load((root / f"configs/studies/{name}.yaml").read_text())
+    study = yaml.safe_load((root / f"configs/studies/{name}.yaml").read_bytes())
     given = tmp_path / "sft"
     (results(twin) / "sft").rename(given)
     try:
         study |= {"name": "travelled", "methods": ["SFTOnly", "flatGRPO"], "seeds": [11]}
         study |= {"variants": {}, "rounds": 1, "sft": {"adapter": str(given)}}
-        (root / "configs/studies/travelled.yaml").write_text(yaml.safe_dump(study))
+        (root / "configs/studies/travelled.yaml").write_text(
+            yaml.safe_dump(study), encoding="utf-8"
+        )
         done = snakemake(root, "travelled")
         assert done.returncode == 0, done.stdout + done.stderr
-        weights = json.loads((given / "summary.json").read_text())["weights"]
-        taken = json.loads((root / "results/travelled/sft/summary.json").read_text())
+        weights = json.loads((given / "summary.json").read_bytes())["weights"]
+        taken = json.loads((root / "results/travelled/sft/summary.json").read_bytes())
         assert (taken["weights"], taken["taken_from"]) == (weights, str(given))
-        page = (root / "results/travelled/report/report.html").read_text()
+        page = (root / "results/travelled/report/report.html").read_text(encoding="utf-8")
         assert f"weights {weights}, taken from {given}" in page
         # A policy of the other world is refused by name.
-        summary = json.loads((given / "summary.json").read_text())
+        summary = json.loads((given / "summary.json").read_bytes())
         summary["trained_on"]["env"] = "elsewhere"
-        (given / "summary.json").write_text(json.dumps(summary))
+        (given / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
         refused = snakemake(root, "travelled")
         assert refused.returncode != 0
         assert (

@@ -25,7 +25,7 @@ def snakemake(root, *arguments, study="smoke", **environment) -> subprocess.Comp
         cwd=root,
         env=os.environ | {"PYTHONPATH": path},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
 
@@ -46,7 +46,7 @@ def test_every_arm_is_in_the_table(root):
     assert arms == {"SFTOnly": 0} | dict.fromkeys(TRAINED, 2)
     test = episodes[(episodes["panel"] == "test") & (episodes["temperature"] == 0)]
     assert set(test.groupby(["method", "round"]).size()) == {16}
-    comparison = json.loads((root / STUDY / "report/methods_comparison.json").read_text())
+    comparison = json.loads((root / STUDY / "report/methods_comparison.json").read_bytes())
     assert set(comparison) >= set(arms)
     assert (root / STUDY / "report/report.html").stat().st_size > 10_000
 
@@ -73,7 +73,9 @@ def files_of(folder):
 
 
 def test_figures_are_redrawn_from_cached_results_without_torch(root, tmp_path):
-    (tmp_path / "torch.py").write_text("raise ImportError('torch is not to be imported')\n")
+    (tmp_path / "torch.py").write_text(
+        "raise ImportError('torch is not to be imported')\n", encoding="utf-8"
+    )
     index = root / STUDY / "report/figures/index.json"
     before = files_of(index.parent)
     assert len(before) > 2 * len(TRAINED)
@@ -110,15 +112,17 @@ def test_all_assigners_credit_the_same_cached_rollouts(root):
 
 
 def test_another_study_takes_every_job_that_is_equal(root):
-    study = yaml.safe_load((root / "configs/studies/smoke.yaml").read_text())
+    study = yaml.safe_load((root / "configs/studies/smoke.yaml").read_bytes())
     arms = ["SFTOnly", "flatGRPO", "TurnRDV2CF", "slow"]
     variant = {"of": "Progressive", "label": "slow", "training": {"lr": 1e-5}}
     study |= {"name": "twin", "methods": arms, "variants": {"slow": variant}}
-    (root / "configs/studies/twin.yaml").write_text(yaml.safe_dump(study))
+    (root / "configs/studies/twin.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
     done = snakemake(root, study="twin")
     assert done.returncode == 0, done.stdout + done.stderr
     logs = (root / "results/twin/logs").rglob("*.log")
-    ran = {log.stem for log in logs if not log.read_text().startswith("taken from ")}
+    ran = {
+        log.stem for log in logs if not log.read_text(encoding="utf-8").startswith("taken from ")
+    }
     own = {f"slow.seed_11.round_{number}" for number in (1, 2)}
     assert ran == own | {"study_config", "merge", "figures", "report"}
     for part in ("assets", "expert", "base", "sft", "rl/flatGRPO", "rl/TurnRDV2CF", "credit_fit"):

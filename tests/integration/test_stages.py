@@ -51,7 +51,7 @@ def outputs(folder: Path) -> dict[str, object]:
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         name = str(path.relative_to(folder))
         if path.suffix == ".json":
-            found[name] = untimed(json.loads(path.read_text()))
+            found[name] = untimed(json.loads(path.read_bytes()))
         else:
             found[name] = path.read_bytes()
     return found
@@ -88,22 +88,22 @@ def test_artefacts_of_a_round(played):
         sampled = sum(end - start for start, end in row.spans)
         assert sampled == len(row.behaviour_logprobs)
     assert frame.groupby(["step", "task_id"])["content_hash"].nunique().max() == 1
-    summary = json.loads((played / "summary.json").read_text())
+    summary = json.loads((played / "summary.json").read_bytes())
     assert summary["total_trajectories"] == trajectories
     assert summary["total_turns"] == turns.num_rows
     assert summary["counts"]["inadmissible"] == sum(
         not ok for ok in turns["admissible"].to_pylist()
     )
-    log = json.loads((played / "train_log.json").read_text())
+    log = json.loads((played / "train_log.json").read_bytes())
     assert datetime.datetime.fromisoformat(log["finished"]).utcoffset() == datetime.timedelta(0)
     assert [row["step"] for row in log["rows"]] == list(range(TRAINING["steps_per_round"]))
     assert (log["config"]["seed"], log["config"]["round"]) == (11, 1)
 
 
 def test_a_round_records_what_it_started_from(study, played):
-    summary = json.loads((played / "summary.json").read_text())
+    summary = json.loads((played / "summary.json").read_bytes())
     supervised = weights_digest(study.root / "sft/adapter")
-    base = json.loads((study.root / "base/summary.json").read_text())["digest"]
+    base = json.loads((study.root / "base/summary.json").read_bytes())["digest"]
     assert summary["parents"] == {"base": base, "sft": supervised, "policy": supervised}
     assert summary["policy"] == weights_digest(played / "adapter") != supervised
     assert len(summary["code"]) == len(summary["settings"]) == 16
@@ -172,7 +172,7 @@ def test_kill_9_of_a_ppo_round_keeps_critic_and_stop_counter(study, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     done = study.run("rl_round", **study.round_options(whole, config=config))
     assert done.returncode == 0, done.stderr
-    said = json.loads((whole / "summary.json").read_text())["ended"]
+    said = json.loads((whole / "summary.json").read_bytes())["ended"]
     assert (said["status"], said["rule"], said["step"]) == ("stopped", "reward_collapse", 3)
     options = study.round_options(killed, config=config)
     kill_9_when(
@@ -233,7 +233,7 @@ def test_two_processes_play_the_round_of_one(study, played, tmp_path):
     for mine, theirs in zip(one.loc[first, "token_ids"], two.loc[first, "token_ids"], strict=True):
         assert list(mine) == list(theirs)
     rows = [
-        json.loads((folder / "train_log.json").read_text())["rows"][0] for folder in (played, out)
+        json.loads((folder / "train_log.json").read_bytes())["rows"][0] for folder in (played, out)
     ]
     for name in ("policy_loss", "grad_norm", "observed_kl", "mean_abs_turn_adv"):
         assert rows[1][name] == pytest.approx(rows[0][name], rel=1e-3, abs=1e-6), name
@@ -277,7 +277,10 @@ def test_ctrl_c_leaves_no_output_and_one_line(study, tmp_path):
     out = tmp_path / "round"
     options = study.round_options(out)
     process = subprocess.Popen(
-        study.command("rl_round", **options), env=environment(), stderr=subprocess.PIPE, text=True
+        study.command("rl_round", **options),
+        env=environment(),
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
     )
     while not any(Path(options["scratch"]).glob("*/turns_00000.parquet")):
         assert process.poll() is None
@@ -324,7 +327,7 @@ def test_a_damaged_adapter_is_named(study, tmp_path, damage):
     elif damage == "missing":
         weights.unlink()
     elif damage == "wrong config":
-        (adapter / "config.json").write_text("{")
+        (adapter / "config.json").write_text("{", encoding="utf-8")
         culprit = "config.json"
     else:
         tensors = load_file(weights)
@@ -354,7 +357,7 @@ def test_evaluation_rows_and_seeds(study, tmp_path):
         assert done.returncode == 0, done.stderr
         frames.append(pd.read_parquet(tmp_path / name / "episodes.parquet"))
     pd.testing.assert_frame_equal(*frames)
-    summary = json.loads((tmp_path / "first/summary.json").read_text())
+    summary = json.loads((tmp_path / "first/summary.json").read_bytes())
     assert summary["policy"] == weights_digest(study.root / "sft/adapter")
     counts = frames[0].groupby(["panel", "temperature"]).size().to_dict()
     assert counts == {
@@ -385,14 +388,14 @@ def test_more_games_than_the_panel_has_is_an_error(study, tmp_path):
 def test_a_changed_game_is_refused(study, tmp_path):
     assets = tmp_path / "assets"
     shutil.copytree(study.root / "assets", assets)
-    panel = json.loads((assets / "panels.json").read_text())["validation"]
+    panel = json.loads((assets / "panels.json").read_bytes())["validation"]
     made = tmp_path / "made"
     shutil.copytree(unpacked(assets / "tasks.tar.gz"), made)
     game = made / panel[0]["path"] / "game.tw-pddl"
-    data = json.loads(game.read_text())
+    data = json.loads(game.read_bytes())
     place = re.search(r"\(inReceptacle \S+ \S+\)", data["pddl_problem"]).group()
     data["pddl_problem"] = data["pddl_problem"].replace(place, "")
-    game.write_text(json.dumps(data))
+    game.write_text(json.dumps(data), encoding="utf-8")
     pack(made, load("alfworld").task_files, assets / "tasks.tar.gz")
     done = study.run("evaluate", **study.evaluation_options(tmp_path / "x", assets=assets))
     assert panel[0]["path"].split("/")[-1] in one_line_error(done)
@@ -420,7 +423,7 @@ def test_lora_on_a_pretrained_base(study, tmp_path):
     options = study.round_options(tmp_path / "round", base=base, sft=adapter, policy=adapter)
     done = study.run("rl_round", config=study.configs["rl_round"] | {"model": model}, **options)
     assert done.returncode == 0, done.stderr
-    rows = json.loads((tmp_path / "round/train_log.json").read_text())["rows"]
+    rows = json.loads((tmp_path / "round/train_log.json").read_bytes())["rows"]
     # Step 0 samples from the reference itself; later steps have moved away from it.
     assert rows[0]["observed_kl"] < 1e-3
     assert rows[-1]["observed_kl"] > rows[0]["observed_kl"]
@@ -435,8 +438,10 @@ def test_a_second_process_on_the_same_round_is_refused(study, tmp_path):
 def test_demonstrations_that_the_model_cannot_read_are_refused(study, tmp_path):
     base = tmp_path / "base"
     shutil.copytree(open_base(study.root / "base"), base)
-    settings = json.loads((base / "config.json").read_text())
-    (base / "config.json").write_text(json.dumps(settings | {"max_position_embeddings": 60}))
+    settings = json.loads((base / "config.json").read_bytes())
+    (base / "config.json").write_text(
+        json.dumps(settings | {"max_position_embeddings": 60}), encoding="utf-8"
+    )
     out = tmp_path / "sft"
     done = study.run("sft", base=base, expert=study.root / "expert", out=out)
     assert "trajectories are longer than the 60 tokens that model tiny reads" in one_line_error(

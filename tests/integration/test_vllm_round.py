@@ -36,7 +36,7 @@ def played(study):
 
 
 def test_a_round_is_played_in_step_with_the_trainer(played):
-    rows = json.loads((played / "train_log.json").read_text())["rows"]
+    rows = json.loads((played / "train_log.json").read_bytes())["rows"]
     assert len(rows) == TRAINING["steps_per_round"]
     for row in rows:
         assert row["sync_max"] < 1e-3
@@ -50,7 +50,7 @@ def test_a_round_is_played_in_step_with_the_trainer(played):
 def test_each_of_two_processes_has_an_engine_of_its_own(study, played, tmp_path):
     both = play(study, tmp_path / "round", processes=2)
     one, two = (
-        json.loads((out / "train_log.json").read_text())["rows"][0] for out in (played, both)
+        json.loads((out / "train_log.json").read_bytes())["rows"][0] for out in (played, both)
     )
     for name in ("mean_reward", "n_turns", "n_action_tokens", "policy_loss", "grad_norm"):
         assert two[name] == pytest.approx(one[name], rel=0.02, abs=1e-4), name

@@ -23,10 +23,10 @@ def packed(tmp_path):
     """An archive of a file and of a folder with two files."""
     source = tmp_path / "source"
     (source / "games/one").mkdir(parents=True)
-    (source / "games/one/game").write_text("open door 1")
-    (source / "games/two").write_text("go")
-    (source / "panels.json").write_text("{}")
-    (source / "left out").write_text("no")
+    (source / "games/one/game").write_text("open door 1", encoding="utf-8")
+    (source / "games/two").write_text("go", encoding="utf-8")
+    (source / "panels.json").write_text("{}", encoding="utf-8")
+    (source / "left out").write_text("no", encoding="utf-8")
     (tmp_path / "out").mkdir()
     target = tmp_path / "out/tasks.tar.gz"
     pack(source, ["panels.json", "games"], target)
@@ -35,7 +35,7 @@ def packed(tmp_path):
 
 def files(folder: Path) -> dict[str, str]:
     return {
-        str(path.relative_to(folder)): path.read_text()
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
@@ -58,7 +58,7 @@ def test_the_same_files_are_the_same_bytes(packed, tmp_path):
         (again / name).chmod(0o600)
     pack(again, ["games", "panels.json"], tmp_path / "again.tar")
     assert (tmp_path / "again.tar").read_bytes() == packed.read_bytes()
-    (again / "games/two").write_text("stay")
+    (again / "games/two").write_text("stay", encoding="utf-8")
     pack(again, ["games", "panels.json"], tmp_path / "again.tar")
     assert (tmp_path / "again.tar").read_bytes() != packed.read_bytes()
 
@@ -74,7 +74,7 @@ def test_a_reader_waits_for_the_one_that_unpacks(packed):
     home = packed.parent / ".tasks"
     home.mkdir()
     found = []
-    with (home / "lock").open("w") as lock:
+    with (home / "lock").open("w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         reader = threading.Thread(target=lambda: found.append(unpacked(packed)))
         reader.start()
@@ -86,7 +86,7 @@ def test_a_reader_waits_for_the_one_that_unpacks(packed):
 
 def test_another_archive_of_the_name_is_unpacked_anew_and_the_old_folder_goes(packed, tmp_path):
     before = unpacked(packed)
-    (tmp_path / "source/panels.json").write_text('{"train": []}')
+    (tmp_path / "source/panels.json").write_text('{"train": []}', encoding="utf-8")
     pack(tmp_path / "source", ["panels.json"], packed)
     after = unpacked(packed)
     assert after != before and not before.exists()
@@ -181,7 +181,7 @@ def test_an_archive_that_is_missing_is_named(tmp_path):
 
 
 def test_files_beside_the_archive_are_linked_and_move_with_the_results(packed, tmp_path):
-    (packed.parent / "weights").write_text("of the model")
+    (packed.parent / "weights").write_text("of the model", encoding="utf-8")
     folder = unpacked(packed, beside=["weights"])
     assert files(folder) == PACKED | {"weights": "of the model"}
     (packed.parent).rename(tmp_path / "moved")

@@ -13,9 +13,9 @@ from hgrpo.atomic import atomic_file, atomic_folder
 def test_a_folder_appears_when_the_block_ends(tmp_path):
     target = tmp_path / "deep" / "out"
     with atomic_folder(target) as scratch:
-        (scratch / "a").write_text("1")
+        (scratch / "a").write_text("1", encoding="utf-8")
         assert not target.exists()
-    assert (target / "a").read_text() == "1"
+    assert (target / "a").read_text(encoding="utf-8") == "1"
     assert os.listdir(target.parent) == ["out"]
 
 
@@ -34,13 +34,13 @@ def test_an_error_leaves_what_was_there(tmp_path, kind, error):
     target = tmp_path / "out"
     with kind(target) as scratch:
         if kind is atomic_folder:
-            (scratch / "a").write_text("old")
+            (scratch / "a").write_text("old", encoding="utf-8")
         else:
-            scratch.write_text("old")
+            scratch.write_text("old", encoding="utf-8")
     with pytest.raises(type(error)), kind(target) as scratch:
-        (scratch / "a" if kind is atomic_folder else scratch).write_text("half")
+        (scratch / "a" if kind is atomic_folder else scratch).write_text("half", encoding="utf-8")
         raise error
-    assert (target / "a" if kind is atomic_folder else target).read_text() == "old"
+    assert (target / "a" if kind is atomic_folder else target).read_text(encoding="utf-8") == "old"
     assert os.listdir(tmp_path) == ["out"]
 
 
@@ -57,10 +57,10 @@ def test_a_killed_process_leaves_nothing_at_the_target(tmp_path):
     assert not target.exists()
     # It stays until the next, which knows that nobody holds it any more.
     (left,) = tmp_path.iterdir()
-    assert (left / "a").read_text() == "half"
+    assert (left / "a").read_text(encoding="utf-8") == "half"
     with atomic_folder(target) as scratch:
         assert not left.exists()
-        (scratch / "a").write_text("whole")
+        (scratch / "a").write_text("whole", encoding="utf-8")
     assert os.listdir(tmp_path) == ["out"]
 
 

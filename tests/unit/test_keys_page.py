@@ -10,7 +10,9 @@ from hgrpo.credit.section import CreditConfig
 
 
 def test_the_page_in_the_tree_is_that_of_the_code(project):
-    assert (project / "docs/keys.md").read_text() == keys_page.page(), "run `make schema`"
+    assert (project / "docs/keys.md").read_text(encoding="utf-8") == keys_page.page(), (
+        "run `make schema`"
+    )
 
 
 def test_every_key_has_a_meaning():

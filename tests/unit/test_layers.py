@@ -39,7 +39,7 @@ def test_every_import_goes_down_or_stays_in_its_room():
         parts = path.relative_to(PACKAGE).with_suffix("").parts
         if parts == ("__init__",):
             continue
-        for module in imported(ast.parse(path.read_text())):
+        for module in imported(ast.parse(path.read_text(encoding="utf-8"))):
             if ROOMS.index(room(module)) > ROOMS.index(parts[0]):
                 wrong.append(f"{'.'.join(parts)} imports {module}")
     assert wrong == []

@@ -156,7 +156,7 @@ def test_the_projects_pages_say_what_its_tables_say(project):
     pages = publish.filled(project / "docs", project / "configs/studies")
     assert len(pages) == 3
     for page, text in pages.items():
-        assert page.read_text() == text, f"{page}: run workflow_scripts/publish.py"
+        assert page.read_text(encoding="utf-8") == text, f"{page}: run workflow_scripts/publish.py"
     results, calibration, published = pages
     for study in (project / "docs/tables").iterdir():
         block = "results" if (study / "methods.csv").is_file() else "truth"
@@ -168,7 +168,7 @@ def test_the_projects_pages_say_what_its_tables_say(project):
 
 
 def test_a_calibration_that_is_published_has_nothing_left_to_write(project):
-    page = (project / "docs/calibration.md").read_text()
+    page = (project / "docs/calibration.md").read_text(encoding="utf-8")
     studies = ("calibration_hard", "calibration_easy", "calibration_easy_2")
     if all((project / "docs/tables" / name).is_dir() for name in studies):
         assert "TO WRITE" not in page
@@ -306,18 +306,18 @@ def test_publishing_copies_gates_and_the_dose_response(tmp_path, monkeypatch, ca
     for name, table in calibrated.items():
         folder = "figures" if name == "dose_response" else "tables"
         table.to_csv(report / folder / f"{name}.csv", index=False)
-    (report / "figures/dose_response.svg").write_text("<svg/>")
-    (report / "report.html").write_text("")
+    (report / "figures/dose_response.svg").write_text("<svg/>", encoding="utf-8")
+    (report / "report.html").write_text("", encoding="utf-8")
     docs, studies = tmp_path / "docs", tmp_path / "configs/studies"
     for folder in (docs / "tables", docs / "figures", studies):
         folder.mkdir(parents=True)
     for name in ("hard", "easy"):
-        (studies / f"{name}.yaml").write_text("")
-    (docs / "results.md").write_text("results")
-    (docs / "published.md").write_text("published")
+        (studies / f"{name}.yaml").write_text("", encoding="utf-8")
+    (docs / "results.md").write_text("results", encoding="utf-8")
+    (docs / "published.md").write_text("published", encoding="utf-8")
     blocks = ("gates hard", "dose_response hard", "figure hard dose_response", "gates easy")
     page = "".join(f"<!-- {block} -->\n<!-- end -->\n" for block in blocks)
-    (docs / "calibration.md").write_text(page)
+    (docs / "calibration.md").write_text(page, encoding="utf-8")
     monkeypatch.setattr(publish, "DOCS", docs)
     publish.copy(report, "hard")
     filled = publish.filled(docs, studies)[docs / "calibration.md"]
@@ -412,16 +412,16 @@ def test_publishing_again_keeps_the_comparison_with_truth(tmp_path, monkeypatch)
         publish.copy_further(agreement, "some", publish.TRUTH)
     agreement.mkdir(parents=True)
     for name in publish.TRUTH:
-        (agreement / name).write_text(name)
+        (agreement / name).write_text(name, encoding="utf-8")
     publish.copy_further(agreement, "some", publish.TRUTH)
     report = tmp_path / "results/report"
     (report / "tables").mkdir(parents=True)
     (report / "report.html").touch()
-    (report / "tables/seeds.csv").write_text("seed\n1\n2\n3\n")
+    (report / "tables/seeds.csv").write_text("seed\n1\n2\n3\n", encoding="utf-8")
     cost = pd.DataFrame({"method": ["a"]} | {key: [1.0] for key in publish.TIMINGS})
     cost.to_csv(report / "tables/cost.csv", index=False)
     publish.copy(report, "some")
     kept = [
         tmp_path / "docs" / place for place in ("tables/some/truth.csv", "figures/some/closest.svg")
     ]
-    assert all(path.read_text() == path.name for path in kept)
+    assert all(path.read_text(encoding="utf-8") == path.name for path in kept)

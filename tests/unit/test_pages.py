@@ -36,12 +36,12 @@ def test_anchors_by_hand(heading, anchor):
 def test_every_link_leads_to_a_file_and_a_heading(project):
     dead = []
     for page in pages(project):
-        text = CODE.sub("", page.read_text())
+        text = CODE.sub("", page.read_text(encoding="utf-8"))
         for link in LINK.finditer(text):
             if link["file"].startswith("http"):
                 continue
             target = (page.parent / link["file"]).resolve() if link["file"] else page
-            known = anchors(target.read_text()) if target.suffix == ".md" else set()
+            known = anchors(target.read_text(encoding="utf-8")) if target.suffix == ".md" else set()
             if not target.exists() or (link["anchor"] and link["anchor"] not in known):
                 dead.append(f"{page.name}: {link.group()}")
         dead += [
@@ -55,9 +55,9 @@ def test_every_link_leads_to_a_file_and_a_heading(project):
 def test_every_test_that_a_page_names_exists(project):
     named, missing = 0, []
     for page in pages(project):
-        for path, tests in TEST_FILE.findall(page.read_text()):
+        for path, tests in TEST_FILE.findall(page.read_text(encoding="utf-8")):
             file = project / path if path.startswith("tests/") else project / "tests/unit" / path
-            code = file.read_text() if file.exists() else ""
+            code = file.read_text(encoding="utf-8") if file.exists() else ""
             wanted = re.findall(r"test_\w+", tests)
             named += 1 + len(wanted)
             missing += [] if code else [f"{page.name}: {path}"]

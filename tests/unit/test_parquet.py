@@ -26,7 +26,7 @@ def test_every_call_gives_the_options(names, options, least):
     found = [
         (path.name, name, options in spread)
         for path in sorted((PROJECT / "hgrpo").rglob("*.py"))
-        for name, spread in libraries_calls(ast.parse(path.read_text()))
+        for name, spread in libraries_calls(ast.parse(path.read_text(encoding="utf-8")))
         if name in names
     ]
     assert len(found) >= least

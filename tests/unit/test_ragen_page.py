@@ -8,7 +8,7 @@ from places import PROJECT
 from hgrpo.study.axis import target
 from hgrpo.study.study import load_study
 
-PAGE = (PROJECT / "docs/ragen.md").read_text()
+PAGE = (PROJECT / "docs/ragen.md").read_text(encoding="utf-8")
 # Of the three sweeps, the training with analysis, the probe of a checkpoint and the plots.
 SCRIPTS = """
 run_top_p_sweep.sh run_kl_sweep.sh run_entropy_sweep.sh run_sokoban_ppo_filter_grad_analysis.sh
@@ -56,7 +56,7 @@ def test_overrides_of_the_page_are_read(given):
 
 
 def test_keys_of_the_page_exist():
-    keys = (PROJECT / "docs/keys.md").read_text()
+    keys = (PROJECT / "docs/keys.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:training|gradients|engine)\.\w+)", PAGE))
     assert len(named) > 8
     for name in named:

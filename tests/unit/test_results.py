@@ -36,7 +36,7 @@ def test_results_come_as_tables(loaded):
 @pytest.fixture(scope="module")
 def printed(loaded, project):
     """What the example of docs/how_to.md prints, of this study."""
-    page = (project / "docs/how_to.md").read_text().split("## Results in pandas")[1]
+    page = (project / "docs/how_to.md").read_text(encoding="utf-8").split("## Results in pandas")[1]
     code = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
     code = code.replace("results/bakeoff", str(loaded.folder)).replace("round=3", "round=1")
     said = []
@@ -61,10 +61,10 @@ def test_the_latex_of_how_to_compiles_and_fits_a_column(printed):
 def test_an_empty_table_is_an_empty_frame(tmp_path):
     tables = tmp_path / "report/tables"
     tables.mkdir(parents=True)
-    (tmp_path / "config.yaml").write_text("name: x\n")
-    (tables / "cost.csv").write_text("method,label,seconds\n")
-    (tables / "gates.csv").write_text("\n")
-    (tables / "rounds.csv").write_text('a,b\n1,2,"3')
+    (tmp_path / "config.yaml").write_text("name: x\n", encoding="utf-8")
+    (tables / "cost.csv").write_text("method,label,seconds\n", encoding="utf-8")
+    (tables / "gates.csv").write_text("\n", encoding="utf-8")
+    (tables / "rounds.csv").write_text('a,b\n1,2,"3', encoding="utf-8")
     study = results.load(tmp_path)
     assert study.table("cost").empty and "seconds" in study.table("cost")
     assert study.table("gates").empty
@@ -97,11 +97,11 @@ def test_what_is_not_there_is_named(loaded, ask, said):
 
 
 def test_damaged_files_are_named(tmp_path):
-    (tmp_path / "config.yaml").write_text("name: x\n")
+    (tmp_path / "config.yaml").write_text("name: x\n", encoding="utf-8")
     home = tmp_path / "rl/flatGRPO/seed_11/round_1"
     home.mkdir(parents=True)
     for name in ("turns.parquet", "train_log.json"):
-        (home / name).write_text("{")
+        (home / name).write_text("{", encoding="utf-8")
     study = results.load(tmp_path)
     with pytest.raises(UserError, match=r"turns.parquet: damaged"):
         study.turns("flatGRPO", 11, 1)

@@ -136,17 +136,17 @@ def test_an_index_that_names_pickled_weights_is_refused(model, marker, capsys):
     (model.folder / "model.safetensors").unlink()
     torch.save({"weights": Bomb(marker)}, model.folder / "part.bin")
     index = {"weight_map": {"weights": "part.bin"}}
-    (model.folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    (model.folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
     assert "part.bin: not a whole safetensors file" in refused(model.take, capsys)
 
 
 def edit(path, **changes):
     """Change keys of a JSON file."""
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | changes), encoding="utf-8")
 
 
 def test_a_base_with_code_of_its_own_is_refused(model, marker, capsys):
-    (model.folder / "configuration_x.py").write_text(python(marker))
+    (model.folder / "configuration_x.py").write_text(python(marker), encoding="utf-8")
     edit(model.folder / "config.json", auto_map={"AutoConfig": "configuration_x.X"})
     assert "config.json: auto_map: the model brings code of its own" in refused(model.take, capsys)
 
@@ -154,12 +154,12 @@ def test_a_base_with_code_of_its_own_is_refused(model, marker, capsys):
 def test_code_beside_a_base_is_neither_run_nor_taken_over(model, marker):
     for name in ("tokenization_x.py", "modeling_x.py", "custom_generate/generate.py"):
         (model.folder / name).parent.mkdir(exist_ok=True)
-        (model.folder / name).write_text(python(marker))
+        (model.folder / name).write_text(python(marker), encoding="utf-8")
     settings = {
         "tokenizer_class": "tokenization_x.X",
         "auto_map": {"AutoTokenizer": ["tokenization_x.X", None]},
     }
-    (model.folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    (model.folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
     out = model.take()
     assert not list(out.rglob("*.py"))
     conversation_for(out)
@@ -204,7 +204,7 @@ def test_pickles_and_code_beside_a_policy_are_left_alone(policy, marker):
         torch.save({"weights": Bomb(marker)}, policy.folder / name)
     for name in ("modeling_qwen2.py", "custom_generate/generate.py", "__init__.py"):
         (policy.folder / name).parent.mkdir(exist_ok=True)
-        (policy.folder / name).write_text(python(marker))
+        (policy.folder / name).write_text(python(marker), encoding="utf-8")
     for load in (policy.load, policy.play, policy.refer):
         load()
 
@@ -220,7 +220,7 @@ def test_pickles_and_code_beside_a_policy_are_left_alone(policy, marker):
     ],
 )
 def test_a_policy_with_code_of_its_own_is_refused(policy, marker, monkeypatch, changes):
-    (policy.folder / "x.py").write_text(python(marker))
+    (policy.folder / "x.py").write_text(python(marker), encoding="utf-8")
     # As where somebody's shell is in the folder; and who is asked says yes.
     monkeypatch.syspath_prepend(str(policy.folder))
     monkeypatch.setattr("builtins.input", lambda *_: "y")
@@ -253,7 +253,7 @@ def test_transformers_asks_nobody_whether_to_run_code(tmp_path, monkeypatch):
     "content", ["[" * 100_000, '{"a": ' + "9" * 5000 + "}", "[]", "null", "\x00"]
 )
 def test_a_config_that_is_none_is_named(policy, content):
-    policy.settings.write_text(content)
+    policy.settings.write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=rf"{policy.settings.name}: (damaged|a mapping)"):
         policy.load()
 
@@ -343,8 +343,10 @@ def test_a_template_that_runs_away_is_named(tmp_path, source):
 def write_game(folder, text=None, **changes):
     folder.mkdir(parents=True)
     text = json.dumps(household() | changes) if text is None else text
-    (folder / "game.tw-pddl").write_text(text)
-    (folder / "traj_data.json").write_text(json.dumps({"task_type": "pick_and_place_simple"}))
+    (folder / "game.tw-pddl").write_text(text, encoding="utf-8")
+    (folder / "traj_data.json").write_text(
+        json.dumps({"task_type": "pick_and_place_simple"}), encoding="utf-8"
+    )
     return folder
 
 
@@ -468,7 +470,7 @@ def test_a_link_in_an_archive_becomes_no_link(tmp_path):
     archive = archive_of(tmp_path / "games.zip", ["json_2.1.1/train/task/link/game.tw-pddl"])
     download._unpack(archive, tmp_path)
     unpacked = tmp_path / "train/task/link/game.tw-pddl"
-    assert not unpacked.is_symlink() and unpacked.read_text() == "/etc/passwd"
+    assert not unpacked.is_symlink() and unpacked.read_text(encoding="utf-8") == "/etc/passwd"
 
 
 def test_a_member_larger_than_any_game_is_not_unpacked(tmp_path, monkeypatch):
@@ -542,7 +544,7 @@ def test_a_figure_shows_titles_and_actions_as_they_are(tmp_path):
         }
     ]
     save(gallery(pd.DataFrame(rows), {SCRIPT: SCRIPT}), tmp_path)
-    svg = (tmp_path / "gallery.svg").read_text()
+    svg = (tmp_path / "gallery.svg").read_text(encoding="utf-8")
     assert "<script" not in svg and "<img" not in svg
     text = "".join(ElementTree.fromstring(svg).itertext())
     assert text.count("<script>alert(1)") >= 2 and "$\\frac{1$" in text
@@ -553,13 +555,15 @@ def test_a_figure_shows_titles_and_actions_as_they_are(tmp_path):
 def test_the_pages_escape_whatever_they_are_given(project):
     report = project / "hgrpo/report"
     environments = [
-        path.name for path in report.rglob("*.py") if "Environment(" in path.read_text()
+        path.name
+        for path in report.rglob("*.py")
+        if "Environment(" in path.read_text(encoding="utf-8")
     ]
     assert environments == ["page_environment.py"]
-    assert "autoescape=True" in (report / "page_environment.py").read_text()
+    assert "autoescape=True" in (report / "page_environment.py").read_text(encoding="utf-8")
     scripts = {}
     for template in (report / "templates").iterdir():
-        text = template.read_text()
+        text = template.read_text(encoding="utf-8")
         assert "|safe" not in text.replace(" ", "") and "autoescape" not in text
         # Values stand in quoted attributes, where quotes are escaped, and in no program.
         scripts |= {template.name: re.findall("<script.*", text)} if "<script" in text else {}
@@ -570,14 +574,16 @@ def test_the_pages_escape_whatever_they_are_given(project):
         ]
     }
     trusted = [
-        path.name for path in (project / "hgrpo").rglob("*.py") if "Markup(" in path.read_text()
+        path.name
+        for path in (project / "hgrpo").rglob("*.py")
+        if "Markup(" in path.read_text(encoding="utf-8")
     ]
     # The viewer's data is JSON without a "<".
     assert sorted(trusted) == ["svg.py", "viewer.py"]
 
 
 def test_the_viewer_makes_no_markup_of_a_text(project):
-    program = (project / "hgrpo/report/templates/viewer.js").read_text()
+    program = (project / "hgrpo/report/templates/viewer.js").read_text(encoding="utf-8")
     assert "textContent" in program and "{{" not in program
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", program)
 
@@ -597,7 +603,7 @@ def test_the_viewer_makes_no_markup_of_a_text(project):
 )
 def test_yaml_makes_no_objects(tmp_path, marker, read, value):
     path = tmp_path / "study.yaml"
-    path.write_text(f"name: {value.format(marker=marker)}\n")
+    path.write_text(f"name: {value.format(marker=marker)}\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"study\.yaml"):
         read(path)
 
@@ -619,7 +625,7 @@ def test_names_are_neither_paths_nor_commands(project, tmp_path, key, name):
         (tmp_path / folder).symlink_to(project / "configs" / folder)
     (tmp_path / "studies").mkdir()
     path = tmp_path / "studies/smoke.yaml"
-    path.write_text(json.dumps(study))
+    path.write_text(json.dumps(study), encoding="utf-8")
     with pytest.raises(UserError, match="string should match pattern"):
         load_study(path)
 
@@ -628,7 +634,7 @@ def test_a_study_outside_its_folder_has_its_results_inside(project, tmp_path):
     """The file of `--config study=../../x` is read as any file may be; its name is no path."""
     assert chosen_study(tmp_path, "../../x", [], {}) == "../../x"
     study = read_yaml(project / "configs/studies/smoke.yaml") | {"name": "../../x"}
-    (tmp_path / "x.yaml").write_text(json.dumps(study))
+    (tmp_path / "x.yaml").write_text(json.dumps(study), encoding="utf-8")
     with pytest.raises(UserError, match="name: string should match pattern"):
         load_study(tmp_path / "x.yaml")
 
@@ -800,7 +806,7 @@ def test_nothing_that_is_read_is_run(project):
     found = []
     for folder in ("hgrpo", "workflow_scripts"):
         for path in sorted((project / folder).rglob("*.py")):
-            for name, keys in calls(ast.parse(path.read_text())):
+            for name, keys in calls(ast.parse(path.read_text(encoding="utf-8"))):
                 if unsafe(name, keys) and name != "re.compile":
                     found.append(f"{path.relative_to(project)}: {name}")
     assert found == []

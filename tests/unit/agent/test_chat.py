@@ -234,16 +234,16 @@ def test_the_longest_special_token_is_taken(tmp_path):
 def test_a_file_of_its_own_and_named_templates_are_found(tmp_path):
     config = tmp_path / "tokenizer_config.json"
     write_chat(tmp_path, "nonsense")
-    (tmp_path / "chat_template.jinja").write_text(chat(SAID))
+    (tmp_path / "chat_template.jinja").write_text(chat(SAID), encoding="utf-8")
     assert conversation_for(tmp_path).end_id is not None
     (tmp_path / "chat_template.jinja").unlink()
     named = [{"name": "tool_use", "template": "x"}, {"name": "default", "template": chat(SAID)}]
-    config.write_text(json.dumps({"chat_template": named}))
+    config.write_text(json.dumps({"chat_template": named}), encoding="utf-8")
     assert conversation_for(tmp_path).end_id is not None
-    config.write_text(json.dumps({"chat_template": named[:1]}))
+    config.write_text(json.dumps({"chat_template": named[:1]}), encoding="utf-8")
     with pytest.raises(UserError, match="no chat template"):
         conversation_for(tmp_path)
-    config.write_text("{")
+    config.write_text("{", encoding="utf-8")
     with pytest.raises(UserError, match=r"tokenizer_config\.json: damaged"):
         conversation_for(tmp_path)
 

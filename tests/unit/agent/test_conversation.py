@@ -126,7 +126,7 @@ def test_too_small_a_vocabulary_is_refused():
 
 
 def test_broken_tokenizer_file_is_named(tmp_path):
-    (tmp_path / "tokenizer.json").write_text("{")
+    (tmp_path / "tokenizer.json").write_text("{", encoding="utf-8")
     with pytest.raises(UserError, match="tokenizer.json"):
         load_tokenizer(tmp_path)
 

@@ -47,8 +47,8 @@ def family(request, project, tmp_path):
     special = request.param == "llama3"
     write_chat(tmp_path, own, chat_tokenizer(**dict.fromkeys(tokens, special)))
     config = tmp_path / "tokenizer_config.json"
-    named = json.loads(config.read_text()) | {"bos_token": "<|begin_of_text|>"}
-    config.write_text(json.dumps(named))
+    named = json.loads(config.read_bytes()) | {"bos_token": "<|begin_of_text|>"}
+    config.write_text(json.dumps(named), encoding="utf-8")
     return tmp_path, project / f"configs/chat_templates/{request.param}.jinja", closing
 
 
@@ -59,7 +59,7 @@ def test_the_models_own_template_is_refused_on_one_line_that_names_the_page(fami
     said = str(caught.value)
     assert said.endswith("; see docs/models.md, Chat templates that are refused")
     assert "\n" not in said
-    page = (project / "docs/models.md").read_text()
+    page = (project / "docs/models.md").read_text(encoding="utf-8")
     assert "\n### Chat templates that are refused\n" in page
 
 

@@ -74,7 +74,7 @@ def test_a_plain_config_is_read_as_transformers_reads_it(tmp_path, config, longe
 def test_any_other_config_is_left_to_transformers(tmp_path, changes):
     PLAIN["tied"].save_pretrained(tmp_path)
     path = tmp_path / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | changes), encoding="utf-8")
     read = played_architecture(tmp_path, None)
     assert read.to_dict() == capped_architecture(tmp_path, None).to_dict()
 
@@ -82,7 +82,7 @@ def test_any_other_config_is_left_to_transformers(tmp_path, changes):
 def test_a_key_that_is_missing_is_left_to_transformers(tmp_path):
     PLAIN["tied"].save_pretrained(tmp_path)
     path = tmp_path / "config.json"
-    kept = json.loads(path.read_text())
+    kept = json.loads(path.read_bytes())
     del kept["tie_word_embeddings"]
-    path.write_text(json.dumps(kept))
+    path.write_text(json.dumps(kept), encoding="utf-8")
     assert type(played_architecture(tmp_path, None)) is not PlainConfig

@@ -81,7 +81,7 @@ def split(folder):
         save_file({t: TENSORS[t] for t in tensors}, folder / name, metadata={"format": "pt"})
     named = {tensor: name for name, tensors in parts.items() for tensor in tensors}
     index = folder / "model.safetensors.index.json"
-    index.write_text(json.dumps({"metadata": {}, "weight_map": named}))
+    index.write_text(json.dumps({"metadata": {}, "weight_map": named}), encoding="utf-8")
     return index
 
 
@@ -99,12 +99,12 @@ def command(monkeypatch, tmp_path):
 
 
 def test_a_folder_with_the_tokens_is_adopted(command, source, tmp_path):
-    (source / "README.md").write_text("about it")
+    (source / "README.md").write_text("about it", encoding="utf-8")
     out = command(source)
     assert load_tokenizer(out).token_to_id(ACT) == 2
     weights = (source / "model.safetensors").read_bytes()
     assert (out / "model.safetensors").read_bytes() == weights
-    assert json.loads((out / "summary.json").read_text()) == {
+    assert json.loads((out / "summary.json").read_bytes()) == {
         "vocabulary": 4,
         # Embeddings and head, query and output, key and value, the MLP, three norms.
         "parameters": 2 * 5 * 4 + 2 * 4 * 4 + 2 * 2 * 4 + 3 * 4 * 6 + 3 * 4,
@@ -242,7 +242,7 @@ def test_pickles_beside_weights_are_left_where_they_are(command, source):
     ],
 )
 def test_a_config_that_cannot_be_used_is_refused(command, source, capsys, config, expected):
-    (source / "config.json").write_text(config)
+    (source / "config.json").write_text(config, encoding="utf-8")
     assert f"path: {source}: config.json: {expected}" in refused(command, capsys, source)
 
 
@@ -296,7 +296,7 @@ def test_weights_that_are_cut_off_are_named(command, source, capsys):
 )
 def test_a_damaged_index_is_named(command, source, capsys, index, expected):
     path = split(source)
-    path.write_text(index)
+    path.write_text(index, encoding="utf-8")
     assert f"{path}: {expected}" in refused(command, capsys, source)
 
 

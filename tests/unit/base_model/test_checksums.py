@@ -315,7 +315,7 @@ def test_a_round_with_a_damaged_input_keeps_its_steps(
     (tmp_path / "assets").mkdir()
     pack(tmp_path, [], tmp_path / "assets/tasks.tar.gz")
     panels = {name: [Task(name, name, name, "x").__dict__] for name in SPLITS}
-    (tmp_path / "assets/panels.json").write_text(json.dumps(panels))
+    (tmp_path / "assets/panels.json").write_text(json.dumps(panels), encoding="utf-8")
     arguments = ["rl_round", "--config", json.dumps(settings), "--seed", "1", "--round", "2"]
     for name in ("assets", "base", "sft", "policy", "scratch", "out"):
         arguments += [f"--{name}", str(tmp_path / name)]

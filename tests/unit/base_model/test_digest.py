@@ -23,7 +23,7 @@ def base(tmp_path):
     folder = tmp_path / "base"
     folder.mkdir()
     for name in ("tokenizer.json", "config.json"):
-        (folder / name).write_text(name)
+        (folder / name).write_text(name, encoding="utf-8")
     save_file({"a": torch.ones(2, 3), "b": torch.ones(4)}, folder / "model.safetensors")
     write_summary(folder, 7, more="than that")
     return folder
@@ -37,7 +37,7 @@ def test_a_summary_describes_the_whole_base(base):
     )
     beside = hashlib.sha256(hashes.encode()).hexdigest()[:16]
     both = f"{beside}\0{hashlib.sha256(weights).hexdigest()}"
-    assert json.loads((base / "summary.json").read_text()) == {
+    assert json.loads((base / "summary.json").read_bytes()) == {
         "vocabulary": 7,
         "parameters": 2 * 3 + 4,
         "bytes": len(weights),
@@ -48,8 +48,8 @@ def test_a_summary_describes_the_whole_base(base):
 
 
 def test_companions_are_what_stages_read_beside_weights(base):
-    (base / "README.md").write_text("about it")
-    (base / "chat_template.jinja").write_text("a template")
+    (base / "README.md").write_text("about it", encoding="utf-8")
+    (base / "chat_template.jinja").write_text("a template", encoding="utf-8")
     assert [path.name for path in companions(base)] == [
         "config.json",
         "tokenizer.json",
@@ -64,7 +64,7 @@ def test_any_part_changes_the_digest(base, name):
     if name == "model.safetensors":
         save_file({"a": torch.zeros(2, 3), "b": torch.ones(4)}, base / name)
     else:
-        (base / name).write_text("another")
+        (base / name).write_text("another", encoding="utf-8")
     # It is recorded, and nothing is hashed to read it.
     assert base_digest(base) == before
     write_summary(base, 7)
@@ -84,7 +84,7 @@ def test_any_part_changes_the_digest(base, name):
 )
 def test_a_damaged_summary_is_named(base, text, expected):
     summary = base / "summary.json"
-    summary.unlink() if text is None else summary.write_text(text)
+    summary.unlink() if text is None else summary.write_text(text, encoding="utf-8")
     with pytest.raises(UserError) as caught:
         base_digest(base)
     assert str(caught.value).startswith(f"{summary}: {expected}")
@@ -107,7 +107,7 @@ def test_a_source_that_is_gone_is_what_was_adopted(base, tmp_path):
     before = source_digest(str(source), base)
     assert before == companions_digest(source)
     weights.unlink()
-    (source / "config.json").write_text("of a model that is half gone")
+    (source / "config.json").write_text("of a model that is half gone", encoding="utf-8")
     assert source_digest(str(source), base) == before
     # As a store keeps it, with the companions in an archive.
     for path in companions(base):
@@ -125,7 +125,7 @@ def test_a_tiny_model_is_built_with_its_summary(tmp_path):
     for name, seed, pretrain in (("a", 0, None), ("b", 0, lambda _: rows), ("c", 1, None)):
         (tmp_path / name).mkdir()
         build(settings, ["go to desk 1"] * 3, PLAIN, seed, tmp_path / name, pretrain)
-    summary = json.loads((tmp_path / "b/summary.json").read_text())
+    summary = json.loads((tmp_path / "b/summary.json").read_bytes())
     assert (summary["pretrain_steps"], summary["pretrain_loss"]) == (2, 1.0)
     vocabulary = load_tokenizer(tmp_path / "a").get_vocab_size()
     assert summary["vocabulary"] == vocabulary

@@ -14,16 +14,16 @@ def base(tmp_path):
     for each in (source, folder):
         each.mkdir()
     for name in ("config.json", "tokenizer.json"):
-        (source / name).write_text(f"text of {name}")
+        (source / name).write_text(f"text of {name}", encoding="utf-8")
     pack(source, ["config.json", "tokenizer.json"], folder / ARCHIVE)
     for name in ("model.safetensors", "summary.json", "timing.json"):
-        (folder / name).write_text(f"text of {name}")
+        (folder / name).write_text(f"text of {name}", encoding="utf-8")
     return folder
 
 
 def test_weights_companions_and_summary_lie_side_by_side(base):
     opened = open_base(base)
-    assert {path.name: path.read_text() for path in opened.iterdir()} == {
+    assert {path.name: path.read_text(encoding="utf-8") for path in opened.iterdir()} == {
         name: f"text of {name}"
         for name in ("config.json", "tokenizer.json", "model.safetensors", "summary.json")
     }

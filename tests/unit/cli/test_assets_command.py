@@ -24,7 +24,7 @@ def official(project, tmp_path, **evaluation):
     (tmp_path / "studies").mkdir()
     path = tmp_path / "studies/mine.yaml"
     names = {"name": "mine", "env": "alfworld-official", "model": "tiny", "methods": ["flatGRPO"]}
-    path.write_text(yaml.safe_dump(names | {"evaluation": evaluation}))
+    path.write_text(yaml.safe_dump(names | {"evaluation": evaluation}), encoding="utf-8")
     return load_study(path)
 
 

@@ -73,7 +73,7 @@ def test_a_signal_ends_the_process_without_a_traceback(sent):
         [sys.executable, "-c", code],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         # A shell's background jobs ignore SIGINT, and their children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
@@ -87,8 +87,8 @@ def test_a_signal_ends_the_process_without_a_traceback(sent):
 
 def test_config_is_read_from_json_text_and_from_files(tmp_path):
     expected = {"a": {"b": [1, 2]}}
-    (tmp_path / "c.json").write_text(json.dumps(expected))
-    (tmp_path / "c.yaml").write_text("a:\n  b: [1, 2]\n")
+    (tmp_path / "c.json").write_text(json.dumps(expected), encoding="utf-8")
+    (tmp_path / "c.yaml").write_text("a:\n  b: [1, 2]\n", encoding="utf-8")
     assert read_config(json.dumps(expected)) == expected
     assert read_config(str(tmp_path / "c.json")) == expected
     assert read_config(str(tmp_path / "c.yaml")) == expected
@@ -97,7 +97,7 @@ def test_config_is_read_from_json_text_and_from_files(tmp_path):
 @pytest.mark.parametrize("text", ["{not json", "[1, 2]", "a: [1", "just words"])
 def test_a_config_file_that_is_no_mapping_is_named(tmp_path, text):
     path = tmp_path / "bad.yaml"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match=r"bad\.yaml"):
         read_config(str(path))
 
@@ -126,7 +126,9 @@ def test_only_the_commands_own_names_become_commands():
         assert importlib.util.find_spec(f"hgrpo.cli.{stage}").origin.endswith("job.py")
     # A package of that name, such as Hugging Face's `evaluate`, is missing here.
     assert importlib.util.find_spec("rl_round") is None
-    done = subprocess.run([sys.executable, "-m", "hgrpo.cli.job"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "hgrpo.cli.job"], capture_output=True, encoding="utf-8"
+    )
     assert done.returncode == 1
     assert done.stderr.startswith("error: hgrpo.cli.job is no command; run one of study_config,")
 
@@ -134,7 +136,7 @@ def test_only_the_commands_own_names_become_commands():
 @pytest.mark.parametrize("name", MOVED)
 def test_an_old_name_of_a_command_ends_in_one_line_with_the_new_one(name):
     done = subprocess.run(
-        [sys.executable, "-m", f"hgrpo.cli.{name}", "folder"], capture_output=True, text=True
+        [sys.executable, "-m", f"hgrpo.cli.{name}", "folder"], capture_output=True, encoding="utf-8"
     )
     assert done.returncode == USER_ERROR
     assert done.stderr == f"error: hgrpo.cli.{name}: run `{MOVED[name]}`\n"

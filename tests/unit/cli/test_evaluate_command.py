@@ -28,7 +28,7 @@ def test_a_folder_that_cannot_be_written_is_found_before_anything_is_loaded(
     write_panels(
         tmp_path / "panels.json", {split: [Task(split, split, split, "x")] for split in SPLITS}
     )
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setattr(load, "load_player", lambda *_: pytest.fail("loaded"))
     given = {"method": "A", "seed": 11, "round": 1, "assets": tmp_path, "base": "b", "policy": "p"}
     given |= {"config": json.dumps(CONFIG), "out": tmp_path / "file/round_1"}

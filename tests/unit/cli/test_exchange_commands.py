@@ -92,11 +92,11 @@ def test_export_says_that_it_looked_in_the_default_study(monkeypatch, project, g
 def test_export_writes_over_nothing(monkeypatch, project, tmp_path, name, said):
     monkeypatch.chdir(project)
     (tmp_path / "folder").mkdir()
-    (tmp_path / "old.tar").write_text("mine")
+    (tmp_path / "old.tar").write_text("mine", encoding="utf-8")
     with pytest.raises(UserError) as refused:
         call(monkeypatch, export, "study=smoke", "--out", tmp_path / name)
     assert str(refused.value) == f"{tmp_path}/{said}"
-    assert (tmp_path / "old.tar").read_text() == "mine"
+    assert (tmp_path / "old.tar").read_text(encoding="utf-8") == "mine"
 
 
 def test_git_ignores_what_export_writes(project, tmp_path):

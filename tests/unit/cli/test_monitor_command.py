@@ -36,7 +36,7 @@ def test_a_damaged_log_ends_it_with_one_line(monkeypatch, tmp_path):
     results = record(tmp_path / "grid")
     log = results / "rl/flatGRPO/seed_11/round_1/train_log.json"
     log.parent.mkdir(parents=True)
-    log.write_text('{"rows": [')
+    log.write_text('{"rows": [', encoding="utf-8")
     with pytest.raises(UserError, match=r"train_log\.json: not JSON \("):
         monitor(monkeypatch, results, "--once")
 

@@ -19,7 +19,7 @@ ROUNDS = [
 def file(tmp_path):
     path = tmp_path / "methods_comparison.json"
     arms = {name: {"_per_round_eval": ROUNDS} for name in ("TurnRDV2", "flatGRPO")}
-    path.write_text(json.dumps(arms))
+    path.write_text(json.dumps(arms), encoding="utf-8")
     return path
 
 
@@ -43,7 +43,7 @@ def test_a_path_is_a_file_or_a_results_folder(tmp_path, place):
     """An arm may be left out if there is one, and a path may have a colon in it."""
     file = tmp_path / "a:b/report/methods_comparison.json"
     file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"only": {"_per_round_eval": ROUNDS}}))
+    file.write_text(json.dumps({"only": {"_per_round_eval": ROUNDS}}), encoding="utf-8")
     label, rounds = overlay.read_run("x=" + place.format(file=file, results=tmp_path / "a:b"))
     assert (label, [each.model_dump() for each in rounds]) == ("x", ROUNDS)
 
@@ -86,7 +86,7 @@ def test_a_mistake_is_named(file, text, said):
     ],
 )
 def test_another_file_is_named(file, content, said):
-    file.write_text(content)
+    file.write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=said) as refused:
         overlay.read_run(f"x={file}:a")
     assert all(line.startswith(f"--run x: {file}") for line in str(refused.value).splitlines())

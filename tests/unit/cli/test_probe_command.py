@@ -32,7 +32,7 @@ def probe(root, *arguments) -> subprocess.CompletedProcess:
         | {"PYTHONPATH": str(root), "CUDA_VISIBLE_DEVICES": ""}
         | {"PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
 

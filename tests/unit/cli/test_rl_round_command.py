@@ -67,7 +67,7 @@ def write(folder, hashes):
         panel: [Task(f"{panel}-{i}", each, each, "x").__dict__ for i, each in enumerate(tasks)]
         for panel, tasks in hashes.items()
     }
-    (folder / "assets/panels.json").write_text(json.dumps(panels))
+    (folder / "assets/panels.json").write_text(json.dumps(panels), encoding="utf-8")
 
 
 def refusal(monkeypatch, capsys, given) -> str:
@@ -120,9 +120,9 @@ def test_the_rule_of_low_validation_reads_the_rounds_before_and_not_the_supervis
 def test_of_an_evaluation_the_rule_reads_greedy_success_on_validation(tmp_path):
     path = tmp_path / "summary.json"
     success = {"validation T=0": 0.005, "validation T=1": 0.4, "test T=0": 0.3}
-    path.write_text(json.dumps({"success": success}))
+    path.write_text(json.dumps({"success": success}), encoding="utf-8")
     assert greedy_validation(path) == 0.005
-    path.write_text(json.dumps({"success": {"test T=0": 0.3}}))
+    path.write_text(json.dumps({"success": {"test T=0": 0.3}}), encoding="utf-8")
     with pytest.raises(UserError, match=r"summary\.json: no greedy success on the validation"):
         greedy_validation(path)
 

@@ -175,7 +175,7 @@ def test_a_bad_file_is_one_line_and_nothing_is_written(
 def test_files_that_are_no_tables_are_named(places, tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"none\.parquet: no such file"):
         read_credits(tmp_path / "none.parquet", places)
-    (tmp_path / "text.parquet").write_text("task_id,credit\n")
+    (tmp_path / "text.parquet").write_text("task_id,credit\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"text\.parquet: not a Parquet file"):
         read_credits(tmp_path / "text.parquet", places)
     with pytest.raises(UserError, match=r"truth\.parquet: missing"):

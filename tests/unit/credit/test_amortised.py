@@ -69,7 +69,7 @@ def test_saved_values_are_read_back_and_others_refused(tmp_path):
     save_values(values, {"n_values": 7}, tmp_path)
     states = np.array([[1.0, 0.0]])
     assert load_values(tmp_path)(states).tolist() == values(states).tolist() == [2.5]
-    assert json.loads((tmp_path / "model.json").read_text())["metrics"] == {"n_values": 7}
+    assert json.loads((tmp_path / "model.json").read_bytes())["metrics"] == {"n_values": 7}
     with pytest.raises(UserError, match=r"missing; is .* a fit of amortised"):
         load_values(tmp_path / "other")
 
@@ -114,7 +114,7 @@ def fitted_to(rounds, out):
     out.mkdir()
     settings = CreditConfig(kind="amortised").declared
     said = fit(settings, rounds, None, 11, len(rounds), out, lambda total, unit: lambda word: None)
-    return said, json.loads((out / "train_log.json").read_text())["rows"]
+    return said, json.loads((out / "train_log.json").read_bytes())["rows"]
 
 
 def test_the_state_is_that_before_the_reply(policy, collector):

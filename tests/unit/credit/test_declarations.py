@@ -139,7 +139,8 @@ def fit(settings, rounds, previous, seed, round, out, show):
     advance = show(len(rounds), "folder")
     for folder in rounds:
         advance(folder.name)
-    (out / "train_log.json").write_text(json.dumps({"rows": [], "elapsed_s": 0.0}))
+    log = {"rows": [], "elapsed_s": 0.0}
+    (out / "train_log.json").write_text(json.dumps(log), encoding="utf-8")
     return f"fitted with power {settings.power:g}"
 """
 
@@ -150,7 +151,7 @@ def add(tmp_path, monkeypatch):
     monkeypatch.setattr(hgrpo.credit, "__path__", [*hgrpo.credit.__path__, str(tmp_path)])
 
     def write(name, text):
-        (tmp_path / f"{name}.py").write_text(text)
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
         return CreditConfig
 
     return write
@@ -174,7 +175,7 @@ def test_an_assigner_that_fits_is_one_file(add, tmp_path):
     module = kinds.load("added_by_a_test")
     assert module.fit(declared, rounds, None, 11, 2, tmp_path, show) == "fitted with power 1"
     assert seen == [(2, "folder"), "round_1", "round_2"]
-    assert json.loads((tmp_path / "train_log.json").read_text())["rows"] == []
+    assert json.loads((tmp_path / "train_log.json").read_bytes())["rows"] == []
 
 
 PLAIN_CLASS = """

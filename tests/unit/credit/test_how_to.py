@@ -12,7 +12,7 @@ from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 
 def test_the_assigner_of_the_page_shares_the_return(project):
-    page = (project / "docs/how_to.md").read_text()
+    page = (project / "docs/how_to.md").read_text(encoding="utf-8")
     code = re.search(r"`hgrpo/credit/late\.py`:\n\n```python\n(.*?)```", page, re.DOTALL)[1]
     module: dict = {}
     exec(code, module)

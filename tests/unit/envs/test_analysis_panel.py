@@ -65,9 +65,9 @@ def test_it_changes_no_other_panel_and_no_file_of_theirs(tmp_path, name):
     assert len(panels["analysis"]) == 7
     before, after = files(plain), files(asked)
     assert {name: after[name] for name in before} == before
-    manifest = json.loads((asked / "manifest.json").read_text())
+    manifest = json.loads((asked / "manifest.json").read_bytes())
     assert manifest["panels"]["analysis"]["tasks"] == 7
-    assert "analysis" not in json.loads((plain / "manifest.json").read_text())["panels"]
+    assert "analysis" not in json.loads((plain / "manifest.json").read_bytes())["panels"]
     again = make(tmp_path / "again", WORLDS[name], analysis=7)
     assert (again / "panels.json").read_bytes() == (asked / "panels.json").read_bytes()
 
@@ -153,14 +153,14 @@ def test_a_study_that_asks_for_none_keeps_its_settings_and_keys(configs):
     for path in sorted((configs / "studies").glob("*.yaml")):
         study = load_study(path)
         env = configs / f"envs/{study.config.env}.yaml"
-        text = env.read_text()
+        text = env.read_text(encoding="utf-8")
         given = yaml.safe_load(text)
         if given.get("panels", {}).get("analysis"):
             continue
         panels = given.get("panels", {}) | {"analysis": 0}
-        env.write_text(yaml.safe_dump(given | {"panels": panels}))
+        env.write_text(yaml.safe_dump(given | {"panels": panels}), encoding="utf-8")
         spelt_out = load_study(path)
-        env.write_text(text)
+        env.write_text(text, encoding="utf-8")
         assert spelt_out.resolved() == study.resolved()
         assert "analysis" not in study.resolved()["env"]["panels"]
         for stage in order.STAGES:
@@ -189,9 +189,9 @@ def test_no_evaluation_plays_it(configs):
 
 def test_what_training_has_seen_is_refused(tmp_path):
     path = make(tmp_path / "assets", WORLDS["chores"], analysis=7) / "panels.json"
-    panels = json.loads(path.read_text())
+    panels = json.loads(path.read_bytes())
     panels["analysis"][2]["content_hash"] = panels["train"][4]["content_hash"]
-    path.write_text(json.dumps(panels))
+    path.write_text(json.dumps(panels), encoding="utf-8")
     with pytest.raises(UserError) as caught:
         read_panels(path)
     assert str(caught.value) == (

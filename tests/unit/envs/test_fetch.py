@@ -127,7 +127,7 @@ def test_a_part_longer_than_the_file_is_dropped(shelf, tmp_path):
 @pytest.mark.parametrize("note", ["", "[]", '{"url": 1}'])
 def test_a_broken_note_beside_a_part_means_a_new_start(shelf, tmp_path, note):
     (tmp_path / "f.part").write_bytes(b"something else")
-    (tmp_path / "f.part.json").write_text(note)
+    (tmp_path / "f.part.json").write_text(note, encoding="utf-8")
     get(shelf, tmp_path / "f")
     assert (tmp_path / "f").read_bytes() == CONTENT
 
@@ -221,7 +221,7 @@ def test_an_address_that_is_none(tmp_path, address, message):
 def test_the_destination_must_be_a_file_that_can_be_written(shelf, tmp_path):
     with pytest.raises(UserError, match="a file's path was expected, this is a folder"):
         get(shelf, tmp_path)
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(UserError, match=r"file/f\.part: cannot be written"):
         get(shelf, tmp_path / "file" / "f")
 
@@ -235,6 +235,6 @@ def test_the_table_has_addresses_and_whole_checksums():
 
 
 def test_a_name_of_the_table_brings_its_checks(tmp_path):
-    (tmp_path / "items_human_ins.json").write_text(json.dumps({}))
+    (tmp_path / "items_human_ins.json").write_text(json.dumps({}), encoding="utf-8")
     with pytest.raises(UserError, match=r"2 bytes, 5137548 were expected"):
         fetch(OFFICIAL["items_human_ins.json"], tmp_path / "items_human_ins.json")

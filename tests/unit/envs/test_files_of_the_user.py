@@ -13,7 +13,7 @@ def games(root, text="{}"):
     for split in SPLITS:
         path = root / split / "g1/game.tw-pddl"
         path.parent.mkdir(parents=True)
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     return root
 
 
@@ -30,7 +30,7 @@ def test_contents_count_and_folders_do_not(tmp_path):
     one, other = games(tmp_path / "one"), games(tmp_path / "other")
     found = user_contents_digest(alfworld(one), "assets")
     assert found == user_contents_digest(alfworld(other), "assets")
-    (other / "valid_seen/g1/game.tw-pddl").write_text("[]")
+    (other / "valid_seen/g1/game.tw-pddl").write_text("[]", encoding="utf-8")
     assert found != user_contents_digest(alfworld(other), "assets")
     # A plan, which must be quick, sees names and sizes alone.
     assert user_files_digest(alfworld(one), "assets") == user_files_digest(
@@ -46,7 +46,7 @@ def test_an_official_file_counts_by_its_published_hash_also_before_it_is_there(t
     files = {"items_file": "items_shuffle_1000.json", "attributes_file": "items_ins_v2_1000.json"}
     before = user_contents_digest(webshop(tmp_path / "none", download=True, **files), "assets")
     for name in files.values():
-        (tmp_path / name).write_text("damaged")
+        (tmp_path / name).write_text("damaged", encoding="utf-8")
     assert before == user_contents_digest(webshop(tmp_path, download=True, **files), "assets")
     assert before != user_contents_digest(webshop(tmp_path, **files), "assets")
     assert user_contents_digest(webshop(tmp_path, download=True, **files), "expert") is None

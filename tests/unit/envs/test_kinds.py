@@ -103,7 +103,7 @@ def test_a_mistaken_environment_is_one_line(data, message):
 def test_a_broken_environment_is_one_line(monkeypatch, tmp_path, text, said):
     name = f"broken{abs(hash(text))}"
     (tmp_path / name).mkdir()
-    (tmp_path / name / "__init__.py").write_text(text)
+    (tmp_path / name / "__init__.py").write_text(text, encoding="utf-8")
     monkeypatch.setattr(hgrpo.envs, "__path__", [*hgrpo.envs.__path__, str(tmp_path)])
     with pytest.raises(UserError, match=said):
         load(name)
@@ -115,7 +115,9 @@ def test_reading_settings_imports_no_engine():
         "for name in known(): load(name)\n"
         "print(json.dumps(sorted(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
     loaded = json.loads(done.stdout)
     assert not {"torch", "numpy", "pyarrow", "tokenizers"} & set(loaded)
     own = {name for name in loaded if name.startswith(tuple(f"hgrpo.envs.{e}." for e in known()))}

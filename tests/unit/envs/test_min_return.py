@@ -65,7 +65,7 @@ def demonstrated(config, assets, out, **expert) -> tuple[list[dict], dict]:
     settings = config | {"expert": config["expert"] | expert}
     run("expert", settings, out, "--assets", assets)
     rows = pq.read_table(out / "trajectories.parquet").to_pylist()
-    return rows, json.loads((out / "summary.json").read_text())
+    return rows, json.loads((out / "summary.json").read_bytes())
 
 
 @pytest.mark.parametrize("name", EXPERTS)

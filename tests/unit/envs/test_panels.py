@@ -33,7 +33,7 @@ def test_an_empty_panel_is_an_error():
 @pytest.mark.parametrize("text", ["{", "{}", '{"train": [{"task_id": 1}]}', "[]"])
 def test_a_broken_file_is_named(tmp_path, text):
     path = tmp_path / "panels.json"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match=r"panels\.json: not a panels file"):
         read_panels(path)
 

@@ -312,7 +312,7 @@ def test_the_gallery_is_scaled_by_method(rollouts, tmp_path):
     assert longest["b"].isna().all()
     drawing = gallery(table, {"a": "A", "b": "B"})
     save(drawing, tmp_path)
-    svg = (tmp_path / "gallery.svg").read_text()
+    svg = (tmp_path / "gallery.svg").read_text(encoding="utf-8")
     assert "best, 1 paid: find a coin." in svg and "longest, 0 paid" in svg
     assert ">+8.00</text>" in svg and ">-0.50</text>" in svg
 
@@ -320,7 +320,7 @@ def test_the_gallery_is_scaled_by_method(rollouts, tmp_path):
 def test_an_empty_gallery_says_so(rollouts, tmp_path):
     table = gallery_table([], rollouts.trajectories, rollouts.steps, {"a": np.zeros(9)})
     save(gallery(table, {"a": "A"}), tmp_path)
-    assert "No trajectory to show" in (tmp_path / "gallery.svg").read_text()
+    assert "No trajectory to show" in (tmp_path / "gallery.svg").read_text(encoding="utf-8")
 
 
 def test_actions_with_control_characters_still_make_a_picture(tmp_path):
@@ -363,7 +363,11 @@ def test_the_heat_map_has_pooled_above_and_within_below(tmp_path):
     assert matrix_of(turned) == ["1", "0", "", "", "2", "50", "100", "-25", "3"]
     assert len(heat_map(table, {"a": "A", "b": "B"}, []).data) == 1
     save(drawing, tmp_path)
-    assert (tmp_path / "agreement.csv").read_text().startswith("method_a,method_b,pooled")
+    assert (
+        (tmp_path / "agreement.csv")
+        .read_text(encoding="utf-8")
+        .startswith("method_a,method_b,pooled")
+    )
 
 
 def test_a_heat_map_of_nothing_says_so():

@@ -209,7 +209,7 @@ def test_the_pictures_show_a_win_and_a_loss_of_one_task(out):
     # The gallery shows groups that every method credited, so every column has its colours.
     assert table["credit"].notna().all()
     assert table["shade"].abs().max() == 1
-    index = {entry["name"]: entry for entry in json.loads((out / "index.json").read_text())}
+    index = {entry["name"]: entry for entry in json.loads((out / "index.json").read_bytes())}
     assert set(index) == {"agreement", "gallery"}
     caption = index["agreement"]["caption"]
     assert "Left out because their credit does not vary: flat label." in caption
@@ -220,7 +220,7 @@ def test_the_same_rollouts_give_the_same_bytes(out, study, tmp_path):
     again = run(study, tmp_path / "again")
     for name in sorted(FILES - {"summary.json"}):
         assert (again / name).read_bytes() == (out / name).read_bytes(), name
-    methods = json.loads((again / "summary.json").read_text())["methods"]
+    methods = json.loads((again / "summary.json").read_bytes())["methods"]
     assert list(methods) == ["flat", "flat_again", *(m for m in CREDIT if "flat" not in m)]
     # The second time the judge knows every answer.
     assert methods["rubric"]["report"]["judge_calls"] == 0

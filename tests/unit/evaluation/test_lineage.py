@@ -37,7 +37,7 @@ def check(tmp_path):
         paths = []
         for found in summaries:
             paths.append(tmp_path / f"{kind}_{found['method']}_{found['round']}.json")
-            paths[-1].write_text(json.dumps(found))
+            paths[-1].write_text(json.dumps(found), encoding="utf-8")
         return paths
 
     return lambda rounds, evaluations, settings=SETTINGS: check_lineage(
@@ -99,7 +99,7 @@ def test_an_evaluation_of_another_policy_or_base(check, changes):
 @pytest.mark.parametrize("text", ["", "{", "[]", "7"])
 def test_a_summary_that_is_none(tmp_path, text):
     path = tmp_path / "summary.json"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match="summary.json: "):
         check_lineage([path], [], {})
 

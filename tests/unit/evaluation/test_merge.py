@@ -41,7 +41,7 @@ def test_a_missing_column_is_named_with_its_file(tmp_path, episodes):
 
 def test_a_file_that_is_not_parquet_is_named(tmp_path):
     path = tmp_path / "episodes.parquet"
-    path.write_text("hello")
+    path.write_text("hello", encoding="utf-8")
     with pytest.raises(UserError, match=r"episodes\.parquet: damaged, .* delete it and run .* \("):
         merge_episodes([path])
 

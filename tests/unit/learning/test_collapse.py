@@ -254,7 +254,7 @@ def test_a_round_says_what_it_measured(imitator, tmp_path):
     assert rows[-1]["collapse_s"] > 0
     (tmp_path / "out/adapter").mkdir(parents=True)
     write_round(play, {}, {"parents": {"base": ""}}, tmp_path / "out")
-    found = json.loads((tmp_path / "out/summary.json").read_text())["collapse"]
+    found = json.loads((tmp_path / "out/summary.json").read_bytes())["collapse"]
     assert found.keys() == {"first_turn", "any_turn"}
     first = found["first_turn"]
     assert first == in_summary(rows)["collapse"]["first_turn"]

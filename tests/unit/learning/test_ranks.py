@@ -27,7 +27,7 @@ def start(root, processes):
             "GLOO_SOCKET_IFNAME": "lo",
         },
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
     assert done.returncode == 0, done.stderr
     return [torch.load(root / f"{i}_of_{processes}.pt") for i in range(processes)]

@@ -17,13 +17,13 @@ time.sleep(60)
 
 
 def test_a_process_that_is_killed_is_named(tmp_path):
-    (tmp_path / "dies.py").write_text(DIES)
+    (tmp_path / "dies.py").write_text(DIES, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "dies"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{PROJECT}"},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=120,
     )
     assert done.returncode == 1

@@ -15,8 +15,8 @@ def keyed(tmp_path):
     for folder in ("assets", "base", "sft", "rl"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "model.safetensors").write_bytes(b"one")
-    (tmp_path / "base/config.json").write_text("{}")
-    (tmp_path / "assets/panels.json").write_text("{}")
+    (tmp_path / "base/config.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "assets/panels.json").write_text("{}", encoding="utf-8")
     (tmp_path / "rl/critic.safetensors").write_bytes(b"one")
     folders = [tmp_path / name for name in ("base", "sft", "sft")]
     critic = tmp_path / "rl/critic.safetensors"
@@ -50,14 +50,14 @@ def test_another_input_is_another_round(keyed, tmp_path, name):
 
 def summarise(base, digest, size=3):
     summary = {"digest": digest, "companions": "of beside", "bytes": size}
-    (base / "summary.json").write_text(json.dumps(summary))
+    (base / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
 
 
 def test_a_base_with_a_summary_counts_by_its_digest_and_is_not_read(keyed, tmp_path):
     summarise(tmp_path / "base", "of one")
     before = keyed()
     (tmp_path / "base/model.safetensors").write_bytes(b"two")
-    (tmp_path / "base/timing.json").write_text("12")
+    (tmp_path / "base/timing.json").write_text("12", encoding="utf-8")
     assert keyed() == before
     summarise(tmp_path / "base", "of two")
     assert keyed() != before
@@ -72,6 +72,6 @@ def test_weights_that_the_summary_does_not_describe_are_named(keyed, tmp_path):
 @pytest.mark.parametrize("text", ['{"bytes": 3, "dig', "[" * 200_000, "null", '{"digest": "a"}'])
 def test_a_damaged_summary_is_named(keyed, tmp_path, text):
     summary = tmp_path / "base/summary.json"
-    summary.write_text(text)
+    summary.write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match=f"{summary}: damaged"):
         keyed()

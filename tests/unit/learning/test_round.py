@@ -109,7 +109,7 @@ def test_state_carries_over_to_the_next_round(imitator, tmp_path):
 
 def test_scratch_is_held_by_one_process_and_forgets_other_keys(tmp_path):
     with pytest.raises(KeyboardInterrupt), locked_scratch(tmp_path, "a") as folder:
-        (folder / "x").write_text("kept after a failure")
+        (folder / "x").write_text("kept after a failure", encoding="utf-8")
         raise KeyboardInterrupt
     with locked_scratch(tmp_path, "a") as folder:
         assert (folder / "x").exists()

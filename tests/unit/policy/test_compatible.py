@@ -32,7 +32,7 @@ def loads(tmp_path):
 
 def edit(path, **changes):
     """Change keys of a JSON file."""
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | changes), encoding="utf-8")
 
 
 ROPE = {"rope_theta": 5.0, "rope_type": "default"}
@@ -114,14 +114,14 @@ def test_the_order_of_targets_and_who_wrote_the_file_do_not_matter(loads):
 @pytest.mark.parametrize("max_length", [None, 77])
 def test_what_was_saved_of_a_base_is_of_its_architecture(tmp_path, config, max_length):
     made = make_policy(tmp_path / "made")
-    sizes = json.loads((tmp_path / "made/config.json").read_text())
+    sizes = json.loads((tmp_path / "made/config.json").read_bytes())
     kept = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
     base = tmp_path / "base"
     kind = {"qwen2": Qwen2Config, "llama": LlamaConfig}[config["model_type"]]
     shape = {key: sizes[key] for key in kept}
     shape |= {"intermediate_size": 48, "num_key_value_heads": sizes["num_attention_heads"]}
     AutoModelForCausalLM.from_config(kind(**shape)).save_pretrained(base)
-    (base / "config.json").write_text(json.dumps(shape | config))
+    (base / "config.json").write_text(json.dumps(shape | config), encoding="utf-8")
     (base / "tokenizer.json").write_bytes((tmp_path / "made/tokenizer.json").read_bytes())
     settings = made.config.model_copy(update={"max_length": max_length})
     load_policy(settings, base).save_adapter(tmp_path / "adapter")

@@ -26,7 +26,7 @@ def made(tmp_path_factory):
         "trained_on": trained_on(root / "base", "alfworld"),
         "weights": weights_digest(root / "sft/adapter"),
     }
-    (root / "sft/summary.json").write_text(json.dumps(summary))
+    (root / "sft/summary.json").write_text(json.dumps(summary), encoding="utf-8")
     return policy, root
 
 
@@ -37,9 +37,9 @@ def folder(made, tmp_path):
 
 def change(folder, **entries):
     path = folder / "summary.json"
-    summary = json.loads(path.read_text())
+    summary = json.loads(path.read_bytes())
     summary["trained_on"] |= entries
-    path.write_text(json.dumps(summary))
+    path.write_text(json.dumps(summary), encoding="utf-8")
 
 
 def test_the_files_are_copied_and_their_hash_returned(made, folder, tmp_path):
@@ -79,7 +79,9 @@ def test_an_edited_folder_is_noticed(made, folder, tmp_path):
     policy, root = made
     before = given_digest(folder)
     path = folder / "summary.json"
-    path.write_text(path.read_text().replace('"weights": "', '"weights": "f'))
+    path.write_text(
+        path.read_text(encoding="utf-8").replace('"weights": "', '"weights": "f'), encoding="utf-8"
+    )
     assert given_digest(folder) != before
     with pytest.raises(UserError, match="its weights have the hash"):
         take_adapter(folder, policy.config, root / "base", "alfworld", tmp_path / "out")
@@ -126,7 +128,7 @@ def test_another_rank_is_named(made, folder, tmp_path):
 def test_an_adapter_of_another_kind_is_named(made, folder, tmp_path, changed, said):
     policy, root = made
     path = folder / "adapter/adapter_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | changed), encoding="utf-8")
     with pytest.raises(UserError) as refused:
         take_adapter(folder, policy.config, root / "base", "alfworld", tmp_path / "out")
     assert str(refused.value).startswith(f"{path}: {said}")
@@ -136,7 +138,9 @@ def test_an_adapter_of_another_kind_is_named(made, folder, tmp_path, changed, sa
 def by_hand(folder):
     """Make the summary as a person writes it, who knows no hash of the weights."""
     path = folder / "summary.json"
-    path.write_text(json.dumps({"trained_on": json.loads(path.read_text())["trained_on"]}))
+    path.write_text(
+        json.dumps({"trained_on": json.loads(path.read_bytes())["trained_on"]}), encoding="utf-8"
+    )
 
 
 def changed_weights(folder, change):
@@ -203,9 +207,11 @@ def test_weights_that_no_summary_records_count_in_the_digest(made, folder):
 def test_dropout_of_another_program_is_switched_off(made, folder, tmp_path):
     policy, root = made
     path = folder / "adapter/adapter_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"lora_dropout": 0.05}))
+    path.write_text(
+        json.dumps(json.loads(path.read_bytes()) | {"lora_dropout": 0.05}), encoding="utf-8"
+    )
     take_adapter(folder, policy.config, root / "base", "alfworld", tmp_path / "out")
-    assert json.loads((tmp_path / "out/adapter_config.json").read_text())["lora_dropout"] == 0
+    assert json.loads((tmp_path / "out/adapter_config.json").read_bytes())["lora_dropout"] == 0
     load_policy(policy.config, root / "base", tmp_path / "out")
     with pytest.raises(UserError, match="lora_dropout"):
         load_policy(policy.config, root / "base", folder / "adapter")
@@ -216,7 +222,7 @@ def test_a_fully_tuned_policy_travels_too(tmp_path):
     write_summary(tmp_path / "base", 300)
     policy.save_adapter(tmp_path / "sft/adapter")
     summary = {"trained_on": trained_on(tmp_path / "base", "alfworld")}
-    (tmp_path / "sft/summary.json").write_text(json.dumps(summary))
+    (tmp_path / "sft/summary.json").write_text(json.dumps(summary), encoding="utf-8")
     out = tmp_path / "out"
     take_adapter(tmp_path / "sft", policy.config, tmp_path / "base", "alfworld", out)
     assert (out / "model.safetensors").read_bytes() == (

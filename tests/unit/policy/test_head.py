@@ -202,7 +202,7 @@ def test_large_logits_are_no_reason_to_refuse(load):
 def test_the_saved_config_keeps_what_the_head_does(load, tmp_path):
     policy = load(GraniteConfig(**SIZES, logits_scaling=3.0))
     policy.save_adapter(tmp_path / "adapter")
-    saved = json.loads((tmp_path / "adapter/config.json").read_text())
+    saved = json.loads((tmp_path / "adapter/config.json").read_bytes())
     assert saved["logits_scaling"] == 3.0
     again = load_policy(policy.config, tmp_path, tmp_path / "adapter")
     assert torch.equal(by_forward(again), by_forward(policy))

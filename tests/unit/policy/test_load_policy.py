@@ -68,8 +68,11 @@ def test_a_base_that_safetensors_cannot_read_is_one_line(tmp_path, adapt):
 
 def test_a_head_that_is_not_tied_is_missed(made):
     config = made.base_folder / "config.json"
-    text = config.read_text()
-    config.write_text(text.replace('"tie_word_embeddings": true', '"tie_word_embeddings": false'))
+    text = config.read_text(encoding="utf-8")
+    config.write_text(
+        text.replace('"tie_word_embeddings": true', '"tie_word_embeddings": false'),
+        encoding="utf-8",
+    )
     with pytest.raises(UserError, match=r"tensor 'lm_head\.weight' is missing"):
         load_policy(made.config, made.base_folder)
 

@@ -28,7 +28,7 @@ def study(tmp_path_factory):
     study = write_merged_study(tmp_path_factory.mktemp("sweeps"), settings=settings, **SMALL)
     for path in study.files("rl/*/*/*/train_log.json"):
         method, seed, number = run_of(path)
-        log = json.loads(path.read_text())
+        log = json.loads(path.read_bytes())
         found = {
             "mutual_information": 3.0 - number - (method == "entropy_0.1"),
             "conditional_entropy": 1.0 + number,
@@ -39,7 +39,7 @@ def study(tmp_path_factory):
         if (method, seed, number) == ("entropy_0.1", 23, 2):
             rule = {"status": "stopped", "rule": "reward_collapse", "round": 2, "step": 1}
             log["ended"] = rule
-        path.write_text(json.dumps(log))
+        path.write_text(json.dumps(log), encoding="utf-8")
     study.config.update({key: config[key] for key in ("axes", "collapse")})
     return study
 

@@ -31,4 +31,4 @@ def test_any_text_is_one_cell(tmp_path, text, read):
 def test_other_cells_are_written_as_they_are(tmp_path):
     numbers = pd.Series([1, None], dtype=object)
     write_csv(pd.DataFrame({"text": ["a\rb", None], "count": numbers}), tmp_path / "table.csv")
-    assert (tmp_path / "table.csv").read_text() == "text,count\na\\rb,1\n,\n"
+    assert (tmp_path / "table.csv").read_text(encoding="utf-8") == "text,count\na\\rb,1\n,\n"

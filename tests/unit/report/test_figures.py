@@ -81,7 +81,7 @@ def test_drawing_twice_gives_the_same_bytes(drawn, inputs, turns, tmp_path):
 
 def test_no_date_and_no_outside_address_in_a_figure(drawn):
     for path in drawn.rglob("*.svg"):
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         assert not re.search(r"20\d\d-\d\d-\d\d", text)
         assert "dc:date" not in text
 
@@ -89,7 +89,7 @@ def test_no_date_and_no_outside_address_in_a_figure(drawn):
 def test_the_forest_holds_both_families_with_their_verdicts(drawn, inputs):
     table = pd.read_csv(drawn / "forest.csv")
     assert table.groupby("baseline").size().to_dict() == {"flatGRPO": 2, "SFTOnly": 3}
-    svg = (drawn / "forest.svg").read_text()
+    svg = (drawn / "forest.svg").read_text(encoding="utf-8")
     for verdict in table["verdict"].unique():
         # Text is kept as text, so that it can be searched and read aloud.
         assert f">{verdict}</text>" in svg
@@ -110,7 +110,7 @@ def test_budgets_are_running_sums_averaged_over_seeds(drawn, study):
         rows = []
         for number in (1, 2):
             path = study.root / f"rl/flatGRPO/seed_{seed}/round_{number}/train_log.json"
-            rows += json.loads(path.read_text())["rows"]
+            rows += json.loads(path.read_bytes())["rows"]
         seconds.append(sum(row["elapsed_s"] for row in rows))
     assert table.loc[("flatGRPO", 2), "seconds"] == pytest.approx(np.mean(seconds))
     assert table.loc[("flatGRPO", 1), "trajectories"] == 4 * 256
@@ -142,7 +142,7 @@ def test_a_missing_round_in_the_logs_is_named(study):
 def test_a_log_without_rewards_is_named(tmp_path):
     path = tmp_path / "m/seed_1/round_1/train_log.json"
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"rows": [{"step": 0}]}))
+    path.write_text(json.dumps({"rows": [{"step": 0}]}), encoding="utf-8")
     with pytest.raises(UserError, match="columns missing: mean_reward"):
         read_logs([path])
 
@@ -186,7 +186,7 @@ def test_the_day_is_that_of_the_last_round_and_old_logs_name_none(tmp_path):
         {},
     )
     for path, said in zip(paths, times, strict=True):
-        path.write_text(json.dumps({"rows": []} | said))
+        path.write_text(json.dumps({"rows": []} | said), encoding="utf-8")
     assert last_day(paths) == "2026-02-04"
     assert last_day(paths[2:]) == last_day([]) == ""
 

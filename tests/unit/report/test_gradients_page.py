@@ -122,7 +122,7 @@ def test_the_page_says_who_dominates_and_escapes_labels(table, norms, figures, t
         save(drawing, tmp_path)
         names = ("name", "section", "title", "caption", "alt")
         told = {name: getattr(drawing, name) for name in names}
-        given.append(told | {"svg": (tmp_path / f"{drawing.name}.svg").read_text()})
+        given.append(told | {"svg": (tmp_path / f"{drawing.name}.svg").read_text(encoding="utf-8")})
     arms = {method: GradientArm(label, 10) for method, label in LABELS.items()}
     page = render("toy", arms, tables, given)
     assert "PPO &lt;i&gt;" in page and "<i>" not in page
@@ -164,7 +164,7 @@ def test_success_is_the_mean_over_seeds(tmp_path):
     for seed, success in ((11, 0.2), (23, 0.4)):
         path = tmp_path / f"eval/PPO/seed_{seed}/round_3/summary.json"
         path.parent.mkdir(parents=True)
-        path.write_text(json.dumps({"success": {"validation T=0": success}}))
+        path.write_text(json.dumps({"success": {"validation T=0": success}}), encoding="utf-8")
         paths.append(path)
     found = read_success(paths).to_dict("records")
     assert found == [{"method": "PPO", "round": 3, "seeds": 2, "success": pytest.approx(0.3)}]
@@ -174,6 +174,6 @@ def test_success_is_the_mean_over_seeds(tmp_path):
 def test_a_damaged_table_is_named(tmp_path):
     path = tmp_path / "gradients/PPO/seed_11/round_0/buckets.csv"
     path.parent.mkdir(parents=True)
-    path.write_text("a,b\n1,2\n")
+    path.write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"buckets.csv: not a table of gradients"):
         read_tables([path], ("pass", "bucket"))

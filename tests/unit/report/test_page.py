@@ -39,7 +39,7 @@ def page(study):
 
 @pytest.fixture(scope="module")
 def html(page):
-    return page.read_text()
+    return page.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def paid_in_part(tmp_path_factory):
 
 
 def test_scores_stand_beside_successes_where_parts_are_paid(paid_in_part):
-    html = (paid_in_part / "report.html").read_text()
+    html = (paid_in_part / "report.html").read_text(encoding="utf-8")
     levels = pd.read_csv(paid_in_part / "tables/endpoints.csv")
     levels = levels.set_index(["endpoint", "score", "method", "temperature"])
     row = levels.loc[("area", "return", "Progressive", 0.0)]
@@ -73,7 +73,7 @@ def test_scores_stand_beside_successes_where_parts_are_paid(paid_in_part):
         ends = [words.points(other[end]) for end in ("difference", "lower", "upper")]
         assert f"{ends[0]} ({ends[1]} to {ends[2]})</td>" in html
     assert "Last round, score" in html
-    svg = (paid_in_part / "figures/learning_curves.svg").read_text()
+    svg = (paid_in_part / "figures/learning_curves.svg").read_text(encoding="utf-8")
     assert "greedy score on the test panel" in svg and "greedy success on the test panel" in svg
 
 
@@ -84,7 +84,7 @@ def test_the_page_opens_with_the_gates(tmp_path):
         {"arm": "RandomCredit", "expect": "equivalent", "points": 99},
     ]
     page = build_report(study)
-    html = page.read_text()
+    html = page.read_text(encoding="utf-8")
     assert html.index('id="gates"') < html.index('id="results"')
     assert "Gates failed: 1 of 2" in html and "above by 99 or more" in html
     table = pd.read_csv(page.parent / "tables/gates.csv")
@@ -99,7 +99,7 @@ def test_the_page_has_the_declared_pairs(tmp_path):
     page = build_report(study)
     row = pd.read_csv(page.parent / "tables/pairs.csv").iloc[0]
     assert (row["method"], row["baseline"]) == ("RandomCredit", "Progressive")
-    html = page.read_text()
+    html = page.read_text(encoding="utf-8")
     assert ", further pairs of arms: 1 comparison, paired" in html
     shown = html[html.index("random credit, against Progressive</th>") :]
     assert f">{words.points(row['difference'])}</td>" in shown[:200]
@@ -113,7 +113,7 @@ def test_credit_before_a_first_fit_is_called_that(tmp_path_factory, html):
     assert said not in html
     study = write_study(root, seeds=(11,), rounds=2, steps=3, settings=settings, **PANELS)
     page = build_report(study)
-    text = page.read_text()
+    text = page.read_text(encoding="utf-8")
     assert said in text
     # The fitted credit, with its own turns, stands below.
     table = pd.read_csv(page.parent / "figures/credit_last_round.csv")
@@ -127,7 +127,9 @@ def test_credit_before_a_first_fit_is_called_that(tmp_path_factory, html):
 
 def test_no_scores_where_success_is_all_that_pays(html, page):
     assert 'data-label="score"' not in html and "Area, score" not in html
-    assert "greedy score" not in (page.parent / "figures/learning_curves.svg").read_text()
+    assert "greedy score" not in (page.parent / "figures/learning_curves.svg").read_text(
+        encoding="utf-8"
+    )
 
 
 class Tags(HTMLParser):
@@ -213,11 +215,11 @@ def test_scripted_players_left_out_and_provenance_are_on_the_page(html, page):
 
 def test_writing_the_page_twice_gives_the_same_bytes(study, page, html):
     build_report(study, ("report",))
-    assert page.read_text() == html
+    assert page.read_text(encoding="utf-8") == html
 
 
 def test_manifest_and_tables_lie_beside_the_page(page):
-    manifest = json.loads((page.parent / "methods_comparison.json").read_text())
+    manifest = json.loads((page.parent / "methods_comparison.json").read_bytes())
     assert set(manifest) == {"SFTOnly", "flatGRPO", "Progressive", "RandomCredit"}
     methods = pd.read_csv(page.parent / "tables/methods.csv")
     row = methods.query("method == 'flatGRPO'").iloc[0]
@@ -384,7 +386,7 @@ def test_the_page_says_when_how_long_and_by_which_command(html, study):
     facts = dict(re.findall(r"<dt>([^<]+)</dt><dd>(?:<code>)?([^<]+)<", html))
     assert facts["Seeds"] == "11, 23"
     assert facts["Training ended"] == "2026-02-07"  # the latest log, not the first
-    logs = [json.loads(path.read_text()) for path in study.files("rl/*/*/*/train_log.json")]
+    logs = [json.loads(path.read_bytes()) for path in study.files("rl/*/*/*/train_log.json")]
     seconds = sum(row["elapsed_s"] for log in logs for row in log["rows"])
     assert facts["Training time, all runs added"] == words.duration(seconds)
     assert facts["Command"] == "make bakeoff STUDY=fake"
@@ -432,12 +434,12 @@ def test_provenance_lists_every_distinct_value():
 def test_a_stopped_run_is_a_failed_one_and_says_so(tmp_path):
     study = write_study(tmp_path, seeds=(11, 23), rounds=2, steps=3, **PANELS)
     for path in study.files("rl/Progressive/seed_11/*/train_log.json"):
-        log = json.loads(path.read_text())
+        log = json.loads(path.read_bytes())
         log["ended"] = {"status": "stopped", "rule": "empty_steps", "round": 1, "step": 2}
         if "round_2" in str(path):
             log["rows"] = []  # a round that was not played
-        path.write_text(json.dumps(log))
-    html = build_report(study).read_text()
+        path.write_text(json.dumps(log), encoding="utf-8")
+    html = build_report(study).read_text(encoding="utf-8")
     assert "<b>stopped in 1 of 2 runs</b>" in html
     assert "<td>stopped</td><td><code>empty_steps</code></td>" in html
     assert "A cross marks where a rule has ended a run" in html

@@ -134,7 +134,7 @@ def test_the_stage_writes_what_it_declares(tmp_path):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), (
             name
         )
-    svg = (tmp_path / "one/forest_column.svg").read_text()
+    svg = (tmp_path / "one/forest_column.svg").read_text(encoding="utf-8")
     assert 'width="244.8pt"' in svg  # 3.4 inches of 72 points
 
 
@@ -145,7 +145,7 @@ def test_latex_takes_the_table(inputs, tmp_path):
     table = column_table(paper_table(inputs.comparison, inputs.arms), "A caption", "tab:a")
     head = r"\documentclass{article}\usepackage{booktabs}\begin{document}"
     text = head + table + r"\end{document}"
-    (tmp_path / "a.tex").write_text(text)
+    (tmp_path / "a.tex").write_text(text, encoding="utf-8")
     done = subprocess.run(
         ["pdflatex", "-halt-on-error", "a.tex"], cwd=tmp_path, capture_output=True
     )

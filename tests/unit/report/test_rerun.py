@@ -76,7 +76,7 @@ def test_make_takes_the_command():
     said = command(STUDY | {"name": "smoke"}, overridden, [11, 23])
     words = shlex.split(said.replace("bakeoff", "plan", 1))
     done = subprocess.run(
-        [*words, "--dry-run"], cwd=PROJECT, capture_output=True, text=True, check=True
+        [*words, "--dry-run"], cwd=PROJECT, capture_output=True, encoding="utf-8", check=True
     )
     shown = re.sub(" +", " ", done.stdout)
     assert "study=smoke seeds=11,23 rounds=5 methods=SFTOnly,RLOO" in shown
@@ -92,7 +92,7 @@ def test_make_takes_the_command():
 
 
 def test_the_default_study_is_the_makefiles():
-    assert f"\nSTUDY ?= {DEFAULT_STUDY}\n" in (PROJECT / "Makefile").read_text()
+    assert f"\nSTUDY ?= {DEFAULT_STUDY}\n" in (PROJECT / "Makefile").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

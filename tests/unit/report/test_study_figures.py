@@ -95,7 +95,7 @@ def announced(study, seeds, rounds):
 
 
 def rows_of(study, pattern):
-    return [row for path in study.files(pattern) for row in json.loads(path.read_text())["rows"]]
+    return [row for path in study.files(pattern) for row in json.loads(path.read_bytes())["rows"]]
 
 
 @pytest.fixture(scope="module")
@@ -282,7 +282,10 @@ def test_turnrd_weights_are_means_of_batches_and_seeds(counterfactual):
     # The first round has no model.
     assert sorted(table.xs(("alpha_var", "TurnRDV2CF")).reset_index()["round"]) == [2, 3]
     best = [
-        min(json.loads(path.read_text())["rows"], key=lambda row: row["validation_loss"])
+        min(
+            json.loads(path.read_bytes())["rows"],
+            key=lambda row: row["validation_loss"],
+        )
         for path in counterfactual.files("credit_fit/TurnRDV2CF/*/round_2/train_log.json")
     ]
     expected = sum(row["return_corr"] for row in best) / len(best)
@@ -299,17 +302,17 @@ def test_turnrd_measures_stand_only_where_they_were_logged(counterfactual, pictu
     assert by_measure["validation_loss"] == {"TurnRDV1", "TurnRDV2CF"}
     fits = table[table["epoch"] > 0]
     assert set(fits["round"]) == {1, 2}, "no fit follows the last round"
-    svg = (folder / "turnrd.svg").read_text()
+    svg = (folder / "turnrd.svg").read_text(encoding="utf-8")
     assert "norm of the query" in svg and "against CF" in svg
 
 
 def test_a_fit_without_validation_loss_is_named(tmp_path):
     path = tmp_path / "m/seed_1/round_1/train_log.json"
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"rows": [{"epoch": 0}]}))
+    path.write_text(json.dumps({"rows": [{"epoch": 0}]}), encoding="utf-8")
     with pytest.raises(UserError, match="columns missing: validation_loss"):
         read_fits([path])
-    path.write_text(json.dumps({"rows": [{"epoch": 0, "validation_loss": 1}]}))
+    path.write_text(json.dumps({"rows": [{"epoch": 0, "validation_loss": 1}]}), encoding="utf-8")
     with pytest.raises(UserError, match="the same round as"):
         read_fits([path, path])
 
@@ -323,7 +326,7 @@ def test_counterfactual_branches_count_as_trajectories(counterfactual, pictures)
         assert spent.loc[(arm, 2), "trajectories"] == played
         own = spent.loc[("flatGRPO", 2), "tokens"]
         assert spent.loc[(arm, 2), "tokens"] == own + 2 * BRANCHES["cf_tokens"]
-    index = json.loads((folder / "index.json").read_text())
+    index = json.loads((folder / "index.json").read_bytes())
     caption = next(entry["caption"] for entry in index if entry["name"] == "equal_budget")
     assert "the tokens of a continuation count" in caption
 
@@ -339,7 +342,7 @@ def test_curves_against_all_play_count_continuations(counterfactual, pictures):
     assert mine.tolist() == [3 * (512 + 1801), 3 * (4096 + 8000)]
     steps = pd.read_csv(folder / "learning_curves.csv").set_index(["method", "round"])
     assert table["success"].equals(steps["success"])
-    index = json.loads((folder / "index.json").read_text())
+    index = json.loads((folder / "index.json").read_bytes())
     caption = next(entry["caption"] for entry in index if entry["name"] == "learning_by_play")
     assert "A continuation is one trajectory" in caption
 
@@ -377,7 +380,7 @@ def page(tmp_path_factory):
 
 
 def test_the_page_has_the_figure_and_the_columns(page):
-    html = page.read_text()
+    html = page.read_text(encoding="utf-8")
     assert 'id="figure-turnrd"' in html
     table = html[html.index('aria-label="Cost"') :].split("</table>")[0]
     headings = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', table)
@@ -391,7 +394,7 @@ def test_the_page_has_the_figure_and_the_columns(page):
 
 def test_who_judged_is_said_wherever_the_judge_is_named(page):
     """A label is wrapped here and there, but nothing of it may be left out."""
-    html = page.read_text()
+    html = page.read_text(encoding="utf-8")
     shown = re.sub(r"<pre.*?</pre>", "", html, flags=re.DOTALL)  # the configuration
     shown = re.sub(r'\b(id|href|xlink:href|aria-labelledby)="[^"]*"|url\([^)]*\)', "", shown)
     shown = re.sub(r"<!--.*?-->", "", shown, flags=re.DOTALL)
@@ -400,7 +403,7 @@ def test_who_judged_is_said_wherever_the_judge_is_named(page):
     assert named > 10
     assert text.count("LLMJudge (offline rubric)") == named
     for path in (page.parent / "figures").glob("*.svg"):
-        words = " ".join(re.findall(r">([^<>]+)</text>", path.read_text())).split()
+        words = " ".join(re.findall(r">([^<>]+)</text>", path.read_text(encoding="utf-8"))).split()
         if "LLMJudge" in words:
             assert "(offline" in words and "rubric)" in words, path.name
 
@@ -496,6 +499,6 @@ def test_the_cost_of_learnt_credit_includes_its_fits(counterfactual):
 def test_a_fit_that_does_not_say_what_it_took_is_named(counterfactual, tmp_path):
     path = tmp_path / "TurnRDV1/seed_11/round_1/train_log.json"
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"rows": []}))
+    path.write_text(json.dumps({"rows": []}), encoding="utf-8")
     with pytest.raises(UserError, match=r"round_1/train_log.json: not a train log .*elapsed_s"):
         read_logs(counterfactual.files("rl/*/*/*/train_log.json"), [path])

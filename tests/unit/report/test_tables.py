@@ -46,7 +46,7 @@ def logged(study, method):
     return [
         row
         for path in study.files(f"rl/{method}/*/*/train_log.json")
-        for row in json.loads(path.read_text())["rows"]
+        for row in json.loads(path.read_bytes())["rows"]
     ]
 
 
@@ -133,13 +133,13 @@ def measured(study):
     """Write measurements of one arm into the logs; return them, by run and kind of turn."""
     numbers = {}
     for path in study.files("rl/Progressive/*/*/train_log.json"):
-        log = json.loads(path.read_text())
+        log = json.loads(path.read_bytes())
         found = {
             "first_turn": {"pairs": 0, "left_out": 64},
             "any_turn": {"pairs": 64, "left_out": 0, "mutual_information": len(numbers) / 8},
         }
         log["rows"][-1] |= as_row(found)
-        path.write_text(json.dumps(log))
+        path.write_text(json.dumps(log), encoding="utf-8")
         numbers[run_of(path)] = found
     return numbers
 

@@ -93,14 +93,14 @@ def test_scores_follow_the_noise(tables):
 
 
 def test_every_figure_has_its_numbers(folder):
-    index = json.loads((folder / "index.json").read_text())
+    index = json.loads((folder / "index.json").read_bytes())
     assert [entry["name"] for entry in index] == ["closest", "updates", "mistakes"]
     for entry in index:
-        assert "<svg" in (folder / f"{entry['name']}.svg").read_text()
+        assert "<svg" in (folder / f"{entry['name']}.svg").read_text(encoding="utf-8")
         assert len(pd.read_csv(folder / f"{entry['name']}.csv"))
     said = index[0]["caption"]
     assert "Closest: near!" in said and "equal!" not in said.partition("Closest")[0]
-    assert "+96 played" in (folder / "closest.svg").read_text()
+    assert "+96 played" in (folder / "closest.svg").read_text(encoding="utf-8")
 
 
 def test_the_tables_name_the_closest_first_and_the_shuffled_truth_last(folder):
@@ -115,14 +115,14 @@ def test_the_tables_name_the_closest_first_and_the_shuffled_truth_last(folder):
 
 def test_without_truth_there_is_no_section(tmp_path):
     assert truth_tables(None) == truth_tables(tmp_path) == []
-    (tmp_path / "truth.csv").write_text("round,method\n1,flat\n")
+    (tmp_path / "truth.csv").write_text("round,method\n1,flat\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"truth\.csv: not a table of credit and truth"):
         truth_tables(tmp_path)
 
 
 def test_the_page_shows_the_comparison_if_there_is_one(folder, tmp_path):
     study = write_study(tmp_path, seeds=(11,), rounds=2, steps=3, n_test=20, n_validation=8)
-    plain = build_report(study).read_text()
+    plain = build_report(study).read_text(encoding="utf-8")
     assert 'id="truth"' not in plain
     arguments = ["--episodes", tmp_path / "report/episodes.parquet"]
     arguments += ["--train-logs", *study.files("rl/*/*/*/train_log.json")]
@@ -131,7 +131,7 @@ def test_the_page_shows_the_comparison_if_there_is_one(folder, tmp_path):
     arguments += ["--comparison", tmp_path / "x.json", "--tables", tmp_path / "tables"]
     arguments += ["--out", tmp_path / "page.html"]
     run_stage("report", "--config", json.dumps(study.config), *arguments)
-    page = (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert 'id="truth"' in page and 'href="#truth"' in page
     assert {"figure-closest", "figure-updates", "figure-mistakes"} <= set(
         re.findall(r'id="(figure-\w+)"', page)

@@ -138,7 +138,7 @@ def test_tables_of_two_rounds_are_noticed(sources, tmp_path):
 
 
 def test_a_missing_or_damaged_table_is_named(sources):
-    sources[0].turns.write_text("nothing")
+    sources[0].turns.write_text("nothing", encoding="utf-8")
     with pytest.raises(UserError, match=r"flatGRPO.*turns.parquet: damaged"):
         collect(sources, 4)
     sources[0].turns.with_name(SEQUENCES_FILE).unlink()
@@ -191,7 +191,9 @@ def test_truth_stands_beside_every_methods_credit(truth):
 
 
 @pytest.mark.parametrize("name", ["truth.parquet", "credits.parquet"])
-@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_text("x")])
+@pytest.mark.parametrize(
+    "damage", [lambda path: path.unlink(), lambda path: path.write_text("x", encoding="utf-8")]
+)
 def test_a_truth_that_cannot_be_read_is_named(truth, name, damage):
     damage(next(folder / name for folder in truth if (folder / name).exists()))
     with pytest.raises(UserError, match=f"{name}: (missing|damaged)"):
@@ -239,7 +241,7 @@ def test_the_stage_writes_a_page(sources, tmp_path):
     run_stage(
         *("viewer", "--config", json.dumps(CONFIG), "--turns", *turns, *missing, "--out", out)
     )
-    found = data_of((out / "index.html").read_text())
+    found = data_of((out / "index.html").read_text(encoding="utf-8"))
     assert found["labels"] == {**LABELS, "Other": "Other"}
     assert len(found["trajectories"]) == 4
 

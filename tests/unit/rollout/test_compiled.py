@@ -132,5 +132,7 @@ def test_another_process_finds_the_compiled_kernel_on_disk():
     attend(rows, *tensors(rows, False, 1, 1, 4))
     assert len(_attend.signatures) == 1
     search = f"import sys; sys.path[:0] = {sys.path!r}\n"
-    done = subprocess.run([sys.executable, "-c", search + CHILD], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", search + CHILD], capture_output=True, encoding="utf-8"
+    )
     assert done.stdout.split() == ["1", "0"], done.stderr

@@ -155,4 +155,4 @@ def test_a_tensor_that_it_would_not_use_is_refused(name):
 
 def resident() -> int:
     """Bytes of this process that are in memory."""
-    return int(re.search(r"VmRSS:\s+(\d+) kB", STATUS.read_text())[1]) * 1000
+    return int(re.search(r"VmRSS:\s+(\d+) kB", STATUS.read_text(encoding="utf-8"))[1]) * 1000

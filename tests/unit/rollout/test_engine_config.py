@@ -122,7 +122,7 @@ ENGINE = EchoKind()
 
 def test_an_engine_is_a_folder(tmp_path, monkeypatch):
     (tmp_path / "echo").mkdir()
-    (tmp_path / "echo/__init__.py").write_text(ECHO)
+    (tmp_path / "echo/__init__.py").write_text(ECHO, encoding="utf-8")
     monkeypatch.setattr(hgrpo.rollout, "__path__", [*hgrpo.rollout.__path__, str(tmp_path)])
     assert kinds.known() == ["echo", "torch", "vllm"]
     section = EngineConfig(kind="echo", word="no")

@@ -258,11 +258,11 @@ def test_a_mistake_takes_one_line_and_exits_with_2(command, text, monkeypatch, c
 
 def test_a_run_that_fails_keeps_the_file_of_an_earlier_one(tmp_path, capsys):
     target = tmp_path / "rows.csv"
-    target.write_text("earlier")
+    target.write_text("earlier", encoding="utf-8")
     words = "rl --task token_reversal --seq_len 3 --num_steps 3 --num_seeds 1 --verbose false"
     with pytest.raises(UserError, match="not finite"):
         sandbox.main([*words.split(), "--lr", "1e30", "--output", str(target)])
-    assert target.read_text() == "earlier" and list(tmp_path.iterdir()) == [target]
+    assert target.read_text(encoding="utf-8") == "earlier" and list(tmp_path.iterdir()) == [target]
     assert (
         "rows.csv is there already; the run replaces it when it is done" in capsys.readouterr().err
     )
@@ -339,7 +339,7 @@ def test_an_interrupted_run_says_that_nothing_was_written(tmp_path):
     target = tmp_path / "rows.csv"
     words = ["rl", "--task", "token_reversal", "--num_steps", "100000", "--output", str(target)]
     command = [sys.executable, "-m", "hgrpo.cli.sandbox", *words]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, encoding="utf-8") as process:
         said = ""
         while "/100000" not in said:  # The bar appears once training has begun.
             said += process.stderr.read(1)

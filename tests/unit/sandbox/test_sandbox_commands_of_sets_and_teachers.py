@@ -117,7 +117,7 @@ def test_the_commands_load_without_torch(project):
         [sys.executable, "-c", f"{code} print('torch' in sys.modules)"],
         cwd=project,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=True,
     )
     assert done.stdout.strip() == "False"

@@ -10,8 +10,12 @@ from rule_scope import SCOPE
 def test_the_pages_in_the_tree_are_those_of_the_code(project):
     files = {path.stem: path for path in sorted((project / "configs/sandbox").glob("*.yaml"))}
     folder = project / "docs/sandbox"
-    assert (folder / "rules.md").read_text() == sandbox_pages.rules_page(), "run `make schema`"
-    assert (folder / "runs.md").read_text() == sandbox_pages.runs_page(files), "run `make schema`"
+    assert (folder / "rules.md").read_text(encoding="utf-8") == sandbox_pages.rules_page(), (
+        "run `make schema`"
+    )
+    assert (folder / "runs.md").read_text(encoding="utf-8") == sandbox_pages.runs_page(files), (
+        "run `make schema`"
+    )
 
 
 @pytest.mark.parametrize(

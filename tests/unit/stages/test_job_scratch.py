@@ -10,7 +10,7 @@ def test_a_folder_beside_the_results_goes_when_the_command_succeeds(tmp_path):
     out = tmp_path / "out"
     with job_scratch(None, out, "key") as folder:
         assert folder == tmp_path / "out-scratch/key"
-        (folder / "step").write_text("")
+        (folder / "step").write_text("", encoding="utf-8")
         with pytest.raises(UserError, match="another process"), job_scratch(None, out, "key"):
             pass
     assert list(tmp_path.iterdir()) == []
@@ -18,7 +18,7 @@ def test_a_folder_beside_the_results_goes_when_the_command_succeeds(tmp_path):
 
 def test_it_stays_with_its_steps_when_the_command_fails(tmp_path):
     with pytest.raises(KeyboardInterrupt), job_scratch(None, tmp_path / "out", "key") as folder:
-        (folder / "step").write_text("")
+        (folder / "step").write_text("", encoding="utf-8")
         raise KeyboardInterrupt
     assert (tmp_path / "out-scratch/key/step").is_file()
 

@@ -13,9 +13,9 @@ def adapter(folder, weights, summary=None):
     """A policy's folder; None for its summary leaves it without one."""
     path = folder / "adapter"
     path.mkdir(parents=True)
-    (path / "model.safetensors").write_text(weights)
+    (path / "model.safetensors").write_text(weights, encoding="utf-8")
     if summary is not None:
-        (folder / "summary.json").write_text(json.dumps(summary))
+        (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     return path
 
 

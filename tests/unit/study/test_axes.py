@@ -41,7 +41,9 @@ def configs(tmp_path: Path) -> Path:
 def refused(configs: Path, axes: dict, **keys: object) -> str:
     """What is said of the study bakeoff with these axes, without the name of its file."""
     path = configs / "studies/bakeoff.yaml"
-    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"axes": axes} | keys))
+    path.write_text(
+        yaml.safe_dump(yaml.safe_load(path.read_bytes()) | {"axes": axes} | keys), encoding="utf-8"
+    )
     with pytest.raises(UserError) as caught:
         load_study(path)
     message = str(caught.value)
@@ -133,11 +135,11 @@ def test_an_arm_is_what_an_equal_method_file_makes(configs):
         "advantage": "gae",
         "training": {"kl": {"init": 0.01}},
     }
-    (configs / "methods/kl_0.01.yaml").write_text(yaml.safe_dump(method))
+    (configs / "methods/kl_0.01.yaml").write_text(yaml.safe_dump(method), encoding="utf-8")
     path = configs / f"studies/{NAME}.yaml"
-    stated = yaml.safe_load(path.read_text())
+    stated = yaml.safe_load(path.read_bytes())
     del stated["axes"], stated["evaluation"]["pairs"]
-    path.write_text(yaml.safe_dump(stated | {"methods": ["PPO", "kl_0.01"]}))
+    path.write_text(yaml.safe_dump(stated | {"methods": ["PPO", "kl_0.01"]}), encoding="utf-8")
     for stage in filter(belongs_to_an_arm, STAGES):
         assert stage_settings(load_study(path), stage, "kl_0.01") == stage_settings(
             interventions(), stage, "kl_0.01"
@@ -199,10 +201,10 @@ def test_an_arm_of_an_axis_may_be_the_reference():
 
 def test_two_axes_share_a_point_that_is_no_listed_method(configs):
     path = configs / f"studies/{NAME}.yaml"
-    stated = yaml.safe_load(path.read_text())
+    stated = yaml.safe_load(path.read_bytes())
     stated |= {"methods": ["SFTOnly"], "reference": "entropy_0"}
     del stated["evaluation"]["pairs"]
-    path.write_text(yaml.safe_dump(stated, sort_keys=False))
+    path.write_text(yaml.safe_dump(stated, sort_keys=False), encoding="utf-8")
     study = load_study(path)
     assert study.axis_arms["kl"]["0"] == study.axis_arms["entropy"]["0"] == "kl_0"
     assert study.config.reference == "kl_0"
@@ -313,23 +315,23 @@ def test_names_that_collide_are_refused(configs, axes, keys, said):
 
 def test_a_study_may_have_the_axes_of_another(configs):
     path = configs / "studies/bakeoff.yaml"
-    own = yaml.safe_load(path.read_text()) | {
+    own = yaml.safe_load(path.read_bytes()) | {
         "axes_of": NAME,
         "methods": ["PPO"],
         "reference": "PPO",
     }
     own["evaluation"]["gates"] = []
-    path.write_text(yaml.safe_dump(own | {"axes": {"a": LR}}))
+    path.write_text(yaml.safe_dump(own | {"axes": {"a": LR}}), encoding="utf-8")
     study = load_study(path)
     assert list(study.axis_arms) == ["top_p", "kl", "entropy", "a"]
     assert "axes_of" not in study.resolved()
     assert list(load_study(path, {"axes.kl.values": "0,0.05"}).axis_arms["kl"]) == ["0", "0.05"]
     # The target of a sweep chooses the study whose own axis it is.
     assert studies_with_axis(configs / "studies", "kl_sweep") == [NAME]
-    path.write_text(yaml.safe_dump(own | {"axes_of": "smoke"}))
+    path.write_text(yaml.safe_dump(own | {"axes_of": "smoke"}), encoding="utf-8")
     with pytest.raises(UserError, match=r"axes_of: .*smoke\.yaml has no section `axes`"):
         load_study(path)
-    path.write_text(yaml.safe_dump(own | {"axes_of": "intervention"}))
+    path.write_text(yaml.safe_dump(own | {"axes_of": "intervention"}), encoding="utf-8")
     with pytest.raises(UserError, match=r"axes_of: 'intervention': no such file"):
         load_study(path)
 
@@ -342,11 +344,11 @@ def test_the_word_that_is_advised_works():
 
 def test_the_command_line_may_take_the_axes_of_another_study(configs):
     path = configs / "studies/interventions_qwen.yaml"
-    stated = yaml.safe_load(path.read_text())
+    stated = yaml.safe_load(path.read_bytes())
     whole = load_study(path)
     assert load_study(path, {"axes_of": "null"}).axis_arms == {}
     del stated["axes_of"], stated["evaluation"]["pairs"]
-    path.write_text(yaml.safe_dump(stated))
+    path.write_text(yaml.safe_dump(stated), encoding="utf-8")
     assert load_study(path).axis_arms == {}
     given = load_study(path, {"axes_of": NAME})
     assert given.axis_arms == whole.axis_arms and set(given.methods) == set(whole.methods)
@@ -361,15 +363,17 @@ def test_the_command_line_may_take_the_axes_of_another_study(configs):
 
 def test_a_gate_may_name_an_arm_by_its_axis(configs):
     path = configs / f"studies/{NAME}.yaml"
-    own = yaml.safe_load(path.read_text()) | {"reference": "kl_0.001"}
+    own = yaml.safe_load(path.read_bytes()) | {"reference": "kl_0.001"}
     own["evaluation"]["gates"] = [{"arm": "entropy_0", "expect": "no_difference"}]
-    path.write_text(yaml.safe_dump(own))
+    path.write_text(yaml.safe_dump(own), encoding="utf-8")
     assert load_study(path).config.evaluation.gates[0].arm == "PPO"
 
 
 def test_two_axes_of_one_name_are_refused(configs):
     path = configs / f"studies/{NAME}.yaml"
-    path.write_text(path.read_text().replace("  entropy:\n", "  kl:\n"))
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("  entropy:\n", "  kl:\n"), encoding="utf-8"
+    )
     with pytest.raises(UserError, match=rf"{NAME}\.yaml:\d+: key 'kl' stands twice"):
         load_study(path)
 

@@ -32,7 +32,7 @@ def configs(tmp_path):
 
 
 def edit(path: Path, /, **changes) -> None:
-    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | changes))
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_bytes()) | changes), encoding="utf-8")
 
 
 def error_of(configs: Path, overrides=None) -> str:
@@ -62,7 +62,9 @@ def test_a_model_with_every_default_spelt_out_is_the_same_model(path):
 
 
 def test_schemas_in_the_tree_are_those_of_the_models():
-    shipped = {path.name: path.read_text() for path in (CONFIGS / "schema").glob("*.json")}
+    shipped = {
+        path.name: path.read_text(encoding="utf-8") for path in (CONFIGS / "schema").glob("*.json")
+    }
     assert shipped == schemas(), "run `make schema`"
 
 
@@ -444,9 +446,9 @@ def test_a_mistake_is_one_line_naming_file_and_key(configs, file, changes, expec
 
 def test_a_critic_that_warms_up_until_the_end_is_refused_but_not_in_a_first_look(configs):
     path = configs / "studies/sokoban.yaml"
-    study = yaml.safe_load(path.read_text())
+    study = yaml.safe_load(path.read_bytes())
     study["training"]["critic"] = {"warmup_steps": 60}
-    path.write_text(yaml.safe_dump(study))
+    path.write_text(yaml.safe_dump(study), encoding="utf-8")
     steps = study["rounds"] * study["training"]["steps_per_round"]
     expected = f"training.critic.warmup_steps: 60: PPO has {steps} steps in all"
     with pytest.raises(UserError, match=expected):
@@ -564,7 +566,7 @@ def test_a_mistake_that_the_file_makes_alone_is_not_blamed_on_the_command_line(c
 )
 def test_a_file_that_yaml_reads_as_something_else_is_named(configs, text, expected):
     path = configs / "studies/bakeoff_plateau.yaml"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     message = error_of(configs)
     assert message.startswith(f"{path}")
     assert expected in message
@@ -573,7 +575,7 @@ def test_a_file_that_yaml_reads_as_something_else_is_named(configs, text, expect
 
 @pytest.mark.parametrize(("text", "value"), [("0", 0), ("-7", -7), ("0x1f", 31), ("1_000", 1000)])
 def test_numbers_that_everybody_reads_alike_are_read(tmp_path, text, value):
-    (tmp_path / "f.yaml").write_text(f"a: {text}\n")
+    (tmp_path / "f.yaml").write_text(f"a: {text}\n", encoding="utf-8")
     assert read_yaml(tmp_path / "f.yaml") == {"a": value}
 
 
@@ -718,7 +720,7 @@ def test_two_arms_under_one_label_are_refused(configs, label):
 @pytest.mark.parametrize("cut", ["words", "nonsense"])
 def test_a_cut_of_another_environments_text_is_refused(configs, cut):
     path = configs / "models/tiny.yaml"
-    given = yaml.safe_load(path.read_text())
+    given = yaml.safe_load(path.read_bytes())
     edit(path, tiny=given["tiny"] | {"cut": "phrases"})
     assert load_study(configs / "studies/bakeoff_plateau.yaml").model.tiny.cut == "phrases"
     edit(path, tiny=given["tiny"] | {"cut": cut})

@@ -16,7 +16,9 @@ from hgrpo.study.study import load_study
 def test_a_study_comes_back_whole(project, tmp_path, name):
     study = load_study(project / f"configs/studies/{name}.yaml")
     written = study.resolved() | {"provenance": {"packages": {}}}
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(written, sort_keys=False))
+    (tmp_path / "config.yaml").write_text(
+        yaml.safe_dump(written, sort_keys=False), encoding="utf-8"
+    )
     again = recorded_study(tmp_path)
     assert again.resolved() == study.resolved()
     assert list(again.methods) == list(study.methods)
@@ -29,7 +31,7 @@ def test_no_file(tmp_path):
 
 @pytest.mark.parametrize("content", ["rounds: 3\n", "methods: [x]\n", "methods: {A: {train: 1}}\n"])
 def test_another_file_is_named(tmp_path, content):
-    (tmp_path / "config.yaml").write_text(content)
+    (tmp_path / "config.yaml").write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=r"config\.yaml: not the configuration of a study"):
         recorded_study(tmp_path)
 
@@ -45,6 +47,6 @@ def test_another_file_is_named(tmp_path, content):
 )
 def test_a_mistake_is_named_with_its_key(project, tmp_path, change, said):
     written = load_study(project / "configs/studies/smoke.yaml").resolved() | change
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(written))
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(written), encoding="utf-8")
     with pytest.raises(UserError, match=re.escape(f"{tmp_path / 'config.yaml'}: {said}")):
         recorded_study(tmp_path)

@@ -46,10 +46,10 @@ def test_the_target_of_an_axis_chooses_the_study_that_has_it(
 
 def test_an_axis_of_two_studies_chooses_neither(tmp_path):
     for name in ("one", "two"):
-        (tmp_path / f"{name}.yaml").write_text("axes: {kl: {}}\n")
+        (tmp_path / f"{name}.yaml").write_text("axes: {kl: {}}\n", encoding="utf-8")
     # Files that are no studies are for others to refuse.
-    (tmp_path / "three.yaml").write_text("axes: [kl]\n")
-    (tmp_path / "four.yaml").write_text("axes: [\n")
+    (tmp_path / "three.yaml").write_text("axes: [kl]\n", encoding="utf-8")
+    (tmp_path / "four.yaml").write_text("axes: [\n", encoding="utf-8")
     with pytest.raises(UserError, match="kl_sweep: several studies have this axis, one, two; add"):
         chosen_study(tmp_path, None, ["kl_sweep"], {})
 

@@ -37,7 +37,7 @@ def imports() -> dict[str, tuple[set[str], bool]]:
         [sys.executable, "-c", PROBE, json.dumps(STAGES)],
         cwd=PACKAGE.parent,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -98,7 +98,7 @@ def test_no_module_is_imported_by_a_computed_name():
     found = [
         path.name
         for path in PACKAGE.rglob("*.py")
-        if path not in allowed and computed.search(path.read_text())
+        if path not in allowed and computed.search(path.read_text(encoding="utf-8"))
     ]
     assert found == []
 
@@ -194,7 +194,7 @@ def package(tmp_path):
     root = tmp_path / "toy"
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
+        (root / name).write_text(text, encoding="utf-8")
     for folder in ("", "cli", "core", "core/sub", "other"):
         (root / folder / "__init__.py").touch()
     return root
@@ -239,7 +239,7 @@ def test_lazy_imports_can_be_left_out(package):
 )
 def test_an_edit_that_counts_changes_the_version(package, file, text):
     before = version(package)
-    (package / file).write_text(text)
+    (package / file).write_text(text, encoding="utf-8")
     assert version(package) != before
 
 
@@ -259,13 +259,14 @@ def test_an_edit_that_counts_changes_the_version(package, file, text):
 def test_an_edit_that_cannot_change_a_result_keeps_the_version(package, file, text):
     before = version(package)
     (package / file).parent.mkdir(exist_ok=True)
-    (package / file).write_text(text)
+    (package / file).write_text(text, encoding="utf-8")
     assert version(package) == before
 
 
 def test_an_import_that_is_only_for_types_is_not_run(package):
     (package / "core/b.py").write_text(
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import toy.unused\nX = 1\n"
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import toy.unused\nX = 1\n",
+        encoding="utf-8",
     )
     version(package)
     assert "toy.unused" not in version(package)
@@ -320,16 +321,16 @@ PLUGIN = """class Own(Environment):
     ],
 )
 def test_what_of_a_statement_counts(package, file, text, same, other):
-    (package / "core/a.py").write_text("from . import b, settings\n")
+    (package / "core/a.py").write_text("from . import b, settings\n", encoding="utf-8")
     (package / "core/settings.py").touch()
-    (package / file).write_text(text.format((same or other)[0]))
+    (package / file).write_text(text.format((same or other)[0]), encoding="utf-8")
     before = version(package)
-    (package / file).write_text(text.format((same or other)[1]))
+    (package / file).write_text(text.format((same or other)[1]), encoding="utf-8")
     assert (version(package) == before) == (same is not None)
 
 
 def test_a_syntax_error_names_its_file_and_line(package):
-    (package / "core/b.py").write_text("X = 1\ndef (\n")
+    (package / "core/b.py").write_text("X = 1\ndef (\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"core/b\.py, line 2: invalid syntax$"):
         version(package)
 

@@ -24,16 +24,16 @@ COLUMNS = {
 
 
 def test_every_command_is_on_the_page(project):
-    page = (project / "docs/commands.md").read_text()
+    page = (project / "docs/commands.md").read_text(encoding="utf-8")
     commands = {path.stem for path in (project / "hgrpo/cli").glob("*.py")} - SHARED
     commands |= set(STAGES)
     assert [name for name in sorted(commands) if f"`{name}`" not in page] == []
 
 
 def test_every_log_column_of_an_assigner_is_explained(project):
-    page = (project / "docs/artefacts.md").read_text()
+    page = (project / "docs/artefacts.md").read_text(encoding="utf-8")
     for source, names in COLUMNS.items():
-        code = (project / "hgrpo/credit" / source).read_text()
+        code = (project / "hgrpo/credit" / source).read_text(encoding="utf-8")
         prefix = "judge_" if source.startswith("judge") else ""
         assert [name for name in names if f'"{name}"' not in code] == []
         assert [name for name in names if f"`{prefix}{name}`" not in page] == []

@@ -27,22 +27,22 @@ def test_generated_worlds_and_models_have_none(name):
 
 def test_config_tokenizer_and_weights_of_a_model_count(tmp_path):
     for name in ("config.json", "tokenizer.json", "model.safetensors", "README.md"):
-        (tmp_path / name).write_text("one")
+        (tmp_path / name).write_text("one", encoding="utf-8")
     digests = [contents(study("bakeoff", path=str(tmp_path)), "base")]
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
-        (tmp_path / name).write_text("two")
+        (tmp_path / name).write_text("two", encoding="utf-8")
         digests.append(contents(study("bakeoff", path=str(tmp_path)), "base"))
     assert len(set(digests)) == 4
-    (tmp_path / "README.md").write_text("two")
+    (tmp_path / "README.md").write_text("two", encoding="utf-8")
     assert contents(study("bakeoff", path=str(tmp_path)), "base") == digests[-1]
 
 
 def test_a_wheel_of_the_users_counts(tmp_path):
     wheel = tmp_path / "some.whl"
-    wheel.write_text("one")
+    wheel.write_text("one", encoding="utf-8")
     package = study("smollm2").model.package.model_copy(update={"wheel": str(wheel)})
     before = contents(study("smollm2", package=package), "base")
-    wheel.write_text("two")
+    wheel.write_text("two", encoding="utf-8")
     assert before != contents(study("smollm2", package=package), "base") is not None
     assert contents(study("smollm2"), "base") is None
 

@@ -31,8 +31,8 @@ Logfile {log}:
 
 def test_each_failed_job_is_named_once_with_its_error(tmp_path):
     logs = [tmp_path / "a.log", tmp_path / "b.log"]
-    logs[0].write_text("assets: 3game\nerror: games: no such folder\n")
-    logs[1].write_text('Traceback:\n  File "x"\nValueError: bad\n')
+    logs[0].write_text("assets: 3game\nerror: games: no such folder\n", encoding="utf-8")
+    logs[1].write_text('Traceback:\n  File "x"\nValueError: bad\n', encoding="utf-8")
     said = [FAILED.format(rule=f"r{i}", log=log) for i, log in enumerate(logs)]
     assert failure_lines("Building DAG\n" + "".join([said[0], said[1], said[0]])) == [
         f"error: r0: games: no such folder\n       (log: {logs[0]})",
@@ -63,7 +63,7 @@ def test_an_interrupted_run_says_what_it_kept_and_not_that_its_jobs_failed(tmp_p
     logs = {"broke": "error: no memory\n", "stopped": "interrupted: run the same command again\n"}
     said = ""
     for name, text in logs.items():
-        (tmp_path / f"{name}.log").write_text(text)
+        (tmp_path / f"{name}.log").write_text(text, encoding="utf-8")
         said += FAILED.format(rule=name, log=tmp_path / f"{name}.log")
     jobs_of_study = list(known.values())
     assert last_lines(STOPPED + said, jobs_of_study) == [
@@ -77,7 +77,9 @@ def test_an_interrupted_run_says_what_it_kept_and_not_that_its_jobs_failed(tmp_p
 def test_the_finding_is_the_last_line_of_the_reports_log(tmp_path):
     assert finding(tmp_path) == ""
     (tmp_path / "logs/report").mkdir(parents=True)
-    (tmp_path / "logs/report/report.log").write_text("warning\nNo arm differs. r.html\n")
+    (tmp_path / "logs/report/report.log").write_text(
+        "warning\nNo arm differs. r.html\n", encoding="utf-8"
+    )
     assert finding(tmp_path) == ""
     (tmp_path / "report").mkdir()
     (tmp_path / "report/report.html").touch()
@@ -109,7 +111,9 @@ def test_a_run_says_last_where_its_pages_are(tmp_path, stages, environment, said
         "figures": "f",
     }.items():
         (tmp_path / "logs" / stage).mkdir(parents=True)
-        (tmp_path / "logs" / stage / f"{stage}.log").write_text(f"more\n{stage} says {page}\n")
+        (tmp_path / "logs" / stage / f"{stage}.log").write_text(
+            f"more\n{stage} says {page}\n", encoding="utf-8"
+        )
     (tmp_path / "report").mkdir()
     (tmp_path / "report/report.html").touch()
     assert results_to_say(stages, tmp_path, environment) == said
@@ -127,7 +131,7 @@ def test_a_second_run_of_a_study_is_refused(tmp_path):
 def test_the_command_behind_make_unlock_refuses_while_a_run_goes_on(tmp_path):
     words = [sys.executable, "-m", "hgrpo.workflow.study_lock", str(tmp_path / "s")]
     held = hold_study(tmp_path / "s")
-    done = subprocess.run(words, capture_output=True, text=True)
+    done = subprocess.run(words, capture_output=True, encoding="utf-8")
     assert done.returncode == 2
     assert done.stderr.endswith("s: another snakemake is running this study\n")
     held.close()
@@ -143,10 +147,10 @@ def test_make_unlock_names_the_jobs_that_a_killed_run_left_in_this_folder(tmp_pa
 
     def unlock(where):
         env = os.environ | {"PYTHONPATH": str(PROJECT)}
-        return subprocess.run(words, cwd=where, env=env, capture_output=True, text=True)
+        return subprocess.run(words, cwd=where, env=env, capture_output=True, encoding="utf-8")
 
     job = [sys.executable, "-c", code, *own]
-    with subprocess.Popen(job, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(job, cwd=tmp_path, stdout=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdout.readline() == "begun\n"
         done = unlock(tmp_path)
         assert done.returncode == 2
@@ -184,7 +188,7 @@ def test_a_killed_run_leaves_no_lock(tmp_path):
         "held = hold_study(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "s")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdout.readline() == "held\n"
         with pytest.raises(UserError):
             hold_study(tmp_path / "s")
@@ -196,7 +200,7 @@ def test_scratch_folders_without_a_step_go_and_others_stay(tmp_path):
     scratch = tmp_path / "scratch"
     for folder in ("sft", "flatGRPO/seed_11/round_1", "flatGRPO/seed_11/round_2"):
         (scratch / folder).mkdir(parents=True)
-        (scratch / folder / "lock").write_text("7\n")
+        (scratch / folder / "lock").write_text("7\n", encoding="utf-8")
     kept = scratch / "flatGRPO/seed_11/round_2/key/step_00000"
     kept.mkdir(parents=True)
     remove_empty_scratch(tmp_path)

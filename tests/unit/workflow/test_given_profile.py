@@ -11,7 +11,7 @@ def folders(tmp_path):
     """(the command's folder, the project): each has a profile, and neither is the other."""
     for name in ("here/own", "project/profiles/laptop", "project/profiles/slurm"):
         (tmp_path / name).mkdir(parents=True)
-        (tmp_path / name / "config.yaml").write_text("cores: 2\n")
+        (tmp_path / name / "config.yaml").write_text("cores: 2\n", encoding="utf-8")
     return tmp_path / "here", tmp_path / "project"
 
 

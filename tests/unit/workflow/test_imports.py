@@ -61,7 +61,7 @@ def test_a_damaged_record_is_named(two):
     here = two.here
     two.give()
     (path,) = (here / "imports").iterdir()
-    path.write_text("{}")
+    path.write_text("{}", encoding="utf-8")
     with pytest.raises(UserError, match=f"{path}: archive: Field required"):
         read_imports(here)
 

@@ -41,7 +41,7 @@ def test_a_meaning_is_made_once_for_each_source(writing, tmp_path):
 def test_a_damaged_file_is_made_anew(writing, tmp_path, damage):
     read(tmp_path, ONE)
     (path,) = tmp_path.glob("__pycache__/*")
-    path.write_text(damage)
+    path.write_text(damage, encoding="utf-8")
     assert read(tmp_path, ONE) == (meaning(ONE), True)
     assert read(tmp_path, ONE) == (meaning(ONE), False)
 

@@ -75,5 +75,5 @@ def test_a_fit_needs_neither_scipy_nor_transformers(project):
 def loaded(project, code, *words):
     """The packages that a process has loaded after it ran code, which prints them."""
     command = [sys.executable, "-c", code, *words]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=project, capture_output=True, encoding="utf-8", check=True)
     return set(done.stdout.split())

@@ -9,8 +9,12 @@ import pytest
 
 
 def test_help_names_every_target(project):
-    done = subprocess.run(["make", "help"], cwd=project, capture_output=True, text=True, check=True)
-    targets = re.search(r"^\.PHONY: (.*)$", (project / "Makefile").read_text(), re.M).group(1)
+    done = subprocess.run(
+        ["make", "help"], cwd=project, capture_output=True, encoding="utf-8", check=True
+    )
+    targets = re.search(
+        r"^\.PHONY: (.*)$", (project / "Makefile").read_text(encoding="utf-8"), re.M
+    ).group(1)
     said = set(re.findall(r"make ([\w-]+)", done.stdout))
     assert set(targets.split()) - {"help"} <= said
     assert not done.stdout.startswith("#")
@@ -29,7 +33,7 @@ def test_help_names_every_target(project):
 )
 def test_a_variable_that_nothing_reads_or_that_must_not_be_empty_is_refused(project, given, said):
     done = subprocess.run(
-        ["make", "-n", "plan", given], cwd=project, capture_output=True, text=True
+        ["make", "-n", "plan", given], cwd=project, capture_output=True, encoding="utf-8"
     )
     assert done.returncode != 0
     assert said in done.stderr and done.stderr.count("\n") == 1
@@ -38,13 +42,15 @@ def test_a_variable_that_nothing_reads_or_that_must_not_be_empty_is_refused(proj
 def test_fetch_assets_always_looks_at_the_files(project):
     """Results may have been copied from a machine that has the data, or the data deleted."""
     words = ["make", "-n", "fetch-assets", "STUDY=webshop_5x40"]
-    said = subprocess.run(words, cwd=project, capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        words, cwd=project, capture_output=True, encoding="utf-8", check=True
+    ).stdout
     assert "fetch_assets --forcerun fetch_assets --config study=webshop_5x40" in said
 
 
 def test_lists_reach_the_study_with_commas(project):
     words = ["make", "-n", "plan", "SEEDS=11 23", "METHODS=SFTOnly flatGRPO", "ROUNDS=2"]
-    done = subprocess.run(words, cwd=project, capture_output=True, text=True, check=True)
+    done = subprocess.run(words, cwd=project, capture_output=True, encoding="utf-8", check=True)
     assert "seeds=11,23 rounds=2 methods=SFTOnly,flatGRPO" in done.stdout
 
 
@@ -53,7 +59,9 @@ def test_a_gpu_has_constraints_and_a_build_of_vllm_of_its_own(project, tmp_path)
         shutil.copy(project / name, tmp_path)
 
     def said(*given):
-        return subprocess.run(["make", "-n", *given], cwd=tmp_path, capture_output=True, text=True)
+        return subprocess.run(
+            ["make", "-n", *given], cwd=tmp_path, capture_output=True, encoding="utf-8"
+        )
 
     assert "-c constraints-gpu.txt" in said("plan", "EXTRAS=gpu").stdout
     assert "-c constraints-gpu.txt" not in said("plan").stdout
@@ -83,19 +91,19 @@ def clones(project, tmp_path):
             shutil.copy(project / name, clone)
     python = first / ".venv/bin/python"
     python.parent.mkdir(parents=True)
-    python.write_text(PYTHON)
+    python.write_text(PYTHON, encoding="utf-8")
     python.chmod(0o755)
     info = first / ".venv/lib/python3.11/site-packages/hgrpo-0.1.0.dist-info"
     info.mkdir(parents=True)
     said = {"dir_info": {"editable": True}, "url": f"file://{first}"}
-    (info / "direct_url.json").write_text(json.dumps(said))
+    (info / "direct_url.json").write_text(json.dumps(said), encoding="utf-8")
     (second / ".venv").symlink_to(first / ".venv")
     return first, second
 
 
 def test_a_clone_installs_nothing_into_the_environment_of_another_one(clones):
     first, second = clones
-    done = subprocess.run(["make", "plan"], cwd=second, capture_output=True, text=True)
+    done = subprocess.run(["make", "plan"], cwd=second, capture_output=True, encoding="utf-8")
     assert done.returncode != 0
     assert done.stderr.startswith(
         f"error: .venv: this link leads to the environment of {first}, and an install from here "
@@ -107,11 +115,11 @@ def test_a_clone_installs_nothing_into_the_environment_of_another_one(clones):
 def test_a_clone_installs_into_its_own_environment(clones):
     first, second = clones
     subprocess.run(["make", "plan"], cwd=first, capture_output=True, check=True)
-    asked = (first / ".venv/bin/asked").read_text()
+    asked = (first / ".venv/bin/asked").read_text(encoding="utf-8")
     assert "pip install -q" in asked and "hgrpo.cli.plan" in asked
     # The other clone may run with that environment, as long as it need not change it.
     subprocess.run(["make", "plan"], cwd=second, capture_output=True, check=True)
-    assert (first / ".venv/bin/asked").read_text().count("pip install") == 1
+    assert (first / ".venv/bin/asked").read_text(encoding="utf-8").count("pip install") == 1
 
 
 def test_a_clone_installs_into_an_environment_that_it_keeps_elsewhere(clones):
@@ -119,10 +127,10 @@ def test_a_clone_installs_into_an_environment_that_it_keeps_elsewhere(clones):
     (first / ".venv").rename(first.parent / "kept")
     (first / ".venv").symlink_to(first.parent / "kept")
     subprocess.run(["make", "plan"], cwd=first, capture_output=True, check=True)
-    assert "pip install -q" in (first.parent / "kept/bin/asked").read_text()
+    assert "pip install -q" in (first.parent / "kept/bin/asked").read_text(encoding="utf-8")
 
 
 def test_git_ignores_an_environment_and_a_link_to_one(project):
-    ignored = (project / ".gitignore").read_text().splitlines()
+    ignored = (project / ".gitignore").read_text(encoding="utf-8").splitlines()
     # With a slash at its end, the line would cover folders alone.
     assert ".venv" in ignored

@@ -158,7 +158,7 @@ def test_a_policy_is_not_taken_out_of_the_folder_that_its_job_empties(tmp_path):
 )
 def test_a_policy_of_another_revision_is_taken_with_a_word(tmp_path, summary, mine, said):
     if summary is not None:
-        (tmp_path / "summary.json").write_text(summary)
+        (tmp_path / "summary.json").write_text(summary, encoding="utf-8")
     given = load_study(CONFIGS / "studies/smoke.yaml", {"sft.adapter": str(tmp_path)})
     line = other_revision_line(given, mine)
     assert said in line and bool(said) == bool(line)
@@ -179,7 +179,8 @@ def test_a_slurm_that_does_not_answer_is_said_with_its_words(tmp_path):
         check_slurm(str(tmp_path / "no-such-command"))
     deaf = tmp_path / "sinfo"
     deaf.write_text(
-        "#!/bin/sh\necho 'slurm_load_partitions: Unable to contact slurm controller' >&2\nexit 1\n"
+        "#!/bin/sh\necho 'slurm_load_partitions: Unable to contact slurm controller' >&2\nexit 1\n",
+        encoding="utf-8",
     )
     deaf.chmod(0o755)
     with pytest.raises(UserError, match="Slurm does not answer: slurm_load_part"):

@@ -45,15 +45,15 @@ def test_each_file_of_the_shop_and_the_models_weights_are_looked_for(monkeypatch
     monkeypatch.setenv("HGRPO_MODELS", str(tmp_path))
     model = tmp_path / "Qwen2.5-1.5B-Instruct"
     model.mkdir()
-    (model / "config.json").write_text("{}")
+    (model / "config.json").write_text("{}", encoding="utf-8")
     (tmp_path / "data").mkdir()
-    (tmp_path / "data/items_shuffle_1000.json.part").write_text("[")
+    (tmp_path / "data/items_shuffle_1000.json.part").write_text("[", encoding="utf-8")
     found = lacking("webshop_5x40", {"OPENAI_API_KEY": "k"})
     said = found["$WEBSHOP_DATA/items_shuffle_1000.json"]
     assert said.endswith("; `make fetch-assets STUDY=webshop_5x40` downloads it")
     assert "*.safetensors" in found["$HGRPO_MODELS/Qwen2.5-1.5B-Instruct"]
     assert "OPENAI_API_KEY" not in found
-    (model / "model.safetensors").write_text("")
+    (model / "model.safetensors").write_text("", encoding="utf-8")
     # The sizes are right, and every byte is 0.
     for name in ("items_shuffle_1000.json", "items_ins_v2_1000.json"):
         with (tmp_path / "data" / name).open("wb") as file:
@@ -65,7 +65,7 @@ def test_each_file_of_the_shop_and_the_models_weights_are_looked_for(monkeypatch
         assert found[name].startswith("damaged: its SHA-256 is not the official file's; remove it")
         assert found[name].endswith("then `make fetch-assets STUDY=webshop_5x40` downloads it")
     for name in ("items_shuffle_1000.json", "items_ins_v2_1000.json"):
-        (tmp_path / "data" / name).write_text("[]")
+        (tmp_path / "data" / name).write_text("[]", encoding="utf-8")
         digest = hashlib.sha256(b"[]").hexdigest()
         monkeypatch.setitem(OFFICIAL, name, Source("https://x/", 2, digest))
     found = lacking("webshop_5x40", {"OPENAI_API_KEY": "k"})
@@ -92,7 +92,7 @@ def test_games_that_lack_a_split_are_not_there(monkeypatch, tmp_path):
         assert "make fetch-assets STUDY=alfworld_5x40" in said
         path = tmp_path / f"json_2.1.1/{split}/task/trial/game.tw-pddl"
         path.parent.mkdir(parents=True)
-        path.write_text("{}")
+        path.write_text("{}", encoding="utf-8")
     assert "$ALFWORLD_DATA/json_2.1.1" not in lacking("alfworld_5x40")
 
 

@@ -18,7 +18,7 @@ def study_with(tmp_path: Path, name: str = "bakeoff", **changes):
     """A shipped study with some keys changed."""
     configs = Path(shutil.copytree(CONFIGS, tmp_path / "configs"))
     path = configs / f"studies/{name}.yaml"
-    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | changes))
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_bytes()) | changes), encoding="utf-8")
     return load_study(path)
 
 

@@ -71,7 +71,7 @@ def test_an_equal_job_gets_the_same_files_and_a_record_of_where_they_are_from(
     assert second.take()
     assert capsys.readouterr().out == (f"taken from {first.out}, where an equal job has finished\n")
     assert read(second.out) == FILES
-    assert json.loads((second.out / RECORD).read_text())["taken_from"] == str(first.out)
+    assert json.loads((second.out / RECORD).read_bytes())["taken_from"] == str(first.out)
     assert was_taken(second.out) and not was_taken(first.out)
     # Copies, not links: Snakemake sets the times of a job's outputs.
     assert (second.out / "turns.parquet").stat().st_nlink == 1
@@ -133,7 +133,7 @@ def test_a_whole_source_is_found_beside_a_damaged_one(first, tmp_path):
     ],
 )
 def test_a_record_that_is_none_is_passed_over(first, tmp_path, record):
-    (first.out / RECORD).write_text(record)
+    (first.out / RECORD).write_text(record, encoding="utf-8")
     assert not job(tmp_path, "second").take()
     assert not was_taken(first.out)
 

@@ -51,8 +51,8 @@ CLIENT = "import sys; from hgrpo.workflow.warm.client import run_warm; sys.exit(
 @pytest.fixture
 def warm(tmp_path):
     """A warm process that has imported `fractions`, and a folder with the module `a_job`."""
-    (tmp_path / "a_job.py").write_text(JOB)
-    (tmp_path / "asks.py").write_text("import tempfile; tempfile.gettempdir()")
+    (tmp_path / "a_job.py").write_text(JOB, encoding="utf-8")
+    (tmp_path / "asks.py").write_text("import tempfile; tempfile.gettempdir()", encoding="utf-8")
     path = tmp_path / "warm/socket"
     path.parent.mkdir()
     env = os.environ | {"PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}", "OMP_NUM_THREADS": "1"}
@@ -78,7 +78,7 @@ def warm(tmp_path):
             env=env | {VARIABLE: str(path)} | variables,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
         )
 
     yield tmp_path, server, job
@@ -114,7 +114,7 @@ def test_arguments_folder_variables_output_and_status_are_the_jobs(warm, code):
     process = job(str(code), "two words", MINE="here", TMPDIR=str(folder / "own"))
     out, errors = process.communicate(timeout=120)
     assert (process.returncode, out, errors) == (code, "said\n", "complained\n")
-    seen = json.loads((folder / "seen").read_text())
+    seen = json.loads((folder / "seen").read_bytes())
     assert seen.pop("pid") != process.pid
     assert seen == {
         "temporary": str(folder / "own"),
@@ -130,7 +130,7 @@ def test_two_jobs_run_at_once_and_code_is_read_when_a_job_starts(warm):
     folder, _, job = warm
     first = job("wait")
     wait_for(folder / "seen")
-    (folder / "a_job.py").write_text("import sys; sys.exit(7)")
+    (folder / "a_job.py").write_text("import sys; sys.exit(7)", encoding="utf-8")
     second = job("0")
     assert second.wait(30) == 7
     assert first.poll() is None
@@ -156,7 +156,7 @@ def test_ctrl_c_reaches_the_job(warm):
 def test_a_killed_client_takes_the_job_with_it(warm):
     folder, _, job = warm
     process = job("wait")
-    pid = json.loads(wait_for(folder / "seen").read_text())["pid"]
+    pid = json.loads(wait_for(folder / "seen").read_bytes())["pid"]
     process.kill()
     process.communicate(timeout=120)
     assert gone(pid)
@@ -167,7 +167,7 @@ def test_a_killed_client_takes_the_job_with_it(warm):
 def test_a_killed_warm_process_takes_the_job_with_it_and_the_caller_begins_it_again(warm):
     folder, server, job = warm
     process = job("wait")
-    pid = json.loads(wait_for(folder / "seen").read_text())["pid"]
+    pid = json.loads(wait_for(folder / "seen").read_bytes())["pid"]
     server.kill()
     server.wait(30)
     _, errors = process.communicate(timeout=120)
@@ -221,7 +221,8 @@ def test_the_warm_process_ends_with_the_run_and_leaves_nothing(tmp_path, end):
         "seen = f'{os.getpid()} {os.getsid(0)} {os.environ[\"MKL_NUM_THREADS\"]}'\n"
         "open('seen.tmp', 'w').write(seen)\n"
         "os.replace('seen.tmp', 'seen')\n"
-        f"time.sleep({60 if end == 'interrupted' else 0})\n"
+        f"time.sleep({60 if end == 'interrupted' else 0})\n",
+        encoding="utf-8",
     )
     # The path of a socket must be short, and that of `tmp_path` need not be.
     temporary = Path(tempfile.mkdtemp(prefix="warm"))
@@ -232,7 +233,7 @@ def test_the_warm_process_ends_with_the_run_and_leaves_nothing(tmp_path, end):
         env=os.environ | {"PYTHONPATH": path, "TMPDIR": str(temporary), "MKL_NUM_THREADS": "8"},
         stderr=subprocess.DEVNULL,
     )
-    pid, session, threads = wait_for(tmp_path / "seen").read_text().split()
+    pid, session, threads = wait_for(tmp_path / "seen").read_text(encoding="utf-8").split()
     # Ctrl-C in the terminal does not reach it; and its jobs have one thread.
     assert (session, threads) == (pid, "1")
     (folder,) = temporary.iterdir()
@@ -289,7 +290,7 @@ print(digest.hexdigest(), table.x.sum(), torch.get_num_threads())
 
 @pytest.mark.slow
 def test_a_fork_computes_the_same_bytes_as_a_process_of_its_own(tmp_path):
-    (tmp_path / "learn.py").write_text(LEARN)
+    (tmp_path / "learn.py").write_text(LEARN, encoding="utf-8")
     path = tmp_path / "warm/socket"
     path.parent.mkdir()
     env = os.environ | {"PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}"}

@@ -137,7 +137,7 @@ def test_processes_that_hammer_a_new_cache_lose_nothing(project, path):
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
         )
         for number in range(1, 5)
     ]
@@ -164,7 +164,7 @@ def test_a_file_that_another_job_is_writing_is_waited_for(path):
 
 def test_a_file_that_is_no_cache_is_named(path):
     path.parent.mkdir()
-    path.write_text("not a database, but long enough to be looked at " * 20)
+    path.write_text("not a database, but long enough to be looked at " * 20, encoding="utf-8")
     with pytest.raises(UserError, match=f"{path}: the judge's cache cannot be used"):
         Database(path)
 

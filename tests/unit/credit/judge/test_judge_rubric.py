@@ -141,7 +141,7 @@ assert not {{"http.server", "hgrpo.credit.judge.server", "torch"}} & sys.modules
         [sys.executable, "-c", code],
         env={"PYTHONPATH": f"{project}:{project / 'tests'}"},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -27,7 +27,7 @@ def context(tmp_path):
 
 def section(project, name):
     """The `credit:` section of a shipped method, without its kind, and the method."""
-    method = yaml.safe_load((project / f"configs/methods/{name}.yaml").read_text())
+    method = yaml.safe_load((project / f"configs/methods/{name}.yaml").read_bytes())
     own = dict(method["credit"])
     assert own.pop("kind") == "judge"
     return own, method
@@ -47,7 +47,7 @@ def test_the_shipped_methods_ask_the_offline_rubric_and_say_so(project, name):
 
 @pytest.mark.parametrize("name", ["LLMJudge", "LLMJudgeGroup"])
 def test_two_lines_make_it_a_language_model(project, name):
-    comment = (project / "configs/methods/LLMJudge.yaml").read_text()
+    comment = (project / "configs/methods/LLMJudge.yaml").read_text(encoding="utf-8")
     lines = dict(re.findall(r"^#   (\w+): (\S+)$", comment, flags=re.MULTILINE))
     own, _ = section(project, name)
     assert set(lines) == {"model", "base_url"} <= set(own)
@@ -196,7 +196,9 @@ try:
 except UserError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == (
         f"credit kind 'judge' needs the package '{package}': pip install -e '.[judge]'"

@@ -45,7 +45,7 @@ def command(monkeypatch):
         given += ["--previous", str(previous)] if previous else []
         monkeypatch.setattr(sys, "argv", ["credit_fit", *given, "--out", str(out)])
         run_stage(credit_fit)
-        return json.loads((out / "train_log.json").read_text())["rows"]
+        return json.loads((out / "train_log.json").read_bytes())["rows"]
 
     return call
 
@@ -64,7 +64,7 @@ def test_a_fit_goes_on_from_the_last_ones_model(command, rounds, tmp_path):
     begun = evaluate(load_model(first, settings), held_out, settings.fit)
     assert log[0]["phase"] == "start" and log[0]["epoch"] == -1
     assert log[0]["validation_loss"] == pytest.approx(begun["validation_loss"])
-    card = json.loads((second / "model.json").read_text())["metrics"]
+    card = json.loads((second / "model.json").read_bytes())["metrics"]
     assert card["rounds"] == [1, 2]
     assert card["epochs_run"] == len(log) - 1
     assert card["best"]["validation_loss"] == min(row["validation_loss"] for row in log)
@@ -77,7 +77,7 @@ def test_a_model_that_the_fit_cannot_improve_is_handed_on(command, rounds, tmp_p
     before, after = (load_file(folder / "model.safetensors") for folder in (first, second))
     assert all(torch.equal(before[name], after[name]) for name in before)
     assert [row["phase"] for row in log] == ["start", "replay"], "patience 1 ends it there"
-    assert json.loads((second / "model.json").read_text())["metrics"]["best"]["phase"] == "start"
+    assert json.loads((second / "model.json").read_bytes())["metrics"]["best"]["phase"] == "start"
 
 
 def test_without_a_warm_start_the_last_model_is_not_read(command, rounds, tmp_path):

@@ -277,7 +277,7 @@ def test_a_saved_model_says_what_it_is(tmp_path):
     save_model(model, SMALL, WIDTH, {"best": 1}, tmp_path)
     loaded = load_model(tmp_path, settings)
     assert all(torch.equal(model.state_dict()[n], t) for n, t in loaded.state_dict().items())
-    assert json.loads((tmp_path / "model.json").read_text())["metrics"] == {"best": 1}
+    assert json.loads((tmp_path / "model.json").read_bytes())["metrics"] == {"best": 1}
     other = Settings(model=SMALL.model_copy(update={"layers": 2}))
     with pytest.raises(UserError, match="other settings"):
         load_model(tmp_path, other)

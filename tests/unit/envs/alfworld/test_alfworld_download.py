@@ -84,7 +84,7 @@ def test_the_assets_stage_fetches_counts_and_notes_what_came(shelf, games, tmp_p
     unpacked = sorted(p.relative_to(root) for p in root.rglob("*") if p.is_file())
     expected = [p.relative_to(games) for s in SIZES for p in (games / s).rglob("*") if p.is_file()]
     assert unpacked == sorted([*expected, Path(RECEIPT)])
-    manifest = json.loads((tmp_path / "assets/manifest.json").read_text())
+    manifest = json.loads((tmp_path / "assets/manifest.json").read_bytes())
     assert [row["name"] for row in manifest["data_files"]] == [s.url for s in ARCHIVES.values()]
     assert all(len(row["sha256"]) == 64 and row["size"] > 0 for row in manifest["data_files"])
     assert {split: row["tasks"] for split, row in manifest["panels"].items()} == EXPECTED
@@ -92,7 +92,7 @@ def test_the_assets_stage_fetches_counts_and_notes_what_came(shelf, games, tmp_p
     _, asked = shelf
     before = list(asked)
     run_assets(official(root), tmp_path / "again")
-    again = json.loads((tmp_path / "again/manifest.json").read_text())
+    again = json.loads((tmp_path / "again/manifest.json").read_bytes())
     assert again["data_files"] == manifest["data_files"] and asked == before
 
 
@@ -117,7 +117,7 @@ def test_a_call_that_was_cut_off_goes_on(shelf, tmp_path, monkeypatch):
 @pytest.mark.parametrize("text", ["", "[{", '[{"name": "x"}]', "[1]", "1"])
 def test_a_receipt_that_was_cut_off_is_named(shelf, tmp_path, text):
     fetch_games(tmp_path)
-    (tmp_path / RECEIPT).write_text(text)
+    (tmp_path / RECEIPT).write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match=rf"^{tmp_path / RECEIPT}: damaged; remove the folder"):
         fetch_games(tmp_path)
 
@@ -171,7 +171,7 @@ def test_without_a_network(tmp_path, monkeypatch):
 
 
 def test_the_shipped_config_wants_the_published_numbers(project):
-    shipped = yaml.safe_load((project / "configs/envs/alfworld-official.yaml").read_text())
+    shipped = yaml.safe_load((project / "configs/envs/alfworld-official.yaml").read_bytes())
     config = environment_settings(shipped, "shipped")
     sizes = config.games.expected
     assert (sizes.train, sizes.validation, sizes.test) == (3553, 140, 134)

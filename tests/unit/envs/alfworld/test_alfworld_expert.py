@@ -246,7 +246,7 @@ def test_the_expert_stage(tmp_path):
     assert one.read_bytes() == two.read_bytes()
 
     rows = pd.read_parquet(one)
-    summary = json.loads((tmp_path / "one/summary.json").read_text())
+    summary = json.loads((tmp_path / "one/summary.json").read_bytes())
     assert len(rows) == summary["trajectories"] == 30
     assert rows.groupby("task_id").size().tolist().count(3) == 6  # 30 over 12 games: 2 or 3 each
     assert set(rows["source"]) == {"expert", "walkthrough"}

@@ -19,8 +19,10 @@ WIN = ["go to shelf 1", "take mug 1 from shelf 1", "go to desk 1", "move mug 1 t
 def write(folder, data=None, task="pick_and_place_simple", text=None):
     folder.mkdir(parents=True, exist_ok=True)
     data = household() if data is None else data
-    (folder / "game.tw-pddl").write_text(json.dumps(data) if text is None else text)
-    (folder / "traj_data.json").write_text(json.dumps({"task_type": task}))
+    (folder / "game.tw-pddl").write_text(
+        json.dumps(data) if text is None else text, encoding="utf-8"
+    )
+    (folder / "traj_data.json").write_text(json.dumps({"task_type": task}), encoding="utf-8")
     return folder
 
 

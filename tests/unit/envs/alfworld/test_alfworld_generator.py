@@ -334,7 +334,7 @@ def test_the_assets_stage_writes_games_that_the_folder_source_takes_back(tmp_pat
     for split, size in config["panels"].items():
         assert len(panels[split]) == size
         for task in panels[split]:
-            data = json.loads((made / task.path / "game.tw-pddl").read_text())
+            data = json.loads((made / task.path / "game.tw-pddl").read_bytes())
             assert content_hash(data) == task.content_hash
     make_assets(config, tmp_path / "b")
     assert (tmp_path / "a/panels.json").read_bytes() == (tmp_path / "b/panels.json").read_bytes()
@@ -369,14 +369,14 @@ def test_games_won_at_reset_and_repeated_games_are_left_out(tmp_path):
     tasks = read_panels(tmp_path / "a/panels.json")["train"]
     placed = next(task for task in tasks if task.task_type == "pick_and_place_simple")
     path = made / placed.path / "game.tw-pddl"
-    data = json.loads(path.read_text())
+    data = json.loads(path.read_bytes())
     goal = data["pddl_problem"].index(" (:goal")
     target = placed.task_id.split("-")[1]
     data["pddl_problem"] = (
         data["pddl_problem"][:goal]
         + f" (:goal (exists (?o - object) (objectType ?o {target}Type))))"
     )
-    path.write_text(json.dumps(data))
+    path.write_text(json.dumps(data), encoding="utf-8")
     other = next(task for task in tasks if task is not placed)
     twin = games / "test" / "twin" / "trial"
     twin.parent.mkdir()
@@ -393,7 +393,7 @@ def test_games_won_at_reset_and_repeated_games_are_left_out(tmp_path):
     make_assets(folder, tmp_path / "b")
     panels = read_panels(tmp_path / "b/panels.json")
     assert [len(panels[split]) for split in ("train", "validation", "test")] == [4, 7, 6]
-    manifest = json.loads((tmp_path / "b/manifest.json").read_text())
+    manifest = json.loads((tmp_path / "b/manifest.json").read_bytes())
     assert manifest["skipped"] == {"same content as another game": 2, "won at reset": 1}
 
 
@@ -405,8 +405,8 @@ def test_a_walkthrough_that_does_not_win_is_refused(tmp_path):
     }
     games = make_assets(config, tmp_path / "a") / "games"
     path = next((games / "test").rglob("game.tw-pddl"))
-    data = json.loads(path.read_text())
-    path.write_text(json.dumps(data | {"walkthrough": data["walkthrough"][:-1]}))
+    data = json.loads(path.read_bytes())
+    path.write_text(json.dumps(data | {"walkthrough": data["walkthrough"][:-1]}), encoding="utf-8")
     splits = {split: split for split in config["panels"]}
     folder = {"name": "alfworld", "games": {"folder": str(games), "splits": splits}}
     with pytest.raises(UserError, match="test/.*: the stored walkthrough does not win"):

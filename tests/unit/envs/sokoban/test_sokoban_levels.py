@@ -179,7 +179,7 @@ def test_levels_do_not_depend_on_how_a_process_hashes_text(tmp_path, project):
     for salt in ("1", "2"):
         env = os.environ | {"PYTHONHASHSEED": salt, "PYTHONPATH": f"{project}:{project / 'tests'}"}
         command = [sys.executable, "-c", code, str(tmp_path / salt)]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, env=env, capture_output=True, encoding="utf-8", check=True)
         made.append(done.stdout)
     assert made[0] == made[1] and len(made[0]) > 1000
 
@@ -223,7 +223,7 @@ def write_folder(root, train, validation=PAIR, test=CORNER):
         (root / split).mkdir(parents=True)
         texts = [texts] if isinstance(texts, str) else texts
         body = "\n".join(f"; {i}\n{text.strip(chr(10))}\n" for i, text in enumerate(texts))
-        (root / split / "000.txt").write_text(body)
+        (root / split / "000.txt").write_text(body, encoding="utf-8")
 
 
 def from_folder(root, **given):
@@ -311,7 +311,7 @@ def assets_arguments(root) -> list[str]:
 def test_the_command_leaves_with_status_two_and_one_line(tmp_path, project, train, expected):
     write_folder(tmp_path / "mine", train)
     command = [sys.executable, "-m", "hgrpo.cli.assets", *assets_arguments(tmp_path)]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=project, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 2
     lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert len(lines) == 1
@@ -377,7 +377,7 @@ def test_a_folder_without_levels_is_one_line(tmp_path, missing):
 
 @pytest.mark.parametrize("name", ["sokoban", "sokoban-large", "sokoban-ragen", "sokoban-smoke"])
 def test_shipped_settings(project, name):
-    given = yaml.safe_load((project / f"configs/envs/{name}.yaml").read_text())
+    given = yaml.safe_load((project / f"configs/envs/{name}.yaml").read_bytes())
     settings = world(**given | {"panels": given["panels"]})
     made = settings.levels.generate
     large = name == "sokoban-large"

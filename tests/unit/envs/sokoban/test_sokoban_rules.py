@@ -157,7 +157,7 @@ def test_misuse_is_refused(tmp_path):
     with pytest.raises(TypeError, match="an action is text, not None"):
         env.step(None)
     other = read_level(CORNER).text
-    (tmp_path / "two.xsb").write_text(f"; a\n{other}\n")
+    (tmp_path / "two.xsb").write_text(f"; a\n{other}\n", encoding="utf-8")
     stale = type(task)("t", "two.xsb#0", task.content_hash, "x")
     with pytest.raises(UserError, match=r"two.xsb#0: the level has content hash .*assets stage"):
         env.reset(stale)

@@ -54,7 +54,7 @@ def open_shop(folder: Path, records: list[dict]) -> list[Task]:
     """A shop of these products; its tasks ask for every combination of their options."""
     folder.mkdir()
     path = folder / "items.json"
-    path.write_text(json.dumps(records))
+    path.write_text(json.dumps(records), encoding="utf-8")
     stock = [
         Item(row, product, product.prices[0], tuple(product.title.lower().split()))
         for row, product in enumerate(official.products(path, {}, None, Counter()))
@@ -297,7 +297,7 @@ def test_a_query_of_odd_characters_is_searched_for(tmp_path, query):
 )
 def test_a_price_is_a_number_or_named(tmp_path, pricing, prices):
     path = tmp_path / "items.json"
-    path.write_text(json.dumps([record(pricing=pricing)]))
+    path.write_text(json.dumps([record(pricing=pricing)]), encoding="utf-8")
     if prices is None:
         with pytest.raises(UserError, match=r"items\.json: record 1 \(B0MUG\): pricing: "):
             list(official.products(path, {}, None, Counter()))
@@ -318,7 +318,9 @@ READERS: dict[str, Callable[[Path], object]] = {
 def test_what_json_does_not_know_is_named(tmp_path, read, constant):
     path = tmp_path / "file.json"
     inside = f'{{"asin": "A", "attributes": {constant}}}'
-    path.write_text(f"[{inside}]" if read is READERS["products"] else f'{{"A": [{inside}]}}')
+    path.write_text(
+        f"[{inside}]" if read is READERS["products"] else f'{{"A": [{inside}]}}', encoding="utf-8"
+    )
     with pytest.raises(UserError, match=r"file\.json: the JSON is broken or cut off after entry 0"):
         read(path)
 
@@ -328,14 +330,18 @@ def test_what_json_does_not_know_is_named(tmp_path, read, constant):
 def test_deep_nesting_is_one_line(tmp_path, read, depth):
     path = tmp_path / "file.json"
     deep = "[" * depth + "]" * depth
-    path.write_text(f"[{deep}]" if read is READERS["products"] else f'{{"A": {deep}}}')
+    path.write_text(
+        f"[{deep}]" if read is READERS["products"] else f'{{"A": {deep}}}', encoding="utf-8"
+    )
     with pytest.raises(UserError, match=r"file\.json: .*nested very deeply"):
         read(path)
 
 
 def test_half_a_character_is_a_question_mark(tmp_path):
     path = tmp_path / "items.json"
-    path.write_text(json.dumps([record(name="\udc00 mug \ud800"), record("B0POT")]))
+    path.write_text(
+        json.dumps([record(name="\udc00 mug \ud800"), record("B0POT")]), encoding="utf-8"
+    )
     products = list(official.products(path, {}, None, Counter()))
     assert [product.title for product in products] == ["? mug ?", record()["name"]]
 
@@ -343,7 +349,7 @@ def test_half_a_character_is_a_question_mark(tmp_path):
 def test_brackets_in_texts_are_not_nesting(tmp_path):
     path = tmp_path / "items.json"
     odd = [record(f"B{i}", full_description="[" * 100) for i in range(50)]
-    path.write_text(json.dumps(odd))
+    path.write_text(json.dumps(odd), encoding="utf-8")
     assert len(list(official.products(path, {}, None, Counter()))) == 50
 
 
@@ -359,7 +365,7 @@ def make(folder: Path, records: list, entries: dict, people: dict) -> tuple[list
         ("items_ins_v2", entries),
         ("items_human_ins", people),
     ):
-        (folder / f"{name}.json").write_text(json.dumps(content))
+        (folder / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
     config = WebshopSettings(
         name="webshop",
         goals="both",

@@ -77,7 +77,7 @@ def records(folder, names=NAMES) -> list[dict]:
 
 def make_assets(env, out) -> dict:
     run_stage("assets", "--config", env.model_dump_json(), "--out", out)
-    return json.loads((out / "manifest.json").read_text())
+    return json.loads((out / "manifest.json").read_bytes())
 
 
 def test_missing_files_are_fetched_once_and_recorded(shelf, tmp_path, monkeypatch):
@@ -109,10 +109,10 @@ def test_another_file_of_an_official_name_is_refused_and_kept(shelf, tmp_path, m
     monkeypatch.setenv("WEBSHOP_DATA", str(tmp_path / "kept"))
     mine = tmp_path / "kept" / NAMES[0]
     mine.parent.mkdir()
-    mine.write_text("{}")
+    mine.write_text("{}", encoding="utf-8")
     with pytest.raises(UserError, match=r"products.download: .*_1000.json: 2 bytes, .* expected"):
         data_files(config(download=True))
-    assert mine.read_text() == "{}"
+    assert mine.read_text(encoding="utf-8") == "{}"
     assert not asked
 
 
@@ -121,7 +121,7 @@ def test_a_folder_of_one_s_own_is_recorded_without_the_extra(shelf, monkeypatch)
     without_extra(monkeypatch)
     assert data_files(config(folder=str(folder))) == records(folder)
     changed = folder / NAMES[1]
-    changed.write_text(changed.read_text() + "\n")
+    changed.write_text(changed.read_text(encoding="utf-8") + "\n", encoding="utf-8")
     assert data_files(config(folder=str(folder))) == records(folder)
     assert not asked
 
@@ -179,7 +179,7 @@ def test_a_folder_of_trajectories_is_one_entry(tmp_path):
     folder = tmp_path / "logs"
     for name, text in (("b/2.jsonl", "22"), ("a.jsonl", "1"), ("b/10.jsonl", "333")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+        (folder / name).write_text(text, encoding="utf-8")
     found = provide(folder, download=False)
     expected = hashlib.sha256(b"1" + b"333" + b"22").hexdigest()
     assert found == {"name": "logs", "size": 6, "sha256": expected}

@@ -485,7 +485,7 @@ def test_files_are_written_and_read_back(tmp_path):
     products = made(human=0.3, instructed=0.6)
     write(tmp_path / "new" / "shop", products)
     items, attributes, human, nouns = (
-        json.loads((tmp_path / "new" / "shop" / name).read_text()) for name in FILES
+        json.loads((tmp_path / "new" / "shop" / name).read_bytes()) for name in FILES
     )
     assert items == [product.item for product in products]
     assert attributes == {p.item["asin"]: p.attributes for p in products}
@@ -506,7 +506,7 @@ def test_a_seed_gives_the_same_bytes(tmp_path):
 def test_writing_replaces_older_files_and_may_write_none(tmp_path):
     write(tmp_path, made(products=20))
     write(tmp_path, [])
-    assert [json.loads((tmp_path / name).read_text()) for name in FILES] == [[], {}, {}, {}]
+    assert [json.loads((tmp_path / name).read_bytes()) for name in FILES] == [[], {}, {}, {}]
 
 
 def test_files_cut_short_by_an_error_are_not_json(tmp_path):
@@ -518,7 +518,7 @@ def test_files_cut_short_by_an_error_are_not_json(tmp_path):
         write(tmp_path, failing())
     for name in FILES:
         with pytest.raises(json.JSONDecodeError):
-            json.loads((tmp_path / name).read_text())
+            json.loads((tmp_path / name).read_bytes())
 
 
 @pytest.mark.parametrize(

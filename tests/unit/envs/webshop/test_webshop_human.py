@@ -250,7 +250,7 @@ def test_a_wrong_trajectory_of_the_imitation_file_is_named(tmp_path, changes, me
 def test_a_folder_and_an_archive_are_read_in_the_order_of_names(tmp_path):
     folder = tmp_path / "all_trajs"
     folder.mkdir()
-    (folder / "notes.txt").write_text("not a log")
+    (folder / "notes.txt").write_text("not a log", encoding="utf-8")
     (folder / "._a.jsonl").write_bytes(b"\x00\x05\x16\x07")
     for name, last in (("b", 17), ("a", 2), ("c", 1)):
         write(folder / f"{name}.jsonl", SESSION[:last])

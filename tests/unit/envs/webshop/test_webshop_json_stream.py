@@ -33,7 +33,7 @@ def test_every_value_of_an_array_comes_whole(tmp_path_factory, chunk, values, in
 
 
 def test_the_pairs_of_an_object(path):
-    path.write_text('{"a": -12345.5e3,"b" :[1, NaN, -Infinity], "a": {}\n} ')
+    path.write_text('{"a": -12345.5e3,"b" :[1, NaN, -Infinity], "a": {}\n} ', encoding="utf-8")
     assert repr(list(json_stream.elements(path, b"{"))) == (
         "[('a', -12345500.0), ('b', [1, nan, -inf]), ('a', {})]"
     )
@@ -50,7 +50,7 @@ def test_the_pairs_of_an_object(path):
     ],
 )
 def test_a_broken_object_is_one_line(path, text, said):
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(UserError) as caught:
         list(json_stream.elements(path, b"{"))
     assert str(caught.value).endswith(said)
@@ -65,7 +65,7 @@ def test_a_broken_object_is_one_line(path, text, said):
     ],
 )
 def test_a_broken_array_is_one_line(path, text, said):
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(UserError) as caught:
         list(json_stream.elements(path, b"["))
     assert str(caught.value).endswith(said)

@@ -48,7 +48,7 @@ def play(env: WebshopEnv, task: Task, rng: random.Random) -> None:
 
 def resident() -> int:
     """Resident memory of this process, bytes."""
-    return int(re.search(r"VmRSS:\s+(\d+) kB", STATUS.read_text())[1]) * 1000
+    return int(re.search(r"VmRSS:\s+(\d+) kB", STATUS.read_text(encoding="utf-8"))[1]) * 1000
 
 
 @pytest.mark.skipif(not STATUS.exists(), reason="resident memory is read from /proc")

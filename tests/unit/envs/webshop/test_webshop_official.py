@@ -173,7 +173,9 @@ def test_attributes_may_be_missing_or_empty(tmp_path):
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1" * 400])
 def test_numbers_that_the_original_reads_and_does_not_use(tmp_path, number):
     path = tmp_path / "items.json"
-    path.write_text(json.dumps([MUG | {"average_rating": "?"}, MUG]).replace('"?"', number))
+    path.write_text(
+        json.dumps([MUG | {"average_rating": "?"}, MUG]).replace('"?"', number), encoding="utf-8"
+    )
     assert len(list(products(path, {}, None, Counter()))) == 1
 
 
@@ -237,7 +239,7 @@ def test_no_cut_passes_as_a_whole_file(tmp_path):
 
 def test_a_cut_is_named_after_the_products_before_it(tmp_path):
     path = tmp_path / "items.json"
-    path.write_text(json.dumps([MUG, MUG | {"asin": "B"}])[:-20])
+    path.write_text(json.dumps([MUG, MUG | {"asin": "B"}])[:-20], encoding="utf-8")
     found = []
     with pytest.raises(UserError, match=r"broken or cut off after entry 1 \(.*\)$"):
         found.extend(product.asin for product in products(path, {}, None, Counter()))
@@ -246,7 +248,7 @@ def test_a_cut_is_named_after_the_products_before_it(tmp_path):
 
 def test_only_the_head_of_a_file_is_read_for_a_limit(tmp_path):
     path = tmp_path / "items.json"
-    path.write_text(json.dumps([MUG, MUG | {"asin": "B"}]) + "broken" * 100_000)
+    path.write_text(json.dumps([MUG, MUG | {"asin": "B"}]) + "broken" * 100_000, encoding="utf-8")
     assert len(list(products(path, {}, 1, Counter()))) == 1
 
 
@@ -362,9 +364,14 @@ def test_human_instructions(tmp_path):
 def test_of_a_key_that_stands_twice_the_later_counts(tmp_path):
     path = tmp_path / "human.json"
     entries = [[human()], [human(instruction="x")], [human(instruction_attributes=[])]]
-    path.write_text("{" + ", ".join(f'"A": {json.dumps(entry)}' for entry in entries[:2]) + "}")
+    path.write_text(
+        "{" + ", ".join(f'"A": {json.dumps(entry)}' for entry in entries[:2]) + "}",
+        encoding="utf-8",
+    )
     assert [one.text for one in human_instructions(path, Counter())["A"]] == ["x"]
-    path.write_text("{" + ", ".join(f'"A": {json.dumps(entry)}' for entry in entries) + "}")
+    path.write_text(
+        "{" + ", ".join(f'"A": {json.dumps(entry)}' for entry in entries) + "}", encoding="utf-8"
+    )
     assert human_instructions(path, Counter()) == {}
 
 
@@ -409,7 +416,7 @@ def test_the_official_sample_loads():
     counts: Counter[str] = Counter()
     entries = attributes(SAMPLE / "items_ins_v2.json")
     found = list(products(SAMPLE / "items_shuffle.json", entries, None, counts))
-    raw = json.loads((SAMPLE / "items_shuffle.json").read_text(encoding="utf-8"))
+    raw = json.loads((SAMPLE / "items_shuffle.json").read_bytes())
     assert [p.asin for p in found] == [record["asin"] for record in raw]
     assert [p.title for p in found] == [record["name"] for record in raw]
     assert [p.description for p in found] == [record["full_description"] for record in raw]

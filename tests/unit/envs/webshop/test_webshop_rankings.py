@@ -24,7 +24,7 @@ from hgrpo.envs.webshop.settings import CatalogueSettings
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop, build_index
 from hgrpo.envs.webshop.tables import write_catalogue
 
-STORED = json.loads((PROJECT / "tests/data/webshop_rankings.json").read_text())
+STORED = json.loads((PROJECT / "tests/data/webshop_rankings.json").read_bytes())
 # Product text that may not be copied into the project.
 SAMPLE = SHARED / "data/webshop_sample"
 

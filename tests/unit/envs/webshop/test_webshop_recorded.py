@@ -122,7 +122,7 @@ def test_a_log_becomes_rows_of_this_shop_s_pages(shop, tmp_path):
         "n_turns": len(ACTIONS),
     }
     assert all(step.info["admissible"] for step in steps)
-    summary = json.loads((out / "summary.json").read_text())
+    summary = json.loads((out / "summary.json").read_bytes())
     assert summary["sources"] == {"human": 1}
     assert summary["skipped"] == {}
     (file,) = summary["data_files"]
@@ -203,7 +203,7 @@ def test_trajectories_are_capped_and_those_that_return_little_are_counted(shop, 
     run_stage("expert", "--config", json.dumps(settings), "--assets", shop[0], "--out", out)
     rows = pq.read_table(out / "trajectories.parquet").to_pylist()
     assert [row["actions"] for row in rows] == [ACTIONS]
-    summary = json.loads((out / "summary.json").read_text())
+    summary = json.loads((out / "summary.json").read_bytes())
     assert summary["sources"] == {"human": 1}
     assert summary["skipped"] == {"return below expert.min_return": 2}
 

@@ -60,7 +60,10 @@ def differences(log, folder, rich=False):
 
 def replay(tmp_path, assets, rows, rich=False):
     log = tmp_path / "log.jsonl"
-    log.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
+    log.write_text(
+        "".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows),
+        encoding="utf-8",
+    )
     return differences(log, assets[0], rich)
 
 
@@ -156,7 +159,7 @@ def test_lines_end_where_json_s_do_and_a_byte_order_mark_is_no_text(tmp_path, as
     log = tmp_path / "log.jsonl"
     log.write_text(json.dumps(row | {"more": 1}, ensure_ascii=False) + "\n", encoding="utf-8-sig")
     assert differences(log, assets[0]) == [(1, None)]
-    log.write_text(json.dumps(odd, ensure_ascii=False) + "\n")
+    log.write_text(json.dumps(odd, ensure_ascii=False) + "\n", encoding="utf-8")
     ((_, difference),) = differences(log, assets[0])
     assert difference.startswith("action 1")
 

@@ -280,7 +280,7 @@ def test_a_file_that_is_gone_is_named(folder, name):
     ["", "[]", "{}", "1", '{"format": "bm25 0", "size": 3, "filled": 3}', '{"format": "bm25 1"}'],
 )
 def test_a_foreign_header_is_an_error(folder, text):
-    (folder / "index.json").write_text(text)
+    (folder / "index.json").write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match="index: not a search index"):
         Index.load(folder)
 
@@ -304,5 +304,5 @@ def test_arrays_that_do_not_belong_together_are_an_error(folder, name, array):
 
 
 def test_the_header_says_how_many_documents_there_are(folder):
-    header = json.loads((folder / "index.json").read_text())
+    header = json.loads((folder / "index.json").read_bytes())
     assert (header["size"], header["filled"]) == (3, 3)

@@ -53,7 +53,7 @@ def test_panels_hold_what_was_asked_for(made):
         "validation": 10,
         "test": 20,
     }
-    manifest = json.loads((folder / "assets/manifest.json").read_text())
+    manifest = json.loads((folder / "assets/manifest.json").read_bytes())
     assert manifest["source"] == "generated"
     assert manifest["skipped"]["its product is in another panel"] > 0
 
@@ -78,7 +78,7 @@ def test_demonstrations_play_back(made):
         assert [step.observation.text for step in steps] == row["observations"][1:]
         assert sum(step.env_reward for step in steps) == row["score"]
         assert row["success"] == (row["score"] == 1.0)
-    summary = json.loads((folder / "expert/summary.json").read_text())
+    summary = json.loads((folder / "expert/summary.json").read_bytes())
     ceiling, expert = summary["informed"]["all"], summary["success"]["all"]
     assert ceiling["score"] > expert["score"]
     assert "the ceiling: the oracle, which knows the product" in said
@@ -98,7 +98,7 @@ def test_demonstrations_written_as_people_s_come_back_the_same(made, tmp_path):
     rows = pq.read_table(folder / "expert/trajectories.parquet").to_pylist()
     # As the original's imitation file has them: small letters, another price limit.
     log = tmp_path / "il.jsonl"
-    with log.open("w") as handle:
+    with log.open("w", encoding="utf-8") as handle:
         for row in rows:
             goal = re.sub(r"lower than .* dollars$", "lower than 7.00 dollars", row["goal"])
             first = f"WebShop\nInstruction: \n{goal}\n[button] Search [button_]\n"
@@ -111,7 +111,7 @@ def test_demonstrations_written_as_people_s_come_back_the_same(made, tmp_path):
     kept = {row["goal"] for row in again}
     assert again == [row | {"source": "human"} for row in rows if row["goal"] in kept]
     assert len(again) > 30
-    skipped = json.loads((tmp_path / "expert/summary.json").read_text())["skipped"]
+    skipped = json.loads((tmp_path / "expert/summary.json").read_bytes())["skipped"]
     # The panels have goals that differ in their product alone, and goals are told by their words.
     assert sum(skipped.values()) == len(rows) - len(again)
 

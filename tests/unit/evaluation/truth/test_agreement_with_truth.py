@@ -96,7 +96,7 @@ def test_every_declared_file_is_there(out):
     declared = credit_agreement.OUTPUTS | credit_agreement.TRUTH_OUTPUTS
     assert {path.name for path in out.iterdir()} == set(declared.values())
     assert set(pd.read_parquet(out / "credits.parquet")["round"]) == {0, 1}
-    summary = json.loads((out / "summary.json").read_text())
+    summary = json.loads((out / "summary.json").read_bytes())
     assert [each["round"] for each in summary["truth"]] == [0, 1] and summary["round"] == 1
 
 
@@ -155,7 +155,7 @@ def test_mistakes_are_counted_by_turn_and_action(out):
 
 
 def test_the_figures_show_the_truth(out):
-    index = {entry["name"]: entry for entry in json.loads((out / "index.json").read_text())}
+    index = {entry["name"]: entry for entry in json.loads((out / "index.json").read_bytes())}
     assert list(index) == ["agreement", "gallery", "closest", "updates", "mistakes"]
     assert "Closest: vine!" in index["closest"]["caption"]
     weak = index["closest"]["caption"].partition("better than the shuffled truth: ")[2]

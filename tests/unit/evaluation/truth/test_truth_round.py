@@ -84,7 +84,7 @@ def test_there_is_a_row_for_every_turn_of_the_rollouts(out, root):
 
 
 def test_the_summary_says_what_was_played_and_from_what(out):
-    summary = json.loads((out / "summary.json").read_text())
+    summary = json.loads((out / "summary.json").read_bytes())
     assert (summary["groups"], summary["trajectories"]) == (GROUPS, GROUPS * ROLLOUTS)
     assert summary["continuations"] == EACH * summary["turns"] == summary["cf_branches"]
     assert summary["code"] == "abc" and set(summary["parents"]) == {"base", "policy"}
@@ -143,7 +143,7 @@ def count(patch):
 
 
 def untimed(folder):
-    summary = json.loads((folder / "summary.json").read_text())
+    summary = json.loads((folder / "summary.json").read_bytes())
     return {name: value for name, value in summary.items() if not name.endswith("_s")}
 
 

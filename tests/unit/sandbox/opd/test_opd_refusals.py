@@ -143,7 +143,11 @@ def test_a_refusal_exits_with_2_and_one_line_and_loads_no_torch(project, tmp_pat
         "finally: print('torch' in sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        cwd=project,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
     )
     assert (done.returncode, done.stdout.strip()) == (2, "False")
     assert done.stderr == "error: warmup_steps: 999 must be below num_steps, 300\n"

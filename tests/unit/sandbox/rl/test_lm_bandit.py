@@ -118,7 +118,7 @@ def test_what_it_cannot_read_is_named(changes, text):
 
 
 def test_a_text_of_ones_own(tmp_path):
-    (tmp_path / "text.txt").write_text("abcd" * 300)
+    (tmp_path / "text.txt").write_text("abcd" * 300, encoding="utf-8")
     trainer = Trainer(settings("DG", data=str(tmp_path / "text.txt"), **LM))
     assert trainer.task.actions == 4
     assert trainer.examiner.examine(trainer.weights, 0)["test_error"].tolist() == [0, 0]

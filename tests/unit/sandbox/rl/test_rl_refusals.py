@@ -218,6 +218,6 @@ def test_a_rule_spells_out_its_own_settings():
 def test_settings_and_rules_load_without_torch(project):
     code = "import sys, hgrpo.sandbox.rl.command, hgrpo.cli.sandbox; print('torch' in sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], cwd=project, capture_output=True, encoding="utf-8", check=True
     )
     assert done.stdout.strip() == "False"

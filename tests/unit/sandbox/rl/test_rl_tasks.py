@@ -133,7 +133,7 @@ def damaged(path):
     ("make", "text"),
     [
         (lambda path: None, "no such file"),
-        (lambda path: path.write_text("no"), "not MNIST .no .npz file"),
+        (lambda path: path.write_text("no", encoding="utf-8"), "not MNIST .no .npz file"),
         (lambda path: np.savez(path.open("wb"), x_train=np.zeros((1, 4))), "y_train"),
         (
             lambda path: np.savez(

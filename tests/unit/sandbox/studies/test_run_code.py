@@ -41,17 +41,18 @@ def test_an_edit_counts_for_the_functions_that_reach_it(tmp_path, old, new, chan
         "from hgrpo.piece.rules.helper import helped\nHALF = 0.5\n"
         "def one(seen, own):\n    return helped(own * 2)\n"
         "def half():\n    return HALF\n"
-        "def other(seen, own):\n    return helped(half())\n"
+        "def other(seen, own):\n    return helped(half())\n",
+        encoding="utf-8",
     )
     (rules / "helper.py").write_text(
-        'def helped(seen):\n    """A helper."""\n    return seen + 1\n'
+        'def helped(seen):\n    """A helper."""\n    return seen + 1\n', encoding="utf-8"
     )
     edited = tmp_path / "edited/hgrpo"
     for name in ("both", "helper"):
-        text = (rules / f"{name}.py").read_text().replace(old, new)
+        text = (rules / f"{name}.py").read_text(encoding="utf-8").replace(old, new)
         target = edited / f"piece/rules/{name}.py"
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
+        target.write_text(text, encoding="utf-8")
 
     def parts(name, root):
         return reach([f"hgrpo.piece.rules.both.{name}"], root).parts

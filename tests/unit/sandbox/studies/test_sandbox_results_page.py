@@ -29,16 +29,16 @@ def run(tmp_path):
     arm_table(declared, logs, {"A": 1.0, "B": 2.0}).to_csv(made / "arms.csv", index=False)
     pair_table(declared, logs).to_csv(made / "pairs.csv", index=False)
     index = [{"name": "error", "title": "Error", "caption": "", "alt": "Error"}]
-    (made / "figures/index.json").write_text(json.dumps(index))
-    (made / "figures/error.svg").write_text("<svg/>")
-    (made / "figures/error.csv").write_text("x,value\n")
+    (made / "figures/index.json").write_text(json.dumps(index), encoding="utf-8")
+    (made / "figures/error.svg").write_text("<svg/>", encoding="utf-8")
+    (made / "figures/error.csv").write_text("x,value\n", encoding="utf-8")
     (made / "figures/large.csv").write_bytes(bytes(200_001))
     return declared, made
 
 
 def test_the_page_in_the_tree_is_made_from_its_tables_and_names_every_study(project):
     docs = project / "docs/sandbox"
-    page = (docs / "results.md").read_text()
+    page = (docs / "results.md").read_text(encoding="utf-8")
     filled = publish_sandbox.filled(page, docs, project / "configs/sandbox")
     assert page == filled, "run `python workflow_scripts/publish_sandbox.py`"
     studies = {path.stem for path in (project / "configs/sandbox").glob("*.yaml")}
@@ -55,7 +55,7 @@ def test_a_block_has_verdicts_means_the_originals_numbers_and_the_figure(run, tm
     pair = "| A | B | -0.101 (-0.101 to -0.1) | < 0.001 | better | - |"
     assert pair.replace("-", MINUS)[:-3] + f"{DASH} |" in text
     assert "| A | 0.204 (0.202 to 0.207) [0.5 ± 0.01]\\*, p < 0.001 |" in text
-    assert "seconds" not in (tmp_path / "tables/small/arms.csv").read_text()
+    assert "seconds" not in (tmp_path / "tables/small/arms.csv").read_text(encoding="utf-8")
     told = publish_sandbox.inferences({"small": declared}, tmp_path)
     assert told.startswith("**2. A beats B** ([small](#small))")
     assert "| better | better | holds |" in told
@@ -101,7 +101,7 @@ def test_what_has_not_run_says_so_and_two_seeds_are_refused(run, tmp_path):
     declared, made = run
     assert publish_sandbox.block("small", declared, tmp_path) == publish_sandbox.NOT_RUN
     arms = made / "arms.csv"
-    arms.write_text(arms.read_text().replace(",A,10,", ",A,2,"))
+    arms.write_text(arms.read_text(encoding="utf-8").replace(",A,10,", ",A,2,"), encoding="utf-8")
     with pytest.raises(UserError, match="2 seeds"):
         publish_sandbox.copy(made, tmp_path, "small")
     page = "<!-- sandbox smal -->\n<!-- end -->"

@@ -114,7 +114,7 @@ def test_a_figure_of_a_column_that_nobody_logs_is_refused(changes, missing):
 
 
 def test_the_page_stands_alone_and_escapes_what_people_wrote(reported):
-    page = (reported / "sandbox.html").read_text()
+    page = (reported / "sandbox.html").read_text(encoding="utf-8")
     assert "A &lt;beats&gt; B" in page and "A <beats> B" not in page
     assert not re.search(r'(src|href)="(?!#|data:)', page)
     assert page.count("<svg") == 2 and 'name="viewport"' in page

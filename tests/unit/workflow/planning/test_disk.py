@@ -76,7 +76,7 @@ def test_a_study_takes_its_rounds_and_what_it_has_already_counts_no_more(tmp_pat
     assert found.bytes == (found.rounds + 2) * found.round_bytes + 10**9
     done = tmp_path / f"rl/flatGRPO/seed_{study.config.seeds[0]}/round_1"
     done.mkdir(parents=True)
-    (done / "summary.json").write_text("{}")
+    (done / "summary.json").write_text("{}", encoding="utf-8")
     assert disk_need(study, tmp_path).rounds == found.rounds - 1
 
 

@@ -24,7 +24,7 @@ from hgrpo.workflow.planning.past_jobs import (
 def benchmark(results, study, name, seconds):
     folder = results / study / "benchmarks/rl_round"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.jsonl").write_text(json.dumps({"s": seconds}) + "\n")
+    (folder / f"{name}.jsonl").write_text(json.dumps({"s": seconds}) + "\n", encoding="utf-8")
 
 
 TINY = Player("tiny", "torch")
@@ -34,7 +34,7 @@ def configured(results, study, model="tiny", engine="torch"):
     """A study's resolved configuration, as far as it is read."""
     text = yaml.safe_dump({"model": {"name": model}, "engine": {"kind": engine}})
     (results / study).mkdir(parents=True, exist_ok=True)
-    (results / study / "config.yaml").write_text(text)
+    (results / study / "config.yaml").write_text(text, encoding="utf-8")
 
 
 def seconds(results, arm):
@@ -77,7 +77,7 @@ def test_a_study_of_another_model_or_engine_says_nothing_of_its_jobs(tmp_path, m
     benchmark(tmp_path, "other", "A.seed_1.round_1", 100)
     write(tmp_path / "other/rl/A/seed_1/round_1/turns.parquet", 100)
     write(tmp_path / "other/assets/timing.json", 0)
-    (tmp_path / "other/assets/timing.json").write_text('{"s": 3}\n')
+    (tmp_path / "other/assets/timing.json").write_text('{"s": 3}\n', encoding="utf-8")
     past = PastJobs(tmp_path, "mine", TINY)
     assert past.seconds("rl_round", "A") is None and past.bytes("rl_round", "A") is None
     # A stage without a model counts for every model.
@@ -110,20 +110,22 @@ def test_a_configuration_is_read_once_however_many_stages_ask(tmp_path):
 
 def test_what_a_study_writes_down_names_its_player(project, tmp_path):
     resolved = load_study(project / "configs/studies/alfworld_qwen.yaml").resolved()
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(resolved))
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(resolved), encoding="utf-8")
     assert player_of(tmp_path) == Player("qwen2.5-1.5b-instruct", "vllm")
 
 
 @pytest.mark.parametrize("text", ["", '{"s": 1', "{}", '{"s": null}', "[]"])
 def test_a_benchmark_file_that_was_cut_off_counts_for_nothing(tmp_path, text):
     benchmark(tmp_path, "mine", "A.seed_1.round_1", 7)
-    (tmp_path / "mine/benchmarks/rl_round/A.seed_1.round_2.jsonl").write_text(text)
+    (tmp_path / "mine/benchmarks/rl_round/A.seed_1.round_2.jsonl").write_text(
+        text, encoding="utf-8"
+    )
     assert seconds(tmp_path, "A") == Estimate(7, OWN)
 
 
 def test_of_several_attempts_the_last_one_counts(tmp_path):
     path = tmp_path / "a.jsonl"
-    path.write_text('{"s": 100}\n{"s": 40}\n')
+    path.write_text('{"s": 100}\n{"s": 40}\n', encoding="utf-8")
     assert benchmark_seconds(path) == 40
     assert benchmark_seconds(tmp_path / "none.jsonl") is None
 

@@ -129,7 +129,7 @@ def _expected(jobs, past, study, profile):
 def planned(configs):
     """The plan of a study: its SFT is finished, and the first round of one arm."""
     path = configs / "studies/mine.yaml"
-    path.write_text(yaml.safe_dump(STUDY))
+    path.write_text(yaml.safe_dump(STUDY), encoding="utf-8")
     study = load_study(path)
     jobs = [Job("sft", "results/mine/sft", False)]
     for arm in ("flatGRPO", "Progressive"):
@@ -150,7 +150,7 @@ def remember(configs, stage, name, seconds, folder, size, study="mine"):
     home = configs / "results" / study
     benchmark = benchmark_of(home, stage, name)
     benchmark.parent.mkdir(parents=True, exist_ok=True)
-    benchmark.write_text(json.dumps({"s": seconds}) + "\n")
+    benchmark.write_text(json.dumps({"s": seconds}) + "\n", encoding="utf-8")
     (home / folder).mkdir(parents=True, exist_ok=True)
     (home / folder / "file").write_bytes(bytes(size))
 
@@ -200,13 +200,13 @@ def test_a_study_of_another_model_prices_no_job_with_this_one(configs, planned):
         configs, "evaluate", "SFTOnly.seed_11.round_0", 7, "eval/S/seed_1/round_0", 9, study="toy"
     )
     toy = {"model": {"name": "toy"}, "engine": {"kind": "torch"}}
-    (configs / "results/toy/config.yaml").write_text(yaml.safe_dump(toy))
+    (configs / "results/toy/config.yaml").write_text(yaml.safe_dump(toy), encoding="utf-8")
     lines = planned(CLUSTER)
     assert cells(lines, "rl_round") == ["4", "1", "3", "?", "?", "?", "?", "?"]
     assert cells(lines, "all") == ["6", "2", "4", "?", "?", "?", "?"]
     assert not any("other studies" in line for line in lines)
     toy["model"]["name"] = "tiny"
-    (configs / "results/toy/config.yaml").write_text(yaml.safe_dump(toy))
+    (configs / "results/toy/config.yaml").write_text(yaml.safe_dump(toy), encoding="utf-8")
     assert cells(planned(CLUSTER), "rl_round")[3] == "7.0"
 
 
@@ -280,7 +280,7 @@ def judged(configs):
         judge = {"of": "LLMJudge", "label": "a judge", "credit": credit}
         text = {"name": "mine", "env": "alfworld-laptop", "model": "tiny", "rounds": 5}
         text |= {"methods": ["flatGRPO", "Judge"], "variants": {"Judge": judge}}
-        path.write_text(yaml.safe_dump(text))
+        path.write_text(yaml.safe_dump(text), encoding="utf-8")
         return load_study(path)
 
     return load
@@ -321,7 +321,7 @@ def test_a_plan_says_that_pods_share_no_account_of_calls(judged):
 
 def test_a_plan_of_other_rounds_is_not_compared(configs, tmp_path, monkeypatch, capsys):
     path = configs / "studies/mine.yaml"
-    path.write_text(yaml.safe_dump(STUDY))
+    path.write_text(yaml.safe_dump(STUDY), encoding="utf-8")
     (tmp_path / "configs").symlink_to(configs)
     monkeypatch.chdir(tmp_path)
     home = tmp_path / "results/mine"

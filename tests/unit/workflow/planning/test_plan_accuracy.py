@@ -41,7 +41,7 @@ def ran(tmp_path):
         for file in (log, path):
             file.parent.mkdir(parents=True, exist_ok=True)
         log.touch()
-        path.write_text(json.dumps({"s": seconds}) + "\n")
+        path.write_text(json.dumps({"s": seconds}) + "\n", encoding="utf-8")
         at = (tmp_path / "plan.json").stat().st_mtime + later
         for file in (log, path):
             os.utime(file, (at, at))
@@ -87,7 +87,9 @@ def test_jobs_taken_from_another_study_are_counted_and_not_timed(tmp_path, ran):
     for number in (1, 2):
         record = tmp_path / f"rl/A/seed_1/round_{number}/.finished.json"
         record.parent.mkdir(parents=True)
-        record.write_text(json.dumps({"key": "k", "files": {}, "taken_from": "results/t/rl"}))
+        record.write_text(
+            json.dumps({"key": "k", "files": {}, "taken_from": "results/t/rl"}), encoding="utf-8"
+        )
         ran("rl_round", f"A.seed_1.round_{number}", 1)
     taken = "2 were taken from other studies"
     assert check_lines(tmp_path, SETTINGS) == [f"plan:    0 of its 5 jobs have run, {taken}"]
@@ -124,6 +126,6 @@ def test_a_plan_that_does_not_say_what_it_was_made_for_is_not_compared(tmp_path,
 
 @pytest.mark.parametrize("text", ["", "{}", '{"jobs": [1]}', '{"jobs": [], "asked": []}'])
 def test_a_damaged_plan_is_named(tmp_path, text):
-    (tmp_path / "plan.json").write_text(text)
+    (tmp_path / "plan.json").write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match=r"plan\.json: not a plan; delete it"):
         check_lines(tmp_path, SETTINGS)

@@ -15,9 +15,9 @@ def profile(tmp_path):
     def write(config, prices=None):
         folder = tmp_path / "mine"
         folder.mkdir(exist_ok=True)
-        (folder / "config.yaml").write_text(yaml.safe_dump(config))
+        (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
         if prices is not None:
-            (folder / "prices.yaml").write_text(yaml.safe_dump(prices))
+            (folder / "prices.yaml").write_text(yaml.safe_dump(prices), encoding="utf-8")
         return folder
 
     return write
@@ -40,7 +40,7 @@ def test_here_cores_count_and_on_a_cluster_jobs(profile):
 
 def test_an_empty_price_list_is_called_that(profile):
     folder = profile({})
-    (folder / "prices.yaml").write_text("# none yet\n")
+    (folder / "prices.yaml").write_text("# none yet\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"prices\.yaml: a mapping was expected, not an empty file"):
         read_profile(folder)
 

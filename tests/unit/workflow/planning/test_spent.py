@@ -26,7 +26,7 @@ def folder(tmp_path):
     def write(name, content):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content))
+        path.write_text(json.dumps(content), encoding="utf-8")
 
     write("sft/timing.json", {"s": 3600.0})
     row = dict.fromkeys((*REQUIRED, *OPTIONAL), 0.0) | {"judge_dollars": 0.25}
@@ -56,7 +56,7 @@ def test_hours_gpus_judges_and_money(folder):
 def test_rounds_taken_from_another_study_cost_nothing_here(folder):
     taken = {"key": "k", "files": {}, "taken_from": "results/other/rl/LLMJudge/seed_11/round_2"}
     record = folder / "rl/LLMJudge/seed_11/round_2/.finished.json"
-    record.write_text(json.dumps(taken))
+    record.write_text(json.dumps(taken), encoding="utf-8")
     judge = spent(folder, ["LLMJudge"], ASKED, PRICED)[1]
     assert (judge.jobs, judge.judge_dollars) == (1, 0.5)
 

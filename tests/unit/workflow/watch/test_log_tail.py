@@ -21,7 +21,9 @@ from hgrpo.workflow.watch.log_tail import read_tail
 def test_a_bar(tmp_path, done, total, seconds, unit, share, count, left):
     bar = tqdm.format_meter(done, total, seconds, prefix="sft", unit=unit, postfix="loss=0.5")
     log = tmp_path / "sft.log"
-    log.write_text(f"a warning\n\rsft:   0%|          | 0/{total} [00:00<?, ?step/s]\r{bar}")
+    log.write_text(
+        f"a warning\n\rsft:   0%|          | 0/{total} [00:00<?, ?step/s]\r{bar}", encoding="utf-8"
+    )
     tail = read_tail(log)
     assert (tail.share, tail.count, tail.left_s) == (share, count, left)
     assert tail.ended == "" and tail.written == log.stat().st_mtime
@@ -29,7 +31,10 @@ def test_a_bar(tmp_path, done, total, seconds, unit, share, count, left):
 
 def test_what_tqdm_writes_into_a_file_is_read(tmp_path):
     log = tmp_path / "x.log"
-    with log.open("w") as file, tqdm(total=4, unit="game", file=file, mininterval=0) as bar:
+    with (
+        log.open("w", encoding="utf-8") as file,
+        tqdm(total=4, unit="game", file=file, mininterval=0) as bar,
+    ):
         bar.update(3)
         assert (read_tail(log).share, read_tail(log).count) == (0.75, "game 3/4")
 
@@ -39,7 +44,10 @@ def test_what_tqdm_writes_into_a_file_is_read(tmp_path):
 )
 def test_the_test_success_of_an_evaluation(tmp_path, postfix, test):
     log = tmp_path / "x.log"
-    with log.open("w") as file, tqdm(total=9, unit="game", file=file, mininterval=9) as bar:
+    with (
+        log.open("w", encoding="utf-8") as file,
+        tqdm(total=9, unit="game", file=file, mininterval=9) as bar,
+    ):
         bar.update(3)
         bar.set_postfix_str(postfix)
         bar.update(3)
@@ -58,7 +66,7 @@ def test_the_test_success_of_an_evaluation(tmp_path, postfix, test):
     ],
 )
 def test_the_last_words(tmp_path, text, ended):
-    (tmp_path / "x.log").write_text(text)
+    (tmp_path / "x.log").write_text(text, encoding="utf-8")
     assert read_tail(tmp_path / "x.log").ended == ended
 
 
@@ -69,12 +77,12 @@ def test_what_a_command_says_when_it_ends_early_counts_as_last_words(tmp_path, c
 
     with pytest.raises(SystemExit):
         run(fail)
-    (tmp_path / "x.log").write_text(capsys.readouterr().err)
+    (tmp_path / "x.log").write_text(capsys.readouterr().err, encoding="utf-8")
     assert read_tail(tmp_path / "x.log").ended
 
 
 def test_a_long_log_and_no_log(tmp_path):
     assert read_tail(tmp_path / "none.log") is None
     log = tmp_path / "x.log"
-    log.write_text("é" * 100_000 + "\rx: 5%|# | 1/20 [00:01<00:19, 1.0s/step]")
+    log.write_text("é" * 100_000 + "\rx: 5%|# | 1/20 [00:01<00:19, 1.0s/step]", encoding="utf-8")
     assert read_tail(log).count == "step 1/20"

@@ -26,7 +26,7 @@ def test_a_line_when_a_bar_has_moved(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", CODE, str(tmp_path / "grid")],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=True,
     )
     assert (done.stdout, done.stderr) == ("", "sft: running, step 7/20, 2 min left\n")

@@ -17,7 +17,7 @@ def took(results, job, seconds):
     if not job.method and job.stage in ("assets", "expert", "base", "sft"):
         path = results / job.stage / "timing.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"s": seconds}))
+    path.write_text(json.dumps({"s": seconds}), encoding="utf-8")
 
 
 @pytest.fixture
