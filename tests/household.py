@@ -62,4 +62,5 @@ def household(goal: str = "place", language: str = "move", extra: str = "") -> d
         "pddl_domain": domain(language),
         "grammar": grammar(language).replace("UNKNOWN GOAL", "put a mug on desk"),
         "pddl_problem": problem,
+        "solvable": True,
     }

@@ -39,12 +39,22 @@ def missing(text: str, key: str, holds: Sequence[str]) -> Path | None:
 
 
 def files_below(root: Path) -> Iterator[tuple[Path, str]]:
-    """Yield (path, name) of `root` itself if it is no folder, otherwise of all files below it."""
+    """Yield (path, name) of `root` itself if it is no folder, otherwise of all files below it.
+
+    Links to folders are followed, into each folder once.
+    """
     if not root.is_dir():
         yield root, root.name
         return
-    found = sorted(Path(folder, name) for folder, _, names in os.walk(root) for name in names)
-    for path in found:
+    found, entered = [], set()
+    for folder, folders, names in os.walk(root, followlinks=True):
+        if (place := os.path.realpath(folder)) in entered:
+            folders.clear()
+            continue
+        entered.add(place)
+        folders.sort()
+        found += [Path(folder, name) for name in names]
+    for path in sorted(found):
         yield path, path.relative_to(root).as_posix()
 
 

@@ -25,6 +25,7 @@ from hgrpo.envs.base import Task
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import check_sizes, write_panels
 from hgrpo.envs.user_files import reads_user_files, user_files_digest
+from hgrpo.errors import UserError
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import data_files as fetched
 from hgrpo.stages.job import Job
@@ -98,9 +99,13 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     with atomic_folder(paths.out) as out:
         made = out / "made"
         made.mkdir()
-        for split, task in environment.make_tasks(settings.env, job.seed, made, skipped):
-            panels[split].append(task)
-        check_sizes(panels, settings.model_dump(mode="json", exclude_none=True))
+        try:
+            for split, task in environment.make_tasks(settings.env, job.seed, made, skipped):
+                panels[split].append(task)
+            check_sizes(panels, settings.model_dump(mode="json", exclude_none=True))
+        except UserError as error:
+            bad = [f"; left out: {n} {why}" for why, n in skipped.items() if why.startswith("bad ")]
+            raise UserError(f"{error}{''.join(bad)}") from None
         write_panels(out / "panels.json", panels)
         pack(made, environment.task_files, out / "tasks.tar.gz")
         shutil.rmtree(made)

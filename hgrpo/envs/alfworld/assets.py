@@ -14,6 +14,7 @@ from hgrpo.envs.alfworld.native import NativeGame
 from hgrpo.envs.alfworld.settings import AlfworldSettings, GamesSettings
 from hgrpo.envs.alfworld.vocabulary import PUT
 from hgrpo.envs.base import Task
+from hgrpo.envs.left_out import leave_out
 from hgrpo.envs.panels import SPLITS, share_out
 from hgrpo.errors import UserError
 
@@ -31,7 +32,7 @@ def make(
 
     Raises:
         UserError: the games cannot be read or generated, a game's commands are not in the language
-            of the setting `grammar`, or a game's walkthrough does not win.
+            of the setting `grammar`, or a generated walkthrough does not win.
     """
     sizes = config.panels.sizes
     root = out / "games"
@@ -42,22 +43,31 @@ def make(
     total = None if None in sizes.values() else sum(sizes.values())
     for split, files in tqdm(source, total=total, desc="assets", unit="game", mininterval=1):
         name = f"{split}/{files.folder}"
-        _check(files.game, name, config.grammar)
+        _check(files.game, name, config, skipped)
         generator.write(root / split, files)
         kind = files.trajectory["task_type"]
         yield split, Task(files.folder, f"games/{name}", gamefile.content_hash(files.game), kind)
 
 
-def _check(game: dict, name: str, language: str) -> None:
+def _check(game: dict, name: str, config: AlfworldSettings, skipped: Counter) -> None:
+    """Check language and walkthrough; a user's game loses a walkthrough that does not win."""
+    language = config.grammar
     if f'"{PUT[language].format("{o}", "{r}")}"' not in game["grammar"]:
         raise UserError(f"{name}: env.grammar is {language!r}, but this game's commands differ")
     play = NativeGame(gamefile.compile_game(game, name))
     play.reset()
-    walkthrough = game.get("walkthrough") or []
-    for command in walkthrough:
-        play.step(command)
-    if walkthrough and not play.won:
-        raise UserError(f"{name}: the stored walkthrough does not win this game")
+    try:
+        walkthrough = gamefile.read_walkthrough(game, name)
+        for command in walkthrough:
+            play.step(command)
+        if walkthrough and not play.won:
+            raise UserError(f"{name}: the stored walkthrough does not win this game")
+    except UserError as error:
+        if config.games.generate is not None:
+            raise
+        # The official loader does not read walkthroughs, so the game stays in the panel.
+        leave_out(skipped, "walkthrough", error, Path())
+        del game["walkthrough"]
 
 
 def _collect(
@@ -69,8 +79,8 @@ def _collect(
     content equals an earlier game's. `skipped` counts these games by reason.
 
     Raises:
-        UserError: a folder is missing, holds a bad file, has fewer games than `sizes` wants, or has
-            more or fewer games than `games.expected` says.
+        UserError: a folder is missing, has fewer games than `sizes` wants, or has more or fewer
+            games than `games.expected` says.
     """
     root = user_path(games.folder or "", "games.folder")
     hashes: set[str] = set()
@@ -78,10 +88,10 @@ def _collect(
         place = root / getattr(games.splits, split)
         if not place.is_dir():
             raise UserError(f"games.splits.{split}: no such folder: {place}")
-        tasks, left_out = gamefile.list_games(place)
-        reasons = Counter(left_out.values())
-        skipped.update(reasons)
+        before = skipped.copy()
+        tasks = gamefile.list_games(place, skipped)
         if games.expected is not None:
+            reasons = skipped - before
             _check_number(len(tasks), getattr(games.expected, split), split, place, reasons)
         fresh = {task.content_hash: task for task in tasks if task.content_hash not in hashes}
         skipped["same content as another game"] += len(tasks) - len(fresh)

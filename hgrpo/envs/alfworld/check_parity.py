@@ -15,6 +15,7 @@ import multiprocessing
 import random
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -205,7 +206,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     require_textworld()
-    tasks, _ = list_games(args.folder)
+    tasks = list_games(args.folder, Counter())
     folders = [args.folder / task.path for task in tasks[: args.games]]
     reports = []
     checks = check_games(folders, args.steps, args.stock_steps, args.seed)

@@ -3,16 +3,19 @@
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from hgrpo.config.user_path import files_below
 from hgrpo.envs.alfworld import pddl
 from hgrpo.envs.alfworld.native import CompiledGame
 from hgrpo.envs.alfworld.potential import View, potential
 from hgrpo.envs.alfworld.settings import TASK_TYPES
 from hgrpo.envs.base import Task
+from hgrpo.envs.left_out import leave_out
 from hgrpo.errors import UserError
 
 GAME_FILE = "game.tw-pddl"
@@ -52,8 +55,7 @@ def read_game(folder: Path) -> dict:
     """Read a folder's game file and check that it holds the three texts of a game.
 
     Raises:
-        UserError: the file is missing, is not a JSON object, lacks one of the texts, has a
-            walkthrough that is no list of texts, or says that the game cannot be solved.
+        UserError: the file is missing, is not a JSON object, or lacks one of the texts.
     """
     path = folder / GAME_FILE
     data = _read_json(path)
@@ -62,16 +64,19 @@ def read_game(folder: Path) -> dict:
             raise UserError(f"{path}: the key {key!r} is missing")
         if not isinstance(data[key], str):
             raise UserError(f"{path}: the key {key!r} must hold text")
-    walkthrough = data.get("walkthrough")
-    if walkthrough is not None and not _is_texts(walkthrough):
-        raise UserError(f"{path}: the key 'walkthrough' must hold a list of commands")
-    if data.get("solvable") is False:
-        raise UserError(f"{path}: the file says that the game cannot be solved (solvable: false)")
     return data
 
 
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+def read_walkthrough(data: dict, source: object) -> tuple[str, ...]:
+    """The commands that win a game; empty if its file has none. `source` names the file in errors.
+
+    Raises:
+        UserError: the walkthrough is no list of texts.
+    """
+    walkthrough = [] if data.get("walkthrough") is None else data["walkthrough"]
+    if not isinstance(walkthrough, list) or not all(isinstance(text, str) for text in walkthrough):
+        raise UserError(f"{source}: the key 'walkthrough' must hold a list of commands")
+    return tuple(walkthrough)
 
 
 def read_task_type(folder: Path) -> str:
@@ -127,11 +132,14 @@ def load_compiled(folder: Path) -> Game:
     """The game in `folder`, compiled. The process caches the 4096 games that were used last.
 
     Raises:
-        UserError: `read_game`, `read_task_type` or `compile_game` raises one, or the opening text
-            states no goal.
+        UserError: a function above raises one, the opening text states no goal, or the file says
+            that the game cannot be solved.
     """
     path = folder / GAME_FILE
     data = read_game(folder)
+    walkthrough = read_walkthrough(data, path)
+    if data.get("solvable") is False:
+        raise UserError(f"{path}: the file says that the game cannot be solved (solvable: false)")
     read_task_type(folder)
     compiled = compile_game(data, path)
     _, lead, goal = compiled.intro.rpartition(GOAL_LEAD)
@@ -143,7 +151,7 @@ def load_compiled(folder: Path) -> Game:
         compiled=compiled,
         potential=native_potential(compiled),
         goal=goal.strip(),
-        walkthrough=tuple(data.get("walkthrough") or ()),
+        walkthrough=walkthrough,
     )
 
 
@@ -155,41 +163,52 @@ def native_potential(game: CompiledGame) -> Callable[[View, bool], float]:
     return potential(game.goal_formula, fluent, start, lambda name: game.number.get(name, -1))
 
 
-def list_games(root: Path) -> tuple[list[Task], dict[str, str]]:
-    """The playable games below `root`, sorted by path, and why each other game is left out.
+def list_games(root: Path, counts: Counter[str]) -> list[Task]:
+    """The playable games below `root`, sorted by path.
 
-    This function leaves out games that are won at reset. Like the official package, it also leaves
-    out tasks with movable receptacles or slicing, folders without a game file, and games that are
-    marked unsolvable.
+    The rules are those of `AlfredTWEnv.collect_game_files` in alfworld 0.4.2: no movable receptacle
+    or slicing in the path, one of the six task types, a game file, and a true `solvable` in it.
+    This function also leaves out bad files, where the original stops, and games won at reset.
+
+    Args:
+        counts: reason -> number of games left out; updated here.
 
     Raises:
-        UserError: `root` is not a folder, a file is malformed, or no game remains.
+        UserError: `root` is not a folder, or no game remains.
     """
     if not root.is_dir():
         raise UserError(f"{root}: no such folder of games")
     tasks: list[Task] = []
-    skipped: dict[str, str] = {}
-    for path in sorted(root.rglob(TASK_FILE)):
-        folder = path.parent
-        name = folder.relative_to(root).as_posix()
-        if reason := _unplayable(folder):
-            skipped[name] = reason
+    for path, file in files_below(root):
+        if path.name != TASK_FILE:
+            continue
+        try:
+            task = _task(path.parent, Path(file).parent.as_posix())
+        except UserError as error:
+            leave_out(counts, "game", error, root)
+            continue
+        if isinstance(task, Task):
+            tasks.append(task)
         else:
-            digest = content_hash(read_game(folder))
-            tasks.append(Task(name, name, digest, read_task_type(folder)))
+            counts[task] += 1
     if not tasks:
         raise UserError(f"{root}: no playable games below this folder")
-    return tasks, skipped
+    return tasks
 
 
-def _unplayable(folder: Path) -> str:
-    if "movable" in str(folder):
+def _task(folder: Path, name: str) -> Task | str:
+    """The task of a folder, or the reason to leave it out; `name` is its path below the root."""
+    if "movable" in name:
         return "movable receptacles are not supported"
-    if "Sliced" in str(folder):
+    if "Sliced" in name:
         return "slicing tasks are not supported"
+    kind = read_task_type(folder)
     if not (folder / GAME_FILE).is_file():
         return "no game file"
-    if _read_json(folder / GAME_FILE).get("solvable") is False:
-        return "marked unsolvable"
-    compiled = _compile(read_game(folder), folder / GAME_FILE)
-    return "won at reset" if compiled.is_won(compiled.start) else ""
+    game = read_game(folder)
+    if not game.get("solvable"):
+        return "marked unsolvable" if "solvable" in game else "not marked as solvable"
+    compiled = _compile(game, folder / GAME_FILE)
+    if compiled.is_won(compiled.start):
+        return "won at reset"
+    return Task(name, name, content_hash(game), kind)

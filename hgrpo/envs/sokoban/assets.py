@@ -8,8 +8,9 @@ import numpy as np
 from tqdm import tqdm
 
 from hgrpo import streams
-from hgrpo.config.user_path import user_path
+from hgrpo.config.user_path import files_below, user_path
 from hgrpo.envs.base import Task
+from hgrpo.envs.left_out import leave_out
 from hgrpo.envs.panels import SPLITS, share_out
 from hgrpo.envs.sokoban.distances import TooManyBoardsError
 from hgrpo.envs.sokoban.files import (
@@ -20,11 +21,12 @@ from hgrpo.envs.sokoban.files import (
     write_levels,
 )
 from hgrpo.envs.sokoban.generator import generate, task_type
-from hgrpo.envs.sokoban.level import Level, LevelError, canonical, read_level
+from hgrpo.envs.sokoban.level import Level, LevelError, cropped, read_level
 from hgrpo.envs.sokoban.settings import SokobanSettings
 from hgrpo.errors import UserError
 
 FOLDER = "levels"
+_SUFFIXES = (".txt", ".xsb", ".sok")
 
 
 def make(
@@ -47,11 +49,14 @@ def make(
     (out / FOLDER).mkdir(parents=True)
     total = None if None in sizes.values() else sum(sizes.values())
     written: dict[str, list[tuple[str, str]]] = {split: [] for split in sizes}
+    splits: dict[str, str] = {}  # cropped text -> the first split that has it
     for split, name, level, length in tqdm(
         source, total=total, desc="assets", unit="level", mininterval=1
     ):
         place = f"{FOLDER}/{split}.xsb#{len(written[split])}"
         written[split].append((name, level.text))
+        if splits.setdefault(cropped(level), split) != split:
+            skipped["level of another panel elsewhere in its room: kept"] += 1
         yield split, Task(name, place, content_hash(level.text), task_type(length, config.lengths))
     for split, levels in written.items():
         write_levels(out / FOLDER / f"{split}.xsb", levels)
@@ -72,15 +77,19 @@ def _collected(
 ) -> Iterator[Row]:
     """Yield the levels of the user's folder, bands in turn, levels of a band shuffled by `seed`.
 
-    A twin of an earlier level of its split is left out and counted, and so is a level that cannot
-    be solved, if the settings want it. All levels are checked, also such as no panel takes.
+    A bad level and a twin of an earlier level of its split are left out and counted, and so is a
+    level that cannot be solved, if the settings want it. All levels are checked, also such as no
+    panel takes.
     """
     root = user_path(config.levels.folder or "", "levels.folder")
     owners: dict[str, tuple[str, str]] = {}  # canonical text -> (split, where it was found)
     for split in SPLITS:
         rows: list[Row] = []
-        for file in _files(root / getattr(config.levels.splits, split), split):
-            for number, (title, text) in enumerate(split_levels(read_text(file))):
+        for file, name in _files(root / getattr(config.levels.splits, split), split):
+            levels = split_levels(read_text(file))
+            if not levels:
+                leave_out(skipped, "level file", UserError(f"{file}: no level in it"), root)
+            for number, (title, text) in enumerate(levels):
                 where = f"{file}: level {title}"
                 try:
                     level, length = _certified(text, where, config.actions)
@@ -89,15 +98,19 @@ def _collected(
                         raise
                     skipped[error.reason] += 1
                     continue
-                owner = owners.setdefault(canonical(level), (split, where))
-                if owner == (split, where):
-                    rows.append((split, f"{split}-{file.name}-{number}", level, length))
+                except UserError as error:
+                    leave_out(skipped, "level", error, root)
+                    continue
+                entry = split, where
+                owner = owners.setdefault(cropped(level), entry)
+                if owner is entry:
+                    rows.append((split, f"{split}-{name}-{number}", level, length))
                 elif owner[0] == split:
                     skipped["twin of another level of its panel"] += 1
                 else:
                     raise UserError(
-                        f"{where}: levels.splits.{split}: up to symmetry the same as {owner[1]}, "
-                        f"which is of {owner[0]}"
+                        f"{where}: levels.splits.{split}: up to symmetry and position the same as "
+                        f"{owner[1]}, which is of {owner[0]}"
                     )
         place = root / getattr(config.levels.splits, split)
         ordered = _in_turn(rows, config.lengths, seed)
@@ -105,11 +118,14 @@ def _collected(
             yield from ((panel, *row[1:]) for row in chosen)
 
 
-def _files(place: Path, split: str) -> list[Path]:
-    if place.is_file():
-        return [place]
-    files = sorted(path for path in place.glob("*") if path.suffix in (".txt", ".xsb"))
-    if not files:
+def _files(place: Path, split: str) -> list[tuple[Path, str]]:
+    """Path and name of each level file; in the names, `-` stands for the slash of subfolders."""
+    files = [
+        (path, name.replace("/", "-"))
+        for path, name in files_below(place)
+        if path == place or (path.suffix.lower() in _SUFFIXES and not path.name.startswith("."))
+    ]
+    if not files or not place.exists():
         raise UserError(f"levels.splits.{split}: no level file: {place}")
     return files
 

@@ -1,6 +1,10 @@
-"""Level files: many levels of XSB text, each below a line `; title`, as Boxoban writes them."""
+"""Level files: many levels of XSB text, in the dialects of Boxoban, Microban and SOK.
+
+Source: https://www.sokobano.de/wiki/index.php?title=Level_format
+"""
 
 import hashlib
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -9,32 +13,50 @@ from hgrpo.envs.sokoban.distances import distances
 from hgrpo.envs.sokoban.level import Board, Level
 from hgrpo.errors import UserError
 
+_RUN = re.compile(r"(\d{0,3})([ \t#@+$*.\-_pPbB|])")
+_ROW = re.compile(rf"({_RUN.pattern})+")
+# A row of a board with symbols that are unknown; "#7" is a title.
+_ODD_ROW = re.compile(r"\s*#(?!\s*\d+\s*$).*")
+_NOTE = re.compile(r"\s*([A-Za-z][\w -]*):\s*(.+)")
+
 
 def split_levels(text: str) -> list[tuple[str, str]]:
     """The (title, XSB text) of every level of a file.
 
-    A line that begins with `;` is the title of the level below it. Levels without one are numbered
-    from 0. A blank line ends a level.
+    A line that is no row of a board, also a blank one, ends a level. The last line of text above a
+    level is its title. Notes such as `Author: x` are no titles, but `Title: x` is one, of the level
+    above it or, before the first level, of the one below. Levels without a title are numbered from
+    0. Rows may be run-length encoded (`3#`), with `|` between them.
     """
-    found: list[tuple[str, str]] = []
-    title, lines = "", []
+    levels: list[tuple[str, str]] = []
+    title, rows = "", []
+    for line in [*text.splitlines(), ""]:
+        is_row = _is_row(line, rows)
+        if rows and not is_row:
+            if "#" in "".join(rows):
+                levels.append((title or str(len(levels)), "\n".join(rows)))
+                title = ""
+            rows = []
+        note = _NOTE.fullmatch(line)
+        if is_row:
+            rows += _RUN.sub(lambda run: run[2] * int(run[1] or 1), line).rstrip().split("|")
+        elif note is None:
+            title = line.strip(" \t;:=*_-") or title
+        elif note[1].lower() == "title" and levels:
+            levels[-1] = note[2], levels[-1][1]
+        elif note[1].lower() == "title":
+            title = note[2]
+    return levels
 
-    def close() -> None:
-        if lines:
-            found.append((title or str(len(found)), "\n".join(lines)))
-            lines.clear()
 
-    for line in text.splitlines():
-        if line.startswith(";"):
-            close()
-            title = line[1:].strip()
-        elif line.strip():
-            lines.append(line.rstrip())
-        else:
-            close()
-            title = ""
-    close()
-    return found
+def _is_row(line: str, above: list[str]) -> bool:
+    """Whether a line is a row of a board; `above`: the board's rows so far."""
+    if "#" in line:
+        return bool(_ROW.fullmatch(line) or (above and _ODD_ROW.fullmatch(line)))
+    if not line.strip(" \t-_"):
+        # Floor alone, such as `-`: a row of a picture around a board, but not below its player.
+        return bool(above and line.strip()) and not set("@+pP") & set("".join(above))
+    return bool(above) and not line.strip(" \t@+$*.-_")
 
 
 def write_levels(path: Path, levels: Iterable[tuple[str, str]]) -> None:

@@ -96,9 +96,10 @@ def _draw(
     board = starts[rng.integers(len(starts))]
     text = draw_level(config.rows, config.columns, free, board, set(targets))
     try:
-        return read_level(text), length
+        level = read_level(text)
     except LevelError:  # a target lies where the player cannot go
         return None
+    return (level, length) if len(level.start[1]) == config.boxes else None
 
 
 def _room(rows: int, columns: int, rng: np.random.Generator) -> set[int]:

@@ -1,19 +1,24 @@
 """A level: its rules, its XSB text, and its eight symmetric forms.
 
 XSB is the common text of Sokoban levels: `#` wall, ` ` floor, `.` target, `$` box, `*` box on
-target, `@` player, `+` player on target. `-` and `_` also stand for floor. A cell is an integer,
-row * columns + column. A board is (player's cell, cells of the boxes in ascending order).
+target, `@` player, `+` player on target. `-` and `_` also stand for floor, and the letters of the
+SOK format for player and boxes. A cell is an integer, row * columns + column. A board is (player's
+cell, cells of the boxes in ascending order).
 """
 
+import textwrap
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import dropwhile
+from operator import not_
 
 ACTIONS = ("Up", "Down", "Left", "Right")
 Boxes = tuple[int, ...]
 Board = tuple[int, Boxes]
 
-_FLOOR = {"-": " ", "_": " "}
+# https://www.sokobano.de/wiki/index.php?title=Sok_format
+_ALIASES = str.maketrans({"-": " ", "_": " ", "p": "@", "P": "+", "b": "$", "B": "*"})
 _BOXES, _TARGETS, _PLAYERS = "$*", ".*+", "@+"
 
 
@@ -82,33 +87,37 @@ class Level:
 
 
 def read_level(text: str) -> Level:
-    """Read one level of XSB text.
+    """Read one level of XSB text, without blank rows and columns around it.
+
+    Floor out of the player's reach becomes wall, and so do boxes on targets there, which other
+    programs show as decoration.
 
     Raises:
         LevelError: a symbol is unknown, there is not exactly one player, boxes and targets differ
             in number, all boxes stand on targets, or the wall around the player is open.
     """
-    lines = [line.rstrip() for line in text.strip("\n").split("\n")]
-    width = max(map(len, lines), default=0)
-    rows = ["".join(_FLOOR.get(symbol, symbol) for symbol in line.ljust(width)) for line in lines]
+    lines = textwrap.dedent(text.expandtabs().translate(_ALIASES)).rstrip().split("\n")
+    rows = [line.rstrip() for line in dropwhile(not_, lines)]
+    width = max(map(len, rows), default=0)
+    rows = [row.ljust(width) for row in rows]
     unknown = sorted(set("".join(rows)) - set("# .$*@+"))
     if unknown:
         raise LevelError(f"symbols: {''.join(unknown)!r} is no symbol of XSB")
-    count = Counter("".join(rows))
-    players, boxes, targets = (
-        sum(count[symbol] for symbol in kind) for kind in (_PLAYERS, _BOXES, _TARGETS)
-    )
+    players = sum(row.count(symbol) for row in rows for symbol in _PLAYERS)
     if players != 1:
         raise LevelError(f"player: {players} found, exactly one '@' or '+' was expected")
+    rows = _walled(rows)
+    count = Counter("".join(rows))
+    boxes, targets = (sum(count[symbol] for symbol in kind) for kind in (_BOXES, _TARGETS))
     if boxes != targets or not boxes:
         raise LevelError(f"boxes: {boxes} found, but {targets} targets")
     if not count["$"]:
         raise LevelError(f"boxes: all {boxes} stand on targets already")
-    return Level("\n".join(_walled(rows)))
+    return Level("\n".join(rows))
 
 
 def _walled(rows: list[str]) -> list[str]:
-    """Turn floor that the player cannot reach into wall. Raise LevelError at an open wall."""
+    """Turn what the player cannot reach into wall. Raise LevelError at an open wall."""
     height, width = len(rows), len(rows[0])
     waiting = [(i, j) for i in range(height) for j in range(width) if rows[i][j] in _PLAYERS]
     inside = set(waiting)
@@ -124,7 +133,7 @@ def _walled(rows: list[str]) -> list[str]:
         (i, j, symbol)
         for i, row in enumerate(rows)
         for j, symbol in enumerate(row)
-        if (i, j) not in inside and symbol not in "# "
+        if (i, j) not in inside and symbol not in "# *"
     ]
     if outside:
         i, j, symbol = outside[0]
@@ -140,9 +149,27 @@ def canonical(level: Level) -> str:
 
     Two levels are twins if their canonical texts are equal.
     """
-    forms, rows = [], level.text.split("\n")
+    return _least(level.text.split("\n"))
+
+
+def cropped(level: Level) -> str:
+    """As `canonical`, with one layer of wall around the player's cells: equal under translation."""
+    rows = level.text.split("\n")
     for _ in range(4):
-        rows = ["".join(column) for column in zip(*rows[::-1], strict=True)]
+        while not rows[1].strip("#"):
+            rows = rows[1:]
+        rows = _turned(rows)
+    return _least(rows)
+
+
+def _turned(rows: list[str]) -> list[str]:
+    return ["".join(column) for column in zip(*rows[::-1], strict=True)]
+
+
+def _least(rows: list[str]) -> str:
+    forms = []
+    for _ in range(4):
+        rows = _turned(rows)
         forms += ["\n".join(rows), "\n".join(row[::-1] for row in rows)]
     return min(forms)
 

@@ -9,6 +9,7 @@ from tqdm import tqdm
 
 from hgrpo.config.user_path import user_path
 from hgrpo.envs.base import Task
+from hgrpo.envs.left_out import leave_out
 from hgrpo.envs.panels import ANALYSIS, SPLITS
 from hgrpo.envs.webshop import generator, official
 from hgrpo.envs.webshop.data import provide
@@ -45,7 +46,7 @@ def make(
         generator.write(folder, generator.generate(products.generate, seed))
     else:
         folder = _folder(config)
-    entries = official.attributes(folder / products.attributes_file)
+    entries = official.attributes(folder / products.attributes_file, skipped)
     sold = official.products(folder / products.items_file, entries, products.limit, skipped)
     sold = tqdm(sold, desc="products", unit="product", mininterval=1)
     write_catalogue(out / CATALOGUE, _items(sold, folder / generator.NOUNS_FILE, config, seed))
@@ -109,8 +110,11 @@ def _goals(
     for item in catalogue.items():
         asin = item.product.asin
         if asin in synthetic:
-            instruction = official.synthetic_instruction(asin, synthetic.pop(asin))
-            yield from synthetic_goals(item, instruction, seed)
+            try:
+                instruction = official.synthetic_instruction(asin, synthetic.pop(asin))
+                yield from synthetic_goals(item, instruction, seed)
+            except UserError as error:
+                leave_out(skipped, "instruction", error, Path())
         for number, instruction in enumerate(human.pop(asin, ())):
             yield human_goal(item, instruction, seed, number)
     left = len(synthetic) + sum(map(len, human.values()))

@@ -8,6 +8,7 @@ public copies of the files, which agree with each other.
 import hashlib
 from pathlib import Path
 
+from hgrpo.config.user_path import files_below
 from hgrpo.envs.source import Source, fetch_for
 from hgrpo.errors import UserError
 
@@ -63,7 +64,7 @@ def provide(path: Path, download: bool) -> dict[str, str | int]:
         raise UserError(
             f"{path}: no such file; `products.download: true` fetches files with official names"
         )
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    files = [file for file, _ in files_below(path)]
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as handle:

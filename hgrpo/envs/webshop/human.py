@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from hgrpo.config.user_path import files_below
+from hgrpo.envs.left_out import leave_out
 from hgrpo.envs.webshop.json_checks import expect, shown, texts
 from hgrpo.errors import UserError
 from hgrpo.zip_errors import BROKEN_ZIP
@@ -54,12 +56,11 @@ def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
         counts: reason -> number of trajectories left out. It also counts repeated pages.
 
     Raises:
-        UserError: the path cannot be read or holds no `.jsonl` file, or a line is not JSON or has
-            neither of the two formats.
+        UserError: the path cannot be read or holds no `.jsonl` file.
     """
     try:
         for name, lines in _files(path):
-            yield from _trajectories(_rows(name, lines), counts)
+            yield from _trajectories(_rows(name, lines), counts, path.parent)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from None
     except BROKEN_ZIP as error:
@@ -78,7 +79,7 @@ def _files(path: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
         return
     files = [path]
     if path.is_dir():
-        names = [str(file.relative_to(path)) for file in path.rglob("*.jsonl")]
+        names = (name for _, name in files_below(path))
         files = [path / name for name in _chosen(names, path)]
     for file in files:
         with file.open("rb") as handle:
@@ -94,43 +95,53 @@ def _chosen(names: Iterable[str], path: Path) -> list[str]:
     return chosen
 
 
-def _rows(name: str, lines: Iterable[bytes]) -> Iterator[tuple[str, dict]]:
-    """Yield (place, object) of each line that is not blank."""
+def _rows(name: str, lines: Iterable[bytes]) -> Iterator[tuple[str, object]]:
+    """Yield (place, value) of each line that is not blank; a UserError for a bad one."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         place = f"{name}: line {number}"
         try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise UserError(f"{place}: not JSON, or cut off ({error})") from None
-        yield place, expect(dict, row, place)
+            yield place, json.loads(line)
+        except (ValueError, RecursionError) as error:
+            yield place, UserError(f"{place}: not JSON, or cut off ({error})")
 
 
 def _trajectories(
-    rows: Iterator[tuple[str, dict]], counts: Counter[str]
+    rows: Iterator[tuple[str, object]], counts: Counter[str], root: Path
 ) -> Iterator[HumanTrajectory]:
-    first = next(rows, None)
-    if first is None:
+    head = list(itertools.islice(rows, 2))
+    if not head:
         counts["left out: empty file"] += 1
         return
-    if first[1].keys() >= {"page", "url", "goal"}:
-        readings = [partial(_session, [first, *rows], counts)]
+    lines = itertools.chain(head, rows)
+    # The second line decides too: the first one may be bad.
+    if any(isinstance(row, dict) and row.keys() >= {"page", "url", "goal"} for _, row in head):
+        readings = [partial(_session, lines, counts)]
     else:
-        readings = (partial(_imitation, *line) for line in itertools.chain([first], rows))
+        readings = (partial(_imitation, *line) for line in lines)
     for reading in readings:
         try:
             yield reading()
         except _LeftOutError as reason:
             counts[f"left out: {reason}"] += 1
+        except UserError as error:
+            leave_out(counts, "trajectory", error, root)
+
+
+def _object(row: object, place: str) -> dict:
+    if isinstance(row, UserError):
+        raise row
+    return expect(dict, row, place)
 
 
 class _LeftOutError(Exception):
     """A trajectory cannot be used; the message is the reason that is counted."""
 
 
-def _imitation(place: str, row: dict) -> HumanTrajectory:
+def _imitation(place: str, line: object) -> HumanTrajectory:
     """The trajectory of one line of the imitation file."""
+    row = _object(line, place)
     if not row.keys() >= {"states", "actions"}:
         raise UserError(
             f"{place}: neither a page of a session log (page, url, goal) nor a trajectory of "
@@ -173,8 +184,9 @@ class _Page:
         return self.search, self.asin, self.options
 
 
-def _session(rows: list[tuple[str, dict]], counts: Counter[str]) -> HumanTrajectory:
+def _session(lines: Iterable[tuple[str, object]], counts: Counter[str]) -> HumanTrajectory:
     """The trajectory of a session log. Equal pages in a row, such as reloads, count as one."""
+    rows = [(place, _object(row, place)) for place, row in lines]
     goals = {_goal(row, place) for place, row in rows}
     pages = [_page(row, place) for place, row in rows]
     place, last = rows[-1]

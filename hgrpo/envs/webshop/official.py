@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from hgrpo.envs.left_out import leave_out
 from hgrpo.envs.webshop.json_checks import expect, shown, texts
 from hgrpo.envs.webshop.json_stream import elements
 from hgrpo.envs.webshop.records import Instruction, Product
@@ -36,45 +37,58 @@ def products(
         counts: reason -> number of records left out or kept with a defect; updated here.
 
     Raises:
-        UserError: the file is missing, is not an array or is cut off, or a product's field is
-            missing or of a wrong type; raised when the stream reaches the mistake.
+        UserError: the file is missing, is not an array or is cut off; raised when the stream
+            reaches the mistake. A product whose field is missing or wrong is left out.
     """
     seen: set[str] = set()
     with closing(elements(items, b"[")) as records:
         for number, record in enumerate(islice(records, limit), 1):
-            place = f"{items}: record {number}"
-            if not isinstance(record, dict):
-                raise UserError(f"{place}: a product was expected, not {shown(record)}")
-            asin = _text(record, "asin", place)
-            if not asin:
-                raise UserError(f"{place}: asin: the text is empty")
-            if asin == "nan" or len(asin) > _ASIN_LENGTH:
-                counts["product left out: asin is nan or longer than 10 characters"] += 1
-            elif asin in seen:
-                counts["product left out: asin came before"] += 1
-            else:
-                seen.add(asin)
-                yield _product(record, attributes.get(asin, {}), f"{place} ({asin})", counts)
+            place, notes = f"{items}: record {number}", Counter()
+            try:
+                asin = _text(expect(dict, record, place), "asin", place)
+                if not asin:
+                    raise UserError(f"{place}: asin: the text is empty")
+                if asin == "nan" or len(asin) > _ASIN_LENGTH:
+                    counts["product left out: asin is nan or longer than 10 characters"] += 1
+                    continue
+                if asin in seen:
+                    counts["product left out: asin came before"] += 1
+                    continue
+                entry = attributes.get(asin, {})
+                product = _product(record, entry, f"{place} ({asin})", notes)
+            except UserError as error:
+                leave_out(counts, "product", error, items.parent)
+                continue
+            counts.update(notes)
+            seen.add(asin)
+            yield product
 
 
-def attributes(path: Path) -> dict[str, dict]:
+def attributes(path: Path, counts: Counter[str]) -> dict[str, dict]:
     """Read an `items_ins_v2*.json`: asin -> the part of its entry that this project uses.
 
     An entry may have the keys `attributes` (tuple of phrases), `instruction` (text) and
     `instruction_attributes` (tuple of phrases). Equal phrases share memory, because the full file
-    has 1.18 M entries. Errors are as for `products`.
+    has 1.18 M entries. For `counts` and errors see `products`.
     """
     entries: dict[str, dict] = {}
     for asin, entry in elements(path, b"{"):
-        place = f"{path}: {asin}"
-        kept = entries[asin] = {}
-        # As in the original, null means absent. Only `attributes` must not be null.
-        for key, value in expect(dict, entry, place).items():
-            if key == "instruction" and value is not None:
-                kept[key] = expect(str, value, f"{place}: {key}")
-            elif key == "attributes" or (key == "instruction_attributes" and value is not None):
-                kept[key] = tuple(map(sys.intern, texts(value, f"{place}: {key}")))
+        try:
+            entries[asin] = _entry(entry, f"{path}: {asin}")
+        except UserError as error:
+            leave_out(counts, "entry of attributes", error, path.parent)
     return entries
+
+
+def _entry(entry: object, place: str) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    # As in the original, null means absent. Only `attributes` must not be null.
+    for key, value in expect(dict, entry, place).items():
+        if key == "instruction" and value is not None:
+            kept[key] = expect(str, value, f"{place}: {key}")
+        elif key == "attributes" or (key == "instruction_attributes" and value is not None):
+            kept[key] = tuple(map(sys.intern, texts(value, f"{place}: {key}")))
+    return kept
 
 
 def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instruction]]:
@@ -86,13 +100,17 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
     """
     instructions: dict[str, list[Instruction]] = {}
     for asin, entries in elements(path, b"{"):
-        found = [
-            _human(entry, f"{path}: {asin}: instruction {number}")
-            for number, entry in enumerate(expect(list, entries, f"{path}: {asin}"), 1)
-        ]
-        kept = [instruction for instruction in found if instruction.attributes]
-        if left_out := len(found) - len(kept):
-            counts["human instruction left out: no instruction_attributes"] += left_out
+        kept = []
+        for number, entry in enumerate(entries if isinstance(entries, list) else [entries], 1):
+            try:
+                instruction = _human(entry, f"{path}: {asin}: instruction {number}")
+            except UserError as error:
+                leave_out(counts, "human instruction", error, path.parent)
+                continue
+            if instruction.attributes:
+                kept.append(instruction)
+            else:
+                counts["human instruction left out: no instruction_attributes"] += 1
         # If a key occurs twice, the later one counts, as in the original's JSON reader.
         instructions.pop(asin, None)
         if kept:

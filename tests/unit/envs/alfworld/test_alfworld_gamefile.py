@@ -3,13 +3,17 @@
 import json
 import pickle
 import sys
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from household import household
 
+from hgrpo.config.user_path import contents_digest
 from hgrpo.envs.alfworld.env import AlfworldEnv
 from hgrpo.envs.alfworld.gamefile import content_hash, list_games, load_compiled
+from hgrpo.envs.alfworld.settings import TASK_TYPES
 from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
 
@@ -60,9 +64,8 @@ def test_a_walkthrough_is_a_list_of_commands(tmp_path, walkthrough):
     write(tmp_path, household() | {"walkthrough": walkthrough})
     expected = f"{tmp_path}/game.tw-pddl: the key 'walkthrough' must hold a list of commands"
     assert refused(tmp_path) == expected
-    with pytest.raises(UserError) as caught:
-        list_games(tmp_path)
-    assert str(caught.value) == expected
+    # The official loader does not read walkthroughs.
+    assert len(list_games(tmp_path, Counter())) == 1
 
 
 @pytest.mark.parametrize("walkthrough", [None, [], ["look"]])
@@ -123,24 +126,109 @@ def test_listing_is_sorted_and_says_what_it_left_out(tmp_path):
     write(tmp_path / "a/marked", household() | {"solvable": False})
     write(tmp_path / "c-Sliced/trial", household())
     (write(tmp_path / "d/none") / "game.tw-pddl").unlink()
-    tasks, skipped = list_games(tmp_path)
+    (write(tmp_path / "e/cut", text="{") / "more").mkdir()
+    write(tmp_path / "e/typed", task="juggle")
+    (write(tmp_path / "e/untyped") / "traj_data.json").write_text("{}", encoding="utf-8")
+    skipped = Counter()
+    tasks = list_games(tmp_path, skipped)
     assert [task.path for task in tasks] == ["a/trial_1", "b/trial_1", "b/trial_2"]
     assert tasks[0] == Task(
         "a/trial_1", "a/trial_1", content_hash(household()), "pick_and_place_simple"
     )
+    bad = next(reason for reason in skipped if "bad" in reason)
+    assert bad.startswith("bad game, the first: e/cut/game.tw-pddl: not valid JSON, perhaps cut")
     assert skipped == {
-        "a/marked": "marked unsolvable",
-        "a/won": "won at reset",
-        "c-Sliced/trial": "slicing tasks are not supported",
-        "d/none": "no game file",
+        "marked unsolvable": 1,
+        "won at reset": 1,
+        "slicing tasks are not supported": 1,
+        "no game file": 1,
+        bad: 3,
     }
     with pytest.raises(UserError, match="no such folder"):
-        list_games(tmp_path / "nowhere")
+        list_games(tmp_path / "nowhere", Counter())
     with pytest.raises(UserError, match="no playable games"):
-        list_games(tmp_path / "d")
-    write(tmp_path / "e", text="{")
-    with pytest.raises(UserError, match="e/game.tw-pddl: not valid JSON"):
-        list_games(tmp_path)
+        list_games(tmp_path / "d", Counter())
+
+
+SOLVABLE = {
+    "missing": ({}, "not marked as solvable"),
+    "null": ({"solvable": None}, "marked unsolvable"),
+    "0": ({"solvable": 0}, "marked unsolvable"),
+    "false": ({"solvable": False}, "marked unsolvable"),
+    "true": ({"solvable": True}, ""),
+    "1": ({"solvable": 1}, ""),
+    "text": ({"solvable": "false"}, ""),
+}
+
+
+def official_folder(root):
+    """A game for every value of each key that the official loader reads; name -> reason."""
+    reasons = {}
+    bare = {key: value for key, value in household().items() if key != "solvable"}
+    for name, (key, reason) in SOLVABLE.items():
+        write(root / name / "trial", bare | key | {"grammar": bare["grammar"] + f"# {name}"})
+        reasons[name] = reason
+    for task in TASK_TYPES:
+        write(root / task / "trial", household(extra=f"; {task}\n"), task=task)
+        reasons[task] = ""
+    write(root / "a_movable_recep/trial")
+    write(root / "Bread-Sliced/trial")
+    (write(root / "empty/trial") / "game.tw-pddl").unlink()
+    (write(root / "untold/trial") / "traj_data.json").unlink()
+    write(root / "walk/trial", household() | {"walkthrough": 5})
+    return reasons | {
+        "a_movable_recep": "movable receptacles are not supported",
+        "Bread-Sliced": "slicing tasks are not supported",
+        "empty": "no game file",
+        "walk": "",
+    }
+
+
+def test_each_key_counts_as_it_does_for_the_official_loader(tmp_path):
+    reasons = official_folder(tmp_path / "immovable-disk/Sliced/train")
+    skipped = Counter()
+    tasks = list_games(tmp_path / "immovable-disk/Sliced/train", skipped)
+    played = {name for name, reason in reasons.items() if not reason}
+    assert {task.path.split("/")[0] for task in tasks} == played
+    assert skipped == Counter(reason for reason in reasons.values() if reason)
+
+
+def test_the_official_loader_lists_the_same_games(tmp_path):
+    module = pytest.importorskip("alfworld.agents.environment.alfred_tw_env")
+    official_folder(tmp_path / "train")
+    loader = object.__new__(module.AlfredTWEnv)
+    loader.train_eval = "train"
+    loader.config = {
+        "dataset": {"data_path": str(tmp_path / "train"), "num_train_games": -1},
+        "env": {"task_types": [1, 2, 3, 4, 5, 6]},
+    }
+    loader.collect_game_files()
+    theirs = {Path(file).parent.relative_to(tmp_path / "train") for file in loader.game_files}
+    assert theirs == {Path(task.path) for task in list_games(tmp_path / "train", Counter())}
+
+
+def test_linked_folders_are_followed_and_a_circle_ends(tmp_path):
+    for name in ("a", "b"):
+        write(tmp_path / "disk" / name / "trial", household(extra=f"; {name}\n"))
+    games = tmp_path / "games"
+    write(games / "c/trial")
+    for name in ("a", "b"):
+        (games / name).symlink_to(tmp_path / "disk" / name)
+    (games / "c/up").symlink_to(games)
+    (tmp_path / "disk/a/other").symlink_to(tmp_path / "disk")
+    tasks = list_games(games, Counter())
+    assert [task.path for task in tasks] == ["a/other/b/trial", "a/trial", "c/trial"]
+    digest = contents_digest(str(games), "games.folder")
+    write(tmp_path / "disk/b/trial", household() | {"solvable": 0})
+    assert contents_digest(str(games), "games.folder") != digest
+
+
+def test_a_byte_order_mark_is_no_part_of_a_game(tmp_path):
+    for file in write(tmp_path / "game").iterdir():
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert [task.content_hash for task in list_games(tmp_path, Counter())] == [
+        content_hash(household())
+    ]
 
 
 def task_of(folder) -> Task:

@@ -397,7 +397,7 @@ def test_games_won_at_reset_and_repeated_games_are_left_out(tmp_path):
     assert manifest["skipped"] == {"same content as another game": 2, "won at reset": 1}
 
 
-def test_a_walkthrough_that_does_not_win_is_refused(tmp_path):
+def test_a_walkthrough_that_does_not_win_is_dropped_and_its_game_is_kept(tmp_path):
     config = {
         "name": "alfworld",
         "games": GAMES,
@@ -409,5 +409,36 @@ def test_a_walkthrough_that_does_not_win_is_refused(tmp_path):
     path.write_text(json.dumps(data | {"walkthrough": data["walkthrough"][:-1]}), encoding="utf-8")
     splits = {split: split for split in config["panels"]}
     folder = {"name": "alfworld", "games": {"folder": str(games), "splits": splits}}
-    with pytest.raises(UserError, match="test/.*: the stored walkthrough does not win"):
-        make_assets(config | folder, tmp_path / "b")
+    made = make_assets(config | folder, tmp_path / "b")
+    (kept,) = (made / "games/test").rglob("game.tw-pddl")
+    assert json.loads(kept.read_bytes()) == {k: v for k, v in data.items() if k != "walkthrough"}
+    ((reason, count),) = json.loads((tmp_path / "b/manifest.json").read_bytes())["skipped"].items()
+    assert reason.startswith("bad walkthrough, the first: test/") and count == 1
+    assert reason.endswith(": the stored walkthrough does not win this game")
+
+
+def test_bad_games_are_left_out_and_named_and_all_bad_is_an_error(tmp_path, capsys):
+    config = {
+        "name": "alfworld",
+        "games": GAMES,
+        "panels": {"train": 3, "validation": 1, "test": 1},
+    }
+    games = make_assets(config, tmp_path / "a") / "games"
+    splits = {split: split for split in config["panels"]}
+    folder = {"name": "alfworld", "games": {"folder": str(games), "splits": splits}}
+    folder["panels"] = dict.fromkeys(splits)
+    files = sorted((games / "train").rglob("game.tw-pddl"))
+    for number, file in enumerate(files, 1):
+        file.write_bytes(file.read_bytes()[:500])
+        name = file.relative_to(games / "train")
+        if number < 3:
+            make_assets(folder, tmp_path / f"b{number}")
+            manifest = json.loads((tmp_path / f"b{number}/manifest.json").read_bytes())
+            assert manifest["panels"]["train"]["tasks"] == 3 - number
+            ((reason, count),) = manifest["skipped"].items()
+            first = files[0].relative_to(games / "train")
+            assert reason.startswith(f"bad game, the first: {first}: not valid JSON")
+            assert count == number
+            assert f"left out: bad game: {name}: not valid JSON" in capsys.readouterr().out
+    with pytest.raises(UserError, match=r"no playable games .*; left out: 3 bad game, the first: "):
+        make_assets(folder, tmp_path / "c")

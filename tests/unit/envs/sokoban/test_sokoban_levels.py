@@ -18,9 +18,9 @@ from stage_settings import run_stage
 
 from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.envs.sokoban import distances as table
-from hgrpo.envs.sokoban.files import compiled, level_text, split_levels
+from hgrpo.envs.sokoban.files import compiled, level_text, read_text, split_levels
 from hgrpo.envs.sokoban.generator import bands, task_type
-from hgrpo.envs.sokoban.level import Board, Level, canonical, read_level
+from hgrpo.envs.sokoban.level import Board, Level, canonical, cropped, read_level
 from hgrpo.errors import UserError
 
 BOXOBAN = "; 0\n{}\n\n; 1\n{}\n"
@@ -269,12 +269,12 @@ OPEN = "#####\n#@$. \n#####"
         ("####\n#@*#\n####", "level 0: boxes: all 1 stand on targets already"),
         (OPEN, "level 0: walls: open at row 1, column 4 (counted from 0)"),
         ("#####\n#@$.#\n### #", "level 0: walls: open at row 2, column 3 (counted from 0)"),
-        ("########\n#@$ .#*#\n########", "walls: '*' at row 1, column 6 is out of the player's"),
+        ("########\n#@$.#$.#\n########", "walls: '$' at row 1, column 5 is out of the player's"),
         ("#####\n#@$.x\n#####", "level 0: symbols: 'x' is no symbol of XSB"),
         ("#####\n#$ .#\n#@  #\n#####", "solution: none takes at most 10 actions"),
         ("###############\n#@$          .#\n###############", "solution: none takes at most 10"),
         (ROOM, "level 0: solution: more than 300 boards within 10 actions (the key `actions`; "),
-        ([LINE, CORNER], "levels.splits.test: up to symmetry the same as "),
+        ([LINE, CORNER], "levels.splits.test: up to symmetry and position the same as "),
     ],
 )
 def test_a_bad_level_is_one_line_that_names_file_and_key(tmp_path, monkeypatch, train, said):
@@ -287,6 +287,9 @@ def test_a_bad_level_is_one_line_that_names_file_and_key(tmp_path, monkeypatch, 
     assert said in message
     assert "\n" not in message
     assert re.search(r"(train|test)/000\.txt: level \d: \w+", message)
+    if "solution" not in said and "splits" not in said:
+        assert message.startswith("panels.train: some levels are wanted, ")
+        assert f"{tmp_path}/mine/train has 0; left out: 1 bad level, the first: " in message
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
@@ -299,13 +302,14 @@ def assets_arguments(root) -> list[str]:
     ("train", "expected"),
     [
         (
-            "####\n# $.#\n#####",
-            "train/000.txt: level 0: player: 0 found, exactly one '@' or '+' was",
+            OPEN,
+            "train has 0; left out: 1 bad level, the first: train/000.txt: level 0: walls: open ",
         ),
-        ("######\n#@$$.#\n######", "train/000.txt: level 0: boxes: 2 found, but 1 targets"),
-        (OPEN, "train/000.txt: level 0: walls: open at row 1, column 4 (counted from 0)"),
         ("#####\n#$ .#\n#@  #\n#####", "train/000.txt: level 0: solution: none takes at most 10"),
-        (CORNER, "test/000.txt: level 0: levels.splits.test: up to symmetry the same as "),
+        (
+            CORNER,
+            "test/000.txt: level 0: levels.splits.test: up to symmetry and position the same ",
+        ),
     ],
 )
 def test_the_command_leaves_with_status_two_and_one_line(tmp_path, project, train, expected):
@@ -332,6 +336,131 @@ def test_levels_that_cannot_be_solved_are_left_out_if_the_settings_want_it(tmp_p
         "no solution of at most 10 actions": 1,
         "too many boards to look for a solution": 1,
     }
+
+
+def test_a_bad_level_is_left_out_counted_and_named(tmp_path, capsys):
+    write_folder(tmp_path / "mine", [LINE, OPEN, "####\n# #\n####"])
+    (tmp_path / "mine/train/readme.txt").write_text("Levels by me.\n\n...\n", encoding="utf-8")
+    run_stage("assets", *assets_arguments(tmp_path))
+    manifest = json.loads((tmp_path / "out/manifest.json").read_bytes())
+    assert manifest["panels"]["train"]["tasks"] == 1
+    walls = "train/000.txt: level 1: walls: open at row 1, column 4 (counted from 0)"
+    readme = "train/readme.txt: no level in it"
+    assert manifest["skipped"] == {
+        f"bad level, the first: {walls}": 2,
+        f"bad level file, the first: {readme}": 1,
+    }
+    printed = capsys.readouterr().out
+    assert f"left out: bad level: {walls}\n" in printed
+    assert "left out: bad level: train/000.txt: level 2: player: 0 found" in printed
+    assert f"left out or noted: 2 (bad level, the first: {walls})" in printed
+
+
+PADDED = {
+    "indented": "  ######\n  #@ $.#\n  ######",
+    "tabs": "\t######\n\t#@ $.#\n\t######",
+    "blank rows and trailing blanks": "   \n-\n######  \n#@ $.#\t\n######\n--\n",
+    "thick walls": "#########\n#########\n###@ $.##\n#########",
+    "floor outside": "------------\n---######---\n---#@_$.#---\n---######---",
+    "a room that the player cannot reach": "##########\n#@ $.#   #\n##########",
+    "decoration": "*######\n #@ $.#\n*######*",
+    "turned, with a margin": " ###\n #@#\n # #\n #$#\n #.#\n ###",
+    "mirrored": "#######\n##.$ @#\n#######",
+    "run lengths": "6#|#@ $.#|6#",
+    "letters": "######\n#p b.#\n######",
+}
+
+
+@pytest.mark.parametrize("text", PADDED.values(), ids=PADDED)
+def test_twins_are_found_wherever_the_level_stands(tmp_path, text):
+    write_folder(tmp_path / "mine", LINE, test=[CORNER, text])
+    (tmp_path / "mine/test/000.txt").write_text(f"; 0{CORNER}\n; 1\n{text}\n", encoding="utf-8")
+    with pytest.raises(UserError, match="up to symmetry and position the same as .*train"):
+        panels(from_folder(tmp_path / "mine"), tmp_path / "out")
+
+
+def test_blank_rows_and_columns_around_a_level_do_not_change_its_content():
+    one = read_level(LINE).text
+    for name in ("indented", "tabs", "blank rows and trailing blanks", "floor outside"):
+        ((_, text),) = split_levels(PADDED[name])
+        assert read_level(text).text == one, name
+    assert read_level(split_levels(PADDED["thick walls"])[0][1]).text != one
+
+
+def test_crops_differ_where_levels_differ():
+    near = ["######\n#@$. #\n######", "######\n#@ $.#\n######", "#####\n#@$.#\n#####"]
+    assert len({cropped(read_level(text)) for text in near}) == 3
+    assert cropped(Level("#######\n###@$.#\n#######")) == cropped(read_level(near[2]))
+
+
+def test_levels_elsewhere_in_their_room_are_counted(tmp_path, monkeypatch):
+    rooms = ["#######\n#@$.###\n#######", "#######\n##@$.##\n#######", "#######\n#@$ .##\n#######"]
+    rows = [("train", 0), ("train", 1), ("validation", 2), ("test", 0), ("test", 1)]
+    drawn = [(split, Level(rooms[number]), 2) for split, number in rows]
+    monkeypatch.setattr("hgrpo.envs.sokoban.assets.generate", lambda *_: iter(drawn))
+    skipped = Counter()
+    list(load("sokoban").make_tasks(world(), 0, tmp_path, skipped))
+    assert skipped == {"level of another panel elsewhere in its room: kept": 2}
+
+
+def levels_of(text: str) -> list[tuple[str, str]]:
+    return [(title, read_level(level).text) for title, level in split_levels(text)]
+
+
+BOARD = read_level(LINE).text
+TWO = "#####\n#@$.#\n#####"
+DIALECTS = {
+    "Microban": (f"; 1\n\n{BOARD}\n\n; 2\n\n{TWO}\n", ["1", "2"]),
+    "Boxoban": (f"; 0\n{BOARD}\n\n; 1\n{TWO}\n", ["0", "1"]),
+    "a title below": (f"{BOARD}\nTitle: First\nAuthor: me\n\n{TWO}\nTitle: B\n", ["First", "B"]),
+    "lines of text": (f"Level 1\n{BOARD}\nLevel 2\n{TWO}", ["Level 1", "Level 2"]),
+    "numbers": (f"#1\n{BOARD}\n#2\n{TWO}\n", ["#1", "#2"]),
+    "no titles": (f"{BOARD}\n\n\n{TWO}", ["0", "1"]),
+    "a header": (f":: Sok ::\nCollection: x\n\nOne\n\n{BOARD}\n\nTwo\n{TWO}", ["One", "Two"]),
+    "notes and solutions": (
+        f"{BOARD}\nAuthor: Me # 1\nComment: a, b\nrR\n\n; two\n{TWO}\nSolution\nR\n",
+        ["0", "two"],
+    ),
+    "lines between": (f"{BOARD}\n-----\n{TWO}\n=====\n", ["0", "1"]),
+    "carriage returns": (f"; a\n{BOARD}\n\n; b\n{TWO}".replace("\n", "\r\n"), ["a", "b"]),
+    "floor as a hyphen": (f"; a\n{BOARD.replace(' ', '-')}\n\n; b\n{TWO}", ["a", "b"]),
+    "run lengths": ("; a\n6#\n#@ $.#\n6#\n\n; b\n5#|#@$.#|5#|\n", ["a", "b"]),
+    "a row of floor in a picture": (f"; a\n{BOARD}\n\n; b\n#\n-\n{TWO}", ["a", "b"]),
+}
+
+
+@pytest.mark.parametrize(("text", "titles"), DIALECTS.values(), ids=DIALECTS)
+def test_dialects(tmp_path, text, titles):
+    levels = levels_of(text)
+    assert [title for title, _ in levels] == titles
+    assert [cropped(Level(level)) for _, level in levels] == [
+        cropped(Level(level)) for level in (BOARD, TWO)
+    ]
+    file = tmp_path / "levels.xsb"
+    file.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert split_levels(read_text(file)) == split_levels(text.replace("\r", ""))
+
+
+def test_what_is_no_level_is_not_half_read(tmp_path):
+    assert split_levels("*****\n\n...\n\nLevel #1\n\n# \u00fc\n99999#\n") == []
+    (_, text), (_, other) = split_levels("#####\n#@$.x\n#####\n\n#1\n###\n")
+    assert text == "#####\n#@$.x\n#####" and other == "###"
+    file = tmp_path / "levels.txt"
+    file.write_bytes(LINE.encode("utf-16"))
+    with pytest.raises(UserError, match=rf"^{file}: not a level file .*codec can't decode.*$"):
+        read_text(file)
+
+
+def test_folders_of_folders_and_links_are_read(tmp_path):
+    write_folder(tmp_path / "mine", LINE)
+    write_folder(tmp_path / "disk", TWO, test="######\n#@$ .#\n######")
+    (tmp_path / "mine/train/more").symlink_to(tmp_path / "disk/train")
+    (tmp_path / "mine/test/deep").mkdir()
+    (tmp_path / "disk/test/000.txt").rename(tmp_path / "mine/test/deep/A.XSB")
+    (tmp_path / "mine/train/._000.txt").write_bytes(b"\x00\x05\x16\x07")
+    found = panels(from_folder(tmp_path / "mine"), tmp_path / "out")
+    assert {task.task_id for task in found["train"]} == {"train-000.txt-0", "train-more-000.txt-0"}
+    assert {task.task_id for task in found["test"]} == {"test-000.txt-0", "test-deep-A.XSB-0"}
 
 
 def test_twins_of_one_panel_are_left_out_and_counted(tmp_path):
