@@ -57,9 +57,8 @@ def provenance(code: str, env: str | None = None) -> dict:
 def processor() -> str:
     """The processor's name, as far as the system tells."""
     try:
-        found = re.search(
-            r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        )
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        found = re.search(r"model name\s*:\s*(.+)", text)
     except OSError:
         found = None
     return found.group(1).strip() if found else platform.processor() or platform.machine()

@@ -48,12 +48,10 @@ def files_below(root: Path) -> Iterator[tuple[Path, str]]:
         return
     found, entered = [], set()
     for folder, folders, names in os.walk(root, followlinks=True):
-        if (place := os.path.realpath(folder)) in entered:
-            folders.clear()
-            continue
+        first = (place := os.path.realpath(folder)) not in entered
         entered.add(place)
-        folders.sort()
-        found += [Path(folder, name) for name in names]
+        folders[:] = sorted(folders) if first else []
+        found += [Path(folder, name) for name in names if first]
     for path in sorted(found):
         yield path, path.relative_to(root).as_posix()
 

@@ -115,9 +115,8 @@ class _Part:
 
     def begin(self, source: Source, validator: str | None) -> None:
         self.path.write_bytes(b"")
-        self._note.write_text(
-            json.dumps({"url": source.url, "validator": validator}), encoding="utf-8"
-        )
+        note = json.dumps({"url": source.url, "validator": validator})
+        self._note.write_text(note, encoding="utf-8")
 
     def discard(self) -> None:
         self.path.unlink(missing_ok=True)

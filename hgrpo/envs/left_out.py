@@ -1,4 +1,4 @@
-"""Counts and names bad records of the user's files, which every environment leaves out."""
+"""Leaves out, counts and names bad records of the user's files."""
 
 from collections import Counter
 from pathlib import Path
@@ -9,12 +9,11 @@ _MOST_PRINTED = 20
 
 
 def leave_out(counts: Counter[str], what: str, error: UserError, root: Path) -> None:
-    """Count a bad record under a reason that quotes the first one's error; print the first few.
+    """Count a bad `what` under a reason that quotes the first one's error, and print it.
 
     Args:
         counts: reason -> number of records; updated here.
-        what: what the record is, such as "level".
-        root: the user's folder; names of files are given relative to it.
+        root: folder that names of files are given relative to.
     """
     name = str(error).replace(f"{root}/", "")
     begins = f"bad {what}, the first: "

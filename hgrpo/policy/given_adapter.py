@@ -95,9 +95,8 @@ def take_adapter(folder: Path, model: ModelConfig, base: Path, env: str, out: Pa
         shutil.copyfile(adapter / name, out / name)
     if model.adapt == "lora":
         config = json.loads((out / LORA_CONFIG).read_bytes())
-        (out / LORA_CONFIG).write_text(
-            json.dumps(config | {_DROPOUT: 0.0}, indent=2) + "\n", encoding="utf-8"
-        )
+        text = json.dumps(config | {_DROPOUT: 0.0}, indent=2) + "\n"
+        (out / LORA_CONFIG).write_text(text, encoding="utf-8")
     return weights
 
 

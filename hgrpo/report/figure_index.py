@@ -16,9 +16,8 @@ def save_all(drawn: Iterable[Drawing], folder: Path) -> list[dict]:
     for drawing in drawn:
         save(drawing, folder)
         index.append({key: text for key, text in vars(drawing).items() if isinstance(text, str)})
-    (folder / INDEX).write_text(
-        json.dumps(index, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
+    text = json.dumps(index, indent=1, ensure_ascii=False) + "\n"
+    (folder / INDEX).write_text(text, encoding="utf-8")
     return index
 
 

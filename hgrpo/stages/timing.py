@@ -12,6 +12,5 @@ TIMING = "timing.json"
 
 def write_timing(out: Path, began: float) -> None:
     """Write the seconds since `began`, a reading of `time.perf_counter`."""
-    (out / TIMING).write_text(
-        json.dumps({"s": time.perf_counter() - began}) + "\n", encoding="utf-8"
-    )
+    text = json.dumps({"s": time.perf_counter() - began})
+    (out / TIMING).write_text(f"{text}\n", encoding="utf-8")

@@ -133,9 +133,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         with atomic_folder(paths.out) as out:
             counts = measurement.write(groups, out)
             summary = _summary(settings, job, paths, groups, counts, out)
-            (out / "summary.json").write_text(
-                json.dumps(summary, indent=1) + "\n", encoding="utf-8"
-            )
+            text = json.dumps(summary, indent=1) + "\n"
+            (out / "summary.json").write_text(text, encoding="utf-8")
     print(
         f"truth of round {job.round}: {summary['turns']} turns of {summary['trajectories']} "
         f"trajectories, {summary['continuations']} continuations, reliability "

@@ -67,7 +67,6 @@ class KeptMeanings:
             with contextlib.suppress(OSError):
                 self._path.parent.mkdir(exist_ok=True)
                 with atomic_file(self._path) as scratch:
-                    scratch.write_text(
-                        json.dumps(self._known, separators=(",", ":")), encoding="utf-8"
-                    )
+                    text = json.dumps(self._known, separators=(",", ":"))
+                    scratch.write_text(text, encoding="utf-8")
                 self._new = False

@@ -119,10 +119,8 @@ def machine(env: str | None) -> dict:
     """
     found = provenance("", env)
     hardware = {name: found["hardware"][name] for name in ("machine", "processor", "threads")}
-    gpus = {
-        path.read_text(encoding="utf-8")
-        for path in Path("/proc/driver/nvidia/gpus").glob("*/information")
-    }
+    files = Path("/proc/driver/nvidia/gpus").glob("*/information")
+    gpus = {path.read_text(encoding="utf-8") for path in files}
     models = {line for text in gpus for line in text.splitlines() if line.startswith("Model:")}
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     gpu = {"models": sorted(models), "shown": None if chosen is None else chosen not in ("", "-1")}

@@ -4,7 +4,6 @@ import json
 import random
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from hgrpo.envs.alfworld.check_parity import (
     older_language,
     random_walk,
 )
-from hgrpo.envs.alfworld.gamefile import list_games, load_compiled, read_game
+from hgrpo.envs.alfworld.gamefile import load_compiled, read_game
 from hgrpo.envs.alfworld.generator import generate, write
 from hgrpo.envs.alfworld.grammar import Each, RuleCall, parse_symbols
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
@@ -54,7 +53,9 @@ def check(folders: list[Path], steps: int) -> None:
 )
 def test_games_of_the_benchmark(name):
     folder = need(DATA / name)
-    check([folder / task.path for task in list_games(folder, Counter())], STEPS)
+    games = sorted(file.parent for file in folder.rglob("game.tw-pddl"))
+    # Three games are won at reset.
+    check([game for game in games if "AlarmClock-None-Desk-304" not in str(game)], STEPS)
 
 
 @pytest.mark.parametrize(

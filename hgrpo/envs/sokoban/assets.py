@@ -21,7 +21,7 @@ from hgrpo.envs.sokoban.files import (
     write_levels,
 )
 from hgrpo.envs.sokoban.generator import generate, task_type
-from hgrpo.envs.sokoban.level import Level, LevelError, cropped, read_level
+from hgrpo.envs.sokoban.level import Level, LevelError, canonical, read_level
 from hgrpo.envs.sokoban.settings import SokobanSettings
 from hgrpo.errors import UserError
 
@@ -49,13 +49,13 @@ def make(
     (out / FOLDER).mkdir(parents=True)
     total = None if None in sizes.values() else sum(sizes.values())
     written: dict[str, list[tuple[str, str]]] = {split: [] for split in sizes}
-    splits: dict[str, str] = {}  # cropped text -> the first split that has it
+    splits: dict[str, str] = {}  # canonical text -> the first split that has it
     for split, name, level, length in tqdm(
         source, total=total, desc="assets", unit="level", mininterval=1
     ):
         place = f"{FOLDER}/{split}.xsb#{len(written[split])}"
         written[split].append((name, level.text))
-        if splits.setdefault(cropped(level), split) != split:
+        if splits.setdefault(canonical(level, crop=True), split) != split:
             skipped["level of another panel elsewhere in its room: kept"] += 1
         yield split, Task(name, place, content_hash(level.text), task_type(length, config.lengths))
     for split, levels in written.items():
@@ -102,7 +102,7 @@ def _collected(
                     leave_out(skipped, "level", error, root)
                     continue
                 entry = split, where
-                owner = owners.setdefault(cropped(level), entry)
+                owner = owners.setdefault(canonical(level, crop=True), entry)
                 if owner is entry:
                     rows.append((split, f"{split}-{name}-{number}", level, length))
                 elif owner[0] == split:

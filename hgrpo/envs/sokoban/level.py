@@ -144,34 +144,19 @@ def _walled(rows: list[str]) -> list[str]:
     ]
 
 
-def canonical(level: Level) -> str:
+def canonical(level: Level, crop: bool = False) -> str:
     """The least of the texts of a level under the eight symmetries of the square.
 
-    Two levels are twins if their canonical texts are equal.
+    Two levels are twins if their canonical texts are equal. With `crop`, one layer of wall is left
+    around the player's cells, so that levels are also twins in rooms of other sizes.
     """
-    return _least(level.text.split("\n"))
-
-
-def cropped(level: Level) -> str:
-    """As `canonical`, with one layer of wall around the player's cells: equal under translation."""
-    rows = level.text.split("\n")
-    for _ in range(4):
-        while not rows[1].strip("#"):
+    forms, rows = [], level.text.split("\n")
+    for _ in range(8 if crop else 4):
+        while crop and not rows[1].strip("#"):
             rows = rows[1:]
-        rows = _turned(rows)
-    return _least(rows)
-
-
-def _turned(rows: list[str]) -> list[str]:
-    return ["".join(column) for column in zip(*rows[::-1], strict=True)]
-
-
-def _least(rows: list[str]) -> str:
-    forms = []
-    for _ in range(4):
-        rows = _turned(rows)
+        rows = ["".join(column) for column in zip(*rows[::-1], strict=True)]
         forms += ["\n".join(rows), "\n".join(row[::-1] for row in rows)]
-    return min(forms)
+    return min(forms[-8:])
 
 
 def draw_level(rows: int, columns: int, free: set[int], board: Board, targets: set[int]) -> str:

@@ -106,9 +106,8 @@ class Measurement:
         }
         with atomic_folder(self._part(group)) as out:
             write_table(table, out / TRUTH_FILE)
-            (out / _COUNTS).write_text(
-                json.dumps(continuations.report() | seconds) + "\n", encoding="utf-8"
-            )
+            text = json.dumps(continuations.report() | seconds) + "\n"
+            (out / _COUNTS).write_text(text, encoding="utf-8")
 
     def write(self, groups: Sequence[PlayedGroup], out: Path) -> dict[str, float]:
         """Write the tables of rollouts and truth into `out`; return the sums of all counts.

@@ -37,9 +37,8 @@ def save_plan(folder: Path, expected: Iterable[Forecast], asked: Mapping[str, ob
     ]
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     with atomic_file(folder / PLAN) as path:
-        path.write_text(
-            json.dumps({"at": now, "asked": dict(asked), "jobs": jobs}) + "\n", encoding="utf-8"
-        )
+        text = json.dumps({"at": now, "asked": dict(asked), "jobs": jobs}) + "\n"
+        path.write_text(text, encoding="utf-8")
 
 
 def check_lines(folder: Path, settings: Mapping[str, object], by_stage: bool = True) -> list[str]:

@@ -157,6 +157,22 @@ def test_a_command_whose_reader_has_gone_ends_without_a_word(words):
     assert (done.returncode, done.stderr) == (READER_GONE, b"")
 
 
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_text_is_utf_8_whatever_the_locale(tmp_path, mark):
+    file = tmp_path / "method.yaml"
+    file.write_bytes(mark + "label: größe √\n".encode())
+    code = (
+        "import sys; from pathlib import Path; from hgrpo.cli.entry import read_config\n"
+        "from hgrpo.command import run; from hgrpo.config.read import read_yaml\n"
+        "file = sys.argv[1]; assert read_yaml(Path(file)) == read_config(file)\n"
+        "run(lambda: print(read_config(file)['label']))"
+    )
+    env = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-c", code, str(file)]
+    done = subprocess.run(command, cwd=PROJECT, env=env, capture_output=True, check=False)
+    assert (done.stdout, done.stderr) == ("größe √\n".encode(), b"")
+
+
 def test_another_pipe_that_breaks_is_an_error(capfd):
     with pytest.raises(SystemExit) as caught:
         run(raising(BrokenPipeError(errno.EPIPE, "Broken pipe")))

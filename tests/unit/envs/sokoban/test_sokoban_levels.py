@@ -20,7 +20,7 @@ from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.envs.sokoban import distances as table
 from hgrpo.envs.sokoban.files import compiled, level_text, read_text, split_levels
 from hgrpo.envs.sokoban.generator import bands, task_type
-from hgrpo.envs.sokoban.level import Board, Level, canonical, cropped, read_level
+from hgrpo.envs.sokoban.level import Board, Level, canonical, read_level
 from hgrpo.errors import UserError
 
 BOXOBAN = "; 0\n{}\n\n; 1\n{}\n"
@@ -389,8 +389,9 @@ def test_blank_rows_and_columns_around_a_level_do_not_change_its_content():
 
 def test_crops_differ_where_levels_differ():
     near = ["######\n#@$. #\n######", "######\n#@ $.#\n######", "#####\n#@$.#\n#####"]
-    assert len({cropped(read_level(text)) for text in near}) == 3
-    assert cropped(Level("#######\n###@$.#\n#######")) == cropped(read_level(near[2]))
+    assert len({canonical(read_level(text), crop=True) for text in near}) == 3
+    small = canonical(read_level(near[2]), crop=True)
+    assert canonical(Level("#######\n###@$.#\n#######"), crop=True) == small
 
 
 def test_levels_elsewhere_in_their_room_are_counted(tmp_path, monkeypatch):
@@ -433,8 +434,8 @@ DIALECTS = {
 def test_dialects(tmp_path, text, titles):
     levels = levels_of(text)
     assert [title for title, _ in levels] == titles
-    assert [cropped(Level(level)) for _, level in levels] == [
-        cropped(Level(level)) for level in (BOARD, TWO)
+    assert [canonical(Level(level), crop=True) for _, level in levels] == [
+        canonical(Level(level), crop=True) for level in (BOARD, TWO)
     ]
     file = tmp_path / "levels.xsb"
     file.write_bytes(b"\xef\xbb\xbf" + text.encode())
