@@ -37,7 +37,7 @@ class MethodConfig(Strict):
         ge=0,
         le=1,
         description="share of the trajectory's advantage in a turn's advantage; the rest is turn "
-        "credit",
+        "credit. Required where an assigner's credit counts; `flat` and critics need 1",
     )
     group_norm: Literal["std", "sample_std", "mean"] = Field(
         "std",
@@ -89,6 +89,15 @@ class MethodConfig(Strict):
         return self
 
     @model_validator(mode="after")
+    def _states_alpha(self) -> Self:
+        if self._weighs_credit and "alpha" not in self.model_fields_set:
+            raise ValueError(
+                f"alpha: required with credit.kind {self.credit.kind!r}: an advantage is alpha x "
+                "the trajectory's advantage + (1 - alpha) x turn credit; `alpha: 0.5` uses both"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _suits_its_credit(self) -> Self:
         if not self.train:
             return self
@@ -100,6 +109,30 @@ class MethodConfig(Strict):
         if wrong:
             raise ValueError("; ".join(wrong))
         return self
+
+    @property
+    def _weighs_credit(self) -> bool:
+        """Whether `alpha` is a choice: the arm trains with turn credit whose kind fixes no alpha."""
+        fixed = "alpha" in self.credit.declared.demands
+        return self.train and not self.uses_critic and not fixed
+
+    def credit_caution(self, flat: bool) -> str:
+        """Why the turns' credit has no effect; "" if it has one, or is not meant to.
+
+        Args:
+            flat: whether credit or A_turn was flat in every group (`advantages.is_flat`).
+        """
+        if self._weighs_credit and self.alpha == 1.0:
+            return (
+                f"alpha is 1, so no update reads the turns' credit (kind {self.credit.kind}): it "
+                "trains as flat GRPO"
+            )
+        if flat and self.train and not self.uses_critic and self.credit.declared.of_turns:
+            return (
+                "its credit tells no turn of a trajectory from another in any group: it is 0 or "
+                f"constant, or became so by turn_norm: {self.turn_norm}"
+            )
+        return ""
 
     @property
     def uses_critic(self) -> bool:

@@ -1,0 +1,41 @@
+"""What a report says of arms that are not what their names promise, by hand."""
+
+from report_fixtures import resolved_arm
+
+from hgrpo.report.arm_cautions import arm_cautions
+from hgrpo.report.arms import read_arms
+
+NAMES = ("flatGRPO", "Mine", "Other")
+ARMS = read_arms(
+    {"reference": "flatGRPO", "methods": {name: resolved_arm(name) for name in NAMES}}
+)
+
+
+def summary(method, number, policy, seed=11, caution=""):
+    row = {"method": method, "seed": seed, "round": number, "policy": policy}
+    return row | {"parents": {"sft": "sft"}, "credit_caution": caution}
+
+
+def test_arms_with_equal_final_weights_are_one_arm():
+    rounds = [
+        *(summary("flatGRPO", 2, "b"), summary("flatGRPO", 1, "a")),
+        *(summary("Mine", 1, "a"), summary("Mine", 2, "b")),
+        # Equal in the first round, or with another seed, is not the same run.
+        *(summary("Other", 1, "a"), summary("Other", 2, "c"), summary("Other", 2, "b", seed=23)),
+        *(summary("flatGRPO", 2, "d", seed=23), summary("Mine", 2, "d", seed=23)),
+    ]
+    expected = (
+        "Mine and flat GRPO are one arm: their final weights are equal bit for bit (seed 11, 23)."
+    )
+    assert arm_cautions(ARMS, rounds) == [expected]
+
+
+def test_arms_that_never_learnt_are_equal_for_another_reason():
+    assert arm_cautions(ARMS, [summary(name, 1, "sft") for name in NAMES]) == []
+
+
+def test_cautions_of_rounds_are_counted_by_arm_and_older_summaries_have_none():
+    rounds = [summary("Mine", number, f"m{number}", caution="it is 0") for number in (2, 3)]
+    rounds += [summary("Mine", 1, "m1"), summary("Other", 1, "o1")]
+    del rounds[-1]["credit_caution"]
+    assert arm_cautions(ARMS, rounds) == ["Mine: it is 0 (2 of 3 rounds)."]
