@@ -54,11 +54,11 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, help="file to write the row to, as in truth.csv")
     args = parser.parse_args()
     if not args.truth.is_dir():
-        raise UserError(f"--truth: no such folder: {args.truth}; a checkout has docs/truth")
+        raise UserError(f"--truth {args.truth}: no such folder; without it, {PUBLISHED} is read")
     places, truth = read_published(args.truth)
     if args.method:
         # Imported here: advantages need torch, and a file of credits does not.
-        from hgrpo.evaluation.truth.of_method import credited
+        from hgrpo.evaluation.truth.update import credited
         from hgrpo.learning.method import MethodConfig
 
         path = PROJECT / "configs/methods" / f"{args.method}.yaml"

@@ -126,18 +126,16 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
     """
     sequences = []
     for trajectory in trajectories:
-        advantages, logprobs = [], []
-        for number, turn in enumerate(trajectory.turns):
-            sampled = turn.span[1] - turn.span[0]
-            if len(turn.logprobs) != sampled:
+        advantages, logprobs, spans = [], [], trajectory.spans
+        for number, (turn, (start, end)) in enumerate(zip(trajectory.turns, spans, strict=True)):
+            if len(turn.logprobs) != end - start:
                 raise RuntimeError(
                     f"{trajectory.task.task_id} rollout {trajectory.rollout} turn {number}: "
-                    f"{len(turn.logprobs)} log-probs for {sampled} tokens"
+                    f"{len(turn.logprobs)} log-probs for {end - start} tokens"
                 )
-            advantages += [math.nan if turn.advantage is None else turn.advantage] * sampled
+            given = math.nan if turn.advantage is None else turn.advantage
+            advantages += [given] * (end - start)
             logprobs += turn.logprobs
-        spans = [turn.span for turn in trajectory.turns]
-        behaviour = torch.tensor(logprobs, dtype=torch.float32)
-        given = torch.tensor(advantages, dtype=torch.float32)
-        sequences.append(TrainingSequence(trajectory.token_ids, spans, behaviour, given))
+        numbers = (torch.tensor(each, dtype=torch.float32) for each in (logprobs, advantages))
+        sequences.append(TrainingSequence(trajectory.token_ids, spans, *numbers))
     return sequences

@@ -90,7 +90,7 @@ class MethodConfig(Strict):
 
     @model_validator(mode="after")
     def _states_alpha(self) -> Self:
-        if self._weighs_credit and "alpha" not in self.model_fields_set:
+        if self._chooses_alpha and "alpha" not in self.model_fields_set:
             raise ValueError(
                 f"alpha: required with credit.kind {self.credit.kind!r}: an advantage is alpha x "
                 "the trajectory's advantage + (1 - alpha) x turn credit; `alpha: 0.5` uses both"
@@ -111,27 +111,18 @@ class MethodConfig(Strict):
         return self
 
     @property
-    def _weighs_credit(self) -> bool:
-        """Whether `alpha` is a choice: the arm trains with turn credit whose kind fixes no alpha."""
-        fixed = "alpha" in self.credit.declared.demands
-        return self.train and not self.uses_critic and not fixed
+    def _chooses_alpha(self) -> bool:
+        """Whether the arm trains with turn credit whose kind does not fix alpha."""
+        compares = self.train and self.advantage == "group"
+        return compares and "alpha" not in self.credit.declared.demands
 
     def credit_caution(self, flat: bool) -> str:
-        """Why the turns' credit has no effect; "" if it has one, or is not meant to.
-
-        Args:
-            flat: whether credit or A_turn was flat in every group (`advantages.is_flat`).
-        """
-        if self._weighs_credit and self.alpha == 1.0:
-            return (
-                f"alpha is 1, so no update reads the turns' credit (kind {self.credit.kind}): it "
-                "trains as flat GRPO"
-            )
-        if flat and self.train and not self.uses_critic and self.credit.declared.of_turns:
-            return (
-                "its credit tells no turn of a trajectory from another in any group: it is 0 or "
-                f"constant, or became so by turn_norm: {self.turn_norm}"
-            )
+        """Why turn credit has no effect, or ""; `flat` if `is_flat` held for it in all groups."""
+        if self._chooses_alpha and self.alpha == 1.0:
+            return f"alpha is 1, so no update reads its credit (kind {self.credit.kind})"
+        if flat and self.train and self.advantage == "group" and self.credit.declared.of_turns:
+            given = f"0, constant, or made so by turn_norm: {self.turn_norm}"
+            return f"its credit tells no turn of a trajectory from another ({given})"
         return ""
 
     @property

@@ -57,7 +57,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
 
 
 def credit_caution(played: Round) -> str:
-    """Why the round's turn credit had no effect, or "". Without a fit, credit is only a stand-in."""
+    """Why the round's turn credit had no effect, or ""; without a fit, it is only a stand-in."""
     method, rows = played.id.method, played.rows
     unfitted = method.credit.declared.fits and played.id.index == 1
     flat = all(row["flat_credit_groups"] == row["n_groups"] for row in rows)

@@ -65,7 +65,7 @@ def sequence_table(trajectories: Sequence[Trajectory], round_index: int, step: i
         | {name: vars(trajectory)[name] for name in OF_TRAJECTORY}
         | {
             "task_type": trajectory.task.task_type,
-            "spans": [list(turn.span) for turn in trajectory.turns],
+            "spans": [list(span) for span in trajectory.spans],
             "behaviour_logprobs": [p for turn in trajectory.turns for p in turn.logprobs],
             "env_return": trajectory.env_return,
             "embeddings": _packed([turn.embedding for turn in trajectory.turns]),

@@ -80,6 +80,11 @@ class Trajectory:
     final: FinalState | None = None
 
     @property
+    def spans(self) -> list[tuple[int, int]]:
+        """[start, end) of each turn's reply in `token_ids`."""
+        return [turn.span for turn in self.turns]
+
+    @property
     def env_return(self) -> float:
         return sum(turn.env_reward for turn in self.turns)
 

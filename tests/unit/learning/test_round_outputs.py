@@ -69,12 +69,12 @@ def test_all_play_has_continuations_and_the_groups_of_dynamic_sampling():
 @pytest.mark.parametrize(
     ("method", "index", "flat", "said"),
     [
-        ("Progressive", 1, (2, 2), "it is 0 or constant, or became so by turn_norm: position"),
+        ("Progressive", 1, (2, 2), "(0, constant, or made so by turn_norm: position)"),
         ("Progressive", 1, (2, 1), ""),
         ("Progressive", 1, (), ""),
         # Before its first fit, TurnRD shares the return equally, as it should.
         ("TurnRDV2", 1, (2, 2), ""),
-        ("TurnRDV2", 2, (2, 2), "it is 0 or constant"),
+        ("TurnRDV2", 2, (2, 2), "tells no turn of a trajectory from another"),
         ("flatGRPO", 2, (2, 2), ""),
     ],
 )

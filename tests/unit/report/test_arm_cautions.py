@@ -1,14 +1,14 @@
 """What a report says of arms that are not what their names promise, by hand."""
 
-from report_fixtures import resolved_arm
+import json
+
+from report_fixtures import build_report, resolved_arm, write_study
 
 from hgrpo.report.arm_cautions import arm_cautions
 from hgrpo.report.arms import read_arms
 
 NAMES = ("flatGRPO", "Mine", "Other")
-ARMS = read_arms(
-    {"reference": "flatGRPO", "methods": {name: resolved_arm(name) for name in NAMES}}
-)
+ARMS = read_arms({"reference": "flatGRPO", "methods": {name: resolved_arm(name) for name in NAMES}})
 
 
 def summary(method, number, policy, seed=11, caution=""):
@@ -39,3 +39,18 @@ def test_cautions_of_rounds_are_counted_by_arm_and_older_summaries_have_none():
     rounds += [summary("Mine", 1, "m1"), summary("Other", 1, "o1")]
     del rounds[-1]["credit_caution"]
     assert arm_cautions(ARMS, rounds) == ["Mine: it is 0 (2 of 3 rounds)."]
+
+
+def test_cautions_stand_on_top_of_the_page_and_in_the_last_line_of_the_run(tmp_path, capsys):
+    study = write_study(
+        tmp_path, ("SFTOnly", "flatGRPO", "Progressive"), (11,), rounds=1, n_test=20, n_validation=9
+    )
+    for name, caution in (("flatGRPO", ""), ("Progressive", "it is 0")):
+        path = tmp_path / f"rl/{name}/seed_11/round_1/summary.json"
+        path.write_text(json.dumps(summary(name, 1, "w", caution=caution)))
+    page = build_report(study)
+    last = capsys.readouterr().out.splitlines()[-1]
+    text = page.read_text()
+    for said in ("Progressive: it is 0 (1 of 1 rounds).", "are one arm: their final weights are"):
+        assert said in last and 0 < text.index(said) < text.index("<table")
+    assert last.endswith(f" {page}")

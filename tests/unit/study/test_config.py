@@ -728,7 +728,9 @@ def test_every_kind_of_credit_states_alpha_or_demands_it(configs, kind):
         assert f"required with credit.kind {kind!r}" in message and "`alpha: 0.5`" in message
         edit(path, alpha=1.0)  # a control may ignore its credit, but a caution says so
         mine = load_study(configs / "studies/bakeoff_plateau.yaml").methods["Mine"]
-        assert mine.credit_caution(flat=False).startswith("alpha is 1, so no update reads the turns'")
+        assert mine.credit_caution(flat=False).startswith(
+            "alpha is 1, so no update reads its credit"
+        )
         edit(path, alpha=0.5)
         mine = load_study(configs / "studies/bakeoff_plateau.yaml").methods["Mine"]
         assert mine.credit_caution(flat=False) == ""
@@ -757,7 +759,7 @@ def test_a_variant_does_not_inherit_an_alpha_that_its_credit_did_not_choose(conf
 @pytest.mark.parametrize(
     ("name", "flat", "said"),
     [
-        ("Progressive", True, "became so by turn_norm: position"),
+        ("Progressive", True, "made so by turn_norm: position"),
         ("GiGPO", True, "its credit tells no turn of a trajectory from another"),
         ("Progressive", False, ""),
         *((name, True, "") for name in ("flatGRPO", "ZeroCredit", "RLOO", "PPO", "SFTOnly")),
