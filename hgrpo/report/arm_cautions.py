@@ -10,8 +10,7 @@ from hgrpo.report.words import listing
 def arm_cautions(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
     """Arms whose turn credit had no effect, and arms whose final weights are equal.
 
-    `rounds` are the contents of every round's summary.json. Runs without any update end with the
-    SFT policy and are not compared.
+    `rounds` are the contents of every round's summary.json.
     """
     played = Counter(row["method"] for row in rounds)
     idle = Counter((row["method"], row.get("credit_caution")) for row in rounds)
@@ -21,10 +20,11 @@ def arm_cautions(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
         if text
     ]
     last = {(row["seed"], row["method"]): row for row in sorted(rounds, key=lambda r: r["round"])}
-    ends, equal = defaultdict(list), defaultdict(list)
+    ends, equal = defaultdict(set), defaultdict(list)
     for (seed, name), row in last.items():
-        if row["policy"] != row["parents"]["sft"]:
-            ends[seed, row["policy"]].append(arms.label(name))
+        ends[seed, row["policy"]].add(arms.label(name))
+        if arms.untrained:
+            ends[seed, row["parents"]["sft"]].add(arms.label(arms.untrained))
     for (seed, _), labels in ends.items():
         equal[tuple(sorted(labels))].append(str(seed))
     return cautions + [

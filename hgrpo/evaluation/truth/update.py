@@ -70,8 +70,9 @@ def _source(method: MethodConfig, rollouts: SharedRollouts) -> str:
     declared = method.credit.declared
     if not method.train or method.uses_critic:
         return f"a critic ({method.advantage})" if method.train else "no assigner"
-    if declared.plays or declared.needs_policy or declared.reads_embeddings:
-        return "the policy, its hidden states or further play"
-    if declared.reads_situations and not any(t.turns[0].state for t in rollouts.trajectories):
+    if declared.plays or declared.needs_policy or declared.reads_embeddings or declared.fits:
+        return "the policy, its hidden states, further play or a fit"
+    states = any(turn.state for played in rollouts.trajectories for turn in played.turns)
+    if declared.reads_situations and not states:
         return "fingerprints of states"
-    return "the game" if declared.uses else ""
+    return "the game or a service" if declared.uses or declared.may_be_unreachable else ""

@@ -134,7 +134,7 @@ def test_the_most_wrong_turns_are_those_of_a_calculation_by_hand(monkeypatch, ca
         *((name, "the policy, its hidden states") for name in ("Vine", "Oracle", "EMPG", "BiPACE")),
         *((name, "the policy, its hidden states") for name in ("TurnRDV2", "Counterfactual")),
         ("GiGPO", "fingerprints of states"),
-        ("LLMJudge", "the game"),
+        ("LLMJudge", "the game or a service"),
     ],
 )
 def test_a_method_that_needs_more_than_turns_is_refused_in_one_line(monkeypatch, method, source):

@@ -30,8 +30,15 @@ def test_arms_with_equal_final_weights_are_one_arm():
     assert arm_cautions(ARMS, rounds) == [expected]
 
 
-def test_arms_that_never_learnt_are_equal_for_another_reason():
-    assert arm_cautions(ARMS, [summary(name, 1, "sft") for name in NAMES]) == []
+def test_an_arm_that_still_has_the_weights_of_the_sft_policy_is_that_arm():
+    methods = {name: resolved_arm(name) for name in ("SFTOnly", *NAMES)}
+    arms = read_arms({"reference": "flatGRPO", "methods": methods})
+    rounds = [summary("flatGRPO", 1, "a"), summary("Mine", 1, "sft"), summary("Other", 1, "b")]
+    (said,) = arm_cautions(arms, rounds)
+    assert said.startswith("Mine and SFT only are one arm: ")
+    # Without an update all arms are equal.
+    (said,) = arm_cautions(arms, [summary(name, 1, "sft") for name in NAMES])
+    assert said.startswith("Mine, Other, SFT only and flat GRPO are one arm: ")
 
 
 def test_cautions_of_rounds_are_counted_by_arm_and_older_summaries_have_none():
