@@ -102,7 +102,7 @@ def measure(laptop: Laptop) -> dict:
         for name, side in sides.items():
             seconds[name].append(_timed(side)[1])
     step = collect_s + median(seconds["grpo"])
-    values = [np.zeros(len(t.behaviour_logprobs)) for t in flat]
+    values = [np.zeros(t.action_tokens) for t in flat]
     filters = FilterConfig(strategy="top_p", value=0.9, include_zero=False)
     small = {
         "filter": lambda: filter_batch(measures(played, TRAINING), filters),

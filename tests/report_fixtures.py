@@ -90,6 +90,7 @@ def build_report(
             *results,
             *["--study", root / "config.yaml", "--figures", report / "figures"],
             *["--snapshots", *study.files("rl/*/*/*/config.yaml")],
+            *["--rounds", *study.files("rl/*/*/*/summary.json")],
             *["--expert", root / "expert/summary.json", "--out", report / "report.html"],
             *["--comparison", report / "methods_comparison.json", "--tables", report / "tables"],
         ],

@@ -1,48 +1,84 @@
-"""Score credit that other code computed for published rollouts whose truth is known.
+"""Score the credit of a method, or of other code, for published rollouts whose truth is known.
 
-The file holds one row per turn with the columns task_id, rollout, turn and credit, and if the loss
-sees other numbers than the credit, advantage. docs/score_credit.md explains the format.
+With --method, a file of configs/methods credits the rollouts, and the turns that it credits worst
+are listed. It must need no policy, no further play and no judge.
+
+A file of other code holds one row per turn with the columns task_id, rollout, turn and credit, and
+if the loss sees other numbers than the credit, advantage. docs/score_credit.md explains the format.
 
 Examples:
+  python -m hgrpo.cli.score_credit --method Progressive
   python -m hgrpo.cli.score_credit mine.parquet
   python -m hgrpo.cli.score_credit mine.parquet --name "my method" --csv row.csv
 """
 
+import sys
+import textwrap
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from hgrpo.atomic import atomic_file
 from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
-from hgrpo.evaluation.truth.published import read_credits, read_published
+from hgrpo.config.read import read_yaml, validate
+from hgrpo.errors import UserError
+from hgrpo.evaluation.truth.published import TURN, read_credits, read_published
 from hgrpo.evaluation.truth.scoring import score
 from hgrpo.report.csv_file import write_csv
 from hgrpo.report.truth_section import SHOWN, table_rows
+from hgrpo.standardise import standardise
+from hgrpo.trajectories.store import TURNS_FILE, read_turns
 
-PUBLISHED = Path("docs/truth")
-_DIGITS = "%.6g"
+PROJECT = Path(__file__).resolve().parents[2]
+PUBLISHED = PROJECT / "docs/truth"
+_DIGITS, _FLOOR = "%.6g", 1e-12
 
 
 def main() -> None:
-    """Score the file, and print its row in the table of the built-in methods."""
+    """Score the method or the file, and print its row in the table of the built-in methods."""
     parser = command_parser(__doc__)
-    parser.add_argument("file", type=Path, help="Parquet file with the credit of every turn")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "file", type=Path, nargs="?", help="Parquet file with the credit of every turn"
+    )
+    source.add_argument("--method", help="name of a file in configs/methods")
     parser.add_argument(
         "--truth",
         type=Path,
         default=PUBLISHED,
-        help=f"folder of the rollouts and their truth (default: {PUBLISHED})",
+        help="folder of the rollouts and their truth (default: docs/truth of this checkout)",
     )
-    parser.add_argument("--name", help="name of the method (default: that of the file)")
+    parser.add_argument("--name", help="name of the row (default: that of the method or file)")
     parser.add_argument("--csv", type=Path, help="file to write the row to, as in truth.csv")
     args = parser.parse_args()
+    if not args.truth.is_dir():
+        raise UserError(f"--truth {args.truth}: no such folder; without it, {PUBLISHED} is read")
     places, truth = read_published(args.truth)
-    credit, advantage = read_credits(args.file, places)
-    name = args.name or args.file.stem
+    if args.method:
+        # Imported here: advantages need torch, and a file of credits does not.
+        from hgrpo.evaluation.truth.update import credited
+        from hgrpo.learning.method import MethodConfig
+
+        path = PROJECT / "configs/methods" / f"{args.method}.yaml"
+        method = validate(MethodConfig, read_yaml(path), str(path))
+        credit, advantage = credited(method, args.truth)
+        name = args.name or method.shown_label
+        caution = method.credit_caution(flat=not truth.centred(advantage).any())
+    else:
+        credit, advantage = read_credits(args.file, places)
+        name = args.name or args.file.stem
+        equal = "equal over the turns of every trajectory" if advantage.any() else "0"
+        caution = "" if truth.centred(advantage).any() else f"what the loss sees is {equal}"
     row = pd.DataFrame([{"method": name, "label": name} | score(credit, advantage, truth)])
     others = known_rows(args.truth)
     print("\n".join(lines(row, others)))
+    if args.method:
+        print("\nthe most wrong turns, with credit and truth as z-scores over all turns:")
+        print(worst_turns(args.truth, credit, truth.advantage))
+    if caution:
+        print(f"caution: {name}: {caution}", file=sys.stderr)
     if others.empty:
         print(
             f"{args.truth}: no truth.csv with rows of built-in methods (credit_agreement has one)"
@@ -50,6 +86,16 @@ def main() -> None:
     if args.csv:
         with atomic_file(args.csv) as path:
             write_csv(row, path, _DIGITS)
+
+
+def worst_turns(folder: Path, credit: np.ndarray, truth: np.ndarray) -> str:
+    """The turns where credit and truth, [N] each, differ most after a z-score, as a table."""
+    turns = read_turns(folder / TURNS_FILE, [*TURN, "observation", "action"]).to_pandas()
+    turns["credit"], turns["truth"] = standardise(credit, _FLOOR), standardise(truth, _FLOOR)
+    for name in ("observation", "action"):
+        turns[name] = [textwrap.shorten(text, 40, placeholder="...") for text in turns[name]]
+    worst = (turns["credit"] - turns["truth"]).abs().nlargest(10).index
+    return turns.loc[worst].to_string(index=False, float_format="{:+.1f}".format)
 
 
 def known_rows(folder: Path) -> pd.DataFrame:

@@ -120,9 +120,8 @@ class CounterfactualCredit(CreditAssigner):
         """Entropy of the policy at each turn, float64 [T], in nats."""
         from hgrpo.policy.entropies import reply_entropies
 
-        spans = [turn.span for turn in trajectory.turns]
-        temperature = self._collector.temperature
-        found = reply_entropies(self._policy, trajectory.token_ids, spans, temperature)
+        tokens, temperature = trajectory.token_ids, self._collector.temperature
+        found = reply_entropies(self._policy, tokens, trajectory.spans, temperature)
         return np.array([tokens.sum() for tokens in found])
 
 

@@ -75,14 +75,10 @@ class EntropyCredit(CreditAssigner):
         """The final advantages, K float64 arrays [T_k]."""
         from hgrpo.policy.entropies import reply_entropies
 
+        temperature = self._collector.temperature
         tokens = [
-            reply_entropies(
-                self._policy,
-                trajectory.token_ids,
-                [turn.span for turn in trajectory.turns],
-                self._collector.temperature,
-            )
-            for trajectory in group.trajectories
+            reply_entropies(self._policy, played.token_ids, played.spans, temperature)
+            for played in group.trajectories
         ]
         self._seen += [float(reply.sum()) for row in tokens for reply in row]
         returns = np.array([trajectory.env_return for trajectory in group.trajectories])

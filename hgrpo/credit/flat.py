@@ -9,6 +9,7 @@ from hgrpo.credit.settings import CreditSettings
 class Settings(CreditSettings):
     """Accepts no key."""
 
+    of_turns = False
     demands = {"alpha": (1.0, "its credit is 0, so only the trajectory's advantage is left")}
 
 

@@ -46,6 +46,7 @@ class CreditSettings(Strict):
         first_round_remark: what a reader of the first round's credit must know, as a sentence.
         correlation_with_oracle: how credit correlates with that of `oracle`, if the settings fix
             it; None if it must be measured.
+        of_turns: credit is meant to differ between the turns of a trajectory.
         is_control: the arm is a control. A method that gains from turn credit must beat it.
         figures: names of the report's figures that are drawn only for this assigner's arms.
         uses: capabilities of the environment that the assigner calls, such as "judge_text".
@@ -67,6 +68,7 @@ class CreditSettings(Strict):
     label_remark: ClassVar[str] = ""
     first_round_remark: ClassVar[str] = ""
     correlation_with_oracle: ClassVar[float | None] = None
+    of_turns: ClassVar[bool] = True
     is_control: ClassVar[bool] = False
     figures: ClassVar[tuple[str, ...]] = ()
     uses: ClassVar[tuple[str, ...]] = ()

@@ -8,6 +8,7 @@ from hgrpo.credit.settings import CreditSettings
 class Settings(CreditSettings):
     """Accepts no key."""
 
+    of_turns = False
     is_control = True
 
 

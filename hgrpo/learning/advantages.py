@@ -57,6 +57,17 @@ def turn_advantages(credit: Sequence[np.ndarray], norm: TurnNorm, floor: float) 
     return result
 
 
+def is_flat(credit: Sequence[np.ndarray]) -> bool:
+    """Whether K arrays [T_k] are constant over each trajectory's turns.
+
+    Differences up to 1e-6 of the largest value are rounding. If no trajectory has two turns, the
+    arrays are flat if all turns are equal.
+    """
+    rows = [row for row in credit if len(row) > 1] or [np.concatenate([*credit, np.zeros(0)])]
+    largest = max((np.abs(row).max() for row in rows if len(row)), default=0.0)
+    return all(np.ptp(row) <= 1e-6 * largest for row in rows if len(row))
+
+
 def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> list[np.ndarray]:
     """alpha * A_traj [K] + (1 - alpha) * A_turn, K arrays of shape [T_k].
 

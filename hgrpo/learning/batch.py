@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.credit.base import Group
-from hgrpo.learning.advantages import blend, trajectory_advantages, turn_advantages
+from hgrpo.learning.advantages import blend, is_flat, trajectory_advantages, turn_advantages
 from hgrpo.learning.dead_groups import is_dead
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
@@ -59,11 +59,13 @@ class GroupAdvantages:
     Attributes:
         trajectory: A_traj, float64 [K].
         turns: A_turn, K arrays [T_k].
+        flat: whether the turns' credit, or A_turn, is constant over each trajectory's turns.
     """
 
     trajectory: np.ndarray
     turns: list[np.ndarray]
     dead: bool
+    flat: bool
 
 
 def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> float:
@@ -89,7 +91,8 @@ def group_advantages(
         for turn, given, advantage in zip(trajectory.turns, credits, advantages, strict=True):
             turn.credit, turn.advantage = float(given), float(advantage)
     dead = is_dead(blended, returns, method.dead_groups)
-    return GroupAdvantages(per_trajectory, per_turn, dead)
+    flat = is_flat(credit) or is_flat(per_turn)
+    return GroupAdvantages(per_trajectory, per_turn, dead, flat)
 
 
 def scale_advantages(trajectories: Sequence[Trajectory], rms: float) -> float:
@@ -119,22 +122,20 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
     A turn without an advantage, which no update may use, gives its tokens NaN.
 
     Raises:
-        RuntimeError: a trajectory has more or fewer log-probs than sampled tokens.
+        RuntimeError: a turn has more or fewer log-probs than sampled tokens.
     """
     sequences = []
     for trajectory in trajectories:
-        advantages = [
-            math.nan if turn.advantage is None else turn.advantage
-            for turn in trajectory.turns
-            for _ in range(turn.span[1] - turn.span[0])
-        ]
-        if len(advantages) != len(trajectory.behaviour_logprobs):
-            raise RuntimeError(
-                f"{trajectory.task.task_id} rollout {trajectory.rollout}: "
-                f"{len(trajectory.behaviour_logprobs)} log-probs for {len(advantages)} tokens"
-            )
-        spans = [turn.span for turn in trajectory.turns]
-        behaviour = torch.tensor(trajectory.behaviour_logprobs, dtype=torch.float32)
-        given = torch.tensor(advantages, dtype=torch.float32)
-        sequences.append(TrainingSequence(trajectory.token_ids, spans, behaviour, given))
+        advantages, logprobs, spans = [], [], trajectory.spans
+        for number, (turn, (start, end)) in enumerate(zip(trajectory.turns, spans, strict=True)):
+            if len(turn.logprobs) != end - start:
+                raise RuntimeError(
+                    f"{trajectory.task.task_id} rollout {trajectory.rollout} turn {number}: "
+                    f"{len(turn.logprobs)} log-probs for {end - start} tokens"
+                )
+            given = math.nan if turn.advantage is None else turn.advantage
+            advantages += [given] * (end - start)
+            logprobs += turn.logprobs
+        numbers = (torch.tensor(each, dtype=torch.float32) for each in (logprobs, advantages))
+        sequences.append(TrainingSequence(trajectory.token_ids, spans, *numbers))
     return sequences

@@ -86,8 +86,7 @@ def draw_turn(trajectory: Trajectory, stream: tuple) -> Turn:
 
 def pair_of(trajectory: Trajectory, turn: Turn, conversation: Replies) -> Pair:
     """The turn's prompt and reply."""
-    start, end = turn.span
-    prompt, reply = tuple(trajectory.token_ids[:start]), tuple(trajectory.token_ids[start:end])
+    prompt, reply = tuple(trajectory.token_ids[: turn.span[0]]), tuple(turn.token_ids)
     closed = reply[-1] == conversation.end_id
     thought = find_thought(reply[:-1] if closed else reply, conversation.written)
     if thought is None:

@@ -57,7 +57,7 @@ def trained_row(trained: Sequence[np.ndarray]) -> dict:
 def advantage_row(
     groups: Sequence[Sequence[Trajectory]], advantages: Sequence[GroupAdvantages]
 ) -> dict:
-    """Log entries: the number of dead groups, and mean absolute advantages.
+    """Log entries: numbers of dead groups and of groups with flat credit, mean absolute advantages.
 
     `advantages`, in the order of `groups`, gives the advantages per trajectory and per turn. The
     turns in `groups` hold the blended advantages, which are averaged over tokens.
@@ -68,6 +68,7 @@ def advantage_row(
     per_trajectory = np.concatenate([group.trajectory for group in advantages])
     return {
         "dead_groups": sum(group.dead for group in advantages),
+        "flat_credit_groups": sum(group.flat for group in advantages),
         "mean_abs_traj_adv": float(np.abs(per_trajectory).mean()),
         "mean_abs_turn_adv": float(np.abs(per_turn).mean()),
         "mean_abs_token_adv": float(np.abs(per_token).mean()),

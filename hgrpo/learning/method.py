@@ -37,7 +37,7 @@ class MethodConfig(Strict):
         ge=0,
         le=1,
         description="share of the trajectory's advantage in a turn's advantage; the rest is turn "
-        "credit",
+        "credit. Required where an assigner's credit counts; `flat` and critics need 1",
     )
     group_norm: Literal["std", "sample_std", "mean"] = Field(
         "std",
@@ -89,6 +89,15 @@ class MethodConfig(Strict):
         return self
 
     @model_validator(mode="after")
+    def _states_alpha(self) -> Self:
+        if self._chooses_alpha and "alpha" not in self.model_fields_set:
+            raise ValueError(
+                f"alpha: required with credit.kind {self.credit.kind!r}: an advantage is alpha x "
+                "the trajectory's advantage + (1 - alpha) x turn credit; `alpha: 0.5` uses both"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _suits_its_credit(self) -> Self:
         if not self.train:
             return self
@@ -100,6 +109,21 @@ class MethodConfig(Strict):
         if wrong:
             raise ValueError("; ".join(wrong))
         return self
+
+    @property
+    def _chooses_alpha(self) -> bool:
+        """Whether the arm trains with turn credit whose kind does not fix alpha."""
+        compares = self.train and self.advantage == "group"
+        return compares and "alpha" not in self.credit.declared.demands
+
+    def credit_caution(self, flat: bool) -> str:
+        """Why turn credit has no effect, or ""; `flat` if `is_flat` held for it in all groups."""
+        if self._chooses_alpha and self.alpha == 1.0:
+            return f"alpha is 1, so no update reads its credit (kind {self.credit.kind})"
+        if flat and self.train and self.advantage == "group" and self.credit.declared.of_turns:
+            given = f"0, constant, or made so by turn_norm: {self.turn_norm}"
+            return f"its credit tells no turn of a trajectory from another ({given})"
+        return ""
 
     @property
     def uses_critic(self) -> bool:

@@ -45,6 +45,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
         **where,
         **totals(rows),
         **in_summary(rows),
+        "credit_caution": credit_caution(played),
         "ended": ended,
         "train_dtype": dtype_name(learner.autocast),
         "final_kl_coef": learner.kl.coefficient,
@@ -53,6 +54,14 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
         "policy": weights_digest(folder / "adapter"),
     }
     (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+
+
+def credit_caution(played: Round) -> str:
+    """Why the round's turn credit had no effect, or ""; without a fit, it is only a stand-in."""
+    method, rows = played.id.method, played.rows
+    unfitted = method.credit.declared.fits and played.id.index == 1
+    flat = all(row["flat_credit_groups"] == row["n_groups"] for row in rows)
+    return method.credit_caution(flat and bool(rows) and not unfitted)
 
 
 def totals(rows: Sequence[Mapping]) -> dict:

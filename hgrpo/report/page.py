@@ -43,6 +43,7 @@ class Page:
         finished: the day on which training ended; "" if it is not known.
         truth: the folder that `credit_agreement` writes, if it has run on rollouts with truth.
         supervised: which supervised policy all arms start from; "" if it is not recorded.
+        cautions: sentences of `arm_cautions`.
     """
 
     study: str
@@ -57,6 +58,7 @@ class Page:
     finished: str = ""
     truth: Path | None = None
     supervised: str = ""
+    cautions: Sequence[str] = ()
 
 
 def render(page: Page) -> str:

@@ -171,7 +171,6 @@ class Collector:
         state, commands = episode.env.situation() if wanted else ("", "")
         start = len(trajectory.token_ids)
         trajectory.token_ids.extend(completion.token_ids)
-        trajectory.behaviour_logprobs.extend(completion.logprobs)
         step = episode.env.step(action)
         check_step(episode.env, step)
         trajectory.turns.append(
@@ -183,6 +182,8 @@ class Collector:
                 progress=step.progress,
                 admissible=bool(step.info["admissible"]),
                 overlong=completion.overlong,
+                token_ids=completion.token_ids,
+                logprobs=completion.logprobs,
                 state=state,
                 commands=commands,
                 embedding=completion.embedding,

@@ -36,6 +36,4 @@ class Start:
         trajectory = Trajectory(self.task, self.rollout, goal)
         trajectory.turns.extend(before.turns[: self.turns])
         trajectory.token_ids.extend(before.token_ids[: self.tokens])
-        sampled = sum(turn.span[1] - turn.span[0] for turn in trajectory.turns)
-        trajectory.behaviour_logprobs.extend(before.behaviour_logprobs[:sampled])
         return trajectory

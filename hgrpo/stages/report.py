@@ -6,9 +6,10 @@ Example:
   python -m hgrpo.cli.report --config report.json --study config.yaml \\
       --episodes report/episodes.parquet --train-logs rl/*/*/*/train_log.json \\
       --fits credit_fit/*/*/*/train_log.json \\
-      --figures report/figures --snapshots rl/*/*/*/config.yaml --expert expert/summary.json \\
-      --sft sft/summary.json --assets assets/manifest.json \\
-      --out report/report.html --comparison report/methods_comparison.json --tables report/tables
+      --figures report/figures --snapshots rl/*/*/*/config.yaml \\
+      --rounds rl/*/*/*/summary.json --expert expert/summary.json --sft sft/summary.json \\
+      --assets assets/manifest.json --out report/report.html \\
+      --comparison report/methods_comparison.json --tables report/tables
 """
 
 import json
@@ -58,6 +59,7 @@ class Paths:
     fits: list[Path] = file("fits", "train_log.json of every fit between rounds", True, True)
     figures: Path = folder("index", "folder of the figures stage")
     snapshots: list[Path] = file("snapshots", "config.yaml of every round", True, True)
+    rounds: list[Path] = file("rounds", "summary.json of every round", True, True)
     expert: Path | None = file("expert", "summary.json of the expert stage", optional=True)
     sft: Path | None = file("sft", "summary.json of supervised fine-tuning", optional=True)
     assets: Path | None = file("assets", "manifest.json of the assets", optional=True)
@@ -87,6 +89,7 @@ def inputs(study: "Study", job: Job) -> dict:
         "logs": round_files(study, "train_log.json"),
         "fits": fit_logs(study),
         "snapshots": round_files(study, "config.yaml"),
+        "rounds": round_files(study, "summary.json"),
         "expert": "expert/summary.json",
         "sft": "sft/summary.json",
         "assets": "assets/manifest.json",
@@ -102,6 +105,7 @@ def outputs(study: "Study") -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the results, compare the arms, and write the page, the tables and the JSON summary."""
+    from hgrpo.report.arm_cautions import arm_cautions
     from hgrpo.report.export_comparison import methods_comparison
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.logs import last_day
@@ -130,6 +134,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         finished=last_day(paths.train_logs),
         truth=paths.agreement,
         supervised=supervised(stages.get("sft", {})),
+        cautions=arm_cautions(inputs.arms, [read_mapping(path) for path in paths.rounds]),
     )
     tables = all_tables(inputs, scripted)
     labels = {name: inputs.arms.label(name) for name in inputs.arms.names}
@@ -142,7 +147,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     with atomic_file(paths.out) as path:
         path.write_text(html, encoding="utf-8")
     # `hgrpo.workflow.ending` repeats this line at the end of the run.
-    print(f"{answer(inputs.comparison, inputs.arms).headline} {paths.out}")
+    print(answer(inputs.comparison, inputs.arms).headline, *page.cautions, paths.out)
 
 
 def supervised(sft: Mapping) -> str:

@@ -191,7 +191,7 @@ def _play(
 ) -> None:
     from hgrpo.base_model.digest import any_digest
     from hgrpo.learning.round import RoundId
-    from hgrpo.learning.round_outputs import write_round
+    from hgrpo.learning.round_outputs import credit_caution, write_round
     from hgrpo.learning.set_up import RoundSettings, set_up
     from hgrpo.policy.compatible import weights_digest
 
@@ -238,4 +238,6 @@ def _play(
         told += f", success {rows[0]['success_rate']:.3f} -> {rows[-1]['success_rate']:.3f}"
     if stop.over:
         told += f"; {stop.status} by {stop.rule} in round {stop.round}"
+    if caution := credit_caution(played):
+        print(f"caution: {method.name} seed {job.seed} round {job.round}: {caution}")
     print(f"{told}, {elapsed:.0f} s")

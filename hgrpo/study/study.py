@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from hgrpo.config.merge import merge
 from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate
 from hgrpo.config.strict import Strict
+from hgrpo.credit.section import CreditConfig
 from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import environment_settings
 from hgrpo.errors import UserError
@@ -366,7 +367,7 @@ def _method(name: str, configs: Path, where: str, variants: Iterable[str] = ()) 
 
 
 def _variant(variant: Variant, name: str, configs: Path, where: str) -> MethodConfig:
-    kind = _method(variant.of, configs, f"{where}.of").credit.kind
+    credit = _method(variant.of, configs, f"{where}.of").credit
     base = read_yaml(configs / "methods" / f"{variant.of}.yaml")
     changes = variant.model_extra or {}
     file = configs / "methods" / f"{name}.yaml"
@@ -374,19 +375,20 @@ def _variant(variant: Variant, name: str, configs: Path, where: str) -> MethodCo
         raise UserError(f"{where}: {file} is a method of that name; choose another")
     if "name" in changes:
         raise UserError(f"{where}.name: a variant's name is its key, {name!r}")
-    return validate(MethodConfig, _changed(base, kind, changes) | {"name": name}, where)
+    return validate(MethodConfig, _changed(base, credit, changes) | {"name": name}, where)
 
 
-def _changed(base: dict, kind: str, changes: Mapping[str, object]) -> dict:
-    """The method `base` with a variant's changes merged in; `kind` is its kind of credit.
+def _changed(base: dict, credit: CreditConfig, changes: Mapping[str, object]) -> dict:
+    """The method `base`, whose section `credit` is given, with a variant's changes merged in.
 
     The label of `base` is dropped, because it names another arm. If the variant changes the kind of
-    credit, the old kind's settings are dropped, because the new kind does not have them.
+    credit, the old kind's settings are dropped, because the new kind does not have them, and so is
+    an alpha that the old kind demanded.
     """
     left_out = {"label"}
-    credit = changes.get("credit")
-    if isinstance(credit, Mapping) and credit.get("kind", kind) != kind:
-        left_out.add("credit")
+    new = changes.get("credit")
+    if isinstance(new, Mapping) and new.get("kind", credit.kind) != credit.kind:
+        left_out |= {"credit"} | {"alpha"} & set(credit.declared.demands)
     return merge({key: value for key, value in base.items() if key not in left_out}, changes)
 
 

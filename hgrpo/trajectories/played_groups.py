@@ -4,6 +4,7 @@ Everything that a credit assigner reads comes back as it was played, except that
 float16. `overlong` and `context_overflow` are not stored and are False here.
 """
 
+import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -97,6 +98,7 @@ def _trajectory(
     _check_spans(row, where)
     embeddings = store.unpacked(row["embeddings"], length, where)
     goal = store.unpacked(row["goal_embedding"], 1, where)
+    ends = list(itertools.accumulate((end - start for start, end in spans), initial=0))
     return Trajectory(
         task=task,
         goal_embedding=None if goal is None else goal[0],
@@ -104,6 +106,8 @@ def _trajectory(
             Turn(
                 span=(span[0], span[1]),
                 overlong=False,
+                token_ids=row["token_ids"][slice(*span)],
+                logprobs=row["behaviour_logprobs"][ends[index] : ends[index + 1]],
                 embedding=None if embeddings is None else embeddings[index],
                 **{name: turn[name] for name in store.OF_TURN},
             )

@@ -32,7 +32,7 @@ TURNS = pa.schema([*_TASK, ("rollout", "int32"), ("turn", "int32"), *_TURN])
 # for an attribute of `FinalState` has the prefix `final_`.
 OF_TURN = tuple(name for name, _ in _TURN)
 OF_FINAL_STATE = ("observation", "state", "commands")
-OF_TRAJECTORY = ("rollout", "goal", "token_ids", "behaviour_logprobs", "success", "truncated")
+OF_TRAJECTORY = ("rollout", "goal", "token_ids", "success", "truncated")
 SEQUENCES = pa.schema(
     [
         *_TASK,
@@ -65,7 +65,8 @@ def sequence_table(trajectories: Sequence[Trajectory], round_index: int, step: i
         | {name: vars(trajectory)[name] for name in OF_TRAJECTORY}
         | {
             "task_type": trajectory.task.task_type,
-            "spans": [list(turn.span) for turn in trajectory.turns],
+            "spans": [list(span) for span in trajectory.spans],
+            "behaviour_logprobs": [p for turn in trajectory.turns for p in turn.logprobs],
             "env_return": trajectory.env_return,
             "embeddings": _packed([turn.embedding for turn in trajectory.turns]),
             "goal_embedding": _packed([trajectory.goal_embedding]),

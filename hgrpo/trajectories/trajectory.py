@@ -13,6 +13,8 @@ class Turn:
 
     Attributes:
         span: [start, end) of the sampled reply in the trajectory's `token_ids`.
+        token_ids: the N sampled tokens of the reply, with the token that closes it.
+        logprobs: N log-probabilities of these tokens at the sampling temperature.
         progress: change of the environment's potential in the turn, see `envs.base.Step`.
         overlong: whether the reply was cut at the token limit.
         state: fingerprint of what the agent could know before the turn, for example where it is
@@ -34,6 +36,8 @@ class Turn:
     progress: float
     admissible: bool
     overlong: bool
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
     state: str = ""
     commands: str = ""
     embedding: np.ndarray | None = None
@@ -58,8 +62,6 @@ class Trajectory:
     Attributes:
         token_ids: the whole conversation, from the opening to the last reply. After a context
             overflow the observation that follows the last reply is included.
-        behaviour_logprobs: log-probability of each sampled token at the sampling temperature, turn
-            by turn and, in each turn, token by token.
         truncated: whether the turn cap or the context length ended the episode.
         context_overflow: whether the episode ended because no further reply fitted the context.
         final: the state after the last turn; None until the collector or `add_fingerprints`
@@ -71,12 +73,16 @@ class Trajectory:
     goal: str = ""
     goal_embedding: np.ndarray | None = None
     token_ids: list[int] = field(default_factory=list)
-    behaviour_logprobs: list[float] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     success: bool = False
     truncated: bool = False
     context_overflow: bool = False
     final: FinalState | None = None
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """[start, end) of each turn's reply in `token_ids`."""
+        return [turn.span for turn in self.turns]
 
     @property
     def env_return(self) -> float:
@@ -99,4 +105,4 @@ class Trajectory:
 
     @property
     def action_tokens(self) -> int:
-        return len(self.behaviour_logprobs)
+        return sum(len(turn.logprobs) for turn in self.turns)

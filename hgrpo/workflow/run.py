@@ -162,6 +162,9 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
     if not elsewhere:
         _check_results(study, results, planned)
     check_jobs(study, jobs, os.environ, elsewhere, workflow.executor_plugin.name)
+    for name in dict.fromkeys(name for stage, name in jobs if stage == "rl_round"):
+        if said := study.methods[name].credit_caution(flat=False):
+            print(f"caution: {name}: {said}", file=sys.stderr)
     if ("sft", None) in jobs and (said := other_revision_line(study, revision())):
         print(said, file=sys.stderr)
     if ("report", None) in jobs and not elsewhere:

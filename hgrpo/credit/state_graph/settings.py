@@ -72,6 +72,11 @@ class Settings(CreditSettings):
     terms: list[Term] = Field([], description="summands of the step credit")
 
     @property
+    def of_turns(self) -> bool:  # type: ignore[override]
+        """Whether a term, or the set of peers at a turn number, tells turns apart."""
+        return bool(self.terms) or self.trajectory.rows == "alive"
+
+    @property
     def needs_policy(self) -> bool:  # type: ignore[override]
         """Whether states are told apart by the policy's hidden states."""
         return any(term.key.state == "hidden" for term in self.terms)

@@ -33,8 +33,8 @@ def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[
     end_id = policy.conversation.end_id
 
     def means(index: int, hidden: torch.Tensor) -> np.ndarray:
-        spans = [turn.span for turn in trajectories[index].turns]
-        ranges = turn_ranges(spans, trajectories[index].token_ids, end_id)
+        played = trajectories[index]
+        ranges = turn_ranges(played.spans, played.token_ids, end_id)
         rows = [hidden[start:end].mean(0).numpy() for start, end in ranges]
         return np.stack(rows) if rows else np.zeros((0, hidden.shape[-1]), np.float32)
 

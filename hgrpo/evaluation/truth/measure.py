@@ -95,10 +95,7 @@ class Measurement:
             turn_truth(own, t.env_return)
             for own, t in zip(np.split(returns, starts), trajectories, strict=True)
         ]
-        sketches = [
-            self.sketcher.of_turns(t.token_ids, [turn.span for turn in t.turns])
-            for t in trajectories
-        ]
+        sketches = [self.sketcher.of_turns(t.token_ids, t.spans) for t in trajectories]
         table = truth_table(group, truths, each, np.concatenate(sketches))
         seconds = {
             "continuations_s": played - began,

@@ -1,12 +1,20 @@
 """The advantages that training would make of a method's credit on some groups."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
-from hgrpo.credit.base import Group
-from hgrpo.evaluation.truth.update_settings import ArmUpdate
+from hgrpo.config.read import read_yaml
+from hgrpo.credit.base import Context, Group
+from hgrpo.envs.base import Task
+from hgrpo.errors import UserError
+from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations, compute
+from hgrpo.evaluation.truth.update_settings import TRAINING, ArmUpdate
 from hgrpo.learning.batch import GroupAdvantages, group_advantages
+from hgrpo.learning.method import MethodConfig
+from hgrpo.trajectories.played_groups import read_groups
+from hgrpo.trajectories.store import SEQUENCES_FILE, read_sequences
 
 
 def update_advantages(credit: np.ndarray, groups: Sequence[Group], update: ArmUpdate) -> np.ndarray:
@@ -33,3 +41,38 @@ def _advantages(group: Group, credit: np.ndarray, update: ArmUpdate) -> GroupAdv
     """Store the advantages of a group's turns in the turns."""
     ends = np.cumsum([len(t.turns) for t in group.trajectories])
     return group_advantages(group, np.split(credit, ends[:-1]), update.method, update.training)
+
+
+def credited(method: MethodConfig, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """A method's credit and advantage of the N turns of published rollouts, float64 [N] each.
+
+    Raises:
+        UserError: the method needs more than the rollouts, or a file is missing or damaged.
+    """
+    names = ["task_id", "content_hash", "task_type"]
+    rows = read_sequences(folder / SEQUENCES_FILE, names).to_pylist()
+    stored = read_groups(folder, [Task(path="", **row) for row in rows])
+    rollouts = SharedRollouts(stored, read_yaml(folder / "summary.json").get("seed", 0), 0)
+    if source := _source(method, rollouts):
+        raise UserError(
+            f"{method.name}: its credit comes from {source}, and {folder} holds turns alone; "
+            "`snakemake credit_agreement` compares methods within a study"
+        )
+    (computed,) = computations({method.name: method.credit}, {})
+    compute(computed, rollouts.named, rollouts, Context())
+    training = {key: method.training[key] for key in TRAINING & set(method.training)}
+    update = ArmUpdate(method=method, training=training)
+    return computed.values, update_advantages(computed.values, rollouts.named, update)
+
+
+def _source(method: MethodConfig, rollouts: SharedRollouts) -> str:
+    """What a method takes credit from, if it is more than the rollouts; else ""."""
+    declared = method.credit.declared
+    if not method.train or method.uses_critic:
+        return f"a critic ({method.advantage})" if method.train else "no assigner"
+    if declared.plays or declared.needs_policy or declared.reads_embeddings or declared.fits:
+        return "the policy, its hidden states, further play or a fit"
+    states = any(turn.state for played in rollouts.trajectories for turn in played.turns)
+    if declared.reads_situations and not states:
+        return "fingerprints of states"
+    return "the game or a service" if declared.uses or declared.may_be_unreachable else ""

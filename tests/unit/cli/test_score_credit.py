@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import hgrpo
+import hgrpo.credit
 from hgrpo.cli import score_credit
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.published import read_credits, read_published
@@ -76,6 +77,147 @@ def test_a_strangers_script_gets_the_row_of_the_method_it_imitates(
     # The built-in methods stand beside it: the same numbers as its own.
     (other,) = [line for line in printed if f"{built_in['label']}  " in line]
     assert other.split("  ", 1)[1].split()[-1] == marked.split()[-1]
+
+
+def row_of(monkeypatch, tmp_path, *words):
+    main(monkeypatch, *words, "--csv", tmp_path / "row.csv")
+    return pd.read_csv(tmp_path / "row.csv").iloc[0]
+
+
+@pytest.mark.parametrize("method", ["flatGRPO", "Progressive", "ProgressiveToGo", "RandomCredit"])
+def test_a_method_of_configs_gets_the_row_that_its_study_gave_it(
+    tmp_path, monkeypatch, capsys, method
+):
+    monkeypatch.chdir(tmp_path)  # the default folder of rollouts does not depend on it
+    mine = row_of(monkeypatch, tmp_path, "--method", method)
+    built_in = pd.read_csv(PUBLISHED / "truth.csv").set_index("method").loc[method]
+    assert (
+        mine["label"] == built_in["label"] and mine["beats_shuffled"] == built_in["beats_shuffled"]
+    )
+    for name in (
+        "credit_pearson",
+        "advantage_pearson",
+        "within_pearson",
+        "sign_accuracy",
+        "cosine",
+    ):
+        expected = pytest.approx(built_in[name], rel=1e-4, abs=1e-5, nan_ok=True)
+        assert mine[name] == expected, name
+    out, err = capsys.readouterr()
+    table, worst = out.split("\n\n")
+    assert len(table.splitlines()) == 11 and err == ""
+    header, *rows = worst.splitlines()[1:]
+    columns = ["task_id", "rollout", "turn", "observation", "action", "credit", "truth"]
+    assert header.split() == columns
+    assert len(rows) == 10
+
+
+def test_the_most_wrong_turns_are_those_of_a_calculation_by_hand(monkeypatch, capsys):
+    main(monkeypatch, "--method", "Progressive")
+    first_row = capsys.readouterr().out.split("\n\n")[1].splitlines()[2]
+    turns = pd.read_parquet(PUBLISHED / "turns.parquet")
+    truth = pd.read_parquet(PUBLISHED / "truth.parquet")["advantage"]
+    z_credit = (turns["progress"] - turns["progress"].mean()) / turns["progress"].std(ddof=0)
+    z_truth = (truth - truth.mean()) / truth.std(ddof=0)
+    worst = turns.loc[(z_credit - z_truth).abs().idxmax()]
+    fields = first_row.split()
+    assert fields[:3] == [worst["task_id"], str(worst["rollout"]), str(worst["turn"])]
+    assert fields[-2:] == [f"{z_credit[worst.name]:+.1f}", f"{z_truth[worst.name]:+.1f}"]
+    assert worst["observation"].split()[0] == fields[3] and fields[-3] == worst["action"]
+
+
+@pytest.mark.parametrize(
+    ("method", "source"),
+    [
+        ("SFTOnly", "no assigner"),
+        ("PPO", r"a critic \(gae\)"),
+        *((name, "the policy, its hidden states") for name in ("Vine", "Oracle", "EMPG", "BiPACE")),
+        *((name, "the policy, its hidden states") for name in ("TurnRDV2", "Counterfactual")),
+        ("GiGPO", "fingerprints of states"),
+        ("LLMJudge", "the game or a service"),
+    ],
+)
+def test_a_method_that_needs_more_than_turns_is_refused_in_one_line(monkeypatch, method, source):
+    with pytest.raises(UserError, match=f"^{method}: its credit comes from {source}") as error:
+        main(monkeypatch, "--method", method)
+    assert "\n" not in str(error.value)
+
+
+def test_an_unknown_method_and_a_folder_that_is_not_there_are_named(monkeypatch, tmp_path):
+    with pytest.raises(
+        UserError, match="Progresive.yaml: no such file; did you mean 'Progressive'"
+    ):
+        main(monkeypatch, "--method", "Progresive")
+    with pytest.raises(
+        UserError, match=r"^--truth nowhere: no such folder; without it, /.*truth is"
+    ):
+        main(monkeypatch, "--method", "Progressive", "--truth", "nowhere")
+    with pytest.raises(UserError, match="not allowed with argument"):
+        main(monkeypatch, tmp_path / "mine.parquet", "--method", "Progressive")
+
+
+@pytest.fixture
+def surprise(tmp_path, monkeypatch):
+    """A function that adds a method, and scores it."""
+    source = "class Mine(CreditAssigner):\n    def assign(self, group):\n        return [{}]\n"
+    source = f"import numpy as np\nfrom hgrpo.credit.base import CreditAssigner\n\n\n{source}"
+    source += "\n\ndef make(settings, context):\n    return Mine()\n"
+
+    def score(expression, alpha=0.5):
+        (tmp_path / "surprise.py").write_text(source.format(expression))
+        methods = tmp_path / "configs/methods"
+        methods.mkdir(parents=True, exist_ok=True)
+        text = f"name: Surprise\nalpha: {alpha}\ncredit: {{kind: surprise}}\n"
+        (methods / "Surprise.yaml").write_text(text)
+        monkeypatch.setattr(hgrpo.credit, "__path__", [*hgrpo.credit.__path__, str(tmp_path)])
+        monkeypatch.delitem(sys.modules, "hgrpo.credit.surprise", raising=False)
+        monkeypatch.setattr(score_credit, "PROJECT", tmp_path)
+        main(monkeypatch, "--method", "Surprise")
+
+    return score
+
+
+@pytest.mark.parametrize(
+    ("credit", "alpha", "said"),
+    [
+        ("-np.array([np.mean(turn.logprobs) for turn in t.turns])", 0.5, ""),
+        ("np.zeros(len(t.turns))", 0.5, "caution: Surprise: its credit tells no turn of a"),
+        ("np.full(len(t.turns), t.env_return)", 0.5, "caution: Surprise: its credit tells no turn"),
+        ("np.arange(len(t.turns))", 0.5, "made so by turn_norm: position"),
+        ("np.arange(len(t.turns))", 1.0, "caution: Surprise: alpha is 1, so no update reads its"),
+    ],
+)
+def test_an_own_method_is_scored_and_credit_without_effect_is_named(
+    surprise, capsys, credit, alpha, said
+):
+    surprise(f"{credit} for t in group.trajectories", alpha)
+    out, err = capsys.readouterr()
+    assert out.count("> Surprise ") == 1
+    assert said in err and bool(said) == bool(err)
+
+
+@pytest.mark.parametrize(
+    ("credit", "said"),
+    [
+        (lambda t: 0.0, "caution: mine: what the loss sees is 0"),
+        (lambda t: 3.0, "what the loss sees is equal over the turns of every trajectory"),
+        (lambda t: t["rollout"] / 3, "what the loss sees is equal over the turns of every"),
+        (lambda t: 0.1 * 3 + t["turn"] * 1e-17, "what the loss sees is equal over the turns"),
+        (lambda t: t["turn"] * 1e-9, ""),
+    ],
+)
+def test_a_file_of_credit_without_effect_is_named(
+    places, tmp_path, monkeypatch, capsys, credit, said
+):
+    path = written(tmp_path / "mine.parquet", places.assign(credit=credit))
+    main(monkeypatch, path, "--truth", PUBLISHED)
+    err = capsys.readouterr().err
+    assert said in err and bool(said) == bool(err)
+    # The advantage is what counts: a placeholder for the credit beside it is no mistake.
+    if said:
+        both = places.assign(credit=credit, advantage=np.arange(len(places)) % 3 - 1.0)
+        main(monkeypatch, written(path, both), "--truth", PUBLISHED)
+        assert capsys.readouterr().err == ""
 
 
 @pytest.fixture(scope="module")

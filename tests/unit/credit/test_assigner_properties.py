@@ -229,7 +229,7 @@ def test_hidden_states_of_the_same_conversation_are_one_state(policy, groups):
 def test_credit_is_finite_in_odd_groups(assigner, groups, case):
     longest = max(groups[0], key=lambda t: len(t.turns))
     bare = copy.deepcopy(longest)
-    bare.turns, bare.behaviour_logprobs = [], []
+    bare.turns = []
     copies = [copy.deepcopy(longest) for _ in range(4)]
     for rollout, twin in enumerate(copies):
         twin.rollout = rollout

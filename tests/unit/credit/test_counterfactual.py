@@ -50,8 +50,9 @@ def test_played_on_from_a_turn_the_past_is_the_same(collector, group):
     assert played.turns[:turns] == before.turns[:turns]
     kept = before.turns[turns].span[0]
     assert played.token_ids[:kept] == before.token_ids[:kept]
-    sampled = sum(turn.span[1] - turn.span[0] for turn in played.turns)
-    assert len(played.behaviour_logprobs) == sampled
+    for turn in played.turns:
+        assert turn.token_ids == played.token_ids[slice(*turn.span)]
+        assert len(turn.logprobs) == len(turn.token_ids)
     assert len(played.turns) <= TURN_CAP
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+import hgrpo.credit
 from hgrpo.credit.base import Context, Group, assign_all
 from hgrpo.envs.base import Task
 from hgrpo.trajectories.trajectory import Trajectory, Turn
@@ -23,3 +24,14 @@ def test_the_assigner_of_the_page_shares_the_return(project):
     np.testing.assert_allclose(credit[0], [1, 2, 4])
     with pytest.raises(ValidationError, match="decay"):
         module["Settings"](decay=2)
+
+
+def test_the_test_of_the_page_passes(project, tmp_path, monkeypatch):
+    page = (project / "docs/how_to.md").read_text()
+    late = re.search(r"`hgrpo/credit/late\.py`:\n\n```python\n(.*?)```", page, re.DOTALL)[1]
+    (tmp_path / "late.py").write_text(late)
+    monkeypatch.setattr(hgrpo.credit, "__path__", [*hgrpo.credit.__path__, str(tmp_path)])
+    code = re.search(r'```python\n("""tests/unit/credit/test_late\.py.*?)```', page, re.DOTALL)[1]
+    module: dict = {}
+    exec(code, module)
+    module["test_later_turns_earn_more"]()

@@ -207,3 +207,23 @@ def test_a_second_baseline_is_refused(kind):
         MethodConfig(**config)
     config["credit"]["to_go"] = {"baseline": "none"}
     assert MethodConfig(**config).turn_norm == "position"
+
+
+@pytest.mark.parametrize(
+    ("norm", "to_go_settings", "expected"),
+    [
+        ("position", None, 0.0),
+        ("group", None, 0.0),
+        ("none", ToGo(), 0.25),
+    ],
+)
+def test_where_every_turn_earns_the_same_a_z_score_has_no_gradient(norm, to_go_settings, expected):
+    """Each turn pays 1, and the first one goes on with probability 1/2: dJ/dlogit = 1/4."""
+    total = 0.0
+    for goes in itertools.product((False, True), repeat=3):
+        rows = credit_to_go([np.ones(1 + go) for go in goes], to_go_settings)
+        turns = turn_advantages(rows, norm, 1e-6)
+        scores = [0.5 if go else -0.5 for go in goes]
+        gradients = [row[0] * score for row, score in zip(turns, scores, strict=True)]
+        total += np.mean(gradients) / 2 ** len(goes)
+    assert total == pytest.approx(expected, abs=1e-12)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgrpo.learning.advantages import blend, trajectory_advantages, turn_advantages
+from hgrpo.learning.advantages import blend, is_flat, trajectory_advantages, turn_advantages
 from hgrpo.standardise import standardise
 
 FLOOR = 1e-6
@@ -102,3 +102,25 @@ def test_turn_advantages_keep_shapes_and_are_finite(credit, norm):
     result = turn_advantages(credit, norm, FLOOR)
     assert [len(row) for row in result] == [len(row) for row in credit]
     assert all(np.isfinite(row).all() for row in result)
+
+
+@pytest.mark.parametrize(
+    ("credit", "flat"),
+    [
+        ([[0.0, 0.0], [0.0]], True),
+        ([[2.0, 2.0, 2.0], [-1.0, -1.0]], True),
+        ([[0.1 * 3, 0.3], [0.3, 0.3]], True),
+        ([[1.0, 1.0 + 5e-7], [1.0, 1.0]], True),
+        ([[1.0, 1.0 + 5e-6], [1.0, 1.0]], False),
+        ([[1e-9, 2e-9], [0.0, 0.0]], False),
+        ([[0.0, 0.0], [0.0, 1.0]], False),
+        # Of trajectories of one turn, only the comparison with each other can tell anything.
+        ([[1.0], [1.0]], True),
+        ([[1.0], [2.0]], False),
+        ([[1.0], [2.0], [3.0, 3.0]], True),
+        ([], True),
+        ([[], []], True),
+    ],
+)
+def test_flat_credit_by_hand(credit, flat):
+    assert is_flat([np.array(row, dtype=float) for row in credit]) is flat

@@ -282,14 +282,7 @@ def test_own_prompts_give_the_log_probs_with_which_replies_were_sampled(imitator
     learner, trajectories = play.learner, played(play)
     conversation = learner.policy.conversation
     pairs = [pair_of(t, turn, conversation) for t in trajectories for turn in t.turns]
-    sums = [
-        sum(part)
-        for t in trajectories
-        for part in np.split(
-            np.array(t.behaviour_logprobs),
-            np.cumsum([end - start for start, end in (turn.span for turn in t.turns)])[:-1],
-        )
-    ]
+    sums = [sum(turn.logprobs) for t in trajectories for turn in t.turns]
     found = measure(pairs, 10**6, learner.logprobs)
     assert found["matched"] == pytest.approx(np.mean(sums), abs=1e-4)
     assert found["tokens"] * len(pairs) == sum(t.action_tokens for t in trajectories)
@@ -321,7 +314,8 @@ def test_a_thought_is_scored_without_its_tags(imitator, tmp_path):
         ([*parts[1], talk.end_id], [*parts[1], talk.end_id], []),
         (parts[1], parts[1], []),
     ):
-        turn = Turn("", "", (len(opening), len(opening) + len(reply)), 0.0, 0.0, True, False)
+        span = (len(opening), len(opening) + len(reply))
+        turn = Turn("", "", span, 0.0, 0.0, True, False, reply)
         one = Trajectory(task, 0, token_ids=[*opening, *reply, 5], turns=[turn])
         pair = pair_of(one, turn, talk)
         assert (pair.prompt, pair.lead, pair.z) == (tuple(opening), tuple(lead), tuple(z))

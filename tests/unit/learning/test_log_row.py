@@ -2,9 +2,13 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from assigner_checks import make_group
 
-from hgrpo.learning.log_row import spread_row
+from hgrpo.learning.batch import group_advantages
+from hgrpo.learning.log_row import advantage_row, spread_row
+from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 
 
@@ -35,3 +39,26 @@ def test_penalties_make_failures_differ_and_successes_show_it():
 def test_one_trajectory_has_no_spread():
     row = spread_row([group((3.0, True, 0))], TrainingConfig(rollouts_per_task=1))
     assert row == {"return_deviation": 0.0, "success_deviation": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("norm", "credit", "flat"),
+    [
+        ("position", [[0, 1, 0], [0, 0, 0]], 0),
+        ("position", [[1, 1, 1], [1, 1, 1]], 1),
+        ("none", [[5, 5, 5], [2, 2, 2]], 1),
+        # Credit that follows from the turn's number alone is 0 after `position`, and not after
+        # `group`; a trajectory's own number beside it is all that `position` leaves.
+        ("position", [[1, 2, 3], [1, 2, 3]], 1),
+        ("position", [[1, 2, 3], [2, 3, 4]], 1),
+        ("group", [[1, 2, 3], [1, 2, 3]], 0),
+    ],
+)
+def test_groups_whose_credit_tells_no_turn_from_another_are_counted(norm, credit, flat):
+    group = make_group([{}] * 3, [{}, {}, {"env_reward": 1.0}])
+    method = MethodConfig(
+        name="m", alpha=0.5, turn_norm=norm, credit={"kind": "progress"}, group_norm="mean"
+    )
+    rows = [np.array(row, dtype=float) for row in credit]
+    made = group_advantages(group, rows, method, TrainingConfig())
+    assert advantage_row([group.trajectories] * 2, [made] * 2)["flat_credit_groups"] == 2 * flat

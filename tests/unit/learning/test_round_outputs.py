@@ -1,6 +1,13 @@
 """Totals of a round, by hand."""
 
-from hgrpo.learning.round_outputs import totals
+from types import SimpleNamespace
+
+import pytest
+
+from hgrpo.config.read import read_yaml
+from hgrpo.learning.method import MethodConfig
+from hgrpo.learning.round import RoundId
+from hgrpo.learning.round_outputs import credit_caution, totals
 
 
 def row(reward, norm, **counts):
@@ -57,3 +64,24 @@ def test_all_play_has_continuations_and_the_groups_of_dynamic_sampling():
     found = totals(rows)
     assert found["all_play"] == {"trajectories": 24, "replies": 85, "tokens": 1700}
     assert (found["total_trajectories"], found["total_turns"]) == (12, 55)
+
+
+@pytest.mark.parametrize(
+    ("method", "index", "flat", "said"),
+    [
+        ("Progressive", 1, (2, 2), "(0, constant, or made so by turn_norm: position)"),
+        ("Progressive", 1, (2, 1), ""),
+        ("Progressive", 1, (), ""),
+        # Before its first fit, TurnRD shares the return equally, as it should.
+        ("TurnRDV2", 1, (2, 2), ""),
+        ("TurnRDV2", 2, (2, 2), "tells no turn of a trajectory from another"),
+        ("flatGRPO", 2, (2, 2), ""),
+    ],
+)
+def test_a_round_says_if_credit_told_no_turns_apart_in_any_group(
+    project, method, index, flat, said
+):
+    config = MethodConfig(**read_yaml(project / f"configs/methods/{method}.yaml"))
+    rows = [{"n_groups": 2, "flat_credit_groups": number} for number in flat]
+    caution = credit_caution(SimpleNamespace(id=RoundId(config, 11, index), rows=rows))
+    assert said in caution and bool(said) == bool(caution)

@@ -205,8 +205,8 @@ def test_missing_logprobs_are_an_error(setting):
     group = copy.deepcopy(groups[0])
     zeros = [np.zeros(len(trajectory.turns)) for trajectory in group]
     group_advantages(Group(group, ("x",)), zeros, FLAT, TRAINING)
-    group[0].behaviour_logprobs.pop()
-    with pytest.raises(RuntimeError, match="log-probs"):
+    group[0].turns[1].logprobs.pop()
+    with pytest.raises(RuntimeError, match=r"rollout 0 turn 1: \d+ log-probs for \d+ tokens"):
         training_sequences(group)
 
 

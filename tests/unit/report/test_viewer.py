@@ -34,6 +34,7 @@ def trajectory(name, actions, credit, **more):
     for number, (action, value) in enumerate(zip(actions, credit, strict=True)):
         end = start + number + 1
         turns.append(Turn(f"seen {number}", action, (start, end), 0.0, 0.25, True, False))
+        turns[-1].logprobs = [-0.5] * (end - start)
         turns[-1].credit, turns[-1].advantage = value, 2 * value
         start = end
     task = Task(name, name, name.ljust(64, "0"), "pick")
@@ -42,7 +43,6 @@ def trajectory(name, actions, credit, **more):
         0,
         goal=f"the goal of {name}",
         token_ids=list(range(start)),
-        behaviour_logprobs=[-0.5] * start,
         turns=turns,
         **more,
     )

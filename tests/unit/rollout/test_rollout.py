@@ -91,17 +91,16 @@ def test_recorded_logprobs_are_the_trainers(tmp_path, adapt, kv_heads, compiled,
     )
     with torch.no_grad():
         logprobs, _ = sampled_logprobs(policy.causal_lm, batch, temperature)
-    recorded = torch.tensor([x for t in trajectories for x in t.behaviour_logprobs])
+    recorded = torch.tensor([x for t in trajectories for turn in t.turns for x in turn.logprobs])
     assert (logprobs - recorded).abs().max() < 1e-4
 
 
 def test_spans_cover_what_was_sampled_and_nothing_else(policy):
     for trajectory in collect(policy, 64):
-        sampled = sum(end - start for start, end in (turn.span for turn in trajectory.turns))
-        assert sampled == len(trajectory.behaviour_logprobs)
         assert trajectory.turns[-1].span[1] == len(trajectory.token_ids)
         for turn in trajectory.turns:
-            assert turn.span[1] - turn.span[0] <= MAX_TOKENS
+            assert turn.token_ids == trajectory.token_ids[slice(*turn.span)]
+            assert 0 < len(turn.logprobs) == len(turn.token_ids) <= MAX_TOKENS
 
 
 def test_overlong_replies_are_counted_and_closed_in_context(policy):

@@ -93,7 +93,7 @@ def test_recorded_logprobs_are_the_trainers(engine, policy, temperature):
     with torch.no_grad():
         logits = sampled_logits(policy.causal_lm, batch)
     logprobs = token_logprobs(logits, batch, temperature or 1.0)
-    recorded = torch.tensor([x for t in trajectories for x in t.behaviour_logprobs])
+    recorded = torch.tensor([x for t in trajectories for turn in t.turns for x in turn.logprobs])
     assert (logprobs - recorded).abs().max() < 1e-4
 
 

@@ -13,6 +13,8 @@ from stage_settings import stage_settings
 from hgrpo.cli.schema import SECTIONS, schemas
 from hgrpo.config.canonical import as_json
 from hgrpo.config.read import did_you_mean, read_yaml, validate
+from hgrpo.credit import kinds
+from hgrpo.credit.section import CreditConfig
 from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.errors import UserError
 from hgrpo.learning.method import MethodConfig
@@ -696,6 +698,79 @@ def test_a_variant_of_another_kind_starts_without_the_old_kinds_settings(configs
     assert methods["Same"].credit.settings["fit"]["rank_weight"] == 0.1
     assert methods["Other"].credit.model_dump() == {"kind": "progress", "to_go": None}
     assert methods["Other"].alpha == 0.5
+
+
+# Kinds whose settings fix alpha, so that a method need not state it; the others must.
+FIXED = {"flat": 1.0}
+WRONG_BY_DEFAULT = {"entropy", "state_graph"}
+NEEDED = {
+    "judge": {"model": "offline-rubric", "base_url": "service"},
+    "entropy": {"rule": "chosen"},
+}
+
+
+@pytest.mark.parametrize("kind", kinds.known())
+def test_every_kind_of_credit_states_alpha_or_demands_it(configs, kind):
+    path = configs / "methods/Mine.yaml"
+    method = {"name": "Mine", "credit": {"kind": kind} | NEEDED.get(kind, {})}
+    if "turn_norm" in CreditConfig(**method["credit"]).declared.demands:
+        method["turn_norm"] = "none"
+    path.write_text(yaml.safe_dump(method))
+    world = "chores-eight" if kind == "oracle" else "alfworld-laptop"
+    edit(configs / "studies/bakeoff_plateau.yaml", env=world, methods=["flatGRPO", "Mine"])
+    if kind in FIXED:
+        study = load_study(configs / "studies/bakeoff_plateau.yaml")
+        assert study.methods["Mine"].alpha == FIXED[kind]
+        return
+    message = error_of(configs)
+    assert message.startswith(f"{path}: alpha: ") and "\n" not in message
+    if kind in WRONG_BY_DEFAULT:
+        assert f"credit.kind {kind!r} needs 0.0, not 1.0" in message
+    else:
+        assert f"required with credit.kind {kind!r}" in message and "`alpha: 0.5`" in message
+        edit(path, alpha=1.0)  # a control may ignore its credit, but a caution says so
+        mine = load_study(configs / "studies/bakeoff_plateau.yaml").methods["Mine"]
+        assert mine.credit_caution(flat=False).startswith(
+            "alpha is 1, so no update reads its credit"
+        )
+        edit(path, alpha=0.5)
+        mine = load_study(configs / "studies/bakeoff_plateau.yaml").methods["Mine"]
+        assert mine.credit_caution(flat=False) == ""
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {"of": "flatGRPO", "credit": {"kind": "progress"}},
+        {"of": "RLOO", "credit": {"kind": "progress"}, "turn_norm": "position"},
+        {"of": "PPO", "advantage": "group", "credit": {"kind": "progress"}},
+        {"of": "SFTOnly", "train": True, "credit": {"kind": "progress"}},
+    ],
+    ids=lambda variant: variant["of"],
+)
+def test_a_variant_does_not_inherit_an_alpha_that_its_credit_did_not_choose(configs, variant):
+    study = configs / "studies/bakeoff_plateau.yaml"
+    given = {"methods": ["flatGRPO", "Mine"], "variants": {"Mine": variant}}
+    assert "variants.Mine: alpha: required with" in error_of(configs, given)
+    given["variants"] = {"Mine": variant | {"alpha": 0.25}}
+    assert load_study(study, given).methods["Mine"].alpha == 0.25
+    edit(study, **given | {"variants": {"Mine": variant}})
+    assert "variants.Mine: alpha: required with" in error_of(configs)
+
+
+@pytest.mark.parametrize(
+    ("name", "flat", "said"),
+    [
+        ("Progressive", True, "made so by turn_norm: position"),
+        ("GiGPO", True, "its credit tells no turn of a trajectory from another"),
+        ("Progressive", False, ""),
+        *((name, True, "") for name in ("flatGRPO", "ZeroCredit", "RLOO", "PPO", "SFTOnly")),
+    ],
+)
+def test_flat_credit_is_named_where_turns_were_to_differ(name, flat, said):
+    path = CONFIGS / f"methods/{name}.yaml"
+    caution = validate(MethodConfig, read_yaml(path), str(path)).credit_caution(flat)
+    assert said in caution and bool(said) == bool(caution)
 
 
 def test_a_variant_without_a_label_is_shown_by_its_key(configs):

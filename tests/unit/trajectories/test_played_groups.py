@@ -40,7 +40,7 @@ def steps(tmp_path_factory):
         played.append(groups)
     # One trajectory without a turn, one without embeddings.
     empty, bare = played[0][1][2], played[1][0][0]
-    empty.turns, empty.behaviour_logprobs = [], []
+    empty.turns = []
     bare.goal_embedding = bare.final = None
     for turn in bare.turns:
         turn.embedding = None
@@ -67,13 +67,14 @@ def stored(trajectory):
         return None if vector is None else np.asarray(vector).astype(np.float16).tolist()
 
     turns = [
-        vars(turn) | {"overlong": None, "embedding": half(turn.embedding), "span": list(turn.span)}
+        vars(turn)
+        | {"overlong": None, "embedding": half(turn.embedding), "span": list(turn.span)}
+        | {"logprobs": np.float32(turn.logprobs).tolist()}
         for turn in trajectory.turns
     ]
     return vars(trajectory) | {
         "turns": turns,
         "goal_embedding": half(trajectory.goal_embedding),
-        "behaviour_logprobs": np.float32(trajectory.behaviour_logprobs).tolist(),
         "context_overflow": None,
     }
 

@@ -31,7 +31,7 @@ RUBRIC = {"kind": "judge", "model": "offline-rubric", "base_url": "service"}
 
 
 def arm(credit, **settings):
-    return MethodConfig(name="Mine", credit=credit, **settings)
+    return MethodConfig(name="Mine", credit=credit, alpha=0.5, **settings)
 
 
 @pytest.mark.parametrize(

@@ -109,9 +109,11 @@ def test_all_that_a_judgement_depends_on_is_in_its_key(other):
 
 
 def test_what_it_does_not_depend_on_is_not():
-    other = replace(PLAYED, rollout=7, token_ids=[1, 2], behaviour_logprobs=[-0.5])
+    other = replace(PLAYED, rollout=7, token_ids=[1, 2])
     assert replace(ASKED, trajectories=(other,), temperature=0).key == ASKED.key
-    assert replace(ASKED, trajectories=(changed_turn(credit=1.0, span=(4, 9)),)).key == ASKED.key
+    assert (
+        replace(ASKED, trajectories=(changed_turn(credit=1.0, logprobs=[-0.5]),)).key == ASKED.key
+    )
 
 
 TEXTS = st.lists(st.tuples(st.text(max_size=3), st.text(max_size=3)), min_size=1, max_size=3)

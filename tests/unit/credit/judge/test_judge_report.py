@@ -59,5 +59,5 @@ def test_every_table_of_arms_has_their_labels(inputs):
     ],
 )
 def test_a_label_follows_from_who_is_asked(credit, shown):
-    method = MethodConfig(name="J", label="Judge", credit={"kind": "judge"} | credit)
+    method = MethodConfig(name="J", label="Judge", alpha=0.5, credit={"kind": "judge"} | credit)
     assert method.shown_label == shown

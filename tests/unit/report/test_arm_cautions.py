@@ -1,0 +1,63 @@
+"""What a report says of arms that are not what their names promise, by hand."""
+
+import json
+
+from report_fixtures import build_report, resolved_arm, write_study
+
+from hgrpo.report.arm_cautions import arm_cautions
+from hgrpo.report.arms import read_arms
+
+NAMES = ("flatGRPO", "Mine", "Other")
+ARMS = read_arms({"reference": "flatGRPO", "methods": {name: resolved_arm(name) for name in NAMES}})
+
+
+def summary(method, number, policy, seed=11, caution=""):
+    row = {"method": method, "seed": seed, "round": number, "policy": policy}
+    return row | {"parents": {"sft": "sft"}, "credit_caution": caution}
+
+
+def test_arms_with_equal_final_weights_are_one_arm():
+    rounds = [
+        *(summary("flatGRPO", 2, "b"), summary("flatGRPO", 1, "a")),
+        *(summary("Mine", 1, "a"), summary("Mine", 2, "b")),
+        # Equal in the first round, or with another seed, is not the same run.
+        *(summary("Other", 1, "a"), summary("Other", 2, "c"), summary("Other", 2, "b", seed=23)),
+        *(summary("flatGRPO", 2, "d", seed=23), summary("Mine", 2, "d", seed=23)),
+    ]
+    expected = (
+        "Mine and flat GRPO are one arm: their final weights are equal bit for bit (seed 11, 23)."
+    )
+    assert arm_cautions(ARMS, rounds) == [expected]
+
+
+def test_an_arm_that_still_has_the_weights_of_the_sft_policy_is_that_arm():
+    methods = {name: resolved_arm(name) for name in ("SFTOnly", *NAMES)}
+    arms = read_arms({"reference": "flatGRPO", "methods": methods})
+    rounds = [summary("flatGRPO", 1, "a"), summary("Mine", 1, "sft"), summary("Other", 1, "b")]
+    (said,) = arm_cautions(arms, rounds)
+    assert said.startswith("Mine and SFT only are one arm: ")
+    # Without an update all arms are equal.
+    (said,) = arm_cautions(arms, [summary(name, 1, "sft") for name in NAMES])
+    assert said.startswith("Mine, Other, SFT only and flat GRPO are one arm: ")
+
+
+def test_cautions_of_rounds_are_counted_by_arm_and_older_summaries_have_none():
+    rounds = [summary("Mine", number, f"m{number}", caution="it is 0") for number in (2, 3)]
+    rounds += [summary("Mine", 1, "m1"), summary("Other", 1, "o1")]
+    del rounds[-1]["credit_caution"]
+    assert arm_cautions(ARMS, rounds) == ["Mine: it is 0 (2 of 3 rounds)."]
+
+
+def test_cautions_stand_on_top_of_the_page_and_in_the_last_line_of_the_run(tmp_path, capsys):
+    study = write_study(
+        tmp_path, ("SFTOnly", "flatGRPO", "Progressive"), (11,), rounds=1, n_test=20, n_validation=9
+    )
+    for name, caution in (("flatGRPO", ""), ("Progressive", "it is 0")):
+        path = tmp_path / f"rl/{name}/seed_11/round_1/summary.json"
+        path.write_text(json.dumps(summary(name, 1, "w", caution=caution)))
+    page = build_report(study)
+    last = capsys.readouterr().out.splitlines()[-1]
+    text = page.read_text()
+    for said in ("Progressive: it is 0 (1 of 1 rounds).", "are one arm: their final weights are"):
+        assert said in last and 0 < text.index(said) < text.index("<table")
+    assert last.endswith(f" {page}")
