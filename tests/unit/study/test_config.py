@@ -316,8 +316,8 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
         ),
         (
             "studies/bakeoff_plateau",
-            {"training": {"dynamic_sampling": {}, "tasks_per_step": 10**6}},
-            "training.dynamic_sampling: flatGRPO plays 1000000 tasks a step, and the train panel",
+            {"training": {"dynamic_sampling": {}, "tasks_per_step": 4000}},
+            "training.dynamic_sampling: flatGRPO plays 4000 tasks a step, and the train panel",
         ),
         (
             "studies/bakeoff_plateau",
@@ -543,7 +543,9 @@ def test_a_mistake_that_the_file_makes_alone_is_not_blamed_on_the_command_line(c
     path = configs / "studies/bakeoff_plateau.yaml"
     games = {"evaluation.test_games": "99999"}
     wanted = "evaluation.test_games: 99999 games are wanted, but the test panel"
-    assert error_of(configs, games).startswith(f"command line: {path}: {wanted}")
+    assert error_of(configs, games).startswith(
+        f"command line: {path} with evaluation overridden: {wanted}"
+    )
     edit(path, rounds=None)
     for overrides in ({}, games):
         message = error_of(configs, overrides)

@@ -66,7 +66,7 @@ def test_text_gets_the_type_of_its_key(given, expected):
         ({"set": "a=1 a=2"}, "--config set: a is given twice"),
         ({"rounds": 1, "set": "rounds=2"}, "--config set: rounds is given twice"),
         ({"set": "training.lr='1"}, "--config training.lr: '1: not a value"),
-        ({"seeds": None}, "seeds=: a value was expected; without seeds=, that of the study's file"),
+        ({"seeds": None}, "seeds=: a value was expected; without seeds=, that of the file"),
         ({"methods": ""}, "methods=: a value was expected; "),
         ({"set": "training.lr="}, "training.lr=: a value was expected; "),
         ({"training.lr": "[1"}, "--config training.lr: [1: not a value"),

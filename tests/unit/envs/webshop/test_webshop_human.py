@@ -1,6 +1,7 @@
 """Human trajectories: what a person clicked, read from pages shown or from the imitation file."""
 
 import json
+import re
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -187,8 +188,11 @@ def test_any_keywords_and_choices_come_back(tmp_path_factory, words, wanted):
 )
 def test_a_page_of_another_form_is_named(tmp_path, row, message):
     rows = [index(), row, *([done("B01")] if row["page"] != "done" else [])]
-    with pytest.raises(UserError, match=rf"s1\.jsonl: {message}"):
-        load(tmp_path, rows)
+    found, counts = load(tmp_path, rows)
+    assert not found
+    ((reason, count),) = counts.items()
+    assert re.search(rf"^bad trajectory, .* s1\.jsonl: {message}", reason)
+    assert count == 1
 
 
 STATES = [
@@ -243,8 +247,11 @@ def test_unusable_trajectories_of_the_imitation_file_are_left_out(tmp_path):
     ],
 )
 def test_a_wrong_trajectory_of_the_imitation_file_is_named(tmp_path, changes, message):
-    with pytest.raises(UserError, match=rf"s1\.jsonl: line 2: {message}"):
-        load(tmp_path, [imitation(), imitation(**changes)])
+    found, counts = load(tmp_path, [imitation(), imitation(**changes), imitation()])
+    assert len(found) == 2
+    ((reason, count),) = counts.items()
+    assert re.search(rf"s1\.jsonl: line 2: {message}", reason)
+    assert count == 1
 
 
 def test_a_folder_and_an_archive_are_read_in_the_order_of_names(tmp_path):
@@ -286,9 +293,25 @@ def test_a_broken_archive_is_named(tmp_path):
     ],
 )
 def test_a_file_of_another_form_is_named(tmp_path, content, message):
-    (tmp_path / "s.jsonl").write_bytes(content)
-    with pytest.raises(UserError, match=rf"s\.jsonl: {message}"):
-        list(read(tmp_path / "s.jsonl", Counter()))
+    (tmp_path / "s.jsonl").write_bytes(content + b"\n" + json.dumps(imitation()).encode())
+    counts: Counter[str] = Counter()
+    assert len(list(read(tmp_path / "s.jsonl", counts))) >= 1
+    assert re.search(rf"s\.jsonl: {message}", next(iter(counts)))
+
+
+def test_a_bad_line_costs_the_session_and_no_other(tmp_path):
+    folder = tmp_path / "logs"
+    (folder / "more").mkdir(parents=True)
+    whole = write(folder / "a.jsonl", SESSION).read_bytes()
+    for number in range(len(SESSION)):
+        lines = whole.splitlines(keepends=True)
+        lines[number] = lines[number][: len(lines[number]) // 2] + b"\n"
+        (folder / "more/b.jsonl").write_bytes(b"".join(lines))
+        counts: Counter[str] = Counter()
+        assert len(list(read(folder, counts))) == 1
+        line = f"logs/more/b.jsonl: line {number + 1}: not JSON"
+        ((reason, count),) = counts.items()
+        assert line in reason and count == 1
 
 
 def test_a_path_with_nothing_to_read_is_named(tmp_path):

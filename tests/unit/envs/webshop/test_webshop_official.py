@@ -51,6 +51,12 @@ def load(path: Path, records: list, entries: dict | None = None, limit: int | No
     return found, counts
 
 
+def bad(counts: Counter[str]) -> str:
+    """The only reason that counts bad records."""
+    (reason,) = (reason for reason in counts if reason.startswith("bad "))
+    return reason
+
+
 def one(path: Path, **changes: object) -> tuple[Product, Counter[str]]:
     (product,), counts = load(path, [MUG | changes], {"B000000001": {"attributes": ("bpa free",)}})
     return product, counts
@@ -162,9 +168,8 @@ def test_what_is_left_out_counts_towards_the_limit(tmp_path):
 
 
 def test_attributes_may_be_missing_or_empty(tmp_path):
-    entries = attributes(
-        write(tmp_path / "ins.json", {"A": {"attributes": []}, "B": {"instruction": "Find me"}})
-    )
+    path = write(tmp_path / "ins.json", {"A": {"attributes": []}, "B": {"instruction": "Find me"}})
+    entries = attributes(path, Counter())
     records = [MUG | {"asin": asin} for asin in "ABC"]
     found, _ = load(tmp_path, records, entries)
     assert [p.attributes for p in found] == [(), ("DUMMY_ATTR",), ("DUMMY_ATTR",)]
@@ -186,8 +191,10 @@ def test_images_are_not_needed(tmp_path):
 def test_a_missing_field_is_named(tmp_path, key):
     record = {name: value for name, value in MUG.items() if name != key}
     place = r"items\.json: record 2" + ("" if key == "asin" else r" \(B000000001\)")
-    with pytest.raises(UserError, match=rf"{place}: {key}: the key is missing$"):
-        load(tmp_path, [MUG | {"asin": "A"}, record])
+    found, counts = load(tmp_path, [MUG | {"asin": "A"}, record])
+    assert [product.asin for product in found] == ["A"]
+    assert re.search(rf"^bad product, .* {place}: {key}: the key is missing$", bad(counts))
+    assert counts == {bad(counts): 1, "product without attributes: DUMMY_ATTR": 1}
 
 
 @pytest.mark.parametrize(
@@ -214,13 +221,16 @@ def test_a_missing_field_is_named(tmp_path, key):
     ],
 )
 def test_a_wrong_value_is_named(tmp_path, changes, message):
-    with pytest.raises(UserError, match=rf"items\.json: record 1.*: {message}"):
-        load(tmp_path, [MUG | changes])
+    found, counts = load(tmp_path, [MUG | changes, MUG, MUG | {"asin": "B"} | changes])
+    assert [product.asin for product in found] == ["B000000001"]
+    assert re.search(rf"items\.json: record 1.*: {message}", bad(counts))
+    assert counts[bad(counts)] == 2
 
 
 def test_a_record_that_is_no_object_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"items\.json: record 2: a product was expected, not 7"):
-        load(tmp_path, [MUG, 7])
+    found, counts = load(tmp_path, [MUG, 7])
+    assert len(found) == 1
+    assert bad(counts).endswith("items.json: record 2: an object was expected, not 7")
 
 
 def test_no_cut_passes_as_a_whole_file(tmp_path):
@@ -257,7 +267,7 @@ def test_only_the_head_of_a_file_is_read_for_a_limit(tmp_path):
         (b" \n", "a JSON array was expected; the file is empty"),
         (b'{"item": []}', "a JSON array was expected; the file begins with '{'"),
         (b"<html>", "a JSON array was expected; the file begins with '<'"),
-        (b"\xef\xbb\xbf[]", "a JSON array was expected; the file begins with "),
+        (b"\xef\xbb\xbf{}", "a JSON array was expected; the file begins with '{'"),
         (b"[]]", "broken or cut off after entry 0 (more after the closing ']')"),
         (b'["\xff"]', "after entry 0: text that is not UTF-8"),
         (b'[{"asin": "\x07"}]', "broken or cut off after entry 0 (Invalid control character at)"),
@@ -276,7 +286,7 @@ def test_a_file_of_another_kind_is_named(tmp_path, content, message):
     "read",
     [
         lambda path: list(products(path, {}, None, Counter())),
-        attributes,
+        lambda path: attributes(path, Counter()),
         lambda path: human_instructions(path, Counter()),
     ],
 )
@@ -301,7 +311,8 @@ def test_attribute_entries_keep_three_keys(tmp_path):
                 "B": {"attributes": [], "instruction": None, "instruction_attributes": None},
                 "C": {},
             },
-        )
+        ),
+        Counter(),
     )
     assert entries == {
         "A": {
@@ -318,7 +329,7 @@ def test_attribute_entries_keep_three_keys(tmp_path):
 def test_a_synthetic_instruction_asks_for_every_option(tmp_path):
     entry = {"instruction": "Find me mugs.", "instruction_attributes": ["grey"]}
     expected = Instruction("Find me mugs.", ("grey",), None)
-    entries = attributes(write(tmp_path / "ins.json", {"A": entry}))
+    entries = attributes(write(tmp_path / "ins.json", {"A": entry}), Counter())
     assert synthetic_instruction("A", entries["A"]) == expected
 
 
@@ -371,14 +382,12 @@ def test_of_a_key_that_stands_twice_the_later_counts(tmp_path):
 @pytest.mark.parametrize(
     ("read", "content", "message"),
     [
-        (attributes, [], r"a JSON object was expected; the file begins with '\['"),
         (attributes, {"A": []}, r"A: an object was expected, not \[\]"),
         (attributes, {"A": {"attributes": None}}, "A: attributes: a list of texts was"),
         (attributes, {"A": {"attributes": "grey"}}, "A: attributes: a list of texts was"),
         (attributes, {"A": {"instruction": 1}}, "A: instruction: text was expected, not 1"),
         (attributes, {"A": {"instruction_attributes": [1]}}, "A: instruction_attributes: a list"),
-        (human_instructions, [], r"a JSON object was expected; the file begins with '\['"),
-        (human_instructions, {"A": {}}, "A: a list was expected, not {}"),
+        (human_instructions, {"A": 7}, "A: instruction 1: an object was expected, not 7"),
         (human_instructions, {"A": [1]}, "A: instruction 1: an object was expected, not 1"),
         (
             human_instructions,
@@ -398,16 +407,31 @@ def test_of_a_key_that_stands_twice_the_later_counts(tmp_path):
     ],
 )
 def test_a_wrong_entry_is_named(tmp_path, read, content, message):
-    path = write(tmp_path / "file.json", content)
-    with pytest.raises(UserError, match=rf"file\.json: {message}"):
-        read(path) if read is attributes else read(path, Counter())
+    counts: Counter[str] = Counter()
+    others = {"attributes": []} if read is attributes else [human()]
+    path = write(tmp_path / "file.json", content | {"B": others})
+    assert "B" in read(path, counts)
+    assert re.search(rf"file\.json: {message}", bad(counts))
+    assert counts[bad(counts)] == 1
+
+
+@pytest.mark.parametrize("read", [attributes, human_instructions])
+def test_a_file_of_entries_of_another_kind_is_named(tmp_path, read):
+    with pytest.raises(UserError, match=r"a JSON object was expected; the file begins with '\['"):
+        read(write(tmp_path / "file.json", []), Counter())
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path):
+    path = tmp_path / "items.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps([MUG]).encode())
+    assert len(list(products(path, {}, None, Counter()))) == 1
 
 
 def test_the_official_sample_loads():
     if not SAMPLE.is_dir():
         pytest.skip(f"the official sample is not on this machine: {SAMPLE}")
     counts: Counter[str] = Counter()
-    entries = attributes(SAMPLE / "items_ins_v2.json")
+    entries = attributes(SAMPLE / "items_ins_v2.json", Counter())
     found = list(products(SAMPLE / "items_shuffle.json", entries, None, counts))
     raw = json.loads((SAMPLE / "items_shuffle.json").read_text(encoding="utf-8"))
     assert [p.asin for p in found] == [record["asin"] for record in raw]

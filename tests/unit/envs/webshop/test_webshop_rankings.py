@@ -30,7 +30,7 @@ SAMPLE = SHARED / "data/webshop_sample"
 
 
 def read(folder: Path) -> list[Product]:
-    entries = official.attributes(folder / "items_ins_v2.json")
+    entries = official.attributes(folder / "items_ins_v2.json", Counter())
     return list(official.products(folder / "items_shuffle.json", entries, None, Counter()))
 
 

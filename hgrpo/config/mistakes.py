@@ -1,0 +1,29 @@
+"""Collects user errors, so that one run reports all of them."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from hgrpo.errors import UserError
+
+Result = TypeVar("Result")
+
+
+class Mistakes(list[str]):
+    """Lines of user errors, each once."""
+
+    def attempt(self, make: Callable[..., Result], *given: object) -> Result | None:
+        """The result of `make(*given)`; None if it raises a UserError, whose lines are added."""
+        try:
+            return make(*given)
+        except UserError as error:
+            self.add(str(error).splitlines())
+            return None
+
+    def add(self, lines: Iterable[str]) -> None:
+        """Add the lines that are new."""
+        self.extend(line for line in dict.fromkeys(lines) if line not in self)
+
+    def end(self) -> None:
+        """Raise a UserError of all lines, if there are any."""
+        if self:
+            raise UserError("\n".join(self))
