@@ -40,7 +40,7 @@ STUDY_CONFIG := study=$(STUDY) \
 	$(if $(strip $(ROUNDS)),rounds=$(strip $(ROUNDS))) \
 	$(if $(strip $(METHODS)),methods=$(subst $(space),$(comma),$(strip $(METHODS)))) \
 	$(if $(strip $(REUSE)),reuse=$(strip $(REUSE))) \
-	$(if $(strip $(SET)),'set='"'"'$(subst ','"'"''"'"',$(SET))'"'")
+	$(if $(strip $(SET)),'set=['"'"'$(subst ','"'"''"'"',$(SET))'"'"']')
 SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES))
 PLAN := $(BIN)/python -m hgrpo.cli.plan
 # The extra that installs a profile's executor.

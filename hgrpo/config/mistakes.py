@@ -1,6 +1,6 @@
 """Collects user errors, so that one run reports all of them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeVar
 
 from hgrpo.errors import UserError
@@ -16,12 +16,8 @@ class Mistakes(list[str]):
         try:
             return make(*given)
         except UserError as error:
-            self.add(str(error).splitlines())
+            self.extend(line for line in str(error).splitlines() if line not in self)
             return None
-
-    def add(self, lines: Iterable[str]) -> None:
-        """Add the lines that are new."""
-        self.extend(line for line in dict.fromkeys(lines) if line not in self)
 
     def end(self) -> None:
         """Raise a UserError of all lines, if there are any."""

@@ -11,7 +11,6 @@ from typing import TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from hgrpo.config.mistakes import Mistakes
 from hgrpo.errors import UserError, one_line
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -106,12 +105,15 @@ def read_value(text: str, source: str) -> object:
         raise UserError(f"{source}: {text}: not a value ({problem})") from None
 
 
-def as_yaml(text: str) -> str:
-    """Text as YAML: in quotes if it would otherwise be read as something else."""
+def for_snakemake(text: str) -> str:
+    """Text as a value of `snakemake --config`: in a list if Snakemake would change it.
+
+    Snakemake removes quotes from the ends of a value, and then reads it as YAML.
+    """
     with contextlib.suppress(UserError):
-        if read_value(text, "") == text:
+        if read_value(text.strip("'\""), "") == text:
             return text
-    return "'" + text.replace("'", "''") + "'"
+    return "['" + text.replace("'", "''") + "']"
 
 
 def validate(model: type[Model], data: Mapping[str, object], source: str) -> Model:
@@ -127,32 +129,19 @@ def validate(model: type[Model], data: Mapping[str, object], source: str) -> Mod
         raise UserError("\n".join(f"{source}: {line}" for line in lines)) from None
 
 
-def without_mistakes(
-    model: type[Model], data: Mapping[str, object], source: str, mistakes: Mistakes
-) -> Model | None:
-    """`model` from `data` without the keys that have a mistake; None if it needs one of them.
-
-    Mistakes that `validate` did not see, because a check of their whole section failed first, are
-    added to `mistakes`.
-    """
+def without_mistakes(model: type[Model], data: Mapping[str, object]) -> Model | None:
+    """`model` from `data` without the keys that have a mistake; None if it needs one of them."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        seen = [each for each in error.errors() if each["type"] not in ("missing", "value_error")]
-        mistakes.add(f"{source}: {line}" for each in seen for line in _lines(model, each))
-        # A check of a section begins its message with the key that is wrong.
-        named = (re.match(r"(Value error, )?(\w*)", each["msg"])[2] for each in error.errors())
-        places = [(*each["loc"], key) for each, key in zip(error.errors(), named, strict=True)]
-        rest = reduce(_without, places, data)
-        return without_mistakes(model, rest, source, mistakes) if rest != data else None
+        rest = reduce(_without, (each["loc"] for each in error.errors()), data)
+        return without_mistakes(model, rest) if rest != data else None
 
 
 def _without(data: Mapping, location: tuple) -> Mapping:
-    """A copy of `data` without the key at `location`, or without the last section on the way."""
-    first, *inner = location
-    if first not in data:
-        return data
-    section = data[first]
+    """`data` without the key at `location`, or without the last section on the way to it."""
+    first, *inner = location or (None,)
+    section = data.get(first)
     if inner and isinstance(section, Mapping) and inner[0] in section:
         return {**data, first: _without(section, tuple(inner))}
     return {key: value for key, value in data.items() if key != first}

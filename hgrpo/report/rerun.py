@@ -5,7 +5,7 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
-from hgrpo.config.read import as_yaml, read_value
+from hgrpo.config.read import for_snakemake, read_value
 from hgrpo.errors import UserError
 
 DEFAULT_STUDY = "bakeoff"  # the default of the Makefile
@@ -52,7 +52,7 @@ def target_command(target: str, study: Mapping, overridden: Mapping[str, object]
         if key in overridden:
             parts.append(f"{key}={_joined(study[key], ',')}")
     if assigned := _assigned(overridden):
-        parts.append(f"set={shlex.quote(as_yaml(assigned))}")
+        parts.append(f"set={shlex.quote(for_snakemake(assigned))}")
     return " ".join(parts)
 
 

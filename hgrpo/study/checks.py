@@ -1,6 +1,6 @@
 """Checks of a study as a whole: what its sections, methods and environment ask of each other."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,26 +16,18 @@ if TYPE_CHECKING:
     from hgrpo.study.study import Study
 
 
-def check(study: "Study", path: Path) -> None:
+def check(study: "Study", path: Path, complete: bool = True) -> None:
     """Refuse a study whose parts do not fit together.
 
     Args:
         path: the study's file, for messages.
+        complete: whether the study has no other mistakes; otherwise only names are checked.
 
     Raises:
         UserError: one line per mistake, which names the file and the key.
     """
-    _check(study, path, (*_NAMES, *_VALUES, *TRAINING))
-
-
-def check_names(study: "Study", path: Path) -> None:
-    """The checks of a study that has other mistakes: does it have the methods that it speaks of?"""
-    _check(study, path, _NAMES)
-
-
-def _check(study: "Study", path: Path, parts: Iterable[Callable]) -> None:
     mistakes = Mistakes()
-    for part in parts:
+    for part in (*_NAMES, *_VALUES, *TRAINING) if complete else _NAMES:
         mistakes.attempt(part, study, path)
     mistakes.end()
 

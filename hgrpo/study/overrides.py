@@ -15,7 +15,7 @@ from typing import get_args, get_origin
 from pydantic import BaseModel
 
 from hgrpo.config.merge import merge
-from hgrpo.config.read import as_yaml, did_you_mean, read_value
+from hgrpo.config.read import did_you_mean, for_snakemake, read_value
 from hgrpo.errors import UserError
 
 # The key that holds assignments, and the keys of `--config` that are about the run.
@@ -151,8 +151,10 @@ def _of_set(given: object) -> dict[str, str]:
 def _from_yaml(given: object) -> str:
     """The assignments in a value of `set`, whether or not Snakemake has read it."""
     # Snakemake reads the value as YAML, and "endpoint={budget: 512}" as the key "endpoint={budget".
-    text = ": ".join(*given.items()) if isinstance(given, Mapping) else str(given or "")
-    return str(read_value(text, SET)) if text.startswith("'") else text.strip()
+    text = ": ".join(*given.items()) if isinstance(given, Mapping) else given or ""
+    if isinstance(text, str) and text.startswith("['"):
+        text = read_value(text, SET)
+    return text.strip() if isinstance(text, str) else " ".join(map(str, text))
 
 
 def _typed(value: object, key: str, kinds: Sequence[object]) -> object:
@@ -210,4 +212,4 @@ def as_config(settings: Sequence[str]) -> list[str]:
     dotted = [f"{key}={value}" for key, _, value in pairs if "." in key]
     plain = [f"{key}={value}" for key, _, value in pairs if key != SET and "." not in key]
     both = " ".join([*assigned, *dotted])
-    return [*plain, f"{SET}={as_yaml(both)}"] if both else plain
+    return [*plain, f"{SET}={for_snakemake(both)}"] if both else plain

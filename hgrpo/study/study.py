@@ -25,7 +25,7 @@ from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.study.axis import Axis, AxisName, read_axis
 from hgrpo.study.axis_arms import arms_of_axes, check_axes, members, shared_points
-from hgrpo.study.checks import check, check_names
+from hgrpo.study.checks import check
 from hgrpo.study.name import Name
 from hgrpo.study.named_files import NamedFiles, named
 from hgrpo.study.overrides import by_method, changes, of_files, parse_overrides
@@ -231,7 +231,7 @@ def _config(stated: Mapping, path: Path, mistakes: Mistakes) -> StudyConfig:
     """The content of a study's file; if it has mistakes, without them."""
     mistakes.attempt(check_name, stated, path)
     config = mistakes.attempt(validate, StudyConfig, stated, str(path))
-    return config or without_mistakes(_Lenient, stated, str(path), mistakes) or _Lenient()
+    return config or without_mistakes(_Lenient, stated) or _Lenient()
 
 
 def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) -> Study | None:
@@ -319,7 +319,7 @@ def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) 
         overridden,
         members(config.axes, run_as),
     )
-    attempt(check if complete else check_names, study, path)
+    attempt(check, study, path, complete)
     return None if mistakes else study
 
 
