@@ -52,7 +52,9 @@ def _check_known(
     mistakes = []
     for arm in dict.fromkeys(arms):
         file = path.parent.parent / "methods" / f"{arm}.yaml"
-        hint = "; add it there, or leave it out here" if file.is_file() else did_you_mean(arm, known)
+        hint = (
+            "; add it there, or leave it out here" if file.is_file() else did_you_mean(arm, known)
+        )
         if arm not in known:
             mistakes.append(f"{path}: {key}: {arm!r} is not among the {what}{hint}")
     if mistakes:

@@ -25,12 +25,10 @@ _MAKE = {
 
 @dataclass(frozen=True)
 class NamedFiles:
-    """The folders envs, models and methods of configs.
+    """The files below `configs` with the command line's changes.
 
-    Attributes:
-        configs: the folder that holds them.
-        typed: "env", "model" or "methods.<name>" -> keys and values of the command line.
-        overridden: key, with dots -> value, of those `typed` keys whose files have been read.
+    `typed` maps "env", "model" or "methods.<name>" to keys and values. Those that were used are
+    added to `overridden`.
     """
 
     configs: Path
@@ -38,15 +36,10 @@ class NamedFiles:
     overridden: dict[str, object] = field(default_factory=dict)
 
     def read(self, kind: str, name: str, where: str, also: Iterable[str] = ()) -> Any:
-        """The settings in a file.
-
-        Args:
-            kind: "env", "model" or "method".
-            where: the key that names the file, for messages.
-            also: further names that would do.
+        """The settings in a file of a kind, "env", "model" or "method"; `where` names the file.
 
         Raises:
-            UserError: the file or a value of the command line is missing or wrong, in all its keys.
+            UserError: one line per mistake; the hint at a missing file suggests names of `also`.
         """
         content, source = named(self.configs / f"{kind}s", name, where, also)
         mistakes = Mistakes()

@@ -56,8 +56,8 @@ def parse_overrides(
         given: key -> value from a command line. A key may have dots. A value may be text, and the
             text of a list may have commas or blanks between its parts ("11,23 31").
         model: the pydantic model of the file.
-        section: the beginning of the keys on the command line, such as "env.".
-        arms: known methods, for a hint if a key lacks "methods.".
+        section: what the keys on the command line begin with, such as "env.".
+        arms: known methods, for a hint.
 
     Raises:
         UserError: a key is unknown or malformed, or a value is empty or not YAML. The message names
@@ -68,12 +68,10 @@ def parse_overrides(
     for inside, value in flat(given).items():
         key, (first, *inner) = section + inside, inside.split(".")
         if first not in known:
-            of_run = () if section else (SET, *OF_THE_RUN)
-            nearest = did_you_mean(first, [*known, *of_run])
-            if first == "name":
-                nearest = "; a file keeps its name"
-            if inner and first in arms:
-                nearest = f"; did you mean 'methods.{key}'?"
+            others = () if section else (SET, *OF_THE_RUN)
+            nearest = did_you_mean(first, [*known, *others])
+            nearest = "; a file keeps its name" if first == "name" else nearest
+            nearest = f"; did you mean 'methods.{key}'?" if inner and first in arms else nearest
             raise UserError(f"--config {key}: unknown key{nearest}")
         # Snakemake makes None of `methods=`, and the word "null" stays a word.
         if value is None or value == "":
@@ -86,18 +84,13 @@ def parse_overrides(
 
 
 def of_files(given: Mapping[str, object]) -> tuple[dict, dict[str, dict]]:
-    """Overrides of the study's file, and by section those of the files that it names.
-
-    `env=sokoban env.turn_cap=50` gives `{"env": "sokoban"}` and `{"env": {"turn_cap": "50"}}`.
-    """
+    """Overrides of the study's file, and by section those of the files that it names."""
     study, files = {}, {}
     for key, value in flat(given).items():
         for name, each in _dotted(key, value).items():
             section, _, inner = name.partition(".")
-            if inner and section in NAMED:
-                files.setdefault(section, {})[inner] = each
-            else:
-                study[name] = each
+            named = inner and section in NAMED
+            (files.setdefault(section, {}) if named else study)[inner if named else name] = each
     return study, files
 
 
@@ -112,11 +105,7 @@ def _dotted(key: str, value: object) -> dict[str, object]:
 
 
 def by_method(given: Mapping[str, object], methods: Iterable[str]) -> dict[str, dict[str, object]]:
-    """Overrides such as `Vine.credit.continuations`, by method.
-
-    Raises:
-        UserError: a key belongs to none of `methods`.
-    """
+    """Overrides such as `Vine.alpha`, by method; UserError if a key is of none of `methods`."""
     known, by = sorted(methods, key=len, reverse=True), {}
     for key, value in given.items():
         method = next((name for name in known if key.startswith(f"{name}.")), None)
@@ -164,11 +153,9 @@ def _typed(value: object, key: str, kinds: Sequence[object]) -> object:
     is_list = any(get_origin(kind) is list for kind in kinds)
     if is_list and not isinstance(value, list | tuple) and not str(value).startswith("["):
         return [part for part in re.split(r"[,\s]+", str(value)) if part]
-    if not isinstance(value, str):
-        return value
     # YAML would read a section or a comment in some sentences.
-    is_text = bool(kinds) and {*kinds} <= {str, NoneType}
-    if is_text and value != "null" and not value.startswith(("'", '"')):
+    is_text = bool(kinds) and {*kinds} <= {str, NoneType} and value != "null"
+    if not isinstance(value, str) or (is_text and not value.startswith(("'", '"'))):
         return value
     return read_value(value, f"--config {key}")
 

@@ -289,9 +289,7 @@ def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) 
     for name in dict.fromkeys([*config.methods, *(listed if config.axes else [])]):
         if name not in also:
             source = str(configs / "methods" / f"{name}.yaml")
-            both[name] = attempt(
-                arm, source, files.read, "method", name, f"{where}: methods", also
-            )
+            both[name] = attempt(arm, source, files.read, "method", name, f"{where}: methods", also)
     methods = {name: each[0] for name, each in both.items() if each}
     training = {name: each[1] for name, each in both.items() if each}
     # The command line may leave the reference out, but it must be a method all the same.

@@ -203,7 +203,11 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
             "methods: GiGPO is listed twice",
         ),
         ("methods/Progressive", {"alpha": True}, "alpha: input should be a valid number, not True"),
-        ("studies/bakeoff_plateau", {"rounds": True}, "rounds: input should be a valid integer, not True"),
+        (
+            "studies/bakeoff_plateau",
+            {"rounds": True},
+            "rounds: input should be a valid integer, not True",
+        ),
         (
             "studies/bakeoff_plateau",
             {"seeds": [11, True]},
@@ -214,7 +218,11 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
             {"evaluation": {"temperatures": [0.0, True]}},
             "evaluation.temperatures: input should be a valid number, not True",
         ),
-        ("models/tiny", {"lora": {"rank": True}}, "lora.rank: input should be a valid integer, not True"),
+        (
+            "models/tiny",
+            {"lora": {"rank": True}},
+            "lora.rank: input should be a valid integer, not True",
+        ),
         (
             "studies/bakeoff_plateau",
             {"seeds": [11, -1]},

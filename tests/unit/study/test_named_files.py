@@ -112,7 +112,10 @@ def test_a_variant_is_a_method_too(configs):
         ({"env.name": "x"}, "--config env.name: unknown key; a file keeps its name"),
         ({"env.turn_cap": ""}, "env.turn_cap=: a value was expected"),
         ({"Vine.alpha": 1}, "--config Vine.alpha: unknown key; did you mean 'methods.Vine.alpha'?"),
-        ({"methods.Vin.alpha": 1}, "--config methods.Vin.alpha: no method of the study's file; did"),
+        (
+            {"methods.Vin.alpha": 1},
+            "--config methods.Vin.alpha: no method of the study's file; did",
+        ),
         ({"methods.GiGPO.alpha": 1}, "--config methods.GiGPO.alpha: no method of the study's file"),
         (
             {"env.turn_cap": "x"},

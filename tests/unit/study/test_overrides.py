@@ -162,7 +162,7 @@ TEXTS = [
     "Answer with one command, please",
     "Answer: one command",
     "item #3 of {x}",
-    "don't, and \"do\" a=b training.lr=2",
+    'don\'t, and "do" a=b training.lr=2',
     "two  blanks",
     "'quoted'",
     '"',

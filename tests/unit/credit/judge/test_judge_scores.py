@@ -1,4 +1,4 @@
-"""Answers with one reading are read; credit follows from raw scores by the formula the config names."""
+"""Answers with one reading are read; credit follows from raw scores by the config's formula."""
 
 import json
 
@@ -109,7 +109,8 @@ def test_an_answer_with_one_reading_is_read(answer):
 @pytest.mark.parametrize(
     "answer",
     [
-        '{"trajectories": [{"trajectory": 1, "scores": [3]}, {"trajectory": "0", "scores": [1, 2]}]}',
+        '{"trajectories": [{"trajectory": 1, "scores": [3]}, '
+        '{"trajectory": "0", "scores": [1, 2]}]}',
         '[{"trajectory": 0, "turn": 0, "score": 1}, {"trajectory": 0, "turn": 1, "score": 2}, '
         '{"trajectory": 1, "turn": 0, "score": 3}]',
         '```\n{"trajectory": 0, "scores": [1, 2]}\n{"trajectory": 1, "scores": ["3"]}\n```',
