@@ -3,6 +3,7 @@
 #   make bakeoff                      the laptop study
 #   make bakeoff SEEDS="11 23 31"     more seeds; also ROUNDS=7, METHODS="flatGRPO TurnRDV2", STUDY=<name>
 #   make bakeoff SET="training.lr=1e-4 evaluation.test_games=100"    any other key of a study
+#   make bakeoff SET="env.turn_cap=50"    also of its environment, its model and its methods
 #   make bakeoff REUSE=no             run also the jobs whose results another study already has
 #   make plan                         jobs, hours, money and disk of a run, by stage and by arm
 #   make fetch-assets STUDY=<name>    download the official data that a study needs, and check it
@@ -39,7 +40,7 @@ STUDY_CONFIG := study=$(STUDY) \
 	$(if $(strip $(ROUNDS)),rounds=$(strip $(ROUNDS))) \
 	$(if $(strip $(METHODS)),methods=$(subst $(space),$(comma),$(strip $(METHODS)))) \
 	$(if $(strip $(REUSE)),reuse=$(strip $(REUSE))) \
-	$(if $(strip $(SET)),'set=$(subst ','"'"',$(strip $(SET)))')
+	$(if $(strip $(SET)),'set=['"'"'$(subst ','"'"''"'"',$(SET))'"'"']')
 SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES))
 PLAN := $(BIN)/python -m hgrpo.cli.plan
 # The extra that installs a profile's executor.

@@ -8,6 +8,8 @@ from hgrpo.agent.conversation import Replies
 from hgrpo.agent.template import ChatTemplate, Pieces, first_difference, together
 from hgrpo.errors import UserError
 
+# How tokenizers spell a space: SentencePiece, and byte-level BPE.
+_SPACES = ("\u2581", "\u0120")
 # A trial conversation. Its tokens must be the same as a whole and turn by turn.
 _TRIAL = (
     ("\n a hall ", "a door 12\n\n", "  the coin's"),
@@ -34,6 +36,8 @@ class ChatConversation(Replies):
         self._file = template.path.with_name("tokenizer.json")
         self._pieces = template.pieces(system)
         self._controls = _controls(tokenizer, template, self._pieces)
+        added = tokenizer.get_added_tokens_decoder().values()
+        self._strips = [token.content for token in added if token.lstrip or token.rstrip]
         self._special = frozenset(self._controls.values())
         for token in self._controls:
             if token in (system or ""):
@@ -46,7 +50,7 @@ class ChatConversation(Replies):
             raise UserError(
                 f"{template.path}: the template puts {self._pieces.answer!r} after a reply and "
                 f"{self._pieces.tail!r} after the last one; both must begin with the same special "
-                "token, which closes replies"
+                f"token, which closes replies{template.help}"
             )
         super().__init__(tokenizer, self._controls[closing[0]])
         self._after = self._pieces.answer[closing.end() :]
@@ -112,8 +116,22 @@ class ChatConversation(Replies):
             )
             raise UserError(
                 f"{self._file}: a conversation has other tokens as a whole than turn by turn: "
-                f"{one} is {other} after {at} tokens"
+                f"{one} is {other} after {at} tokens; {self._cause()}; see docs/models.md, "
+                "Tokenizers that are refused"
             )
+
+    def _cause(self) -> str:
+        """Why a turn has other tokens alone than in the whole, and a remedy."""
+        (first, *_) = self.tokenizer.encode("go", add_special_tokens=False).tokens
+        if first.startswith(_SPACES):
+            return "it puts a space before every text: set `add_prefix_space` to false"
+        if self._strips:
+            return f"{self._strips[0]} removes spaces beside it: set `lstrip` and `rstrip` to false"
+        before = self._control.split(self._pieces.ask)[-1]
+        return (
+            f"it merges {before!r}, which the template puts before a reply, with the reply: end "
+            "that text with a special token or a line end, in chat_template.jinja"
+        )
 
 
 def _controls(tokenizer: Tokenizer, template: ChatTemplate, pieces: Pieces) -> dict[str, int]:

@@ -66,7 +66,12 @@ class Pieces:
     tail: str
 
 
-_HELP = "; see docs/models.md, Chat templates that are refused"
+# File in configs/chat_templates -> what all templates of the family have that it stands in for.
+_STAND_INS = {
+    "llama3": {"<|start_header_id|>"},
+    "gemma": {"<start_of_turn>"},
+    "qwen3": {"<|im_start|>", "</think>"},
+}
 # Errors that parsing or rendering a template can raise. Their causes are a mistake in the template,
 # deep recursion, too much text, or an access that the sandbox refuses.
 _MISTAKES = (
@@ -99,6 +104,15 @@ class ChatTemplate:
         texts = {node.data for node in tree.find_all(nodes.TemplateData)}
         self.literals = {text for text in constants | texts if isinstance(text, str)}
 
+    @property
+    def help(self) -> str:
+        """A remedy for a template that is refused, as the end of a message."""
+        known = (k for k, marks in _STAND_INS.items() if all(m in self.source for m in marks))
+        family = next(known, None)
+        put = f"copy configs/chat_templates/{family}.jinja to" if family else "write"
+        instead = self.path.with_name("chat_template.jinja")
+        return f"; {put} {instead}; see docs/models.md, Chat templates that are refused"
+
     def render(
         self, asked: Sequence[str], replied: Sequence[str], system: str | None = None
     ) -> str:
@@ -117,11 +131,13 @@ class ChatTemplate:
         except UndefinedError as error:
             raise UserError(
                 f"{self.path}: the chat template uses something undefined here ({one_line(error)})"
+                f"{self.help}"
             ) from None
         except _MISTAKES as error:
             about = "" if system is None else " with a system text"
             raise UserError(
                 f"{self.path}: the chat template refuses a conversation{about} ({one_line(error)})"
+                f"{self.help}"
             ) from None
 
     def pieces(self, system: str | None = None) -> Pieces:
@@ -138,7 +154,7 @@ class ChatTemplate:
             if not found or mark in text:
                 raise UserError(
                     f"{self.path}: the chat template does not give every message back once and in "
-                    f"order (looked for {mark!r}){_HELP}"
+                    f"order (looked for {mark!r}){self.help}"
                 )
             cut.append(before)
         *head, ask, answer, again = cut
@@ -148,7 +164,7 @@ class ChatTemplate:
         if again != ask:
             raise UserError(
                 f"{self.path}: the chat template puts {ask!r} before a first reply and {again!r} "
-                f"before a second; conversations here only grow{_HELP}"
+                f"before a second; conversations here only grow{self.help}"
             )
         self._try(pieces, system)
         return pieces
@@ -165,7 +181,7 @@ class ChatTemplate:
                         around = slice(max(0, at - 20), at + 20)
                         raise UserError(
                             f"{self.path}: the chat template does not only append: with {name}, "
-                            f"{expected[around]!r} became {found[around]!r}{_HELP}"
+                            f"{expected[around]!r} became {found[around]!r}{self.help}"
                         )
 
 

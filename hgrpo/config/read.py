@@ -1,8 +1,10 @@
 """Read YAML into pydantic models; every mistake becomes one line that names file and key."""
 
+import contextlib
 import difflib
 import re
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from pathlib import Path
 from typing import TypeVar, get_args
 
@@ -103,6 +105,17 @@ def read_value(text: str, source: str) -> object:
         raise UserError(f"{source}: {text}: not a value ({problem})") from None
 
 
+def for_snakemake(text: str) -> str:
+    """Text as a value of `snakemake --config`: in a list if Snakemake would change it.
+
+    Snakemake removes quotes from the ends of a value, and then reads it as YAML.
+    """
+    with contextlib.suppress(UserError):
+        if read_value(text.strip("'\""), "") == text:
+            return text
+    return "['" + text.replace("'", "''") + "']"
+
+
 def validate(model: type[Model], data: Mapping[str, object], source: str) -> Model:
     """Build `model` from `data`.
 
@@ -116,9 +129,27 @@ def validate(model: type[Model], data: Mapping[str, object], source: str) -> Mod
         raise UserError("\n".join(f"{source}: {line}" for line in lines)) from None
 
 
+def without_mistakes(model: type[Model], data: Mapping[str, object]) -> Model | None:
+    """`model` from `data` without the keys that have a mistake; None if it needs one of them."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        rest = reduce(_without, (each["loc"] for each in error.errors()), data)
+        return without_mistakes(model, rest) if rest != data else None
+
+
+def _without(data: Mapping, location: tuple) -> Mapping:
+    """`data` without the key at `location`, or without the last section on the way to it."""
+    first, *inner = location or (None,)
+    section = data.get(first)
+    if inner and isinstance(section, Mapping) and inner[0] in section:
+        return {**data, first: _without(section, tuple(inner))}
+    return {key: value for key, value in data.items() if key != first}
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Suggest the known word that resembles `word`; if none does, list all known words."""
-    known = sorted(known)
+    known = sorted({*known})
     lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
     if near:
@@ -126,10 +157,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; known: {', '.join(known)}" if known else ""
 
 
-def check_name(config: BaseModel, path: Path) -> None:
-    """Raise UserError when the config's `name` is not the stem of its file."""
-    if config.name != path.stem:
-        raise UserError(f"{path}: name: {config.name!r} is not the file's name, {path.stem!r}")
+def check_name(content: Mapping, path: Path) -> None:
+    """Raise UserError when the `name` in a file is not the stem of the file."""
+    if (name := content.get("name", path.stem)) != path.stem:
+        raise UserError(f"{path}: name: {name!r} is not the file's name, {path.stem!r}")
 
 
 def _neighbours(path: Path) -> str:

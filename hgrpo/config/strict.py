@@ -1,6 +1,7 @@
 """The base class of every config section: unknown keys are errors, values are frozen."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import get_args
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -14,16 +15,30 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_truth_for_numbers(cls, given: object) -> object:
-        """Refuse `yes` and `true` in place of a number; pydantic would read them as 1."""
-        for name, value in given.items() if isinstance(given, Mapping) else ():
-            field = cls.model_fields.get(name)
-            inside = value if isinstance(value, list) else [value]
-            truths = [each for each in inside if isinstance(each, bool)]
-            if field and truths:
-                kinds = _kinds(field.annotation)
-                if (int in kinds or float in kinds) and bool not in kinds:
-                    raise ValueError(f"{name}: a number was expected, not {truths[0]}")
-        return given
+        """Replace `yes` and `true` for a number, which pydantic would read as 1, by no number.
+
+        An error raised here would hide the mistakes in other keys.
+        """
+        if not isinstance(given, Mapping):
+            return given
+        replaced = dict(given)
+        for name in given.keys() & cls.model_fields.keys():
+            kinds, value = _kinds(cls.model_fields[name].annotation), given[name]
+            if (int in kinds or float in kinds) and bool not in kinds:
+                inside = value if isinstance(value, list) else [value]
+                refused = [_Truth(each) if isinstance(each, bool) else each for each in inside]
+                replaced[name] = refused if isinstance(value, list) else refused[0]
+        return replaced
+
+
+@dataclass(frozen=True)
+class _Truth:
+    """A truth, which pydantic reads as no number."""
+
+    value: bool
+
+    def __repr__(self) -> str:
+        return str(self.value)
 
 
 def _kinds(annotation: object) -> list[object]:

@@ -5,7 +5,7 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
-from hgrpo.config.read import read_value
+from hgrpo.config.read import for_snakemake, read_value
 from hgrpo.errors import UserError
 
 DEFAULT_STUDY = "bakeoff"  # the default of the Makefile
@@ -52,7 +52,7 @@ def target_command(target: str, study: Mapping, overridden: Mapping[str, object]
         if key in overridden:
             parts.append(f"{key}={_joined(study[key], ',')}")
     if assigned := _assigned(overridden):
-        parts.append(f"set={shlex.quote(assigned)}")
+        parts.append(f"set={shlex.quote(for_snakemake(assigned))}")
     return " ".join(parts)
 
 
@@ -65,9 +65,9 @@ def _assigned(overridden: Mapping[str, object]) -> str:
 def _text(value: object) -> str:
     """A value as `SET` takes it; text that reads as something else stands in quotes."""
     with contextlib.suppress(UserError):
-        if isinstance(value, str) and read_value(value, "") == value:
+        if isinstance(value, str) and "=" not in value and read_value(value, "") == value:
             return value
-    return json.dumps(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def more_seeds(seeds: Sequence[int]) -> list[int]:

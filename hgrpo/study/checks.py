@@ -1,8 +1,10 @@
 """Checks of a study as a whole: what its sections, methods and environment ask of each other."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hgrpo.config.mistakes import Mistakes
 from hgrpo.config.read import did_you_mean
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
@@ -14,30 +16,20 @@ if TYPE_CHECKING:
     from hgrpo.study.study import Study
 
 
-def check(study: "Study", path: Path) -> None:
+def check(study: "Study", path: Path, complete: bool = True) -> None:
     """Refuse a study whose parts do not fit together.
 
     Args:
         path: the study's file, for messages.
+        complete: whether the study has no other mistakes; otherwise only names are checked.
 
     Raises:
-        UserError: the message names the file and the key.
+        UserError: one line per mistake, which names the file and the key.
     """
-    for part in (
-        _check_reference,
-        _check_labels,
-        _check_capabilities,
-        _check_smoke_wave,
-        _check_cut,
-        _check_endpoint,
-        _check_gates,
-        _check_pairs,
-        _check_truth,
-        _check_gradients,
-        _check_panels,
-        *TRAINING,
-    ):
-        part(study, path)
+    mistakes = Mistakes()
+    for part in (*_NAMES, *_VALUES, *TRAINING) if complete else _NAMES:
+        mistakes.attempt(part, study, path)
+    mistakes.end()
 
 
 def _check_reference(study: "Study", path: Path) -> None:
@@ -45,11 +37,28 @@ def _check_reference(study: "Study", path: Path) -> None:
     config = study.config
     if study.has_reference and not study.methods[config.reference].train:
         raise UserError(f"{path}: reference: {config.reference!r} is not a trained method")
-    if not study.has_reference and "methods" not in study.overridden:
+    elsewhere = config.methods and config.reference not in config.methods
+    if elsewhere and "methods" not in study.overridden:
         raise UserError(
             f"{path}: reference: {config.reference!r} is not among the methods "
             f"({', '.join(config.methods)})"
         )
+
+
+def _check_known(
+    key: str, arms: Iterable[str], known: Iterable[str], path: Path, what: str = "methods"
+) -> None:
+    """Refuse names that are not among the study's methods."""
+    mistakes = []
+    for arm in dict.fromkeys(arms):
+        file = path.parent.parent / "methods" / f"{arm}.yaml"
+        hint = (
+            "; add it there, or leave it out here" if file.is_file() else did_you_mean(arm, known)
+        )
+        if arm not in known:
+            mistakes.append(f"{path}: {key}: {arm!r} is not among the {what}{hint}")
+    if mistakes:
+        raise UserError("\n".join(mistakes))
 
 
 def _check_labels(study: "Study", path: Path) -> None:
@@ -76,13 +85,9 @@ def _check_capabilities(study: "Study", path: Path) -> None:
 
 
 def _check_smoke_wave(study: "Study", path: Path) -> None:
-    methods = [*study.config.methods, *study.config.variants]
-    for name in study.config.smoke_wave:
-        if name not in methods and "methods" not in study.overridden:
-            raise UserError(
-                f"{path}: smoke_wave: {name!r} is not among the methods"
-                f"{did_you_mean(name, methods)}"
-            )
+    known = [*study.config.methods, *study.config.variants]
+    if "methods" not in study.overridden:
+        _check_known("smoke_wave", study.config.smoke_wave, known, path)
 
 
 def _check_cut(study: "Study", path: Path) -> None:
@@ -110,21 +115,18 @@ def _check_endpoint(study: "Study", path: Path) -> None:
 def _check_gates(study: "Study", path: Path) -> None:
     """Refuse a gate of an arm that the study's file does not have."""
     config = study.config
-    for gate in config.evaluation.gates:
-        if gate.arm == config.reference:
-            raise UserError(f"{path}: evaluation.gates: {gate.arm} is the reference itself")
-        # A run of other arms leaves its gates open.
-        known = [*config.methods, *config.variants]
-        if gate.arm not in known and not _has_other_arms(study):
-            raise UserError(
-                f"{path}: evaluation.gates: {gate.arm!r} is not among the methods"
-                f"{did_you_mean(gate.arm, known)}"
-            )
+    gated = [gate.arm for gate in config.evaluation.gates]
+    if config.reference in gated:
+        raise UserError(f"{path}: evaluation.gates: {config.reference} is the reference itself")
+    # A run of other arms leaves its gates open.
+    if not _has_other_arms(study):
+        _check_known("evaluation.gates", gated, [*config.methods, *config.variants], path)
 
 
 def _has_other_arms(study: "Study") -> bool:
     """Whether the command line changes which arms there are."""
-    return any(key.split(".")[0] in ("methods", "axes", "axes_of") for key in study.overridden)
+    changed = {key if key == "methods" else key.split(".")[0] for key in study.overridden}
+    return not changed.isdisjoint({"methods", "axes", "axes_of"})
 
 
 def _check_pairs(study: "Study", path: Path) -> None:
@@ -132,18 +134,14 @@ def _check_pairs(study: "Study", path: Path) -> None:
     config = study.config
     plays_only = {name for name, method in study.methods.items() if not method.train}
     known = [name for name in [*config.methods, *config.variants] if name not in plays_only]
-    for pair in config.evaluation.pairs:
-        for arm in (pair.arm, pair.against):
-            if arm == config.reference:
-                raise UserError(
-                    f"{path}: evaluation.pairs: {arm} is the reference, with which all arms are "
-                    "compared anyway"
-                )
-            if arm not in known and not _has_other_arms(study):
-                raise UserError(
-                    f"{path}: evaluation.pairs: {arm!r} is not among the trained methods"
-                    f"{did_you_mean(arm, known)}"
-                )
+    paired = [arm for pair in config.evaluation.pairs for arm in (pair.arm, pair.against)]
+    if config.reference in paired:
+        raise UserError(
+            f"{path}: evaluation.pairs: {config.reference} is the reference, with which all arms "
+            "are compared anyway"
+        )
+    if not _has_other_arms(study):
+        _check_known("evaluation.pairs", paired, known, path, "trained methods")
 
 
 def _check_played(study: "Study", path: Path, section: str, after_rounds: list[int]) -> None:
@@ -200,3 +198,15 @@ def _check_panels(study: "Study", path: Path) -> None:
                 f"{path}: evaluation.{panel}_games: {wanted} games are wanted, but the {panel} "
                 f"panel of env {study.config.env!r} holds {games}"
             )
+
+
+_NAMES = (_check_reference, _check_smoke_wave, _check_gates, _check_pairs)
+_VALUES = (
+    _check_labels,
+    _check_capabilities,
+    _check_cut,
+    _check_endpoint,
+    _check_truth,
+    _check_gradients,
+    _check_panels,
+)

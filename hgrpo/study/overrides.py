@@ -1,6 +1,7 @@
-"""Values on the command line in place of those in a study's file.
+"""Values on the command line in place of those in a study's file, or in a file that it names.
 
-Any key of a study but its name may be given: `seeds`, or with dots `training.lr`.
+Any key of the resolved study but a name may be given: `seeds`, or with dots `training.lr`,
+`env.turn_cap`, `model.system`, `methods.Vine.credit.continuations`.
 Snakemake allows no dot in a key of its `--config`, so there the key `set` takes assignments:
 
     snakemake --config study=bakeoff seeds=11,23 set="training.lr=1e-4 evaluation.test_games=100"
@@ -8,20 +9,23 @@ Snakemake allows no dot in a key of its `--config`, so there the key `set` takes
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from types import NoneType
 from typing import get_args, get_origin
 
 from pydantic import BaseModel
 
 from hgrpo.config.merge import merge
-from hgrpo.config.read import did_you_mean, read_value
+from hgrpo.config.read import did_you_mean, for_snakemake, read_value
 from hgrpo.errors import UserError
 
 # The key that holds assignments, and the keys of `--config` that are about the run.
 SET = "set"
 OF_THE_RUN = ("study", "reuse")
-_KEY = re.compile(r"\w+(\.\w+)*")
+# Sections of the resolved study for which its file gives the names of other files.
+NAMED = ("env", "model", "methods")
+_KEY = re.compile(r"\w[\w-]*(\.[\w-]+)*")
 # An assignment goes on, over blanks and quoted text, to the next one.
-_ASSIGNMENT = re.compile(r"""(?:"[^"]*"|'[^']*'|\S|\s+(?!\s|[\w.]+=))+""")
+_ASSIGNMENT = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|\S|\s+(?!\s|\w[\w.-]*=))+""")
 
 
 def read_assignments(words: Iterable[str]) -> dict[str, str]:
@@ -43,35 +47,73 @@ def read_assignments(words: Iterable[str]) -> dict[str, str]:
     return given
 
 
-def parse_overrides(given: Mapping[str, object], study: type[BaseModel]) -> dict:
-    """The overrides as part of a study's file: sections are mappings, and values have types.
+def parse_overrides(
+    given: Mapping[str, object], model: type[BaseModel], section: str = "", arms: Iterable[str] = ()
+) -> dict:
+    """The overrides as part of a config file: sections are mappings, and values have types.
 
     Args:
         given: key -> value from a command line. A key may have dots. A value may be text, and the
             text of a list may have commas or blanks between its parts ("11,23 31").
-        study: the pydantic model of a study's file.
+        model: the pydantic model of the file.
+        section: what the keys on the command line begin with, such as "env.".
+        arms: known methods, for a hint.
 
     Raises:
         UserError: a key is unknown or malformed, or a value is empty or not YAML. The message names
             the key, and the nearest one that exists.
     """
-    known = [name for name in study.model_fields if name != "name"]
+    known = [name for name in model.model_fields if name != "name"]
     parsed: dict = {}
-    for key, value in flat(given).items():
-        first, *inner = key.split(".")
+    for inside, value in flat(given).items():
+        key, (first, *inner) = section + inside, inside.split(".")
         if first not in known:
-            nearest = did_you_mean(first, [*known, SET, *OF_THE_RUN])
+            others = () if section else (SET, *OF_THE_RUN)
+            nearest = did_you_mean(first, [*known, *others])
+            nearest = "; a file keeps its name" if first == "name" else nearest
+            nearest = f"; did you mean 'methods.{key}'?" if inner and first in arms else nearest
             raise UserError(f"--config {key}: unknown key{nearest}")
         # Snakemake makes None of `methods=`, and the word "null" stays a word.
         if value is None or value == "":
-            raise UserError(
-                f"{key}=: a value was expected; without {key}=, that of the study's file holds"
-            )
-        change = _typed(value, key, _is_list(study, [first, *inner]))
+            raise UserError(f"{key}=: a value was expected; without {key}=, that of the file holds")
+        change = _typed(value, key, _kinds_of(model, [first, *inner]))
         for name in reversed(inner):
             change = {name: change}
         parsed = merge(parsed, {first: change})
     return parsed
+
+
+def of_files(given: Mapping[str, object]) -> tuple[dict, dict[str, dict]]:
+    """Overrides of the study's file, and by section those of the files that it names."""
+    study, files = {}, {}
+    for key, value in flat(given).items():
+        for name, each in _dotted(key, value).items():
+            section, _, inner = name.partition(".")
+            named = inner and section in NAMED
+            (files.setdefault(section, {}) if named else study)[inner if named else name] = each
+    return study, files
+
+
+def _dotted(key: str, value: object) -> dict[str, object]:
+    """A section such as `env={turn_cap: 50}` as keys with dots; other keys stay as they are."""
+    if key in NAMED and isinstance(value, str) and value.startswith("{"):
+        value = read_value(value, f"--config {key}")
+    if key.split(".")[0] not in NAMED or not isinstance(value, Mapping):
+        return {key: value}
+    inner = [_dotted(f"{key}.{name}", each) for name, each in value.items()]
+    return {name: each for keys in inner for name, each in keys.items()}
+
+
+def by_method(given: Mapping[str, object], methods: Iterable[str]) -> dict[str, dict[str, object]]:
+    """Overrides such as `Vine.alpha`, by method; UserError if a key is of none of `methods`."""
+    known, by = sorted(methods, key=len, reverse=True), {}
+    for key, value in given.items():
+        method = next((name for name in known if key.startswith(f"{name}.")), None)
+        if method is None:
+            nearest = did_you_mean(key.split(".")[0], known)
+            raise UserError(f"--config methods.{key}: no method of the study's file{nearest}")
+        by.setdefault(method, {})[key.removeprefix(f"{method}.")] = value
+    return by
 
 
 def flat(given: Mapping[str, object]) -> dict[str, object]:
@@ -89,25 +131,37 @@ def flat(given: Mapping[str, object]) -> dict[str, object]:
 
 def _of_set(given: object) -> dict[str, str]:
     """The assignments in the value of the key `set`."""
-    # Snakemake reads the value as YAML, and "endpoint={budget: 512}" as the key "endpoint={budget".
-    text = ": ".join(*given.items()) if isinstance(given, Mapping) else str(given or "")
     try:
-        return read_assignments(_ASSIGNMENT.findall(text.strip()))
+        return read_assignments(_ASSIGNMENT.findall(_from_yaml(given)))
     except UserError as error:
         raise UserError(f"--config {SET}: {error}") from None
 
 
-def _typed(value: object, key: str, is_list: bool) -> object:
+def _from_yaml(given: object) -> str:
+    """The assignments in a value of `set`, whether or not Snakemake has read it."""
+    # Snakemake reads the value as YAML, and "endpoint={budget: 512}" as the key "endpoint={budget".
+    text = ": ".join(*given.items()) if isinstance(given, Mapping) else given or ""
+    if isinstance(text, str) and text.startswith("['"):
+        text = read_value(text, SET)
+    return text.strip() if isinstance(text, str) else " ".join(map(str, text))
+
+
+def _typed(value: object, key: str, kinds: Sequence[object]) -> object:
     """The value that text stands for; Snakemake gives sections as mappings of text."""
     if isinstance(value, Mapping):
-        return {name: _typed(inner, f"{key}.{name}", False) for name, inner in value.items()}
+        return {name: _typed(inner, f"{key}.{name}", ()) for name, inner in value.items()}
+    is_list = any(get_origin(kind) is list for kind in kinds)
     if is_list and not isinstance(value, list | tuple) and not str(value).startswith("["):
         return [part for part in re.split(r"[,\s]+", str(value)) if part]
-    return read_value(value, f"--config {key}") if isinstance(value, str) else value
+    # YAML would read a section or a comment in some sentences.
+    is_text = bool(kinds) and {*kinds} <= {str, NoneType} and value != "null"
+    if not isinstance(value, str) or (is_text and not value.startswith(("'", '"'))):
+        return value
+    return read_value(value, f"--config {key}")
 
 
-def _is_list(model: type[BaseModel], names: Sequence[str]) -> bool:
-    """Whether the key that `names` lead to holds a list."""
+def _kinds_of(model: type[BaseModel], names: Sequence[str]) -> list:
+    """The types of the key that `names` lead to; empty if they are not known."""
     first, *inner = names
     field = model.model_fields.get(first)
     kinds = _kinds(field.annotation) if field else []
@@ -115,9 +169,9 @@ def _is_list(model: type[BaseModel], names: Sequence[str]) -> bool:
     if inner and get_origin(field and field.annotation) is dict:
         inner = inner[1:]
     if not inner:
-        return any(get_origin(kind) is list for kind in kinds)
+        return kinds
     sections = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
-    return any(_is_list(section, inner) for section in sections)
+    return [kind for section in sections for kind in _kinds_of(section, inner)]
 
 
 def _kinds(annotation: object) -> list:
@@ -141,8 +195,8 @@ def changes(before: Mapping, after: Mapping) -> dict[str, object]:
 def as_config(settings: Sequence[str]) -> list[str]:
     """Words KEY=VALUE for `snakemake --config`: those with a dot in the key go into `set`."""
     pairs = [word.partition("=") for word in settings]
-    assigned = [value for key, _, value in pairs if key == SET]
+    assigned = [_from_yaml(value) for key, _, value in pairs if key == SET]
     dotted = [f"{key}={value}" for key, _, value in pairs if "." in key]
     plain = [f"{key}={value}" for key, _, value in pairs if key != SET and "." not in key]
     both = " ".join([*assigned, *dotted])
-    return [*plain, f"{SET}={both}"] if both else plain
+    return [*plain, f"{SET}={for_snakemake(both)}"] if both else plain

@@ -1,18 +1,18 @@
 """A study: one environment, one base model, several methods, several seeds."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from hgrpo.config.merge import merge
-from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate
+from hgrpo.config.mistakes import Mistakes
+from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate, without_mistakes
 from hgrpo.config.strict import Strict
 from hgrpo.credit.section import CreditConfig
 from hgrpo.envs.environment import EnvSettings
-from hgrpo.envs.kinds import environment_settings
 from hgrpo.errors import UserError
 from hgrpo.evaluation.gates import Gate
 from hgrpo.evaluation.gradients.settings import GradientsConfig
@@ -28,7 +28,8 @@ from hgrpo.study.axis import Axis, AxisName, read_axis
 from hgrpo.study.axis_arms import arms_of_axes, check_axes, members, shared_points
 from hgrpo.study.checks import check
 from hgrpo.study.name import Name
-from hgrpo.study.overrides import changes, parse_overrides
+from hgrpo.study.named_files import NamedFiles, named
+from hgrpo.study.overrides import by_method, changes, of_files, parse_overrides
 from hgrpo.study.resources import Resources
 
 
@@ -40,6 +41,15 @@ class Variant(BaseModel):
     of: Name = Field(description="name of a file in configs/methods")
 
 
+def _unique(values: list) -> list:
+    twice = {value for value in values if values.count(value) > 1}
+    if twice:
+        raise ValueError(
+            f"{', '.join(map(str, sorted(twice)))} is listed twice; each was expected once"
+        )
+    return values
+
+
 class StudyConfig(Strict):
     """A study as its file states it, with the names of its environment, model and methods."""
 
@@ -47,7 +57,7 @@ class StudyConfig(Strict):
     description: str = Field("", description="a sentence about the study, for people")
     env: Name = Field(description="name of a file in configs/envs")
     model: Name = Field(description="name of a file in configs/models")
-    methods: list[Name] = Field(
+    methods: Annotated[list[Name], AfterValidator(_unique)] = Field(
         min_length=1,
         description="names of files in configs/methods, or of variants; arms of `axes` are added",
     )
@@ -63,7 +73,7 @@ class StudyConfig(Strict):
         description="further methods that differ in one key: axis -> its key and values; "
         "`snakemake <axis>_sweep` runs the arms of one",
     )
-    seeds: list[Annotated[int, Field(ge=0)]] = Field(
+    seeds: Annotated[list[Annotated[int, Field(ge=0)]], AfterValidator(_unique)] = Field(
         [11],
         min_length=1,
         description="seeds of training; every trained arm runs once with each, and a claim needs "
@@ -112,16 +122,6 @@ class StudyConfig(Strict):
     resources: Resources = Field(
         Resources(), description="what the jobs of each stage ask of the machine"
     )
-
-    @field_validator("methods", "seeds")
-    @classmethod
-    def _unique(cls, values: list) -> list:
-        twice = {value for value in values if values.count(value) > 1}
-        if twice:
-            raise ValueError(
-                f"{', '.join(map(str, sorted(twice)))} is listed twice; each was expected once"
-            )
-        return values
 
 
 @dataclass(frozen=True)
@@ -192,30 +192,24 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     Args:
         path: the file .../configs/studies/<name>.yaml. The folders envs, models and methods
             beside studies are read too.
-        overrides: values in place of the file's, as `parse_overrides` takes them.
+        overrides: values in place of the files', as `of_files` and `parse_overrides` take them.
 
     Raises:
-        UserError: a file, or a value given on the command line, is missing or wrong. The message
-            names the file and the key, and says if the command line is to blame.
+        UserError: files, or values given on the command line, are missing or wrong: one line per
+            mistake. It names the file and the key, and says if the command line is to blame.
     """
-    path = Path(path)
-    given = parse_overrides(overrides or {}, StudyConfig)
-    try:
-        return _load_study(path, given)
-    except UserError as error:
-        if not given or not _is_right(path):
-            raise
-        lines = [f"command line: {line}" for line in str(error).splitlines()]
-        raise UserError("\n".join(lines)) from None
-
-
-def _is_right(path: Path) -> bool:
-    """Whether a study's file has no mistake as it stands."""
-    try:
-        _load_study(path, {})
-    except UserError:
-        return False
-    return True
+    path, mistakes = Path(path), Mistakes()
+    own, typed = of_files(overrides or {})
+    methods = [file.stem for file in (path.parent.parent / "methods").glob("*.yaml")]
+    given = parse_overrides(own, StudyConfig, arms=methods)
+    study = mistakes.attempt(_load_study, path, given, typed, mistakes)
+    if study is None:
+        alone = Mistakes()
+        alone.attempt(_load_study, path, {}, {}, alone)
+        where = f"command line: {path} with {', '.join({**given, **typed})} overridden:"
+        lines = [m if m in alone else m.replace(f"{path}:", where, 1) for m in mistakes]
+        raise UserError("\n".join(lines))
+    return study
 
 
 def _refuse_unknown_axes(given: Mapping, known: Mapping, where: str) -> None:
@@ -225,55 +219,92 @@ def _refuse_unknown_axes(given: Mapping, known: Mapping, where: str) -> None:
             raise UserError(f"{where}: axes.{name}: no such axis{did_you_mean(name, known)}")
 
 
-def _load_study(path: Path, given: Mapping) -> Study:
-    configs = path.parent.parent
-    file, where = read_yaml(path), _source(path, given)
+class _Lenient(StudyConfig):
+    """A study's file as far as it can be read, so that the files it names are checked too."""
+
+    name: Name | None = None
+    env: Name | None = None
+    model: Name | None = None
+    methods: list[Name] = []
+
+
+def _config(stated: Mapping, path: Path, mistakes: Mistakes) -> StudyConfig:
+    """The content of a study's file; if it has mistakes, without them."""
+    mistakes.attempt(check_name, stated, path)
+    config = mistakes.attempt(validate, StudyConfig, stated, str(path))
+    return config or without_mistakes(_Lenient, stated) or _Lenient()
+
+
+def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) -> Study | None:
+    """The study; None if there are mistakes, of which each adds a line to `mistakes`.
+
+    Args:
+        path: the study's file.
+        given: overrides of this file, from `parse_overrides`.
+        typed: overrides of the files that it names, from `of_files`.
+        mistakes: lines of user errors.
+    """
+    attempt, configs, where = mistakes.attempt, path.parent.parent, str(path)
+    file = read_yaml(path)
     # The command line may take the axes of another study.
     axes_of = {"axes_of": given["axes_of"]} if "axes_of" in given else {}
-    stated = _with_axes_of({**file, **axes_of}, path, where)
+    stated = attempt(_with_axes_of, {**file, **axes_of}, path, where) or file
     _refuse_unknown_axes(given.get("axes", {}), stated.get("axes") or {}, where)
-    config = _with(stated, given, where)
-    check_name(config, path)
-    overridden, listed = {}, config.methods
-    if given:
-        before = validate(StudyConfig, stated, str(path))
-        overridden = changes(before.model_dump(mode="json"), config.model_dump(mode="json"))
-        overridden |= {key: name for key, name in axes_of.items() if name != file.get(key)}
-        listed = before.methods
-    env = environment_settings(*_named(configs / "envs", config.env, f"{where}: env"))
-    model = validate(ModelConfig, *_named(configs / "models", config.model, f"{where}: model"))
+    before = _config(stated, path, mistakes)
+    if "methods" in typed:
+        chosen = _config(merge(stated, given), path, Mistakes())
+        typed, given = _typed_methods(typed, given, before.methods, chosen)
+    config = _config(merge(stated, given), path, mistakes) if given else before
+    config = _with_claims(config, stated, given)
+    overridden = changes(before.model_dump(mode="json"), config.model_dump(mode="json"))
+    overridden |= {key: name for key, name in axes_of.items() if name != file.get(key)}
+    plain, files = NamedFiles(configs), NamedFiles(configs, typed, overridden)
+    env = config.env and attempt(files.read, "env", config.env, f"{where}: env")
+    model = config.model and attempt(files.read, "model", config.model, f"{where}: model")
+
+    def arm(source: str, read: Callable, *given: object) -> tuple[MethodConfig, TrainingConfig]:
+        method = read(*given)
+        return method, _merge_training(config, method, source)
+
     # Check all variants and arms of axes, also those that are not among the methods.
-    sources = {name: f"{where}: variants.{name}" for name in config.variants}
-    variants = {
-        name: _variant(variant, name, configs, sources[name])
-        for name, variant in config.variants.items()
+    both = {}
+    for name, variant in config.variants.items():
+        source = f"{where}: variants.{name}"
+        both[name] = attempt(arm, source, _variant, variant, name, plain, source)
+    wrong = {
+        axis
+        for axis, settings in config.axes.items()
+        if not attempt(plain.read, "method", settings.of, f"{where}: axes.{axis}.of")
     }
-    for axis, settings in config.axes.items():
-        _method(settings.of, configs, f"{where}: axes.{axis}.of")
-    arms = arms_of_axes(config.axes, config.variants, path.parent, where)
+    arms = attempt(arms_of_axes, config.axes, config.variants, path.parent, where)
+    if arms is None:
+        return None
     for name, (axis, variant) in arms.items():
-        sources[name] = f"{where}: axes.{axis}: {name}"
-        variants[name] = _variant(Variant(**variant), name, configs, sources[name])
-
-    def resolved(name: str, key: str) -> MethodConfig:
-        return variants.get(name) or _method(name, configs, f"{where}: {key}", variants)
-
+        source = f"{where}: axes.{axis}: {name}"
+        # One arm's mistake is most often that of all.
+        if axis not in wrong:
+            both[name] = attempt(arm, source, _variant, Variant(**variant), name, plain, source)
+            wrong |= {axis} if both[name] is None else set()
     # Arms of axes are compared with the methods that the file lists, whether or not they run.
-    named = dict.fromkeys([*config.methods, *(listed if config.axes else [])])
-    methods = variants | {name: resolved(name, "methods") for name in named}
+    listed, also = before.methods, [*config.variants, *arms]
+    for name in dict.fromkeys([*config.methods, *(listed if config.axes else [])]):
+        if name not in also:
+            source = str(configs / "methods" / f"{name}.yaml")
+            both[name] = attempt(arm, source, files.read, "method", name, f"{where}: methods", also)
+    methods = {name: each[0] for name, each in both.items() if each}
+    training = {name: each[1] for name, each in both.items() if each}
     # The command line may leave the reference out, but it must be a method all the same.
-    if "methods" in overridden and not resolved(config.reference, "reference").train:
-        raise UserError(f"{where}: reference: {config.reference!r} is not a trained method")
-    training = {
-        name: _merge_training(
-            config, method, sources.get(name, str(configs / "methods" / f"{name}.yaml"))
-        )
-        for name, method in methods.items()
-    }
-    check_name(model, configs / "models" / f"{config.model}.yaml")
-    whole = {name: _arm(method, training[name]) for name, method in methods.items()}
-    check_axes(config.axes, whole, where)
-    run_as = shared_points(config.axes, listed, whole)
+    if "methods" in overridden and config.reference not in methods:
+        place = f"{where}: reference"
+        if (method := attempt(plain.read, "method", config.reference, place, also)) and not (
+            method.train
+        ):
+            mistakes.append(f"{place}: {config.reference!r} is not a trained method")
+    if not mistakes:
+        whole = {name: _arm(method, training[name]) for name, method in methods.items()}
+        attempt(check_axes, config.axes, whole, where)
+    complete = not mistakes
+    run_as = shared_points(config.axes, listed, whole) if complete else {arm: arm for arm in arms}
     config = _with_arms(config, run_as, chosen="methods" in given)
     if config.axes and "methods" in given:
         # Also if the file lists the same ones, because then the axes' arms are left out.
@@ -282,13 +313,24 @@ def _load_study(path: Path, given: Mapping) -> Study:
         config,
         env,
         model,
-        {name: methods[name] for name in config.methods},
-        {name: training[name] for name in config.methods},
+        {name: methods[name] for name in config.methods if name in methods},
+        {name: training[name] for name in config.methods if name in methods},
         overridden,
         members(config.axes, run_as),
     )
-    check(study, path)
-    return study
+    attempt(check, study, path, complete)
+    return None if mistakes else study
+
+
+def _typed_methods(
+    typed: Mapping, given: Mapping, listed: Iterable[str], chosen: StudyConfig
+) -> tuple[Mapping, Mapping]:
+    """Overrides of single methods, by method, and those of variants among those of the study."""
+    keys = by_method(typed["methods"], [*listed, *chosen.methods, *chosen.variants])
+    for name in keys.keys() & chosen.variants.keys():
+        change = parse_overrides(keys[name], MethodConfig, f"methods.{name}.")
+        given = merge(given, {"variants": {name: change}})
+    return {**typed, **{f"methods.{name}": each for name, each in keys.items()}}, given
 
 
 def _with_axes_of(stated: Mapping, path: Path, where: str) -> Mapping:
@@ -296,7 +338,7 @@ def _with_axes_of(stated: Mapping, path: Path, where: str) -> Mapping:
     other, own = stated.get("axes_of"), stated.get("axes", {})
     if not isinstance(other, str) or not isinstance(own, Mapping):
         return stated
-    content, source = _named(path.parent, other, f"{where}: axes_of")
+    content, source = named(path.parent, other, f"{where}: axes_of")
     axes = content.get("axes")
     if not isinstance(axes, Mapping):
         raise UserError(f"{where}: axes_of: {source} has no section `axes`")
@@ -333,12 +375,11 @@ def _with_arms(config: StudyConfig, run_as: Mapping[str, str], chosen: bool) -> 
     )
 
 
-def _with(stated: Mapping, given: Mapping, where: str) -> StudyConfig:
-    """The study's file with the overrides. Its gates speak of its reference, and of no other.
+def _with_claims(config: StudyConfig, stated: Mapping, given: Mapping) -> StudyConfig:
+    """The study with overrides. Its file's gates speak of its reference, and of no other.
 
     The same holds for its pairs, because one of them may hold the new reference.
     """
-    config = validate(StudyConfig, merge(stated, given), where)
     usual = stated.get("reference", StudyConfig.model_fields["reference"].default)
     own = {"gates", "pairs"} - {*given.get("evaluation", {})}
     if config.reference == usual or not own:
@@ -347,30 +388,11 @@ def _with(stated: Mapping, given: Mapping, where: str) -> StudyConfig:
     return config.model_copy(update={"evaluation": without})
 
 
-def _source(path: Path, given: Mapping) -> str:
-    return f"{path} with {', '.join(given)} overridden" if given else str(path)
-
-
-def _named(folder: Path, name: str, where: str, also: Iterable[str] = ()) -> tuple[dict, str]:
-    """The content of the file `name` in `folder`, and the file's path for messages."""
-    path = folder / f"{name}.yaml"
-    if not path.is_file():
-        known = did_you_mean(name, [*(other.stem for other in folder.glob("*.yaml")), *also])
-        raise UserError(f"{where}: {name!r}: no such file {path}{known}")
-    return read_yaml(path), str(path)
-
-
-def _method(name: str, configs: Path, where: str, variants: Iterable[str] = ()) -> MethodConfig:
-    method = validate(MethodConfig, *_named(configs / "methods", name, where, variants))
-    check_name(method, configs / "methods" / f"{name}.yaml")
-    return method
-
-
-def _variant(variant: Variant, name: str, configs: Path, where: str) -> MethodConfig:
-    credit = _method(variant.of, configs, f"{where}.of").credit
-    base = read_yaml(configs / "methods" / f"{variant.of}.yaml")
+def _variant(variant: Variant, name: str, files: NamedFiles, where: str) -> MethodConfig:
+    credit = files.read("method", variant.of, f"{where}.of").credit
+    base = read_yaml(files.configs / "methods" / f"{variant.of}.yaml")
     changes = variant.model_extra or {}
-    file = configs / "methods" / f"{name}.yaml"
+    file = files.configs / "methods" / f"{name}.yaml"
     if file.is_file():
         raise UserError(f"{where}: {file} is a method of that name; choose another")
     if "name" in changes:

@@ -333,3 +333,10 @@ def test_a_deleted_optimiser_state_reruns_its_round(checkout):
     one = {"methods": ["Progressive"], "seeds": [11]}
     target = "results/grid/rl/Progressive/seed_11/round_1/adapter/trainer_state.pt"
     assert checkout.planned(target) == rounds(**one, numbers=[1])
+
+
+def test_keys_of_the_files_that_a_study_names_rerun_the_jobs_that_read_them(finished):
+    one = finished.planned("set=methods.flatGRPO.training.lr=1e-5")
+    assert one == CONFIG | trained(methods=["flatGRPO"]) | MERGED
+    played = finished.planned("set=env.turn_cap=9")
+    assert trained() | SFT_EVALUATIONS <= played

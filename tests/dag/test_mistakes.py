@@ -31,6 +31,11 @@ from project_copy import paths_below
             "set=axes.a={of: PPO, key: training.lrr, values: [1, 2]}",
             "grid.yaml with axes overridden: axes.a: a_1: training.lrr: unknown key; did you mean",
         ),
+        ("set=env.turn_cp=3", "--config env.turn_cp: unknown key; did you mean 'turn_cap'?"),
+        (
+            "set=env.turn_cap=0",
+            "error: command line: configs/envs/",
+        ),
         ("methods=flatGRPO,Nobody", "methods: 'Nobody': no such file configs/methods/Nobody.yaml"),
     ],
 )

@@ -98,7 +98,7 @@ class EndpointJudge:
             raise
         try:
             content, model = _content_and_model(self._send(prompt, aside))
-            return Judgement(parse(content, prompt.turns, prompt.variant), model)
+            return Judgement(parse(content, prompt.turns), model)
         except CallError as failure:
             self._account.count(**{f"failed_{failure.reason}": 1})
             self._warn(failure)

@@ -1,39 +1,50 @@
-"""Reads scores from a judge's answer, strictly, and computes credit from scores."""
+"""Reads scores from a judge's answer, and computes credit from scores."""
 
+import contextlib
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from hgrpo.credit.judge.protocol import CallError, Scores
-from hgrpo.credit.judge.settings import Normalisation, Variant
+from hgrpo.credit.judge.settings import Normalisation
 
 LOWEST, HIGHEST = 0.0, 10.0
 _NO_SUM = 1e-9
+_OPENING = re.compile(r"[{\[]")
+_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 
 
-def parse(text: str, turns: Sequence[int], variant: Variant) -> Scores:
+def parse(text: str, turns: Sequence[int]) -> Scores:
     """The scores in an answer, in the order of the turns.
+
+    Servers that ignore `response_format` put thoughts, text or a fence around the JSON, or numbers
+    in quotes. Such an answer is read if there is one reading of it.
 
     Args:
         text: the answer, in the form of `prompts.answer_format`.
         turns: number of turns of each trajectory shown.
 
     Raises:
-        CallError: "malformed" (not JSON of the requested form), "wrong_length" (not exactly one
-            entry for every turn) or "out_of_range" (a score outside 0..10).
+        CallError: "malformed" (no JSON of the requested form, or several that differ),
+            "wrong_length" (not exactly one entry for every turn) or "out_of_range" (a score outside
+            0..10).
     """
+    answer = text.rpartition("</think>")[2].partition("<think>")[0]
     try:
-        answer = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        raise CallError("malformed", "the answer is not JSON") from None
-    if variant == "trajectory":
-        (length,) = turns
-        return [_turns(_only(answer, "scores"), length)]
-    lists = _only(answer, "trajectories")
-    in_order = _by_index(lists, "trajectory", "scores", len(turns))
-    return [_turns(entries, length) for entries, length in zip(in_order, turns, strict=True)]
+        values = list(_values(_TRAILING_COMMA.sub(r"\1", answer)))
+        # Some answers have an object for each turn, and no list around them.
+        results = [_read(value, turns) for value in [*values, values]]
+    except RecursionError:
+        raise CallError("malformed", "the answer is nested too deeply") from None
+    readings = [result for result in results if not isinstance(result, CallError)]
+    if not readings:
+        raise results[0]
+    if any(reading != readings[0] for reading in readings):
+        raise CallError("malformed", "the answer has several lists of scores")
+    return [[_in_range(score) for score in row] for row in readings[0]]
 
 
 def check(scores: Scores, turns: Sequence[int]) -> None:
@@ -86,30 +97,59 @@ def _share(row: Sequence[float] | None, length: int, value: float) -> np.ndarray
     return np.array(row, dtype=np.float64) / total * value
 
 
-def _turns(entries: object, length: int) -> list[float]:
-    return [_in_range(score) for score in _by_index(entries, "turn", "score", length)]
+def _values(text: str) -> Iterator[object]:
+    """The outermost JSON objects and lists in a text."""
+    at = 0
+    while opening := _OPENING.search(text, at):
+        try:
+            value, at = _DECODER.raw_decode(text, opening.start())
+            yield value
+        except ValueError:
+            at = opening.end()
 
 
-def _by_index(entries: object, index: str, value: str, length: int) -> list:
-    """Values of JSON objects by index; CallError unless indices are 0 to length - 1, each once."""
-    if not isinstance(entries, list):
-        raise CallError("malformed", f"no list of {index}s")
-    found = {}
-    for entry in entries:
-        if not isinstance(entry, dict) or entry.keys() != {index, value}:
-            raise CallError("malformed", f"an entry is not an object of {index} and {value}")
-        if type(entry[index]) is not int:
-            raise CallError("malformed", f"a {index} is not an integer")
-        found[entry[index]] = entry[value]
-    if len(entries) != length or found.keys() != set(range(length)):
-        raise CallError("wrong_length", f"not exactly one entry for each of {length} {index}s")
-    return [found[i] for i in range(length)]
+def _read(value: object, turns: Sequence[int]) -> list[list] | CallError:
+    """The scores in a JSON value if it has one entry for each turn."""
+    found = list(_entries(value))
+    if any(type(number) is not int for place, _ in found for number in place):
+        return CallError("malformed", "an index is not an integer")
+    rows = [[(k, i) for i in range(length)] for k, length in enumerate(turns)]
+    if sorted(place for place, _ in found) == [place for row in rows for place in row]:
+        return [[dict(found)[place] for place in row] for row in rows]
+    lists = [value.get(key) for key in ("scores", "trajectories")] if type(value) is dict else []
+    if any(isinstance(each, list) for each in lists):
+        return CallError("wrong_length", f"not exactly one entry for each of {sum(turns)} turns")
+    return CallError("malformed", "the answer has no JSON of the requested form")
 
 
-def _only(answer: object, key: str) -> object:
-    if not isinstance(answer, dict) or answer.keys() != {key}:
-        raise CallError("malformed", f"the answer is not an object of {key}")
-    return answer[key]
+def _entries(value: object, trajectory: object = 0) -> Iterator[tuple[tuple, object]]:
+    """((trajectory, turn), score) of every entry in a JSON value, at any depth."""
+    if isinstance(value, dict):
+        trajectory = _number(value.get("trajectory", trajectory))
+        if "turn" in value:
+            yield (trajectory, _number(value["turn"])), _number(value.get("score"))
+            return
+        scores = value.get("scores")
+        if isinstance(scores, list) and not any(isinstance(each, dict) for each in scores):
+            value = [{"turn": turn, "score": score} for turn, score in enumerate(scores)]
+    for each in value.values() if isinstance(value, dict) else value:
+        if isinstance(each, dict | list):
+            yield from _entries(each, trajectory)
+
+
+def _number(value: object) -> object:
+    """The number in text such as "7" or "7/10"; any other value as it is."""
+    with contextlib.suppress(ValueError, AttributeError):
+        return _DECODER.decode(value.replace(" ", "").removesuffix("/10"))
+    return value
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object with its keys in lower case; ValueError if it has a key twice."""
+    lower = {key.strip().lower(): value for key, value in pairs}
+    if len(lower) != len(pairs):
+        raise ValueError("a key stands twice")
+    return lower
 
 
 def _in_range(score: object) -> float:
@@ -121,5 +161,5 @@ def _in_range(score: object) -> float:
     return float(score)
 
 
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
+# NaN and Infinity become None, and so no number.
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=lambda name: None)

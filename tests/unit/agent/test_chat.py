@@ -261,8 +261,33 @@ def test_a_template_may_name_its_tokens_and_mark_replies(tmp_path):
 def test_a_tokenizer_that_tells_the_start_of_a_text_is_refused(tmp_path):
     tokenizer = chat_tokenizer()
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    with pytest.raises(UserError, match=r"tokenizer\.json: a conversation has other tokens as a"):
+    message = r"tokenizer\.json: a conversation has other tokens as a .* set `add_prefix_space` to"
+    with pytest.raises(UserError, match=message):
         conversation_for(write_chat(tmp_path, tokenizer=tokenizer))
+
+
+def test_a_tokenizer_that_merges_across_turns_is_refused_with_a_remedy(tmp_path):
+    tokenizer = chat_tokenizer(texts=["assistant: go to it", "assistant: open it"] * 9)
+    said = "{{ '<|im_start|>' + message.role + ': ' + message.content + '<|im_end|>' }}"
+    write_chat(tmp_path, chat(said, prompt="{{ '<|im_start|>assistant: ' }}"), tokenizer)
+    with pytest.raises(UserError, match=r"merges 'assistant: ', .* with a special token or a line"):
+        conversation_for(tmp_path)
+    # The remedy.
+    said = said.replace("': '", "':\\n'")
+    write_chat(tmp_path, chat(said, prompt="{{ '<|im_start|>assistant:\\n' }}"), tokenizer)
+    assert conversation_for(tmp_path).end_id is not None
+
+
+def test_a_token_that_removes_the_line_end_after_it_is_refused_with_a_remedy(tmp_path):
+    tokenizer = chat_tokenizer()
+    tokenizer.add_special_tokens([AddedToken("<|user|>", rstrip=True), AddedToken("<|bot|>")])
+    said = "{{ '<|user|>' if message.role == 'user' else '<|bot|>' }}\n{{ message.content }}"
+    template = chat(said.replace("\n", "{{ '\\n' }}") + END, prompt="{{ '<|bot|>\\n' }}")
+    with pytest.raises(UserError, match=r"<\|user\|> removes spaces .* set `lstrip` and `rstrip`"):
+        conversation_for(write_chat(tmp_path, template, tokenizer))
+    file = tmp_path / "tokenizer.json"
+    file.write_text(file.read_text().replace('"rstrip": true', '"rstrip": false'))
+    assert conversation_for(tmp_path).end_id is not None
 
 
 def test_a_tokenizer_that_spells_out_its_special_tokens_is_refused(tmp_path):

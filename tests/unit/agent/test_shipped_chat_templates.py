@@ -30,12 +30,27 @@ QWEN3 = (
     "{% if enable_thinking is not defined or not enable_thinking %}"
     "{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}{% endif %}"
 )
+# Gemma 3's; Gemma 2's refuses a system message.
+GEMMA = (
+    "{{ bos_token }}{% if messages[0].role == 'system' %}"
+    "{% set prefix = messages[0].content + '\\n\\n' %}{% set rest = messages[1:] %}"
+    "{% else %}{% set prefix = '' %}{% set rest = messages %}{% endif %}"
+    "{% for message in rest %}"
+    "{% if (message.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('Conversation roles must alternate') }}{% endif %}"
+    "{% if message.role == 'assistant' %}{% set role = 'model' %}"
+    "{% else %}{% set role = message.role %}{% endif %}"
+    "{{ '<start_of_turn>' + role + '\\n' + (prefix if loop.first else '')"
+    " + message.content | trim + '<end_of_turn>\\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}"
+)
 FAMILIES = {
     "llama3": (
         LLAMA3,
         ["<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"],
         "<|eot_id|>",
     ),
+    "gemma": (GEMMA, ["<bos>", "<start_of_turn>", "<end_of_turn>"], "<end_of_turn>"),
     "qwen3": (QWEN3, ["<think>", "</think>"], "<|im_end|>"),
 }
 
@@ -44,20 +59,23 @@ FAMILIES = {
 def family(request, project, tmp_path):
     """A model's folder with its own template, the file that stands in, and the closing token."""
     own, tokens, closing = FAMILIES[request.param]
-    special = request.param == "llama3"
+    special = request.param != "qwen3"
     write_chat(tmp_path, own, chat_tokenizer(**dict.fromkeys(tokens, special)))
     config = tmp_path / "tokenizer_config.json"
-    named = json.loads(config.read_bytes()) | {"bos_token": "<|begin_of_text|>"}
+    named = json.loads(config.read_bytes()) | {"bos_token": tokens[0]}
     config.write_text(json.dumps(named), encoding="utf-8")
     return tmp_path, project / f"configs/chat_templates/{request.param}.jinja", closing
 
 
 def test_the_models_own_template_is_refused_on_one_line_that_names_the_page(family, project):
-    folder, _, _ = family
+    folder, shipped, _ = family
     with pytest.raises(UserError) as caught:
         conversation_for(folder)
     said = str(caught.value)
-    assert said.endswith("; see docs/models.md, Chat templates that are refused")
+    assert said.endswith(
+        f"; copy {shipped.relative_to(project)} to {folder / 'chat_template.jinja'}; see "
+        "docs/models.md, Chat templates that are refused"
+    )
     assert "\n" not in said
     page = (project / "docs/models.md").read_text(encoding="utf-8")
     assert "\n### Chat templates that are refused\n" in page
@@ -81,8 +99,8 @@ def test_it_asks_the_first_time_as_the_models_own(family):
         assert instead.render(["a hall"], ["go"], system) == own.render(["a hall"], ["go"], system)
 
 
-@pytest.mark.parametrize("family", ["llama3"], indirect=True)
-def test_llamas_later_turns_are_those_of_its_own(family):
+@pytest.mark.parametrize("family", ["llama3", "gemma"], indirect=True)
+def test_later_turns_are_those_of_its_own(family):
     folder, shipped, _ = family
     own = ChatTemplate(folder)
     shutil.copy(shipped, folder / "chat_template.jinja")

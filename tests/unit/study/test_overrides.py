@@ -1,5 +1,8 @@
 """Values on the command line: typed, merged into the study's file, and named if they are wrong."""
 
+import shlex
+import subprocess
+
 import pytest
 from places import PROJECT
 
@@ -66,7 +69,7 @@ def test_text_gets_the_type_of_its_key(given, expected):
         ({"set": "a=1 a=2"}, "--config set: a is given twice"),
         ({"rounds": 1, "set": "rounds=2"}, "--config set: rounds is given twice"),
         ({"set": "training.lr='1"}, "--config training.lr: '1: not a value"),
-        ({"seeds": None}, "seeds=: a value was expected; without seeds=, that of the study's file"),
+        ({"seeds": None}, "seeds=: a value was expected; without seeds=, that of the file"),
         ({"methods": ""}, "methods=: a value was expected; "),
         ({"set": "training.lr="}, "training.lr=: a value was expected; "),
         ({"training.lr": "[1"}, "--config training.lr: [1: not a value"),
@@ -153,3 +156,41 @@ def test_words_that_assign_nothing_or_twice_are_refused(words):
 def test_a_study_without_a_name_is_no_study():
     with pytest.raises(UserError, match="study=: the name of a study was expected, such as"):
         read_assignments(["rounds=2", "study="])
+
+
+TEXTS = [
+    "Answer with one command, please",
+    "Answer: one command",
+    "item #3 of {x}",
+    'don\'t, and "do" a=b training.lr=2',
+    "two  blanks",
+    "'quoted'",
+    '"',
+    "line one\nline two",
+    "null",
+    "7",
+    "[a]",
+    "é 😀",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_any_text_reaches_the_key_as_it_is(text):
+    from snakemake.cli import parse_config
+
+    from hgrpo.report.rerun import command, target_command
+
+    study = {"name": "bakeoff"}
+    overridden = {"description": text, "training.lr": 1e-4, "truth": None}
+    expected = {"description": text, "training": {"lr": 1e-4}, "truth": None}
+    (given,) = shlex.split(target_command("viewer", study, overridden))[-1:]
+    assert parse_overrides(parse_config([given]), StudyConfig) == expected
+    if "\n" not in text:  # no variable of make holds a line end
+        words = shlex.split(command(study, overridden).replace("bakeoff", "-n plan", 1))
+        done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=True)
+        (given,) = [word for word in shlex.split(done.stdout) if word.startswith("set=")]
+        assert parse_overrides(parse_config([given]), StudyConfig) == expected
+        # `make plan` reads the words itself, and hands them on.
+        assert parse_overrides(read_assignments([given]), StudyConfig) == expected
+        (given,) = as_config([given])
+        assert parse_overrides(parse_config([given]), StudyConfig) == expected

@@ -132,6 +132,21 @@ def test_a_call_says_what_the_settings_say(scripted, judge_of):
 
 
 @pytest.mark.parametrize(
+    "content",
+    [
+        'Sure!\n```json\n{"scores": %s}\n```\nTurn 3 decides.',
+        '<think>Turn 0 gets {"scores": [1]}</think>{"Scores": %s}',
+        '{"scores": ["0", "1/10", "2.0", 3,]}',
+    ],
+)
+def test_a_server_that_ignores_the_response_format_is_read(scripted, judge_of, content):
+    judge = judge_of(scripted((200, completion(content))))
+    (row,) = judge.assign(group(failures(1)))
+    assert row.tolist() == pytest.approx([-0.15, -0.05, 0.05, 0.15])
+    assert counted(judge)["fallbacks"] == 0
+
+
+@pytest.mark.parametrize(
     ("answer", "reason"),
     [
         ((429, error("slow down")), "rate_limit"),

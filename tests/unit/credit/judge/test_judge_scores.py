@@ -1,4 +1,4 @@
-"""Answers are read strictly; credit follows from raw scores by the formula the config names."""
+"""Answers with one reading are read; credit follows from raw scores by the config's formula."""
 
 import json
 
@@ -21,14 +21,14 @@ def listed(row):
 @given(row=st.lists(SCORE, min_size=1, max_size=8), data=st.data())
 def test_a_trajectory_s_answer_is_read_in_any_order(row, data):
     entries = data.draw(st.permutations(listed(row)))
-    assert parse(json.dumps({"scores": entries}), [len(row)], "trajectory") == [row]
+    assert parse(json.dumps({"scores": entries}), [len(row)]) == [row]
 
 
 @given(rows=ROWS, data=st.data())
 def test_a_group_s_answer_is_read_in_any_order(rows, data):
     entries = [{"trajectory": k, "scores": listed(row)} for k, row in enumerate(rows)]
     answer = json.dumps({"trajectories": data.draw(st.permutations(entries))})
-    assert parse(answer, [len(row) for row in rows], "group") == rows
+    assert parse(answer, [len(row) for row in rows]) == rows
 
 
 @pytest.mark.parametrize(
@@ -37,23 +37,26 @@ def test_a_group_s_answer_is_read_in_any_order(rows, data):
         ("", "malformed"),
         ("no", "malformed"),
         ('{"scores": [{"turn": 0, "score": 1}', "malformed"),
-        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": 2}]} thanks', "malformed"),
         ("[" * 100_000, "malformed"),
         ("[1, 2]", "malformed"),
         ('{"points": []}', "malformed"),
         ('{"scores": {}}', "malformed"),
-        ('{"scores": [1, 2]}', "malformed"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1}]}', "malformed"),
-        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": 2}], "x": 1}', "malformed"),
-        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": 2, "x": 1}]}', "malformed"),
-        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": "2"}]}', "malformed"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": true}]}', "malformed"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": null}]}', "malformed"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": true, "score": 1}]}', "malformed"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1.0, "score": 1}]}', "malformed"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": NaN}]}', "malformed"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": Infinity}]}', "malformed"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": "two"}]}', "malformed"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": "NaN"}]}', "malformed"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": "7/100"}]}', "malformed"),
+        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": 2, "Score": 3}]}', "malformed"),
+        ('{"scores": [1, 2]} or rather {"scores": [2, 1]}', "malformed"),
+        ('<think>{"scores": [1, 2]}', "malformed"),
+        ("Turns [0, 1] got 1 and 2", "malformed"),
         ('{"scores": []}', "wrong_length"),
+        ('{"scores": [1, 2, 3]}', "wrong_length"),
         ('{"scores": [{"turn": 0, "score": 1}]}', "wrong_length"),
         ('{"scores": [{"turn": 1, "score": 1}, {"turn": 2, "score": 2}]}', "wrong_length"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": -1, "score": 2}]}', "wrong_length"),
@@ -71,8 +74,50 @@ def test_a_group_s_answer_is_read_in_any_order(rows, data):
 )
 def test_anything_but_one_score_for_each_turn_is_an_error(answer, reason):
     with pytest.raises(CallError) as caught:
-        parse(answer, [2], "trajectory")
+        parse(answer, [2])
     assert caught.value.reason == reason
+
+
+LIST = '[{"turn": 0, "score": 1}, {"turn": 1, "score": 2.5}]'
+FORM = f'{{"scores": {LIST}}}'
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"```json\n{FORM}\n```",
+        f"Here are the scores [0 to 10]:\n\n{FORM}\n\nTurn 1 {{the key}} decides.",
+        f'<think>Maybe {{"scores": [3, 3]}}?</think>\n{FORM}',
+        f'Maybe {{"scores": [3, 3]}}?\n</think>\n\n{FORM}',
+        f'In the form {{"scores": [{{"turn": 0, "score": 5}}]}}: {FORM}',
+        f"{FORM}\n{FORM}",
+        LIST,
+        f'{{"reasoning": "a [b] {{c}}", "answer": {FORM}}}',
+        '{"scores": [{"turn": "0", "score": "1"}, {"turn": "1", "score": " 2.5 "}]}',
+        '{"scores": [{"turn": 0, "score": "1/10"}, {"turn": 1, "score": "2.5 / 10"}]}',
+        '{"Scores": [{"Turn": 0, "SCORE": 1, "why": "x"}, {"Turn": 1, "SCORE": 2.5}]}',
+        '{"scores": [{"turn": 0, "score": 1,}, {"turn": 1, "score": 2.5},],}',
+        '{"turn": 0, "score": 1}\n{"turn": 1, "score": 2.5}',
+        '{"scores": [1, "2.5"]}',
+        '{"trajectories": [{"trajectory": 0, "scores": [1, 2.5]}]}',
+    ],
+)
+def test_an_answer_with_one_reading_is_read(answer):
+    assert parse(answer, [2]) == [[1.0, 2.5]]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"trajectories": [{"trajectory": 1, "scores": [3]}, '
+        '{"trajectory": "0", "scores": [1, 2]}]}',
+        '[{"trajectory": 0, "turn": 0, "score": 1}, {"trajectory": 0, "turn": 1, "score": 2}, '
+        '{"trajectory": 1, "turn": 0, "score": 3}]',
+        '```\n{"trajectory": 0, "scores": [1, 2]}\n{"trajectory": 1, "scores": ["3"]}\n```',
+    ],
+)
+def test_a_group_s_answer_with_one_reading_is_read(answer):
+    assert parse(answer, [2, 1]) == [[1.0, 2.0], [3.0]]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +133,7 @@ def test_anything_but_one_score_for_each_turn_is_an_error(answer, reason):
 def test_a_group_needs_every_turn_of_every_trajectory(trajectories, reason):
     entries = [{"trajectory": k, "scores": listed(row)} for k, row in trajectories]
     with pytest.raises(CallError) as caught:
-        parse(json.dumps({"trajectories": entries}), [2, 1], "group")
+        parse(json.dumps({"trajectories": entries}), [2, 1])
     assert caught.value.reason == reason
 
 

@@ -1,0 +1,66 @@
+"""Reads the files that a study names, with the command line's changes to them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from operator import getitem
+from pathlib import Path
+from typing import Any
+
+from hgrpo.config.merge import merge
+from hgrpo.config.mistakes import Mistakes
+from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate
+from hgrpo.envs.kinds import environment_settings
+from hgrpo.errors import UserError
+from hgrpo.learning.method import MethodConfig
+from hgrpo.policy.settings import ModelConfig
+from hgrpo.study.overrides import parse_overrides
+
+_MAKE = {
+    "env": environment_settings,
+    "model": partial(validate, ModelConfig),
+    "method": partial(validate, MethodConfig),
+}
+
+
+@dataclass(frozen=True)
+class NamedFiles:
+    """The files below `configs` with the command line's changes.
+
+    `typed` maps "env", "model" or "methods.<name>" to keys and values. Those that were used are
+    added to `overridden`.
+    """
+
+    configs: Path
+    typed: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    overridden: dict[str, object] = field(default_factory=dict)
+
+    def read(self, kind: str, name: str, where: str, also: Iterable[str] = ()) -> Any:
+        """The settings in a file of a kind, "env", "model" or "method"; `where` names the file.
+
+        Raises:
+            UserError: one line per mistake; the hint at a missing file suggests names of `also`.
+        """
+        content, source = named(self.configs / f"{kind}s", name, where, also)
+        mistakes = Mistakes()
+        if kind != "env":  # there, the name is that of the game
+            mistakes.attempt(check_name, content, Path(source))
+        settings = mistakes.attempt(_MAKE[kind], content, source)
+        mistakes.end()
+        place = f"methods.{name}" if kind == "method" else kind
+        if not (keys := self.typed.get(place)):
+            return settings
+        changed = parse_overrides(keys, type(settings), f"{place}.")
+        here = {f"{place}.{key}": reduce(getitem, key.split("."), changed) for key in keys}
+        self.overridden.update(here)
+        source = f"command line: {source} with {', '.join(here)} overridden"
+        return _MAKE[kind](merge(content, changed), source)
+
+
+def named(folder: Path, name: str, where: str, also: Iterable[str] = ()) -> tuple[dict, str]:
+    """The content of the file `name` in `folder`, and the file's path for messages."""
+    path = folder / f"{name}.yaml"
+    if not path.is_file():
+        known = did_you_mean(name, [*(other.stem for other in folder.glob("*.yaml")), *also])
+        raise UserError(f"{where}: {name!r}: no such file {path}{known}")
+    return read_yaml(path), str(path)
