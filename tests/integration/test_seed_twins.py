@@ -76,7 +76,7 @@ def test_every_arm_is_evaluated_and_reported(twin):
     greedy = episodes[(episodes["temperature"] == 0) & (episodes["panel"] == "test")]
     assert set(greedy.groupby(["method", "seed", "round"]).size()) == {8}
     evaluated = json.loads(
-        (results(twin) / "eval/SFTOnly/seed_11/round_0/summary.json").read_text()
+        (results(twin) / "eval/SFTOnly/seed_0/round_0/summary.json").read_text()
     )
     assert set(evaluated["mean_return"]) == set(evaluated["success"]) != set()
     page = (results(twin) / "report/report.html").read_text()
