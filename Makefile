@@ -32,6 +32,10 @@ PROFILE ?= laptop
 EXTRAS ?=
 
 SHELL := bash
+# Snakemake, numba and others keep caches in HOME, which cannot be written in some containers.
+ifeq ($(shell [[ -w $$HOME ]] && echo yes),)
+export XDG_CACHE_HOME ?= $(CURDIR)/.venv/cache
+endif
 BIN := .venv/bin
 comma := ,
 space := $(subst ,, )
