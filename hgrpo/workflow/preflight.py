@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,20 +49,14 @@ def check_jobs(
         # Rules without a stage, such as `all`, need nothing.
         playing = stages.intersection(STAGES)
         if any("make" in vars(load(stage)).get("ENGINE_USES", ()) for stage in playing):
-            lacks += refusal(study.config.engine.engine.check_installed)
-    if executor == "slurm":
-        lacks += refusal(ask_slurm)
+            try:
+                study.config.engine.engine.check_installed()
+            except UserError as error:
+                lacks.append(str(error))
+    answers, text = ask_slurm() if executor == "slurm" else (True, "")
+    lacks += [] if answers else [text]
     if lacks:
         raise UserError("\n".join(lacks))
-
-
-def refusal(check: Callable[..., object], *given: object) -> list[str]:
-    """The message of the `UserError` that a check raises; empty if it raises none."""
-    try:
-        check(*given)
-    except UserError as error:
-        return [str(error)]
-    return []
 
 
 def missing_variables(method: MethodConfig, environment: Mapping[str, str]) -> dict[str, str]:
@@ -118,15 +112,15 @@ def lacking_user_files(study: Study, stages: Collection[str]) -> Iterator[str]:
     """
     for file in user_paths(study):
         if file.stage in stages or (file.made and "fetch_assets" in stages):
-            yield from refusal(_check_user_file, file)
-
-
-def _check_user_file(file: UserPath) -> None:
-    gone = missing(file.path, file.key, file.holds)
-    if gone is not None and not file.made:
-        whole = gone == user_path(file.path, file.key)
-        hint = f"; {file.hint}" if file.hint and whole else ""
-        raise UserError(f"{file.key}: {file.path}: there is no {gone}{hint}")
+            try:
+                gone = missing(file.path, file.key, file.holds)
+            except UserError as error:
+                yield str(error)
+                continue
+            if gone is not None and not file.made:
+                whole = gone == user_path(file.path, file.key)
+                hint = f"; {file.hint}" if file.hint and whole else ""
+                yield f"{file.key}: {file.path}: there is no {gone}{hint}"
 
 
 def check_given_adapter(study: Study, results: Path) -> None:
@@ -203,22 +197,15 @@ def user_paths(study: Study) -> list[UserPath]:
     return paths
 
 
-def ask_slurm(command: str = "sinfo") -> str:
-    """Slurm's partitions and their GPUs, such as `cpu* (null); gpu gpu:8`.
-
-    Args:
-        command: a Slurm command that asks the controller.
-
-    Raises:
-        UserError: Slurm does not answer. The error has Slurm's message.
-    """
+def ask_slurm(command: str = "sinfo") -> tuple[bool, str]:
+    """Whether Slurm answers; its partitions with their GPUs, such as `gpu gpu:8`, or why not."""
     try:
         done = subprocess.run(
             [command, "--noheader", "-o%P %G"], capture_output=True, text=True, timeout=60
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UserError(f"Slurm does not answer: {error}") from None
+        return False, f"Slurm does not answer: {error}"
     if done.returncode:
-        said = done.stderr.strip().splitlines() or [f"{command} ended with {done.returncode}"]
-        raise UserError(f"Slurm does not answer: {said[-1]}")
-    return "; ".join(done.stdout.splitlines())
+        lines = done.stderr.strip().splitlines() or [f"{command} ended with {done.returncode}"]
+        return False, f"Slurm does not answer: {lines[-1]}"
+    return True, "; ".join(done.stdout.splitlines())

@@ -57,21 +57,16 @@ def findings(
         folder: the project's folder, on the disk that results go to.
         profile: the profile that a run would use.
     """
-    keys = _keys(study, environment)
     here = [Finding("python", platform.python_version()), *plugins(profile)]
+    if profile.executor == "slurm":
+        answers, text = ask_slurm()
+        here.append(Finding("sinfo", text, lacking=not answers))
+    keys = _keys(study, environment)
     if profile.in_bucket:
-        inside = Finding("pods", "packages, engine, GPU and data: needed in their image", None)
-        return [*here, *_packages(["workflow"]), inside, *keys]
-    return [
-        *here,
-        *([_slurm()] if profile.executor == "slurm" else []),
-        *_packages(extras(study)),
-        _engine(study),
-        *_gpus(study, profile.executor),
-        *keys,
-        *_data(study),
-        _disk(study, folder),
-    ]
+        image = Finding("pods", "packages, engine, GPU and data: needed in their image", None)
+        return [*here, *_packages(["workflow"]), image, *keys]
+    needed = [*_packages(extras(study)), _engine(study), *_gpus(study, profile.executor), *keys]
+    return [*here, *needed, *_data(study), _disk(study, folder)]
 
 
 def extras(study: Study) -> list[str]:
@@ -90,13 +85,6 @@ def plugins(profile: Profile) -> Iterator[Finding]:
         yield from packages(profile.executor) or [_package(plugin)]
 
 
-def _slurm() -> Finding:
-    try:
-        return Finding("sinfo", ask_slurm())
-    except UserError as error:
-        return Finding("sinfo", str(error), lacking=True)
-
-
 def _packages(extras: list[str]) -> Iterator[Finding]:
     """Those of `PACKAGES`, and any that is missing or older than pyproject.toml asks for."""
     for extra in ["", *extras]:
@@ -104,7 +92,7 @@ def _packages(extras: list[str]) -> Iterator[Finding]:
 
 
 def packages(extra: str) -> list[Finding]:
-    """Each package of an extra of pyproject.toml; of those that are always needed if it is ""."""
+    """Each package of an extra of pyproject.toml, or of its `dependencies` if the extra is ""."""
     return [_package(requirement, extra) for requirement in _requirements(extra)]
 
 
