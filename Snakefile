@@ -21,7 +21,13 @@ from snakemake.logging import logger
 from snakemake.utils import min_version
 
 from hgrpo.workflow.given_profile import check_given_profile
-from hgrpo.workflow.run import NothingToDo, ShortCommands, draw_if_asked, one_line_errors
+from hgrpo.workflow.run import (
+    NothingToDo,
+    ShortCommands,
+    check_writable,
+    draw_if_asked,
+    one_line_errors,
+)
 from hgrpo.workflow.warm import start as warm
 
 min_version("9.0")
@@ -32,6 +38,7 @@ if workflow.is_main_process:
         # Before `workdir:`, so that relative paths still mean what they meant on the command line.
         here = None if workflow.overwrite_workdir else Path.cwd()
         check_given_profile(sys.argv[1:], here, Path(workflow.basedir))
+        check_writable(Path(workflow.overwrite_workdir or workflow.basedir))
     draw_if_asked(sys.argv[1:])
 
 

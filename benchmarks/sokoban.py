@@ -21,9 +21,10 @@ from statistics import median
 from hgrpo.envs.base import Task
 from hgrpo.envs.sokoban import assets, files
 from hgrpo.envs.sokoban.env import SokobanEnv
-from hgrpo.envs.sokoban.gym_oracle import GymGame, why_missing
+from hgrpo.envs.sokoban.gym_oracle import GymGame
 from hgrpo.envs.sokoban.replies import write_reply
 from hgrpo.envs.sokoban.settings import SokobanSettings
+from hgrpo.workflow.probe import packages
 
 SIZES = {"6x6, one box": (6, 1), "8x8, two boxes": (8, 2)}
 VIEWS = ("grid", "grid_coord")
@@ -99,7 +100,7 @@ def _ours(env: SokobanEnv, games: Games) -> tuple[float, float]:
 
 def _gym(folder: Path, games: Games) -> float | None:
     """Microseconds a step; None without gym-sokoban."""
-    if why_missing() is not None:
+    if any(each.lacking for each in packages("sokoban")):
         return None
     ready: dict[str, GymGame] = {}
     spent, actions = 0.0, 0

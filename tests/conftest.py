@@ -18,6 +18,16 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test marked with an extra of which any package is missing or too old."""
+    from hgrpo.workflow.probe import packages
+
+    for mark in item.iter_markers("extra"):
+        lacking = [f"{each.name} {each.found}" for each in packages(*mark.args) if each.lacking]
+        if lacking:
+            pytest.skip(f"the extra {mark.args[0]!r} is not installed: {lacking[0]}")
+
+
 @pytest.fixture(scope="session")
 def project() -> Path:
     """Folder of the project."""

@@ -1,6 +1,7 @@
 """Say whether this machine can run a study: what it lacks, then one step from end to end.
 
-First the command looks for packages, GPUs, the engine, keys, data and disk space. If something is
+First the command looks for packages, GPUs, the engine, keys, data and disk space; with a cluster's
+profile also for the plug-in of Snakemake and for Slurm, whose nodes need the GPU. If something is
 missing, it lists that and exits with status 2. Otherwise it runs the whole pipeline once with one
 training step a round and a few test games, in results/.probe/<study>, and removes the results if
 all went well.
@@ -46,7 +47,8 @@ def main() -> None:
     )
     parser.add_argument("--check-only", action="store_true", help="run no step")
     args = parser.parse_intermixed_args()
-    if read_profile(args.profile).in_bucket and not args.check_only:
+    profile = read_profile(args.profile)
+    if profile.in_bucket and not args.check_only:
         raise UserError(
             f"{args.profile}: one step would write among the results in the store; --check-only "
             "looks at this machine alone"
@@ -57,7 +59,7 @@ def main() -> None:
         raise UserError(f"study: not a study's name: {name!r}")
     own = {key: value for key, value in given.items() if key not in OF_THE_RUN}
     study = load_study(Path("configs/studies") / f"{name}.yaml", own)
-    found = findings(study, os.environ, Path())
+    found = findings(study, os.environ, Path(), profile)
     for line in lines(found):
         print(line)
     if lacking := [finding.name for finding in found if finding.lacking]:
@@ -68,12 +70,10 @@ def main() -> None:
 
 
 def lines(found: list[Finding]) -> list[str]:
-    """One line per finding: its name, what was found, and a mark if it is lacking."""
+    """One line per finding: what was found after `+`, what lacks after `-`, and `?` for neither."""
     width = max(len(finding.name) for finding in found)
-    return [
-        f"{'-' if finding.lacking else '+'} {finding.name:<{width}}  {finding.found}"
-        for finding in found
-    ]
+    marks = {False: "+", True: "-", None: "?"}
+    return [f"{marks[each.lacking]} {each.name:<{width}}  {each.found}" for each in found]
 
 
 def _run_one_step(settings: list[str], profile: Path, folder: Path) -> None:

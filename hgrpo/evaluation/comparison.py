@@ -10,7 +10,8 @@ inside the family:
 2. Does a trained arm beat the supervised policy at the supervised policy's best temperature? The
    best temperature has the highest score on validation; on a tie, the lowest wins. A lower
    temperature alone can raise a policy's success, so only a larger gain shows learning. The
-   supervised policy has one evaluation, so it has the same score at every endpoint.
+   supervised policy has one evaluation: it has the same score at every endpoint, and is paired
+   with every seed.
 
 A study may declare further pairs of trained arms. They are a third family.
 
@@ -121,6 +122,7 @@ def compare(
     play = pd.DataFrame(columns=thresholds.PLAY) if play is None else play
     settings, level = protocol.settings, protocol.level
     order, untrained = _arms(episodes, protocol)
+    n_episodes, episodes = len(episodes), _for_every_seed(episodes, untrained)
     trained = [name for name in order if name != untrained]
     last = _last_rounds(episodes, trained)
     best_temperature, temperatures = None, pd.DataFrame()
@@ -191,8 +193,21 @@ def compare(
         last_round=last,
         scores={name: scores.table(declared[name, GREEDY], settings.score) for name in order},
         n_test=episodes.loc[episodes["panel"] == TEST, "task_id"].nunique(),
-        n_episodes=len(episodes),
+        n_episodes=n_episodes,
     )
+
+
+def _for_every_seed(episodes: pd.DataFrame, untrained: str | None) -> pd.DataFrame:
+    """Repeat the one evaluation of the untrained arm for each seed of the trained arms.
+
+    The copies have no variance between seeds, so every interval counts them as one policy.
+    """
+    mine = episodes["method"] == untrained
+    seeds = episodes.loc[~mine, "seed"].unique()
+    if episodes.loc[mine, "seed"].nunique() != 1 or not len(seeds):
+        return episodes
+    copies = (episodes[mine].assign(seed=seed) for seed in seeds)
+    return pd.concat([episodes[~mine], *copies], ignore_index=True)
 
 
 def _first_rounds(

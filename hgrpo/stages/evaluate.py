@@ -1,6 +1,7 @@
 """Evaluate a policy on the validation and test panels, and write one row per episode.
 
-Trained arms play the validation panel unless `validate_trained` is false.
+Trained arms play the validation panel unless `validate_trained` is false. An untrained arm is one
+policy for every seed, so it plays once, as seed 0: its draws depend on panel and temperature alone.
 
 Example:
   python -m hgrpo.cli.evaluate --config results/bakeoff/config.yaml --method flatGRPO \\

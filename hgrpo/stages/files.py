@@ -15,6 +15,8 @@ BASE = {
     "base_summary": "base/summary.json",
 }
 SFT_ADAPTER = "sft/adapter"
+# Number of the folder of an evaluation that serves every seed.
+EVERY_SEED = 0
 
 
 def round_folder(stage: str, method: str, seed: int, round: int) -> str:
@@ -83,12 +85,17 @@ def fitted_files(study: "Study", method: str, seed: int, round: int) -> dict[str
     }
 
 
+def seeds_of(study: "Study", method: str) -> list[int]:
+    """Seeds of an arm's runs; an untrained arm is one policy, evaluated once for every seed."""
+    return study.config.seeds if study.methods[method].train else [EVERY_SEED]
+
+
 def runs(study: "Study") -> list[tuple[str, int, int]]:
     """(method, seed, round) of every evaluation; an untrained arm has only round 0."""
     return [
         (method, seed, round)
         for method, arm in study.methods.items()
-        for seed in study.config.seeds
+        for seed in seeds_of(study, method)
         for round in (range(1, study.config.rounds + 1) if arm.train else [0])
     ]
 

@@ -5,6 +5,7 @@ leads to it.
 """
 
 from hgrpo.errors import UserError
+from hgrpo.stages.files import EVERY_SEED, seeds_of
 from hgrpo.stages.job import Job
 from hgrpo.stages.order import load
 from hgrpo.study.study import Study
@@ -23,8 +24,9 @@ def check_job(study: Study, stage: str, job: Job) -> None:
     folder = load(stage).FOLDER
     if "{method}" in folder:
         _check_arm(study, stage, job)
-    if "{seed}" in folder and job.seed not in study.config.seeds:
-        seeds = study.config.seeds
+    if "{seed}" in folder and job.seed not in (seeds := seeds_of(study, job.method)):
+        if not study.methods[job.method].train:
+            raise UserError(f"{job.method} is not trained: its seed_{EVERY_SEED} is for every seed")
         raise UserError(
             f"seed {job.seed} was asked for, but the study has {', '.join(map(str, seeds))}; to "
             f"train it too, add seeds={','.join(map(str, [*seeds, job.seed]))} to --config"

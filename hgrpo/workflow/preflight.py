@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,22 +32,31 @@ def check_jobs(
         executor: name of Snakemake's executor.
 
     Raises:
-        UserError: something is missing. The message names it.
+        UserError: something is missing. The message has a line for each thing.
     """
     stages = {stage for stage, _ in jobs}
     if "credit_agreement" in stages:
         credited = study.methods
     else:
         credited = dict.fromkeys(method for stage, method in jobs if stage == "rl_round" and method)
-    check_variables([study.methods[method] for method in credited], environment)
+    lacks = [
+        f"{method}: {line}"
+        for method in credited
+        for line in missing_variables(study.methods[method], environment).values()
+    ]
     if not elsewhere:
-        check_user_files(study, stages)
+        lacks += lacking_user_files(study, stages)
         # Rules without a stage, such as `all`, need nothing.
         playing = stages.intersection(STAGES)
         if any("make" in vars(load(stage)).get("ENGINE_USES", ()) for stage in playing):
-            study.config.engine.engine.check_installed()
-    if executor == "slurm":
-        check_slurm()
+            try:
+                study.config.engine.engine.check_installed()
+            except UserError as error:
+                lacks.append(str(error))
+    answers, text = ask_slurm() if executor == "slurm" else (True, "")
+    lacks += [] if answers else [text]
+    if lacks:
+        raise UserError("\n".join(lacks))
 
 
 def missing_variables(method: MethodConfig, environment: Mapping[str, str]) -> dict[str, str]:
@@ -70,17 +79,6 @@ def set_variables(study: Study, environment: Mapping[str, str]) -> list[str]:
         for name in method.credit.declared.environment_variables
     }
     return sorted(name for name in needed if environment.get(name, "").strip())
-
-
-def check_variables(methods: Iterable[MethodConfig], environment: Mapping[str, str]) -> None:
-    """Refuse to start if credit needs an unset environment variable, such as a judge's API key.
-
-    Raises:
-        UserError: a variable is not set. The message names method and variable.
-    """
-    for method in methods:
-        for said in missing_variables(method, environment).values():
-            raise UserError(f"{method.name}: {said}")
 
 
 @dataclass(frozen=True)
@@ -107,20 +105,22 @@ class UserPath:
     sha256: str | None = None
 
 
-def check_user_files(study: Study, stages: Collection[str]) -> None:
-    """Refuse to start if a stage would not find the user's own files.
+def lacking_user_files(study: Study, stages: Collection[str]) -> Iterator[str]:
+    """A line, with config, key and path, for each of the user's paths that stages lack.
 
-    Raises:
-        UserError: a path does not exist, or an environment variable in it is not set. The
-            message names config, key and path.
+    Either the path does not exist, or an environment variable in it is not set.
     """
     for file in user_paths(study):
         if file.stage in stages or (file.made and "fetch_assets" in stages):
-            gone = missing(file.path, file.key, file.holds)
+            try:
+                gone = missing(file.path, file.key, file.holds)
+            except UserError as error:
+                yield str(error)
+                continue
             if gone is not None and not file.made:
                 whole = gone == user_path(file.path, file.key)
                 hint = f"; {file.hint}" if file.hint and whole else ""
-                raise UserError(f"{file.key}: {file.path}: there is no {gone}{hint}")
+                yield f"{file.key}: {file.path}: there is no {gone}{hint}"
 
 
 def check_given_adapter(study: Study, results: Path) -> None:
@@ -197,21 +197,18 @@ def user_paths(study: Study) -> list[UserPath]:
     return paths
 
 
-def check_slurm(command: str = "sinfo") -> None:
-    """Refuse to submit jobs if Slurm does not answer.
-
-    Args:
-        command: a Slurm command that asks the controller.
-
-    Raises:
-        UserError: Slurm does not answer. The error has Slurm's message.
-    """
+def ask_slurm(command: str = "sinfo") -> tuple[bool, str]:
+    """Whether Slurm answers; its partitions with their GPUs, such as `gpu gpu:8`, or why not."""
     try:
         done = subprocess.run(
-            [command, "--noheader"], capture_output=True, encoding="utf-8", check=False, timeout=60
+            [command, "--noheader", "-o%P %G"],
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UserError(f"Slurm does not answer: {error}") from None
+        return False, f"Slurm does not answer: {error}"
     if done.returncode:
-        said = done.stderr.strip().splitlines() or [f"{command} ended with {done.returncode}"]
-        raise UserError(f"Slurm does not answer: {said[-1]}")
+        lines = done.stderr.strip().splitlines() or [f"{command} ended with {done.returncode}"]
+        return False, f"Slurm does not answer: {lines[-1]}"
+    return True, "; ".join(done.stdout.splitlines())

@@ -17,7 +17,8 @@ from hgrpo.errors import UserError
 from hgrpo.study.study import Study
 from hgrpo.workflow.exchange.manifest import sha256
 from hgrpo.workflow.planning.disk import disk_need
-from hgrpo.workflow.preflight import UserPath, missing_variables, user_paths
+from hgrpo.workflow.planning.profile import Profile
+from hgrpo.workflow.preflight import UserPath, ask_slurm, missing_variables, user_paths
 from hgrpo.workflow.rules import results_folder
 
 # Packages whose versions are always shown; others only if they are lacking.
@@ -34,31 +35,38 @@ class Finding:
     Attributes:
         name: what it is.
         found: what the machine has, such as a version; or what is wrong.
-        lacking: whether the study cannot run without it.
+        lacking: whether the study cannot run without it; None if only a node can show it.
     """
 
     name: str
     found: str
-    lacking: bool = False
+    lacking: bool | None = False
 
 
-def findings(study: Study, environment: Mapping[str, str], folder: Path) -> list[Finding]:
-    """Everything that a study needs of this machine: packages, GPU, engine, keys, data and disk.
+def findings(
+    study: Study, environment: Mapping[str, str], folder: Path, profile: Profile
+) -> list[Finding]:
+    """Everything that a study needs: packages, plug-ins, GPU, engine, keys, data and disk.
+
+    Slurm's nodes share this machine's disk, and so its packages and data, but not its GPUs. Pods
+    share nothing.
 
     Args:
         study: the study to run.
         environment: environment variables, which may hold keys.
         folder: the project's folder, on the disk that results go to.
+        profile: the profile that a run would use.
     """
-    return [
-        Finding("python", platform.python_version()),
-        *_packages(study),
-        _engine(study),
-        *_gpus(study),
-        *_keys(study, environment),
-        *_data(study),
-        _disk(study, folder),
-    ]
+    here = [Finding("python", platform.python_version()), *plugins(profile)]
+    if profile.executor == "slurm":
+        answers, text = ask_slurm()
+        here.append(Finding("sinfo", text, lacking=not answers))
+    keys = _keys(study, environment)
+    if profile.in_bucket:
+        image = Finding("pods", "packages, engine, GPU and data: needed in their image", None)
+        return [*here, *_packages(["workflow"]), image, *keys]
+    needed = [*_packages(extras(study)), _engine(study), *_gpus(study, profile.executor), *keys]
+    return [*here, *needed, *_data(study), _disk(study, folder)]
 
 
 def extras(study: Study) -> list[str]:
@@ -70,22 +78,34 @@ def extras(study: Study) -> list[str]:
     return list(dict.fromkeys(wanted))
 
 
-def _packages(study: Study) -> Iterator[Finding]:
+def plugins(profile: Profile) -> Iterator[Finding]:
+    """Snakemake's plug-ins that a profile needs, from the extra that is named as its executor."""
+    if profile.executor != "local":
+        plugin = Requirement(f"snakemake-executor-plugin-{profile.executor}")
+        yield from packages(profile.executor) or [_package(plugin)]
+
+
+def _packages(extras: list[str]) -> Iterator[Finding]:
     """Those of `PACKAGES`, and any that is missing or older than pyproject.toml asks for."""
-    for extra in ["", *extras(study)]:
-        for requirement in _requirements(extra):
-            name = requirement.name
-            try:
-                version = importlib.metadata.version(name)
-            except importlib.metadata.PackageNotFoundError:
-                version = ""
-            fits = bool(version) and requirement.specifier.contains(version, prereleases=True)
-            if not fits:
-                hint = f" (EXTRAS={extra})" if extra not in ("", "train", "workflow") else ""
-                found = f"{version or 'not installed'}; {requirement.specifier} is needed{hint}"
-                yield Finding(name, found, lacking=True)
-            elif name in PACKAGES:
-                yield Finding(name, version)
+    for extra in ["", *extras]:
+        yield from (each for each in packages(extra) if each.lacking or each.name in PACKAGES)
+
+
+def packages(extra: str) -> list[Finding]:
+    """Each package of an extra of pyproject.toml, or of its `dependencies` if the extra is ""."""
+    return [_package(requirement, extra) for requirement in _requirements(extra)]
+
+
+def _package(requirement: Requirement, extra: str = "") -> Finding:
+    try:
+        version = importlib.metadata.version(requirement.name)
+    except importlib.metadata.PackageNotFoundError:
+        version = ""
+    if version and requirement.specifier.contains(version, prereleases=True):
+        return Finding(requirement.name, version)
+    hint = f" (EXTRAS={extra})" if extra not in ("", "train", "workflow") else ""
+    needed = f"{requirement.specifier or 'it'} is needed{hint}"
+    return Finding(requirement.name, f"{version or 'not installed'}; {needed}", lacking=True)
 
 
 def _requirements(extra: str) -> list[Requirement]:
@@ -111,10 +131,14 @@ def _engine(study: Study) -> Finding:
     return Finding(f"engine {kind}", ", ".join(versions) or "installed")
 
 
-def _gpus(study: Study) -> Iterator[Finding]:
+def _gpus(study: Study, executor: str) -> Iterator[Finding]:
     """The GPUs that PyTorch sees; nothing if no job of the study asks for one."""
     wanted = max(stage.gpu for stage in dict(study.config.resources).values())
+    name = f"GPU ({wanted} for a job)"
     if not wanted:
+        return
+    if executor != "local":
+        yield Finding(name, "needed on the nodes, not on this machine", None)
         return
     try:
         # Imported here: it takes a second, and most studies need no GPU.
@@ -124,7 +148,7 @@ def _gpus(study: Study) -> Iterator[Finding]:
     seen = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
     there = [f"{gpu.name} with {gpu.total_memory / 2**30:.0f} GiB" for gpu in seen]
     found = ", ".join(there) or "none that PyTorch sees"
-    yield Finding(f"GPU ({wanted} for a job)", found, lacking=len(there) < wanted)
+    yield Finding(name, found, lacking=len(there) < wanted)
 
 
 def _keys(study: Study, environment: Mapping[str, str]) -> Iterator[Finding]:

@@ -59,6 +59,12 @@ def told(get: Callable[[T], R]) -> Callable[[T], R]:
     return asked
 
 
+def check_writable(folder: Path) -> None:
+    """Raise a `UserError` if Snakemake could keep no files in the folder that it works in."""
+    if not os.access(folder, os.W_OK):
+        raise UserError(f"{folder}: cannot be written; give --directory with a folder for results")
+
+
 def draw_if_asked(arguments: Sequence[str]) -> None:
     """Start snakemake again with `--forcerun=figures` if the target `figures` is asked for.
 

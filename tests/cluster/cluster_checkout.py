@@ -37,7 +37,7 @@ SAME_FILES = (
     "base/companions.tar.gz",
     "base/model.safetensors",
     "sft/adapter/model.safetensors",
-    "eval/SFTOnly/seed_11/round_0/episodes.parquet",
+    "eval/SFTOnly/seed_0/round_0/episodes.parquet",
     f"{ROUND}/adapter/model.safetensors",
     f"{ROUND}/adapter/trainer_state.pt",
     f"{ROUND}/sequences.parquet",

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged")
@@ -92,6 +92,23 @@ def jobs(*options: str) -> list[dict[str, str]]:
     return [dict(zip(names, line.split("|"), strict=False)) for line in lines]
 
 
+def listening(program: str) -> set[str]:
+    """Addresses, in /proc's hex, on which processes of a program accept connections."""
+    listed = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path("/proc/net", name).read_text().splitlines()[1:]
+    ]
+    # Columns: number, local address:port, remote one, state (0A: listens), ..., inode.
+    sockets = {f"socket:[{row[9]}]": row[1].split(":")[0] for row in listed if row[3] == "0A"}
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (folder / "comm").read_text().strip() == program:
+                found |= {sockets.get(os.readlink(fd)) for fd in (folder / "fd").iterdir()}
+    return found - {None}
+
+
 def _configuration(root: Path, controller_port: int, node_port: int) -> dict[str, str]:
     """Text of each file in /etc/slurm."""
     # Two processors even where there is one: a test wants two jobs at a time.
@@ -104,6 +121,7 @@ ClusterName=tests
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={controller_port}
 SlurmdPort={node_port}
+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 AuthType=auth/munge
 AuthInfo=socket={root}/munge/socket
 CredType=cred/munge

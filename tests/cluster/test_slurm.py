@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cluster_checkout import ROUND, SAME_FILES, Checkout, make_checkout, run_id
-from slurm_node import jobs
+from slurm_node import jobs, listening
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("slurm")]
 
@@ -22,6 +22,12 @@ def different(one: Checkout, other: Checkout) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize("daemon", ["slurmctld", "slurmd"])
+def test_the_daemons_listen_on_loopback_alone(daemon):
+    # 127.0.0.1, its bytes in the machine's order.
+    assert listening(daemon) == {"0100007F"}
+
+
 def test_the_same_results_as_without_slurm_though_a_round_is_killed(local, project, tmp_path):
     checkout = make_checkout(project, tmp_path / "checkout")
     done = checkout.snakemake(accident=signal.SIGKILL)
@@ -31,7 +37,7 @@ def test_the_same_results_as_without_slurm_though_a_round_is_killed(local, proje
     told = [(job["rule"].removeprefix("rule_"), job["state"]) for job in submitted]
     assert sorted(told) == [
         ("beginning_assets_base_expert", "COMPLETED"),
-        ("evaluate_wildcards_SFTOnly_11_0", "COMPLETED"),
+        ("evaluate_wildcards_SFTOnly_0_0", "COMPLETED"),
         ("evaluate_wildcards_flatGRPO_11_1", "COMPLETED"),
         ("page_figures_merge_report", "COMPLETED"),
         ("rl_round_wildcards_flatGRPO_11_1", "COMPLETED"),

@@ -179,8 +179,11 @@ def test_a_mistake_in_a_file(checkout, name, old, new, expected):
             "seed 99 was asked for, but the study has 11, 23; to train it too, add seeds=11,23,99 "
             "to --config",
         ),
-        ("eval/SFTOnly/seed_99/round_0/summary.json", "seed 99 was asked for"),
-        ("eval/SFTOnly/seed_11/round_1/summary.json", "round 1 of SFTOnly was asked for, but"),
+        (
+            "eval/SFTOnly/seed_11/round_0/summary.json",
+            "SFTOnly is not trained: its seed_0 is for every seed",
+        ),
+        ("eval/SFTOnly/seed_0/round_1/summary.json", "round 1 of SFTOnly was asked for, but"),
         (
             "rl/SFTOnly/seed_11/round_1/summary.json",
             "rl_round of SFTOnly was asked for, but SFTOnly is not trained; the study trains "

@@ -9,7 +9,7 @@ from test_invalidation import MERGED, SFT
 from hgrpo.base_model.digest import companions_digest
 
 BASE = {"Base model"}
-PLAYED = SFT - {"SFTOnly, seed 23: evaluation of round 0"} | {
+PLAYED = SFT | {
     "flatGRPO, seed 11: round 1",
     "flatGRPO, seed 11: evaluation of round 1",
 }

@@ -39,8 +39,8 @@ def test_a_plan_names_what_an_edit_makes_run_and_is_held_against_it(checkout, pl
     lines = plan()
     # Two seeds of two rounds, each evaluated, in both trained arms.
     assert counts(lines, "flatGRPO") == counts(lines, "Progressive") == [8, 8, 0]
-    assert counts(lines, "SFTOnly") == [2, 2, 0]
-    assert counts(lines, "all") == [26, 26, 0]
+    assert counts(lines, "SFTOnly") == [1, 1, 0]
+    assert counts(lines, "all") == [25, 25, 0]
     assert "nothing to run" in lines
     assert not (checkout.root / "results/grid/plan.json").exists()
 
@@ -49,7 +49,7 @@ def test_a_plan_names_what_an_edit_makes_run_and_is_held_against_it(checkout, pl
     assert counts(lines, "flatGRPO") == [8, 8, 0]
     assert counts(lines, "Progressive") == [8, 0, 8]
     # The edited arm's episodes also cause merge, figures and report.
-    assert counts(lines, "all") == [26, 15, 11]
+    assert counts(lines, "all") == [25, 14, 11]
     assert plan("--check") == []
 
     done = checkout.snakemake()
@@ -72,7 +72,7 @@ def test_a_lost_file_of_a_finished_study_is_named_and_comes_back_by_its_path(che
     )
     lines = plan()
     assert counts(lines, "flatGRPO") == [8, 7, 0]
-    assert counts(lines, "all") == [26, 25, 0]
+    assert counts(lines, "all") == [25, 24, 0]
     assert f"`snakemake {LOST}`, with the profile and --config, makes it again" in lines
 
     done = checkout.snakemake(LOST, "--workflow-profile", "profiles/laptop")

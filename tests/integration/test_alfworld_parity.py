@@ -26,8 +26,7 @@ from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
 from hgrpo.envs.alfworld.settings import GenerateSettings
 from hgrpo.errors import UserError
 
-pytest.importorskip("fast_downward", reason="the extra 'alfworld' is not installed")
-pytest.importorskip("alfworld", reason="the extra 'alfworld' is not installed")
+pytestmark = pytest.mark.extra("alfworld")
 
 DATA = SHARED / "data"
 STEPS, FEW_STEPS = 200, 60

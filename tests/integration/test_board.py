@@ -46,10 +46,10 @@ def board(results, *arguments, **environment):
     )
 
 
+@pytest.mark.extra("board")
 def test_tensorboard_reads_every_row_once(results, tmp_path):
-    reading = pytest.importorskip(
-        "tensorboard.backend.event_processing.event_accumulator", reason="needs the board extra"
-    )
+    from tensorboard.backend.event_processing import event_accumulator as reading
+
     for _ in range(2):  # a second call supersedes the first
         done = board(results, "--tensorboard", tmp_path / "boards")
         assert done.returncode == 0, done.stderr
@@ -62,8 +62,8 @@ def test_tensorboard_reads_every_row_once(results, tmp_path):
     assert [(e.step, e.value) for e in events.Scalars("grad_norm")] == [(1, 1.5), (2, 0.5)]
 
 
+@pytest.mark.extra("board")
 def test_wandb_without_a_network(results, tmp_path):
-    pytest.importorskip("wandb", reason="needs the board extra")
     done = board(results, "--wandb", "project", WANDB_MODE="offline", WANDB_SILENT="true")
     assert done.returncode == 0, done.stderr
     assert "3 steps sent" in done.stdout
@@ -73,8 +73,8 @@ def test_wandb_without_a_network(results, tmp_path):
     assert b"mean_reward" in content and b"mine-flatGRPO-seed_11" in content
 
 
+@pytest.mark.extra("board")
 def test_wandb_without_a_key_is_one_line(results, tmp_path):
-    pytest.importorskip("wandb", reason="needs the board extra")
     home = {"HOME": str(tmp_path / "home"), "NETRC": str(tmp_path / "netrc")}
     done = board(results, "--wandb", "project", WANDB_MODE="online", WANDB_API_KEY="", **home)
     assert done.returncode == 2

@@ -21,14 +21,6 @@ _WALL, _FLOOR, _TARGET, _BOX_ON_TARGET, _BOX, _PLAYER = range(6)
 SMALLEST_IMAGE = "tiny_rgb_array"
 
 
-def why_missing() -> str | None:
-    """Why gym-sokoban cannot be used here; None if it can."""
-    for name in ("gym_sokoban", "gym", "imageio"):
-        if importlib.util.find_spec(name) is None:
-            return f"no package {name}: install the extra `sokoban`"
-    return None
-
-
 def gym_class() -> type:
     """The class `SokobanEnv` of gym-sokoban. Importing gym prints a notice, which is dropped."""
     if "pkg_resources" not in sys.modules and importlib.util.find_spec("pkg_resources") is None:

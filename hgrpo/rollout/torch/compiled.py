@@ -6,6 +6,7 @@ many as the row has. Softmax is exact, and a row's result does not depend on the
 results differ from those of attention.py by rounding, because sums run in another order.
 """
 
+import contextlib
 import math
 from collections.abc import Sequence
 
@@ -113,7 +114,7 @@ def _mix(weights, values, count, out):
             out[d] += weights[s] * values[s, d]
 
 
-@numba.njit(cache=True, **_FAST)
+@numba.njit(**_FAST)
 def _attend(q, kv, keys, values, out, rows, queries, cos, sin):
     """What `CompiledAttention.attend` does, over arrays.
 
@@ -150,3 +151,8 @@ def _attend(q, kv, keys, values, out, rows, queries, cos, sin):
                 _mix(scores[shared:], values[slot, h], own, mixed)
                 for d in range(dim):
                     mixed[d] /= total
+
+
+# Where neither the package's folder nor the user's cache can be written, every process compiles.
+with contextlib.suppress(RuntimeError):
+    _attend.enable_caching()

@@ -143,7 +143,7 @@ def imported_parts(study: Study, results: Path) -> str:
 
     Returns:
         A list of {part, seeds, archive, revision}, empty if nothing was imported. `part` is an arm,
-        or a stage before the arms; that has no seeds.
+        or a stage before the arms. Only a trained arm has seeds.
     """
     imports = read_imports(results)
     if not imports:
@@ -155,7 +155,7 @@ def imported_parts(study: Study, results: Path) -> str:
             from_ = origin(folder, results, imports)
             if from_ is not None:
                 part = (job.method or job.stage, from_.archive, from_.revision)
-                found.setdefault(part, {}).update({job.seed: None} if job.method else {})
+                found.setdefault(part, {}).update({job.seed: None} if job.round else {})
     parts = [
         {"part": part, "seeds": list(seeds), "archive": archive, "revision": revision}
         for (part, archive, revision), seeds in found.items()

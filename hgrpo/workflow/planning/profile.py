@@ -39,6 +39,7 @@ class Profile:
             if there is no limit.
         prices: the cluster's prices; None if the profile has none.
         in_bucket: whether results are in a bucket, so that jobs share no folder.
+        executor: name of Snakemake's executor.
     """
 
     path: Path
@@ -46,6 +47,7 @@ class Profile:
     jobs: int | None = None
     prices: Prices | None = None
     in_bucket: bool = False
+    executor: str = "local"
 
 
 def read_profile(path: Path, cores: int | None = None) -> Profile:
@@ -62,10 +64,10 @@ def read_profile(path: Path, cores: int | None = None) -> Profile:
         raise UserError(f"{path}: no such profile{nearest_profile(path.name, path.parent)}")
     config = read_yaml(path / "config.yaml")
     prices = read_prices(path / PRICES)
-    if config.get("executor", "local") == "local":
+    if (executor := config.get("executor", "local")) == "local":
         return Profile(path, cores or _number(config.get("cores")) or os.cpu_count(), None, prices)
     in_bucket = config.get("default-storage-provider") is not None
-    return Profile(path, None, _number(config.get("jobs")), prices, in_bucket)
+    return Profile(path, None, _number(config.get("jobs")), prices, in_bucket, executor)
 
 
 def nearest_profile(name: str, *folders: Path) -> str:

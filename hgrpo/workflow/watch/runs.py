@@ -1,6 +1,7 @@
 """The runs of a study."""
 
 from hgrpo.report.run_status import RunPlan
+from hgrpo.stages.files import seeds_of
 from hgrpo.study.study import Study
 
 
@@ -12,5 +13,5 @@ def run_plans(study: Study) -> list[RunPlan]:
         if study.methods[name].train
         else RunPlan(name, seed, 0, 0)
         for name in arms
-        for seed in study.config.seeds
+        for seed in seeds_of(study, name)
     ]

@@ -64,7 +64,7 @@ def cells(run: RunStatus, jobs: Sequence[JobStatus]) -> dict[str, str]:
     test = next((value for value in reversed(tested) if value is not None), run.test_success)
     return {
         "arm": run.method,
-        "seed": str(run.seed),
+        "seed": str(run.seed) if run.rounds else "all",
         "round": f"{min(run.finished + 1, run.rounds)}/{run.rounds}" if run.rounds else "",
         "step": "" if run.step is None else f"{run.step}/{run.steps}",
         "reward": _shown(row.get("mean_reward"), "{:.3f}"),

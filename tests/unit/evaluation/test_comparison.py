@@ -10,6 +10,7 @@ from report_fixtures import write_study
 from scipy import stats
 
 from hgrpo.errors import UserError
+from hgrpo.evaluation import statistics
 from hgrpo.evaluation.comparison import compare
 from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.evaluation.protocol import Protocol
@@ -114,6 +115,50 @@ def test_sft_temperature_is_chosen_on_validation_with_ties_to_the_lower(comparis
     assert row["baseline_temperature"] == 0.3
     assert row["baseline_endpoint"] == pytest.approx(7 / 20)
     assert row["difference"] == pytest.approx(11 / 20)
+
+
+def once(frame):
+    """The same study, whose supervised policy was evaluated once, as seed 0."""
+    mine = frame["method"] == "SFTOnly"
+    return pd.concat([frame[~mine], frame[mine & (frame["seed"] == 1)].assign(seed=0)])
+
+
+def test_one_evaluation_of_the_supervised_policy_serves_every_seed(comparison):
+    found = compare(once(small_study()), PROTOCOL)
+    # Equal greedy play of each seed gave these tables before.
+    for name in ("methods", "seeds", "against_untrained", "temperatures", "rounds", "mcnemar"):
+        pd.testing.assert_frame_equal(getattr(found, name), getattr(comparison, name))
+    assert found.n_episodes == comparison.n_episodes - 2 * 4 * 20
+    sft = found.methods.set_index(["method", "temperature"]).loc[("SFTOnly", 0.3)]
+    # 7 of 20, a solved and a failed pseudo-task: the error comes from the tasks alone.
+    solved = np.r_[np.ones(8), np.zeros(14)]
+    error = (solved.var(ddof=1) / 22) ** 0.5
+    flat = found.against_untrained.set_index("method").loc["flatGRPO"]
+    assert sft["n_seeds"] == flat["n_seeds"] == 2
+    centre = statistics.wilson_interval(
+        0.35 * (n := (8 / 22) * (14 / 22) / error**2),
+        n,
+        2 * stats.norm.sf(stats.t.ppf(0.975, 21)),
+    )
+    assert (sft["endpoint_lower"], sft["endpoint_upper"]) == pytest.approx(centre)
+    # flat solves the same 10 of 20 with both seeds: 3 differences of 1, and pseudo-tasks of 1, -1.
+    differences = np.r_[np.ones(3), np.zeros(17), 1, -1]
+    assert flat["standard_error"] == pytest.approx((differences.var(ddof=1) / 22) ** 0.5)
+
+
+def test_a_run_within_no_budget_is_the_supervised_policys_one_evaluation():
+    settings = protocol(endpoint={"budget": 200})
+    table = compare(once(small_study()), settings, play(new=(201, 402))).seeds
+    greedy = table[(table["method"] == "New") & (table["temperature"] == 0)]
+    assert greedy["seed"].tolist() == [1, 2]
+    assert greedy["endpoint"].tolist() == pytest.approx([8 / 20] * 2)
+
+
+def test_an_evaluation_alone_keeps_its_seed():
+    frame = once(small_study())
+    alone = replace(PROTOCOL, methods=("SFTOnly",))
+    found = compare(frame[frame["method"] == "SFTOnly"], alone)
+    assert set(found.seeds["seed"]) == {0}
 
 
 def test_the_last_round_counts_not_the_best(comparison):

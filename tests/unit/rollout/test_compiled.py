@@ -136,3 +136,15 @@ def test_another_process_finds_the_compiled_kernel_on_disk():
         [sys.executable, "-c", search + CHILD], capture_output=True, encoding="utf-8"
     )
     assert done.stdout.split() == ["1", "0"], done.stderr
+
+
+def test_without_a_place_for_machine_code_the_kernel_is_compiled_all_the_same():
+    program = """
+from numba.core import caching
+caching.CacheImpl._locator_classes = []  # as if no folder could be written
+from hgrpo.rollout.torch import compiled
+assert compiled._attend._cache.cache_path is None
+assert compiled._attend.nopython_signatures == []
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -31,7 +31,8 @@ def test_imported_results_are_known_until_they_are_made_anew_or_moved(two):
         (each["part"], *each["seeds"], each["archive"], each["revision"]) for each in parts
     } == {
         *((stage, "ben.tar", REVISION) for stage in START[1:]),
-        *((arm, 11, "ben.tar", REVISION) for arm in ("SFTOnly", "Progressive")),
+        ("SFTOnly", "ben.tar", REVISION),
+        ("Progressive", 11, "ben.tar", REVISION),
     }
     write_results(here, "mine", start=False)
     assert origin(ROUND, here, read_imports(here)) is None

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -75,18 +76,20 @@ def test_a_gpu_has_constraints_and_a_build_of_vllm_of_its_own(project, tmp_path)
     assert both.returncode != 0 and "holds one build of vLLM" in both.stderr
 
 
-# Stands for the Python of an environment: it writes down what it is asked to do.
-PYTHON = """#!/bin/bash
+# Stands for the Python of an environment: it writes down what it is asked to do. With `-I` the
+# Makefile only reads where the environment belongs.
+PYTHON = f"""#!/bin/bash
+[[ $1 = -I ]] && exec {sys.executable} "$@"
 echo "$@" >> "$(dirname "$0")/asked"
 """
 
 
-@pytest.fixture
-def clones(project, tmp_path):
+@pytest.fixture(params=["plain", "a b/ö %20#"])
+def clones(project, tmp_path, request):
     """Two clones; the first has an environment that runs its code, and the second links to it."""
-    first, second = tmp_path / "first", tmp_path / "second"
+    first, second = tmp_path / request.param / "first", tmp_path / request.param / "second"
     for clone in (first, second):
-        clone.mkdir()
+        clone.mkdir(parents=True)
         for name in ("Makefile", "pyproject.toml", "constraints.txt"):
             shutil.copy(project / name, clone)
     python = first / ".venv/bin/python"
@@ -95,7 +98,7 @@ def clones(project, tmp_path):
     python.chmod(0o755)
     info = first / ".venv/lib/python3.11/site-packages/hgrpo-0.1.0.dist-info"
     info.mkdir(parents=True)
-    said = {"dir_info": {"editable": True}, "url": f"file://{first}"}
+    said = {"dir_info": {"editable": True}, "url": first.as_uri()}
     (info / "direct_url.json").write_text(json.dumps(said), encoding="utf-8")
     (second / ".venv").symlink_to(first / ".venv")
     return first, second
@@ -134,3 +137,27 @@ def test_git_ignores_an_environment_and_a_link_to_one(project):
     ignored = (project / ".gitignore").read_text(encoding="utf-8").splitlines()
     # With a slash at its end, the line would cover folders alone.
     assert ".venv" in ignored
+
+
+@pytest.mark.parametrize(
+    ("executor", "extras"),
+    [
+        ("executor: slurm\n", "slurm"),
+        ('executor: "kubernetes" # pods\n', "kubernetes"),
+        ("executor: local\n", ""),
+        ("executor: lsf\n", ""),
+        ("cores: 2\n", ""),
+    ],
+)
+def test_a_profile_of_any_name_brings_the_extra_of_its_executor(
+    project, tmp_path, executor, extras
+):
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(project / name, tmp_path)
+    profile = tmp_path / "profiles/mine/config.yaml"
+    profile.parent.mkdir(parents=True)
+    profile.write_text(executor)
+    words = ["make", "-n", "plan", "PROFILE=mine"]
+    said = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    installed = ",".join(filter(None, ["train,workflow,judge", extras]))
+    assert f"installing [{installed}]" in said

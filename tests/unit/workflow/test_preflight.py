@@ -15,11 +15,10 @@ from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages.order import STAGES
 from hgrpo.study.study import load_study
 from hgrpo.workflow.preflight import (
+    ask_slurm,
     check_given_adapter,
     check_jobs,
-    check_slurm,
-    check_user_files,
-    check_variables,
+    lacking_user_files,
     missing_variables,
     other_revision_line,
     set_variables,
@@ -49,13 +48,41 @@ def test_the_variable_that_holds_a_methods_key(method, variable):
     assert list(missing_variables(method, {})) == ([variable] if variable else [])
 
 
+def judged(*methods):
+    study = load_study(CONFIGS / "studies/smoke.yaml")
+    return replace(study, methods=study.methods | {method.name: method for method in methods})
+
+
 @pytest.mark.parametrize("environment", [{}, {"OPENAI_API_KEY": " "}, {"OTHER_KEY": "k"}])
 def test_a_missing_key_is_named_with_its_method_and_judge(environment):
     with pytest.raises(UserError) as caught:
-        check_variables([arm(RUBRIC), arm(PAID)], environment)
+        check_jobs(judged(arm(PAID)), [("rl_round", "Mine")], environment, False, "local")
     said = str(caught.value)
     assert said.startswith(f"Mine: the key of the judge gpt-4o-mini at {OPENAI} is missing")
     assert "OPENAI_API_KEY" in said and "\n" not in said
+
+
+def test_a_start_names_all_that_it_lacks_at_once(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setenv("PATH", "")
+    for name in ("HGRPO_MODELS", "WEBSHOP_DATA"):
+        monkeypatch.delenv(name, raising=False)
+    study = load_study(CONFIGS / "studies/webshop_5x40.yaml")
+    jobs = [(stage, None) for stage in ("fetch_assets", "base", "sft", "all")]
+    jobs.append(("rl_round", "LLMJudge_gpt"))
+    with pytest.raises(UserError) as caught:
+        check_jobs(study, jobs, {}, elsewhere=False, executor="slurm")
+    starts = [
+        "LLMJudge_gpt: the key of the judge gpt-4o-mini",
+        "env webshop-5x40: products.folder: $WEBSHOP_DATA",
+        "env webshop-5x40: products.folder: $WEBSHOP_DATA",
+        "model qwen2.5-1.5b-5x40: path: $HGRPO_MODELS",
+        "engine.kind: vllm: vLLM is not installed",
+        "Slurm does not answer: ",
+    ]
+    lines = str(caught.value).splitlines()
+    assert len(lines) == len(starts)
+    assert all(map(str.startswith, lines, starts)), lines
 
 
 def test_pods_get_the_keys_that_a_study_needs_and_no_other():
@@ -67,8 +94,8 @@ def test_pods_get_the_keys_that_a_study_needs_and_no_other():
 
 
 def test_a_key_that_is_there_is_enough():
-    check_variables([arm(PAID)], {"OPENAI_API_KEY": "k"})
-    check_variables([], {})
+    jobs = [("rl_round", "Mine"), ("rl_round", "flatGRPO")]
+    check_jobs(judged(arm(PAID)), jobs, {"OPENAI_API_KEY": "k"}, False, "local")
 
 
 @pytest.mark.parametrize(
@@ -81,11 +108,9 @@ def test_a_key_that_is_there_is_enough():
     ],
 )
 def test_jobs_that_ask_a_judge_need_its_key(jobs, refused):
-    study = load_study(CONFIGS / "studies/smoke.yaml")
-    study = replace(study, methods=study.methods | {"Mine": arm(PAID)})
     raises = pytest.raises(UserError, match="^Mine: the key of the judge")
     with raises if refused else nullcontext():
-        check_jobs(study, jobs, {}, elsewhere=False, executor="local")
+        check_jobs(judged(arm(PAID)), jobs, {}, elsewhere=False, executor="local")
 
 
 def test_an_engine_that_is_not_installed(monkeypatch):
@@ -100,34 +125,34 @@ def test_an_engine_that_is_not_installed(monkeypatch):
 def test_a_folder_that_is_not_there_is_named_for_stages_that_want_it(tmp_path, monkeypatch):
     study = load_study(CONFIGS / "studies/alfworld_qwen.yaml")
     monkeypatch.delenv("HGRPO_MODELS", raising=False)
-    with pytest.raises(
-        UserError, match=r"model qwen2.5-1.5b-instruct: path: .*variable is not set"
-    ):
-        check_user_files(study, {"base", "sft"})
+
+    def lack(*stages):
+        return "\n".join(lacking_user_files(study, stages))
+
+    said = lack("base", "sft")
+    assert said.startswith("model qwen2.5-1.5b-instruct: path: ")
+    assert said.endswith("variable is not set")
     monkeypatch.setenv("HGRPO_MODELS", str(tmp_path))
-    with pytest.raises(UserError, match=f"there is no {tmp_path}/.*; .*not a name on the hub"):
-        check_user_files(study, {"base"})
-    check_user_files(study, {"sft", "rl_round"})
+    said = lack("base")
+    assert f"there is no {tmp_path}/" in said and said.endswith("not a name on the hub")
+    assert lack("sft", "rl_round") == ""
     folder = tmp_path / Path(study.model.path).name
     folder.mkdir()
-    with pytest.raises(UserError, match=f"there is no {folder}/config.json$"):
-        check_user_files(study, {"base"})
+    assert lack("base").endswith(f"there is no {folder}/config.json")
     (folder / "config.json").touch()
-    with pytest.raises(UserError, match=rf"there is no {folder}/\*\.safetensors$"):
-        check_user_files(study, {"base"})
+    assert lack("base").endswith(f"there is no {folder}/*.safetensors")
     (folder / "model.safetensors").touch()
-    check_user_files(study, {"base"})
+    assert lack("base") == ""
 
 
 def test_games_to_download_need_a_variable_and_no_folder(tmp_path, monkeypatch):
     study = load_study(CONFIGS / "studies/alfworld_qwen.yaml")
     monkeypatch.delenv("ALFWORLD_DATA", raising=False)
-    with pytest.raises(
-        UserError, match=r"env alfworld-official: games.folder: .*variable is not set"
-    ):
-        check_user_files(study, {"assets"})
+    (said,) = lacking_user_files(study, {"assets"})
+    assert said.startswith("env alfworld-official: games.folder: ")
+    assert said.endswith("variable is not set")
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "none"))
-    check_user_files(study, {"assets"})
+    assert not list(lacking_user_files(study, {"assets"}))
 
 
 def test_a_policy_is_not_taken_out_of_the_folder_that_its_job_empties(tmp_path):
@@ -170,18 +195,21 @@ def test_a_policy_of_another_revision_is_taken_with_a_word(tmp_path, summary, mi
 def test_what_generates_its_tasks_needs_no_folder(name):
     study = load_study(CONFIGS / f"studies/{name}.yaml")
     if study.env.source != "folder" and study.model.path is None:
-        check_user_files(study, STAGES)
+        assert not list(lacking_user_files(study, STAGES))
 
 
 def test_a_slurm_that_does_not_answer_is_said_with_its_words(tmp_path):
-    check_slurm("true")
-    with pytest.raises(UserError, match="Slurm does not answer: .*no-such-command"):
-        check_slurm(str(tmp_path / "no-such-command"))
+    assert ask_slurm("true") == (True, "")
+    answers, text = ask_slurm(str(tmp_path / "no-such-command"))
+    assert not answers
+    assert text.startswith("Slurm does not answer: ") and text.endswith("no-such-command'")
     deaf = tmp_path / "sinfo"
     deaf.write_text(
         "#!/bin/sh\necho 'slurm_load_partitions: Unable to contact slurm controller' >&2\nexit 1\n",
         encoding="utf-8",
     )
     deaf.chmod(0o755)
-    with pytest.raises(UserError, match="Slurm does not answer: slurm_load_part"):
-        check_slurm(str(deaf))
+    answers, text = ask_slurm(str(deaf))
+    assert not answers and text.startswith("Slurm does not answer: slurm_load_partitions: Unable")
+    deaf.write_text("#!/bin/sh\necho 'cpu* (null)'\necho 'gpu gpu:8'\n")
+    assert ask_slurm(str(deaf)) == (True, "cpu* (null); gpu gpu:8")

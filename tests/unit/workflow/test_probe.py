@@ -9,18 +9,24 @@ from places import PROJECT
 
 from hgrpo.envs.source import Source
 from hgrpo.envs.webshop.data import OFFICIAL
+from hgrpo.errors import UserError
 from hgrpo.study.overrides import read_assignments
 from hgrpo.study.study import load_study
+from hgrpo.workflow.planning.jobs import snakemake_summary
+from hgrpo.workflow.planning.profile import read_profile
 from hgrpo.workflow.probe import extras, findings, one_step
 
 STUDIES = PROJECT / "configs/studies"
+
+
+LAPTOP = read_profile(PROJECT / "profiles/laptop")
 
 
 def lacking(name, environment=(), **overrides):
     study = load_study(STUDIES / f"{name}.yaml", overrides)
     return {
         found.name: found.found
-        for found in findings(study, dict(environment), PROJECT)
+        for found in findings(study, dict(environment), PROJECT, LAPTOP)
         if found.lacking
     }
 
@@ -77,7 +83,9 @@ def test_a_gpu_is_named_with_its_memory(monkeypatch):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     monkeypatch.setattr("torch.cuda.get_device_properties", lambda index: card)
     study = load_study(STUDIES / "webshop_5x40.yaml")
-    (found,) = (each for each in findings(study, {}, PROJECT) if each.name.startswith("GPU"))
+    found = next(
+        each for each in findings(study, {}, PROJECT, LAPTOP) if each.name.startswith("GPU")
+    )
     # 85,017,493,504 / 2^30 = 79.18
     assert (found.found, found.lacking) == ("NVIDIA H100 with 79 GiB", False)
 
@@ -122,6 +130,69 @@ def test_a_package_that_is_missing_or_too_old_is_named_with_what_is_needed(monke
     assert "wandb" not in found
     # Nothing of a generated shop, judged by rules, needs them.
     assert set(lacking("webshop_5x40_cpu")) == {"transformers", "openai"}
+
+
+PLUGINS = {
+    "slurm": ["snakemake-executor-plugin-slurm"],
+    "kubernetes": ["snakemake-executor-plugin-kubernetes", "snakemake-storage-plugin-s3"],
+}
+
+
+def on_a_cluster(profile, monkeypatch, tmp_path, sinfo):
+    """Name -> finding for a study with GPUs, where `sinfo` is this script and no plug-in is."""
+    version = importlib.metadata.version
+
+    def pretended(name):
+        if "-plugin-" in name:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr("importlib.metadata.version", pretended)
+    program = tmp_path / "sinfo"
+    program.write_text(f"#!/bin/sh\n{sinfo}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    study = load_study(STUDIES / "alfworld_5x40.yaml")
+    found = findings(study, {}, PROJECT, read_profile(PROJECT / "profiles" / profile))
+    return {each.name: each for each in found}
+
+
+@pytest.mark.parametrize("profile", PLUGINS)
+def test_a_cluster_needs_its_plugins_here_and_gpus_on_its_nodes(profile, monkeypatch, tmp_path):
+    found = on_a_cluster(profile, monkeypatch, tmp_path, "echo 'gpu gpu:8'")
+    for name in PLUGINS[profile]:
+        assert found[name].lacking
+        assert found[name].found.endswith(f"is needed (EXTRAS={profile})")
+    elsewhere = {name for name, each in found.items() if each.lacking is None}
+    assert elsewhere == ({"pods"} if profile == "kubernetes" else {"GPU (1 for a job)"})
+    assert found["OPENAI_API_KEY"].lacking
+    if profile == "kubernetes":
+        assert not {"torch", "disk", "sinfo", "engine vllm"} & set(found)
+    else:
+        assert (found["sinfo"].found, found["sinfo"].lacking) == ("gpu gpu:8", False)
+        assert {"torch", "disk", "engine vllm", "$ALFWORLD_DATA/json_2.1.1"} <= set(found)
+
+
+def test_a_slurm_that_does_not_answer_is_lacking(monkeypatch, tmp_path):
+    found = on_a_cluster("slurm", monkeypatch, tmp_path, "echo 'no controller' >&2; exit 1")
+    assert found["sinfo"].lacking
+    assert found["sinfo"].found == "Slurm does not answer: no controller"
+
+
+@pytest.mark.parametrize(
+    ("executor", "hint"), [("slurm", r".*\(EXTRAS=slurm\)"), ("lsf", "; it is needed")]
+)
+def test_a_plan_without_the_executors_plugin_names_the_package(
+    executor, hint, monkeypatch, tmp_path
+):
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", missing)
+    (tmp_path / "config.yaml").write_text(f"executor: {executor}\n")
+    said = f"^{tmp_path}: snakemake-executor-plugin-{executor}: not installed{hint}$"
+    with pytest.raises(UserError, match=said):
+        snakemake_summary([], tmp_path)
 
 
 @pytest.mark.parametrize(

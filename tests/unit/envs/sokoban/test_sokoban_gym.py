@@ -5,11 +5,11 @@ import random
 import pytest
 from sokoban_levels import world
 
-from hgrpo.envs.sokoban.gym_oracle import GymGame, why_missing
+from hgrpo.envs.sokoban.gym_oracle import GymGame
 from hgrpo.envs.sokoban.level import ACTIONS, read_level
 from hgrpo.envs.sokoban.rewards import turn_reward
 
-pytestmark = pytest.mark.skipif(why_missing() is not None, reason=why_missing() or "")
+pytestmark = pytest.mark.extra("sokoban")
 
 ACTIONS_IN_ALL, EPISODE = 200_000, 50
 KINDS = [(6, 1), (8, 2), (10, 4)]

@@ -358,7 +358,6 @@ HUMAN = {"instruction": "a mug", "instruction_attributes": ["hand made"], "instr
 
 def make(folder: Path, records: list, entries: dict, people: dict) -> tuple[list, Counter]:
     """Tasks of official files, and what was left out."""
-    pytest.importorskip("spacy", reason="nouns of official products need spaCy")
     for name, content in (
         ("items_shuffle", records),
         ("items_ins_v2", entries),
@@ -377,6 +376,7 @@ def make(folder: Path, records: list, entries: dict, people: dict) -> tuple[list
     return list(assets.make(config, 0, out, skipped)), skipped
 
 
+@pytest.mark.extra("webshop")
 def test_instructions_for_what_is_not_sold_are_counted(tmp_path):
     stock = [record(f"B0MUG{i}") for i in range(3)]
     entries = dict.fromkeys(("B0MUG0", "B0MUG1", "B0MUG2", "GONE1"), INSTRUCTION) | {"GONE2": {}}
@@ -385,6 +385,7 @@ def test_instructions_for_what_is_not_sold_are_counted(tmp_path):
     assert skipped["instruction left out: its product is not in the shop"] == 3
 
 
+@pytest.mark.extra("webshop")
 @pytest.mark.parametrize(("records", "entries"), [([], {}), ([record()], {"GONE": INSTRUCTION})])
 def test_a_shop_without_goals_is_named(tmp_path, records, entries):
     with pytest.raises(UserError, match=r"panels\.test: 0 goals are too few"):

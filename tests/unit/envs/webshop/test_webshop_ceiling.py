@@ -15,11 +15,11 @@ from hgrpo.envs.webshop.settings import WebshopSettings
 SAMPLE = SHARED / "data/webshop_sample"
 
 
+@pytest.mark.extra("webshop")
 def test_the_ceiling_on_the_official_sample(tmp_path, capsys):
     """People's goals all pay 1; a few synthetic ones cannot, and only because of colours."""
     if not SAMPLE.is_dir():
         pytest.skip(f"the official sample is not on this machine: {SAMPLE}")
-    pytest.importorskip("spacy", reason="nouns of official products need spaCy")
     config = WebshopSettings(
         name="webshop",
         goals="both",

@@ -80,8 +80,8 @@ def make_assets(env, out) -> dict:
     return json.loads((out / "manifest.json").read_bytes())
 
 
+@pytest.mark.extra("webshop")
 def test_missing_files_are_fetched_once_and_recorded(shelf, tmp_path, monkeypatch):
-    pytest.importorskip("spacy")
     folder, asked = shelf
     kept = tmp_path / "kept"
     monkeypatch.setenv("WEBSHOP_DATA", str(kept))

@@ -159,8 +159,8 @@ def test_a_file_that_is_not_mnist_is_named(make, text, tmp_path):
     assert str(tmp_path) in str(caught.value)
 
 
+@pytest.mark.extra("digits")
 def test_scikit_learns_digits_are_split_and_scaled():
-    pytest.importorskip("sklearn", reason="the extra digits is not installed")
     found = make_task(RlSettings(task="mnist"))
     assert found.pictures.shape == (1437, 64) and found.test_pictures.shape == (360, 64)
     assert found.pictures.max() == 1.0 and found.pictures.min() == 0.0

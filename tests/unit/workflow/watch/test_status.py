@@ -34,7 +34,7 @@ def test_the_jobs_of_a_study(known):
         *("study_config", "assets", "expert", "base", "sft"),
         *(f"{run} round {number}" for run in (FLAT, TURNRD) for number in (1, 2)),
         f"{TURNRD} fit after round 1",
-        "SFTOnly seed 11 evaluation of round 0",
+        "SFTOnly seed 0 evaluation of round 0",
         *(f"{run} evaluation of round {number}" for run in (FLAT, TURNRD) for number in (1, 2)),
         *("merge", "figures", "report"),
     ]
