@@ -97,14 +97,14 @@ def listening(program: str) -> set[str]:
     listed = [
         line.split()
         for name in ("tcp", "tcp6")
-        for line in Path("/proc/net", name).read_text().splitlines()[1:]
+        for line in Path("/proc/net", name).read_text(encoding="utf-8").splitlines()[1:]
     ]
     # Columns: number, local address:port, remote one, state (0A: listens), ..., inode.
     sockets = {f"socket:[{row[9]}]": row[1].split(":")[0] for row in listed if row[3] == "0A"}
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if (folder / "comm").read_text().strip() == program:
+            if (folder / "comm").read_text(encoding="utf-8").strip() == program:
                 found |= {sockets.get(os.readlink(fd)) for fd in (folder / "fd").iterdir()}
     return found - {None}
 

@@ -15,12 +15,12 @@ READ_ONLY = 'mount --bind -o ro "$0" "$0" && cd "$0" && exec "$@"'
 def run(project):
     """A command in the project, which is mounted read-only."""
     shell = [*PRIVATE, "bash", "-c", READ_ONLY, str(project)]
-    if (done := subprocess.run([*shell, "true"], capture_output=True, text=True)).returncode:
+    if (done := subprocess.run([*shell, "true"], capture_output=True, encoding="utf-8")).returncode:
         pytest.skip(f"no private mounts here: {done.stderr.strip()}")
 
     def run(*words):
         return subprocess.run(
-            [*shell, sys.executable, "-m", *words], capture_output=True, text=True
+            [*shell, sys.executable, "-m", *words], capture_output=True, encoding="utf-8"
         )
 
     return run

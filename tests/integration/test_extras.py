@@ -18,7 +18,7 @@ ELSEWHERE = {"gpu", "vllm-cpu"}
 
 def documented() -> list[str]:
     """Each set of extras in the commands of the pages, once; its extras are in order."""
-    named = (a or b for page in PAGES for a, b in _EXTRAS.findall(page.read_text()))
+    named = (a or b for page in PAGES for a, b in _EXTRAS.findall(page.read_text(encoding="utf-8")))
     return sorted({" ".join(sorted(each.split())) for each in named} - ELSEWHERE)
 
 
@@ -31,7 +31,7 @@ def test_make_test_passes_with_the_extras_and_nothing_else(project, tmp_path, ex
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=project,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
     if listed.returncode:
         pytest.skip("this is no clone")
@@ -43,7 +43,7 @@ def test_make_test_passes_with_the_extras_and_nothing_else(project, tmp_path, ex
         ["make", "test", f"EXTRAS={extras}", "TESTS=-m 'extra and not slow'"],
         cwd=tmp_path,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr
     for extra in extras.split():

@@ -75,7 +75,9 @@ def test_every_arm_is_evaluated_and_reported(twin):
     assert found == {name: 2 if arm.train else 0 for name, arm in study.methods.items()}
     greedy = episodes[(episodes["temperature"] == 0) & (episodes["panel"] == "test")]
     assert set(greedy.groupby(["method", "seed", "round"]).size()) == {8}
-    evaluated = json.loads((results(twin) / "eval/SFTOnly/seed_0/round_0/summary.json").read_text())
+    evaluated = json.loads(
+        (results(twin) / "eval/SFTOnly/seed_0/round_0/summary.json").read_text(encoding="utf-8")
+    )
     assert set(evaluated["mean_return"]) == set(evaluated["success"]) != set()
     page = (results(twin) / "report/report.html").read_text(encoding="utf-8")
     sft = json.loads((results(twin) / "sft/summary.json").read_bytes())

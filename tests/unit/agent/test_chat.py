@@ -286,7 +286,10 @@ def test_a_token_that_removes_the_line_end_after_it_is_refused_with_a_remedy(tmp
     with pytest.raises(UserError, match=r"<\|user\|> removes spaces .* set `lstrip` and `rstrip`"):
         conversation_for(write_chat(tmp_path, template, tokenizer))
     file = tmp_path / "tokenizer.json"
-    file.write_text(file.read_text().replace('"rstrip": true', '"rstrip": false'))
+    file.write_text(
+        file.read_text(encoding="utf-8").replace('"rstrip": true', '"rstrip": false'),
+        encoding="utf-8",
+    )
     assert conversation_for(tmp_path).end_id is not None
 
 

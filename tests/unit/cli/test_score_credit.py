@@ -164,11 +164,11 @@ def surprise(tmp_path, monkeypatch):
     source += "\n\ndef make(settings, context):\n    return Mine()\n"
 
     def score(expression, alpha=0.5):
-        (tmp_path / "surprise.py").write_text(source.format(expression))
+        (tmp_path / "surprise.py").write_text(source.format(expression), encoding="utf-8")
         methods = tmp_path / "configs/methods"
         methods.mkdir(parents=True, exist_ok=True)
         text = f"name: Surprise\nalpha: {alpha}\ncredit: {{kind: surprise}}\n"
-        (methods / "Surprise.yaml").write_text(text)
+        (methods / "Surprise.yaml").write_text(text, encoding="utf-8")
         monkeypatch.setattr(hgrpo.credit, "__path__", [*hgrpo.credit.__path__, str(tmp_path)])
         monkeypatch.delitem(sys.modules, "hgrpo.credit.surprise", raising=False)
         monkeypatch.setattr(score_credit, "PROJECT", tmp_path)

@@ -27,9 +27,9 @@ def test_the_assigner_of_the_page_shares_the_return(project):
 
 
 def test_the_test_of_the_page_passes(project, tmp_path, monkeypatch):
-    page = (project / "docs/how_to.md").read_text()
+    page = (project / "docs/how_to.md").read_text(encoding="utf-8")
     late = re.search(r"`hgrpo/credit/late\.py`:\n\n```python\n(.*?)```", page, re.DOTALL)[1]
-    (tmp_path / "late.py").write_text(late)
+    (tmp_path / "late.py").write_text(late, encoding="utf-8")
     monkeypatch.setattr(hgrpo.credit, "__path__", [*hgrpo.credit.__path__, str(tmp_path)])
     code = re.search(r'```python\n("""tests/unit/credit/test_late\.py.*?)```', page, re.DOTALL)[1]
     module: dict = {}

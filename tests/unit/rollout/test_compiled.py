@@ -146,5 +146,5 @@ from hgrpo.rollout.torch import compiled
 assert compiled._attend._cache.cache_path is None
 assert compiled._attend.nopython_signatures == []
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr

@@ -725,7 +725,7 @@ def test_every_kind_of_credit_states_alpha_or_demands_it(configs, kind):
     method = {"name": "Mine", "credit": {"kind": kind} | NEEDED.get(kind, {})}
     if "turn_norm" in CreditConfig(**method["credit"]).declared.demands:
         method["turn_norm"] = "none"
-    path.write_text(yaml.safe_dump(method))
+    path.write_text(yaml.safe_dump(method), encoding="utf-8")
     world = "chores-eight" if kind == "oracle" else "alfworld-laptop"
     edit(configs / "studies/bakeoff_plateau.yaml", env=world, methods=["flatGRPO", "Mine"])
     if kind in FIXED:

@@ -25,7 +25,9 @@ def configs(tmp_path: Path) -> Path:
 
 
 def edit(path: Path, **keys: object) -> None:
-    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | keys))
+    path.write_text(
+        yaml.safe_dump(yaml.safe_load(path.read_text(encoding="utf-8")) | keys), encoding="utf-8"
+    )
 
 
 def mistakes(study: Path, **overrides: object) -> list[str]:
@@ -142,7 +144,7 @@ def test_a_mistake_names_the_key(given, said):
 def test_a_copied_study_lists_all_its_mistakes(configs):
     path = configs / "studies/mine.yaml"
     shutil.copy(configs / "studies/bakeoff.yaml", path)
-    content = yaml.safe_load(path.read_text())
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
     edit(
         path,
         methods=["SFTOnly", "flatGRPO", "Surprise"],

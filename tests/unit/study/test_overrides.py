@@ -187,7 +187,7 @@ def test_any_text_reaches_the_key_as_it_is(text):
     assert parse_overrides(parse_config([given]), StudyConfig) == expected
     if "\n" not in text:  # no variable of make holds a line end
         words = shlex.split(command(study, overridden).replace("bakeoff", "-n plan", 1))
-        done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=True)
+        done = subprocess.run(words, cwd=PROJECT, capture_output=True, encoding="utf-8", check=True)
         (given,) = [word for word in shlex.split(done.stdout) if word.startswith("set=")]
         assert parse_overrides(parse_config([given]), StudyConfig) == expected
         # `make plan` reads the words itself, and hands them on.

@@ -156,8 +156,10 @@ def test_a_profile_of_any_name_brings_the_extra_of_its_executor(
         shutil.copy(project / name, tmp_path)
     profile = tmp_path / "profiles/mine/config.yaml"
     profile.parent.mkdir(parents=True)
-    profile.write_text(executor)
+    profile.write_text(executor, encoding="utf-8")
     words = ["make", "-n", "plan", "PROFILE=mine"]
-    said = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        words, cwd=tmp_path, capture_output=True, encoding="utf-8", check=True
+    ).stdout
     installed = ",".join(filter(None, ["train,workflow,judge", extras]))
     assert f"installing [{installed}]" in said

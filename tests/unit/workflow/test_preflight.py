@@ -211,5 +211,5 @@ def test_a_slurm_that_does_not_answer_is_said_with_its_words(tmp_path):
     deaf.chmod(0o755)
     answers, text = ask_slurm(str(deaf))
     assert not answers and text.startswith("Slurm does not answer: slurm_load_partitions: Unable")
-    deaf.write_text("#!/bin/sh\necho 'cpu* (null)'\necho 'gpu gpu:8'\n")
+    deaf.write_text("#!/bin/sh\necho 'cpu* (null)'\necho 'gpu gpu:8'\n", encoding="utf-8")
     assert ask_slurm(str(deaf)) == (True, "cpu* (null); gpu gpu:8")

@@ -149,7 +149,7 @@ def on_a_cluster(profile, monkeypatch, tmp_path, sinfo):
 
     monkeypatch.setattr("importlib.metadata.version", pretended)
     program = tmp_path / "sinfo"
-    program.write_text(f"#!/bin/sh\n{sinfo}\n")
+    program.write_text(f"#!/bin/sh\n{sinfo}\n", encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     study = load_study(STUDIES / "alfworld_5x40.yaml")
@@ -189,7 +189,7 @@ def test_a_plan_without_the_executors_plugin_names_the_package(
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr("importlib.metadata.version", missing)
-    (tmp_path / "config.yaml").write_text(f"executor: {executor}\n")
+    (tmp_path / "config.yaml").write_text(f"executor: {executor}\n", encoding="utf-8")
     said = f"^{tmp_path}: snakemake-executor-plugin-{executor}: not installed{hint}$"
     with pytest.raises(UserError, match=said):
         snakemake_summary([], tmp_path)
