@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -22,15 +22,25 @@ class SampledSequence:
 
     Attributes:
         spans: [start, end) of each sampled part of `token_ids`.
+        name: what errors call the sequence.
     """
 
     token_ids: list[int]
     spans: list[tuple[int, int]]
+    name: str = field(default="a sequence", kw_only=True)
 
     @property
     def sampled(self) -> int:
         """N."""
         return sum(end - start for start, end in self.spans)
+
+
+def not_finite(values: Tensor, sequences: Sequence[SampledSequence]) -> str:
+    """Trajectory and turn of the first of `values` [N], one a sampled token, that is not finite."""
+    turns = [(s.name, turn, b - a) for s in sequences for turn, (a, b) in enumerate(s.spans)]
+    parts = values.isfinite().split([length for _, _, length in turns])
+    bad = (f"{s} turn {t}" for (s, t, _), good in zip(turns, parts, strict=True) if not good.all())
+    return "" if values.isfinite().all() else next(bad)
 
 
 @dataclass
@@ -130,11 +140,12 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
         ]
         if len(advantages) != len(trajectory.behaviour_logprobs):
             raise RuntimeError(
-                f"{trajectory.task.task_id} rollout {trajectory.rollout}: "
-                f"{len(trajectory.behaviour_logprobs)} log-probs for {len(advantages)} tokens"
+                f"{trajectory.name}: {len(trajectory.behaviour_logprobs)} log-probs for "
+                f"{len(advantages)} tokens"
             )
         spans = [turn.span for turn in trajectory.turns]
         behaviour = torch.tensor(trajectory.behaviour_logprobs, dtype=torch.float32)
         given = torch.tensor(advantages, dtype=torch.float32)
-        sequences.append(TrainingSequence(trajectory.token_ids, spans, behaviour, given))
+        ids, name = trajectory.token_ids, trajectory.name
+        sequences.append(TrainingSequence(ids, spans, behaviour, given, name=name))
     return sequences

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from hgrpo.learning.batch import TrainingSequence, training_return
+from hgrpo.learning.batch import SampledSequence, TrainingSequence, training_return
+from hgrpo.learning.critic import Critic
 from hgrpo.learning.gae import ESTIMATORS, Estimate
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
@@ -33,8 +34,41 @@ def whitening(advantages: Sequence[np.ndarray]) -> Whitening:
     return Whitening(float(tokens.mean()), float(tokens.std()))
 
 
+def estimates(
+    critic: Critic,
+    trajectories: Sequence[Trajectory],
+    values: Sequence[np.ndarray],
+    method: MethodConfig,
+    training: TrainingConfig,
+) -> list[Estimate]:
+    """The trajectories' estimates; `values` are the critic's of their sampled tokens, [N] each.
+
+    With `truncation: bootstrap`, the critic also values the state after the last turn of each
+    truncated trajectory: all its tokens with the environment's last answer, as before any reply.
+    """
+    bootstraps = training.gae.truncation == "bootstrap"
+    cut = [t for t in trajectories if bootstraps and t.truncated]
+    states = [[*t.token_ids, *t.unread] for t in cut]
+    # The value before a token does not depend on the token, so 0 stands for any reply.
+    after = critic.values(
+        [
+            SampledSequence([*state, 0], [(len(state), len(state) + 1)], name=t.name)
+            for state, t in zip(states, cut, strict=True)
+        ]
+    )
+    finals = {id(t): float(value[0]) for t, value in zip(cut, after, strict=True)}
+    return [
+        estimate(t, row, method, training, finals.get(id(t), 0.0))
+        for t, row in zip(trajectories, values, strict=True)
+    ]
+
+
 def estimate(
-    trajectory: Trajectory, values: np.ndarray, method: MethodConfig, training: TrainingConfig
+    trajectory: Trajectory,
+    values: np.ndarray,
+    method: MethodConfig,
+    training: TrainingConfig,
+    final: float = 0.0,
 ) -> Estimate:
     """The estimate of one trajectory from the critic's values [N] of its sampled tokens.
 
@@ -46,7 +80,7 @@ def estimate(
     lengths = [turn.span[1] - turn.span[0] for turn in trajectory.turns]
     ends = np.zeros(len(values), dtype=bool)
     ends[np.cumsum(lengths) - 1] = True
-    return ESTIMATORS[method.advantage](rewards, values, ends, training.gae)
+    return ESTIMATORS[method.advantage](rewards, values, ends, training.gae, final)
 
 
 def store_advantages(

@@ -8,8 +8,9 @@ from itertools import islice
 import torch
 from torch.optim import Optimizer
 
+from hgrpo.errors import TrainingError
 from hgrpo.learning.checkpoints import Checkpoints
-from hgrpo.learning.optimisers import clip_gradients, set_lr, warmup_linear
+from hgrpo.learning.optimisers import descend, set_lr, warmup_linear
 from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy
@@ -56,11 +57,8 @@ class _Imitator:
             loss = -logprobs.sum() / tokens
             loss.backward()
             total += float(loss.detach())
-        norm = clip_gradients([p for _, p in self.policy.trainable], _MAX_GRAD_NORM)
-        for optimiser in self.optimisers:
-            optimiser.step()
-            optimiser.zero_grad(set_to_none=True)
-        return total, norm
+        parameters = [parameter for _, parameter in self.policy.trainable]
+        return total, descend(self.optimisers, parameters, _MAX_GRAD_NORM)
 
     @torch.no_grad()
     def mean_loss(self, examples: Sequence[Example]) -> float:
@@ -81,6 +79,8 @@ class _Imitator:
             batch = make_batch([e.token_ids for e in chosen], spans, self.policy.device)
             with cast(self.policy.device, autocast):
                 logprobs, _ = sampled_logprobs(self.policy.causal_lm, batch)
+            if not logprobs.isfinite().all():
+                raise TrainingError("imitation: a log-probability is not finite")
             yield logprobs
 
 
@@ -107,7 +107,7 @@ def imitate(
         Rows of {step, loss, lr_factor, grad_norm, validation_loss or None}.
 
     Raises:
-        TrainingError: a gradient is not finite.
+        TrainingError: a log-probability, a gradient or a weight is not finite.
         UserError: a checkpoint is damaged.
     """
     total = max(1, math.ceil(len(train) * settings.epochs / settings.batch_trajectories))

@@ -62,6 +62,8 @@ class Trajectory:
             by turn and, in each turn, token by token.
         truncated: whether the turn cap or the context length ended the episode.
         context_overflow: whether the episode ended because no further reply fitted the context.
+        unread: at the turn cap, the tokens of the environment's last answer; the policy never reads
+            them. The state after the last turn is `token_ids` followed by these.
         final: the state after the last turn; None until the collector or `add_fingerprints`
             computes fingerprints.
     """
@@ -76,7 +78,13 @@ class Trajectory:
     success: bool = False
     truncated: bool = False
     context_overflow: bool = False
+    unread: list[int] = field(default_factory=list)
     final: FinalState | None = None
+
+    @property
+    def name(self) -> str:
+        """What messages call the trajectory."""
+        return f"task {self.task.task_id} rollout {self.rollout}"
 
     @property
     def env_return(self) -> float:
