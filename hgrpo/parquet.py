@@ -17,10 +17,9 @@ READ = {"page_checksum_verification": True}
 
 
 def check_numbers(table: "pa.Table", path: Path, optional: Collection[str] = ()) -> "pa.Table":
-    """Return the table, unless a number, also one in a list, is not finite or missing.
+    """Return the table; UserError if a number, also in a list, is not finite or not there.
 
-    Raises:
-        UserError: there is such a number. In the columns `optional`, numbers may be missing.
+    In the columns `optional` a number may be missing.
     """
     import pyarrow.compute as pc
     from pyarrow import types

@@ -112,7 +112,7 @@ def finite(value: object, what: str) -> float:
     except OverflowError:
         number = math.inf
     if not abs(number) <= LARGEST:
-        shown = number if is_number else f"{value!r:.60}"
+        shown = number if is_number else repr(value)[:60]
         raise UserError(f"{what} is {shown}; a finite number was expected")
     return number
 

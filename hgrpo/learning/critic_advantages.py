@@ -43,44 +43,29 @@ def estimates(
 ) -> list[Estimate]:
     """The trajectories' estimates; `values` are the critic's of their sampled tokens, [N] each.
 
-    With `truncation: bootstrap`, the critic also values the state after the last turn of each
-    truncated trajectory: all its tokens with the environment's last answer, as before any reply.
+    The penalty for inadmissible turns is subtracted from the last turn's reward. With `truncation:
+    bootstrap`, the critic also values the state after the last turn of each truncated trajectory:
+    all its tokens with the environment's last answer, as before any reply.
     """
     bootstraps = training.gae.truncation == "bootstrap"
-    cut = [t for t in trajectories if bootstraps and t.truncated]
-    states = [[*t.token_ids, *t.unread] for t in cut]
+    cut = [k for k, t in enumerate(trajectories) if bootstraps and t.truncated]
+    finals = np.zeros(len(trajectories))
+    finals[cut] = [row[0] for row in critic.values([_after(trajectories[k]) for k in cut])]
+    made = []
+    for trajectory, row, final in zip(trajectories, values, finals, strict=True):
+        rewards = np.array([turn.env_reward for turn in trajectory.turns], dtype=np.float64)
+        penalised = training_return(trajectory, training.invalid_action_penalty)
+        rewards[-1] += penalised - trajectory.env_return
+        ends = np.zeros(len(row), dtype=bool)
+        ends[np.cumsum([turn.span[1] - turn.span[0] for turn in trajectory.turns]) - 1] = True
+        made.append(ESTIMATORS[method.advantage](rewards, row, ends, training.gae, final))
+    return made
+
+
+def _after(trajectory: Trajectory) -> SampledSequence:
+    state = [*trajectory.token_ids, *trajectory.unread]
     # The value before a token does not depend on the token, so 0 stands for any reply.
-    after = critic.values(
-        [
-            SampledSequence([*state, 0], [(len(state), len(state) + 1)], name=t.name)
-            for state, t in zip(states, cut, strict=True)
-        ]
-    )
-    finals = {id(t): float(value[0]) for t, value in zip(cut, after, strict=True)}
-    return [
-        estimate(t, row, method, training, finals.get(id(t), 0.0))
-        for t, row in zip(trajectories, values, strict=True)
-    ]
-
-
-def estimate(
-    trajectory: Trajectory,
-    values: np.ndarray,
-    method: MethodConfig,
-    training: TrainingConfig,
-    final: float = 0.0,
-) -> Estimate:
-    """The estimate of one trajectory from the critic's values [N] of its sampled tokens.
-
-    The penalty for inadmissible turns is subtracted from the last turn's reward.
-    """
-    rewards = np.array([turn.env_reward for turn in trajectory.turns], dtype=np.float64)
-    penalised = training_return(trajectory, training.invalid_action_penalty)
-    rewards[-1] += penalised - trajectory.env_return
-    lengths = [turn.span[1] - turn.span[0] for turn in trajectory.turns]
-    ends = np.zeros(len(values), dtype=bool)
-    ends[np.cumsum(lengths) - 1] = True
-    return ESTIMATORS[method.advantage](rewards, values, ends, training.gae, final)
+    return SampledSequence([*state, 0], [(len(state), len(state) + 1)], name=trajectory.name)
 
 
 def store_advantages(

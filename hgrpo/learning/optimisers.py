@@ -55,10 +55,7 @@ def set_lr(optimisers: Sequence[Optimizer], factor: float) -> None:
 def descend(
     optimisers: Sequence[Optimizer], parameters: Sequence[torch.Tensor], max_norm: float
 ) -> float:
-    """Scale gradients to a total norm of at most `max_norm`, and take a step of every optimiser.
-
-    Returns:
-        The norm before the scaling.
+    """Scale gradients to a norm of at most `max_norm`, step all optimisers; return the first norm.
 
     Raises:
         TrainingError: the norm, or a weight after the step, is not finite.

@@ -168,7 +168,9 @@ class Learner:
                     # difference is numerical.
                     before = mismatch(log_ratio)
                     self._check_mismatch((before | importance)["mismatch_mean"])
-                steps.append(step | {"grad_norm": self._descend()})
+                parameters = [parameter for _, parameter in self.policy.trainable]
+                norm = descend([self.optimiser], parameters, self.training.max_grad_norm)
+                steps.append(step | {"grad_norm": norm})
         return steps, before
 
     @property
@@ -324,11 +326,6 @@ class Learner:
             "ratio_max": float(log_ratio.exp().max()),
             "ess": float(effective_sample_share(log_ratio, torch.zeros_like(log_ratio))),
         }, log_ratio
-
-    def _descend(self) -> float:
-        """Take one optimiser step; return the norm of the gradient before clipping."""
-        parameters = [parameter for _, parameter in self.policy.trainable]
-        return descend([self.optimiser], parameters, self.training.max_grad_norm)
 
     def _check_mismatch(self, mean: float) -> None:
         limit = self.training.mismatch_limit

@@ -27,8 +27,7 @@ def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
             turns.rollout, weights=turns.inadmissible, minlength=len(turns.lengths)
         )
     if rule.rows == "once":
-        lone = _lone(scores, rule.lone)
-        return _advantages(scores, rule.mode, lone)[turns.rollout]
+        return _advantages(scores, rule.mode, _lone(scores, rule.lone))[turns.rollout]
     rows = scores[turns.rollout]
     if rule.rows == "alive":
         result, lone = np.zeros(len(turns)), _lone(scores, rule.lone)[turns.rollout]
@@ -43,11 +42,8 @@ def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
 
 def _lone(scores: np.ndarray, rule: str) -> np.ndarray:
     """The advantage [K] that each rollout has at turns that no other rollout reached."""
-    if rule == "zero":
-        return np.zeros(len(scores))
-    if rule == "return" or len(scores) < 2:
-        return scores
-    return scores - (scores.sum() - scores) / (len(scores) - 1)
+    others = (scores.sum() - scores) / max(1, len(scores) - 1)
+    return scores - {"zero": scores, "return": 0.0, "group": others}[rule]
 
 
 def _advantages(scores: np.ndarray, mode: str, lone: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from hgrpo.learning.critic import (
     value_head,
     value_loss,
 )
-from hgrpo.learning.critic_advantages import estimate, estimates, store_advantages
+from hgrpo.learning.critic_advantages import estimates, store_advantages
 from hgrpo.learning.critic_settings import CriticConfig
 from hgrpo.learning.file_names import CRITIC
 from hgrpo.learning.gae import Estimate
@@ -79,10 +79,8 @@ def test_first_values_are_the_mean_and_ppo_then_whitens_returns(played):
     critic, sequences = make_critic(folder), batch_of(trajectories)
     values = critic.values(sequences)
     assert all(not row.any() for row in values)
-    estimates = [
-        estimate(t, v, PPO, TrainingConfig()) for t, v in zip(trajectories, values, strict=True)
-    ]
-    row = store_advantages(trajectories, sequences, estimates, [True] * len(sequences))
+    made = estimates(critic, trajectories, values, PPO, TrainingConfig())
+    row = store_advantages(trajectories, sequences, made, [True] * len(sequences))
     tokens = torch.cat([s.advantages for s in sequences])
     assert tokens.mean().item() == pytest.approx(0.0, abs=1e-6)
     assert tokens.square().mean().item() == pytest.approx(1.0, abs=1e-5)
@@ -121,11 +119,11 @@ def test_the_scale_of_rewards_changes_no_step(played):
         scaled = [factor * t.env_return for t in trajectories]
         critic, sequences = make_critic(folder, returns=scaled, lr=1e-2), batch_of(trajectories)
         before = critic.values(sequences)
-        estimates = [
+        made = [
             Estimate(r - v, np.full(len(v), r), np.ones(len(v), dtype=bool))
             for r, v in zip(scaled, before, strict=True)
         ]
-        critic.update(sequences, before, estimates, range(len(sequences)))
+        critic.update(sequences, before, made, range(len(sequences)))
         moved.append(critic.head.weight.detach().clone())
     assert torch.allclose(*moved, atol=1e-6)
 
@@ -133,12 +131,9 @@ def test_the_scale_of_rewards_changes_no_step(played):
 def test_trajectories_that_are_left_out_decide_nothing(played):
     folder, trajectories = played
     critic, sequences = make_critic(folder), batch_of(trajectories)
-    estimates = [
-        estimate(t, v, PPO, TrainingConfig())
-        for t, v in zip(trajectories, critic.values(sequences), strict=True)
-    ]
+    made = estimates(critic, trajectories, critic.values(sequences), PPO, TrainingConfig())
     won = [t.env_return == 1.0 for t in trajectories]
-    row = store_advantages(trajectories, sequences, estimates, won)
+    row = store_advantages(trajectories, sequences, made, won)
     assert (row["advantage_mean"], row["advantage_deviation"]) == (1.0, 0.0)
 
 
@@ -151,10 +146,8 @@ def test_micro_batches_do_not_change_a_step(played):
         torch.nn.init.constant_(critic.head.weight, 0.01)
         critic.microbatch_tokens = tokens
         before = critic.values(sequences)
-        estimates = [
-            estimate(t, v, PPO, TrainingConfig()) for t, v in zip(trajectories, before, strict=True)
-        ]
-        critic.update(sequences, before, estimates, range(len(sequences)))
+        made = estimates(critic, trajectories, before, PPO, TrainingConfig())
+        critic.update(sequences, before, made, range(len(sequences)))
         moved.append(torch.cat([tensor.flatten() for tensor in critic.weights().values()]))
     assert torch.allclose(moved[0], moved[2], atol=1e-5)
     assert torch.allclose(moved[1], moved[2], atol=1e-5)
@@ -170,10 +163,8 @@ def test_the_critic_learns_what_can_be_known(played):
     critic, sequences = make_critic(folder, lr=1e-2, epochs=2, clip=10.0), batch_of(trajectories)
     for _ in range(15):
         before = critic.values(sequences)
-        estimates = [
-            estimate(t, v, PPO, TrainingConfig()) for t, v in zip(trajectories, before, strict=True)
-        ]
-        row = critic.update(sequences, before, estimates, range(len(sequences)))
+        made = estimates(critic, trajectories, before, PPO, TrainingConfig())
+        row = critic.update(sequences, before, made, range(len(sequences)))
     assert row["explained_variance"] > 0.5
 
 
