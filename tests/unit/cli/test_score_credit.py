@@ -146,7 +146,7 @@ def test_truth_without_built_in_methods_says_so(places, tmp_path, monkeypatch, c
         ),
         (
             lambda t: t.assign(credit=t["credit"].where(t.index != 1)),
-            "{first} turn 1: credit is nan",
+            "{first} turn 1: credit is None",
         ),
         (lambda t: t.assign(advantage=np.inf), "{first} turn 0: advantage is inf"),
         (lambda t: t.drop(columns="credit"), "no column 'credit'; task_id, rollout, turn, credit"),
