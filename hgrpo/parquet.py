@@ -1,7 +1,39 @@
-"""Options with which all Parquet files are written and read: every page has a checksum.
+"""Options with which all Parquet files are written and read, and the check of their numbers.
 
-Without checksums, a flipped byte in a page of numbers reads as another number.
+Every page has a checksum. Without it, a flipped byte in a page of numbers reads as another number.
 """
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hgrpo.errors import UserError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 WRITE = {"compression": "zstd", "write_page_checksum": True}
 READ = {"page_checksum_verification": True}
+
+
+def check_numbers(table: "pa.Table", path: Path, optional: Collection[str] = ()) -> "pa.Table":
+    """Return the table; UserError if a number, also in a list, is not finite or not there.
+
+    In the columns `optional` a number may be missing.
+    """
+    import pyarrow.compute as pc
+    from pyarrow import types
+
+    for name in table.column_names:
+        values, rows = table[name].combine_chunks(), None
+        if types.is_list(values.type) or types.is_fixed_size_list(values.type):
+            values, rows = pc.list_flatten(values), pc.list_parent_indices(values)
+        if not (types.is_floating(values.type) or types.is_integer(values.type)):
+            continue
+        place = pc.index(pc.fill_null(pc.is_finite(values), name in optional), False).as_py()
+        if place >= 0:
+            row = place if rows is None else rows[place].as_py()
+            keys = [key for key in ("task_id", "rollout", "turn") if key in table.column_names]
+            where = " ".join([f"{path}: row {row}", *(f"{key} {table[key][row]}" for key in keys)])
+            raise UserError(f"{where}: {name} is {values[place]}; a finite number was expected")
+    return table

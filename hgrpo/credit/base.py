@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hgrpo.credit import kinds
+from hgrpo.envs.base import LARGEST
 from hgrpo.errors import UserError
 from hgrpo.trajectories.trajectory import Trajectory
 
@@ -124,14 +125,18 @@ def _check_list(given: object, length: int, where: str, items: str) -> None:
 
 def _checked_row(row: object, turns: int, where: str) -> np.ndarray:
     try:
-        values = np.asarray(row, dtype=np.float64)
+        given = np.asarray(row)
     except (TypeError, ValueError):
-        raise UserError(f"{where}: the credit is not an array of numbers") from None
+        given = None
+    if given is None or given.dtype.kind not in "fiu":
+        raise UserError(f"{where}: the credit is not an array of numbers")
+    values = given.astype(np.float64)
     if values.ndim != 1:
         raise UserError(f"{where}: credit of shape {values.shape} for {turns} turns")
     if len(values) != turns:
         raise UserError(f"{where}: {len(values)} credits for {turns} turns")
-    if not np.isfinite(values).all():
-        turn = int(np.argmin(np.isfinite(values)))
+    fits = np.abs(values) <= LARGEST
+    if not fits.all():
+        turn = int(np.argmin(fits))
         raise UserError(f"{where}: the credit of turn {turn} is {values[turn]}")
     return values

@@ -16,7 +16,7 @@ import numpy as np
 
 from hgrpo.credit.altered import AlterableSettings, alter
 from hgrpo.credit.base import Context, CreditAssigner, Group
-from hgrpo.envs.base import TextEnv
+from hgrpo.envs.base import TextEnv, finite
 from hgrpo.envs.kinds import load
 from hgrpo.trajectories.replay import play_again
 from hgrpo.trajectories.trajectory import Trajectory
@@ -99,7 +99,11 @@ class OracleCredit(CreditAssigner):
     def _worths_of_turns(self, trajectory: Trajectory) -> list[dict[str, float]]:
         env, length = self._collector.make_env(), len(trajectory.turns)
         states = zip(range(length), play_again(env, trajectory, length), strict=False)
-        return [self._worths(env) for _ in states]
+        where = f"worths: task {trajectory.task.task_id} turn"
+        return [
+            {a: finite(w, f"{where} {t}: {a!r}") for a, w in self._worths(env).items()}
+            for t, _ in states
+        ]
 
 
 def make(settings: Settings, context: Context) -> OracleCredit:

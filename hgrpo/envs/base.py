@@ -1,11 +1,16 @@
 """The protocol of text environments, the records that its methods use, and four helpers."""
 
 import hashlib
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Protocol, Self, runtime_checkable
 
 from hgrpo.errors import UserError
+
+# The largest number of float32, in which losses are computed.
+LARGEST = 3.4028234663852886e38
 
 
 @dataclass(frozen=True)
@@ -99,11 +104,35 @@ def check_action(action: object) -> None:
         raise TypeError(f"step: an action is text, not {action!r:.60}")
 
 
-def check_step(env: object, step: object) -> None:
-    """Raise UserError unless an environment's method `step` returned a `Step`."""
+def finite(value: object, what: str) -> float:
+    """`value` as a float; UserError, which begins with `what`, unless it is a number of float32."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    try:
+        number = float(value) if is_number else math.nan
+    except OverflowError:
+        number = math.inf
+    if not abs(number) <= LARGEST:
+        shown = number if is_number else repr(value)[:60]
+        raise UserError(f"{what} is {shown}; a finite number was expected")
+    return number
+
+
+def check_step(env: object, step: object, task: Task, turn: int) -> tuple[float, float]:
+    """The reward and progress of a step; turns count from 0.
+
+    Raises:
+        UserError: `step` is no `Step`, a number is not finite, or a flag is neither True nor False.
+    """
+    where = f"{type(env).__module__}.{type(env).__qualname__}.step"
     if not isinstance(step, Step):
-        where = f"{type(env).__module__}.{type(env).__qualname__}"
-        raise UserError(f"{where}.step: a Step was expected, not {type(step).__name__}")
+        raise UserError(f"{where}: a Step was expected, not {type(step).__name__}")
+    where = f"{where}: task {task.task_id} turn {turn}"
+    flags = {"done": step.done, "success": step.success, "admissible": step.info.get("admissible")}
+    for name, flag in flags.items():
+        if flag not in (False, True):
+            raise UserError(f"{where}: {name} is {flag!r:.60}; True or False was expected")
+    reward = finite(step.env_reward, f"{where}: env_reward")
+    return reward, finite(step.progress, f"{where}: progress")
 
 
 def fingerprint(parts: Iterable[object]) -> str:

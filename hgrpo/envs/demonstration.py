@@ -38,13 +38,13 @@ def play(
         if action is None:
             break
         step = env.step(action)
-        check_step(env, step)
+        reward, gain = check_step(env, step, task, len(actions))
         actions.append(action)
         observations.append(step.observation.text)
-        score += step.env_reward
-        progress += step.progress
+        score += reward
+        progress += gain
         refused += not step.info["admissible"]
-        done, success = step.done, step.success
+        done, success = step.done, bool(step.success)
     row = {
         "task_id": task.task_id,
         "content_hash": task.content_hash,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 
 from hgrpo import parquet
 from hgrpo.errors import UserError, one_line
@@ -40,7 +41,7 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
 def _read_episodes(path: Path) -> pd.DataFrame:
     """Read the columns `COLUMNS` of one file."""
     try:
-        frame = pd.read_parquet(path, **parquet.READ)
+        table = pq.read_table(path, partitioning=None, **parquet.READ)
     except FileNotFoundError:
         raise UserError(f"{path}: no such episodes file") from None
     except (OSError, ValueError) as error:
@@ -48,11 +49,11 @@ def _read_episodes(path: Path) -> pd.DataFrame:
             f"{path}: damaged, or not a Parquet file; delete it and run the same command again "
             f"({one_line(error)})"
         ) from None
-    if lacking := [name for name in COLUMNS if name not in frame.columns]:
+    if lacking := [name for name in COLUMNS if name not in table.column_names]:
         raise UserError(f"{path}: columns missing: {', '.join(lacking)}")
-    if frame.empty:
+    if not len(table):
         raise UserError(f"{path}: no episodes in it")
-    return frame[list(COLUMNS)]
+    return parquet.check_numbers(table.select(COLUMNS), path).to_pandas()
 
 
 def check_episodes(frame: pd.DataFrame) -> None:

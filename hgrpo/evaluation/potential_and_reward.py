@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.stats import pearsonr
 
+from hgrpo.envs.base import finite
+
 
 def progress_and_reward(rows: Sequence[Mapping]) -> dict | None:
     """Correlate the progress of whole episodes with their rewards.
@@ -20,7 +22,7 @@ def progress_and_reward(rows: Sequence[Mapping]) -> dict | None:
     played = [row for row in rows if row.get("progress") is not None]
     if not played:
         return None
-    progress = np.array([row["progress"] for row in played])
+    progress = np.array([finite(row["progress"], "progress of an episode") for row in played])
     reward = np.array([row["score"] for row in played])
     # Because of rounding, sums that should be equal may differ in their last bits.
     varied = np.ptp(progress) > 1e-9 and np.ptp(reward) > 1e-9

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -22,15 +22,25 @@ class SampledSequence:
 
     Attributes:
         spans: [start, end) of each sampled part of `token_ids`.
+        name: what errors call the sequence.
     """
 
     token_ids: list[int]
     spans: list[tuple[int, int]]
+    name: str = field(default="a sequence", kw_only=True)
 
     @property
     def sampled(self) -> int:
         """N."""
         return sum(end - start for start, end in self.spans)
+
+
+def not_finite(values: Tensor, sequences: Sequence[SampledSequence]) -> str:
+    """Trajectory and turn of the first of `values` [N], one a sampled token, that is not finite."""
+    turns = [(s.name, turn, b - a) for s in sequences for turn, (a, b) in enumerate(s.spans)]
+    parts = values.isfinite().split([length for _, _, length in turns])
+    bad = (f"{s} turn {t}" for (s, t, _), good in zip(turns, parts, strict=True) if not good.all())
+    return "" if values.isfinite().all() else next(bad)
 
 
 @dataclass
@@ -130,12 +140,14 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
         for number, (turn, (start, end)) in enumerate(zip(trajectory.turns, spans, strict=True)):
             if len(turn.logprobs) != end - start:
                 raise RuntimeError(
-                    f"{trajectory.task.task_id} rollout {trajectory.rollout} turn {number}: "
+                    f"{trajectory.name} turn {number}: "
                     f"{len(turn.logprobs)} log-probs for {end - start} tokens"
                 )
             given = math.nan if turn.advantage is None else turn.advantage
             advantages += [given] * (end - start)
             logprobs += turn.logprobs
         numbers = (torch.tensor(each, dtype=torch.float32) for each in (logprobs, advantages))
-        sequences.append(TrainingSequence(trajectory.token_ids, spans, *numbers))
+        sequences.append(
+            TrainingSequence(trajectory.token_ids, spans, *numbers, name=trajectory.name)
+        )
     return sequences

@@ -128,8 +128,6 @@ def _checked(logprobs: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndar
     logprobs, own = np.asarray(logprobs, dtype=np.float64), np.asarray(own)
     if logprobs.ndim != 2 or not logprobs.size:
         raise ValueError(f"log-probs of shape {logprobs.shape}; a row and a column are needed")
-    if not np.isfinite(logprobs).all():
-        raise ValueError("log-probs that are not finite")
     rows, columns = logprobs.shape
     if own.shape != (rows,) or own.dtype.kind not in "iu":
         raise ValueError(f"own: {rows} column numbers were expected")

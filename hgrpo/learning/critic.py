@@ -21,10 +21,10 @@ from torch.optim import Optimizer
 
 from hgrpo.base_model.safetensors_file import check_checksum, write_tensors
 from hgrpo.errors import TrainingError, UserError
-from hgrpo.learning.batch import TrainingSequence
+from hgrpo.learning.batch import SampledSequence, TrainingSequence, not_finite
 from hgrpo.learning.critic_settings import CriticConfig
 from hgrpo.learning.gae import Estimate
-from hgrpo.learning.optimisers import clip_gradients
+from hgrpo.learning.optimisers import descend
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_states
 from hgrpo.policy.policy import Policy
@@ -110,19 +110,24 @@ class Critic:
         self.body.load_trained_state(others)
 
     @torch.no_grad()
-    def values(self, sequences: Sequence[TrainingSequence]) -> list[np.ndarray]:
+    def values(self, sequences: Sequence[SampledSequence]) -> list[np.ndarray]:
         """The value before each sampled token, a float64 array [N] per sequence.
 
         `calibrate` must have been called.
+
+        Raises:
+            TrainingError: a value is not finite.
         """
         mean, deviation = self.scale.tolist()
         parts = self._micro_batches(sequences)
         mine = [self._values([sequences[i] for i in part]) for part in self.ranks.share(parts)]
         found: dict[int, np.ndarray] = {}
         for part, values in zip(parts, self.ranks.join(mine), strict=True):
-            rows = values.split([len(sequences[i].behaviour) for i in part])
-            for index, row in zip(part, rows, strict=True):
-                found[index] = mean + deviation * row.double().numpy()
+            scaled, chosen = mean + deviation * values.double(), [sequences[i] for i in part]
+            if bad := not_finite(scaled, chosen):
+                raise TrainingError(f"{bad}: the critic's value is not finite")
+            rows = scaled.split([sequence.sampled for sequence in chosen])
+            found |= {i: row.numpy() for i, row in zip(part, rows, strict=True)}
         return [found[i] for i in range(len(sequences))]
 
     def update(
@@ -139,7 +144,7 @@ class Critic:
             order: indices of the trajectories that take part, as in `Learner.update`.
 
         Raises:
-            TrainingError: a loss, gradient or weight is not finite.
+            TrainingError: a gradient or weight is not finite.
         """
         if not order:
             return dict.fromkeys(DIAGNOSTICS)
@@ -165,13 +170,7 @@ class Critic:
         self.ranks.sum_gradients(parameters)
         parts = self.ranks.gather(sums)
         sums = {name: sum(theirs[name] for theirs in parts) for name in sums}
-        if not math.isfinite(sums["critic_loss"]):
-            raise TrainingError(f"the critic's loss is not finite ({sums['critic_loss']})")
-        norm = clip_gradients(
-            [p for p in parameters if p.grad is not None], self.config.max_grad_norm
-        )
-        self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
+        norm = descend([self.optimiser], parameters, self.config.max_grad_norm)
         return sums | {"critic_grad_norm": norm}
 
     def _backward(
@@ -195,7 +194,7 @@ class Critic:
         mean, deviation = self.scale.tolist()
         return torch.from_numpy((np.concatenate(rows) - mean) / deviation).float()
 
-    def _values(self, sequences: Sequence[TrainingSequence]) -> Tensor:
+    def _values(self, sequences: Sequence[SampledSequence]) -> Tensor:
         """The head's output before each sampled token, float32 [N]."""
         spans = [s.spans for s in sequences]
         batch = make_batch([s.token_ids for s in sequences], spans, self.body.device)
@@ -203,7 +202,7 @@ class Critic:
             states = sampled_states(self.body.causal_lm, batch)
         return self.head(states).squeeze(1).cpu()
 
-    def _micro_batches(self, sequences: Sequence[TrainingSequence]) -> list[list[int]]:
+    def _micro_batches(self, sequences: Sequence[SampledSequence]) -> list[list[int]]:
         return micro_batches([len(s.token_ids) for s in sequences], self.microbatch_tokens)
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from hgrpo.learning.batch import TrainingSequence, training_return
+from hgrpo.learning.batch import SampledSequence, TrainingSequence, training_return
+from hgrpo.learning.critic import Critic
 from hgrpo.learning.gae import ESTIMATORS, Estimate
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
@@ -33,20 +34,38 @@ def whitening(advantages: Sequence[np.ndarray]) -> Whitening:
     return Whitening(float(tokens.mean()), float(tokens.std()))
 
 
-def estimate(
-    trajectory: Trajectory, values: np.ndarray, method: MethodConfig, training: TrainingConfig
-) -> Estimate:
-    """The estimate of one trajectory from the critic's values [N] of its sampled tokens.
+def estimates(
+    critic: Critic,
+    trajectories: Sequence[Trajectory],
+    values: Sequence[np.ndarray],
+    method: MethodConfig,
+    training: TrainingConfig,
+) -> list[Estimate]:
+    """The trajectories' estimates; `values` are the critic's of their sampled tokens, [N] each.
 
-    The penalty for inadmissible turns is subtracted from the last turn's reward.
+    The penalty for inadmissible turns is subtracted from the last turn's reward. With `truncation:
+    bootstrap`, the critic also values the state after the last turn of each truncated trajectory:
+    all its tokens with the environment's last answer, as before any reply.
     """
-    rewards = np.array([turn.env_reward for turn in trajectory.turns], dtype=np.float64)
-    penalised = training_return(trajectory, training.invalid_action_penalty)
-    rewards[-1] += penalised - trajectory.env_return
-    lengths = [turn.span[1] - turn.span[0] for turn in trajectory.turns]
-    ends = np.zeros(len(values), dtype=bool)
-    ends[np.cumsum(lengths) - 1] = True
-    return ESTIMATORS[method.advantage](rewards, values, ends, training.gae)
+    bootstraps = training.gae.truncation == "bootstrap"
+    cut = [k for k, t in enumerate(trajectories) if bootstraps and t.truncated]
+    finals = np.zeros(len(trajectories))
+    finals[cut] = [row[0] for row in critic.values([_after(trajectories[k]) for k in cut])]
+    made = []
+    for trajectory, row, final in zip(trajectories, values, finals, strict=True):
+        rewards = np.array([turn.env_reward for turn in trajectory.turns], dtype=np.float64)
+        penalised = training_return(trajectory, training.invalid_action_penalty)
+        rewards[-1] += penalised - trajectory.env_return
+        ends = np.zeros(len(row), dtype=bool)
+        ends[np.cumsum([turn.span[1] - turn.span[0] for turn in trajectory.turns]) - 1] = True
+        made.append(ESTIMATORS[method.advantage](rewards, row, ends, training.gae, final))
+    return made
+
+
+def _after(trajectory: Trajectory) -> SampledSequence:
+    state = [*trajectory.token_ids, *trajectory.unread]
+    # The value before a token does not depend on the token, so 0 stands for any reply.
+    return SampledSequence([*state, 0], [(len(state), len(state) + 1)], name=trajectory.name)
 
 
 def store_advantages(

@@ -6,7 +6,8 @@ An advantage is what an action earned beyond the critic's value of the state it 
     A_t     = delta_t + gamma lambda A_{t+1}
 
 See Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized Advantage
-Estimation", https://arxiv.org/abs/1506.02438. The value after the last action is 0.
+Estimation", https://arxiv.org/abs/1506.02438. The value after the last action is `final`: 0, or
+with `truncation: bootstrap` the critic's, if the turn cap or the context ended the episode.
 
 All arrays are float64 and hold the sampled tokens of one trajectory only, turn after turn. What the
 environment writes between two replies is no action, so the last token of a reply is followed by the
@@ -36,7 +37,9 @@ class Estimate:
     learnt: np.ndarray
 
 
-def gae(rewards: np.ndarray, values: np.ndarray, gamma: float, lam: float) -> np.ndarray:
+def gae(
+    rewards: np.ndarray, values: np.ndarray, gamma: float, lam: float, final: float = 0
+) -> np.ndarray:
     """A_t of the formula above, in the shape [N] of `rewards` and `values`.
 
     Raises:
@@ -45,7 +48,7 @@ def gae(rewards: np.ndarray, values: np.ndarray, gamma: float, lam: float) -> np
     if rewards.shape != values.shape:
         raise ValueError(f"{len(rewards)} rewards for {len(values)} values")
     advantages = np.zeros(len(values))
-    following, value_after = 0.0, 0.0
+    following, value_after = 0.0, final
     for t in reversed(range(len(values))):
         following = rewards[t] + gamma * value_after - values[t] + gamma * lam * following
         advantages[t], value_after = following, values[t]
@@ -53,7 +56,7 @@ def gae(rewards: np.ndarray, values: np.ndarray, gamma: float, lam: float) -> np
 
 
 def token_gae(
-    rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, config: GaeConfig
+    rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, config: GaeConfig, final: float = 0
 ) -> Estimate:
     """Every token is an action, as in RAGEN's PPO (https://arxiv.org/abs/2504.20073).
 
@@ -61,12 +64,12 @@ def token_gae(
         rewards: float64 [T], one a turn; a turn's last token earns it.
         values: float64 [N], the critic's value before each token.
     """
-    advantages = gae(_at_ends(rewards, ends), values, config.gamma, config.lam)
+    advantages = gae(_at_ends(rewards, ends), values, config.gamma, config.lam, final)
     return Estimate(advantages, advantages + values, np.ones(len(values), dtype=bool))
 
 
 def turn_gae(
-    rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, config: GaeConfig
+    rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, config: GaeConfig, final: float = 0
 ) -> Estimate:
     """A whole reply is one action, and all its tokens get its advantage.
 
@@ -74,13 +77,13 @@ def turn_gae(
     only. Arguments: see `token_gae`.
     """
     starts = np.roll(ends, 1)
-    turns = gae(np.asarray(rewards, dtype=np.float64), values[starts], config.gamma, config.lam)
+    turns = gae(rewards, values[starts], config.gamma, config.lam, final)
     turn = np.cumsum(starts) - 1
     return Estimate(turns[turn], (turns + values[starts])[turn], starts)
 
 
 def bi_level_gae(
-    rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, config: GaeConfig
+    rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, config: GaeConfig, final: float = 0
 ) -> Estimate:
     """First over the turns with `gamma_high`, then over the tokens within each turn.
 
@@ -89,7 +92,7 @@ def bi_level_gae(
     turn. This is RAGEN's bi-level GAE (https://arxiv.org/abs/2504.20073), which takes the tokens
     with a reward for the ends of turns and so misses turns that earn 0. Arguments: see `token_gae`.
     """
-    high = gae(np.asarray(rewards, dtype=np.float64), values[ends], config.gamma_high, config.lam)
+    high = gae(rewards, values[ends], config.gamma_high, config.lam, final)
     pseudo = _at_ends(high + values[ends], ends)
     last = np.flatnonzero(ends) + 1
     parts = [

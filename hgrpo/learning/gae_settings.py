@@ -1,6 +1,6 @@
 """Settings of generalised advantage estimation."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -20,3 +20,9 @@ class GaeConfig(Strict):
         description="lambda: 1 trusts the rewards that were earned, 0 the critic's next value",
     )
     gamma_high: Share = Field(0.95, description="discount from turn to turn of bi_level_gae")
+    truncation: Literal["end", "bootstrap"] = Field(
+        "end",
+        description="what follows where the turn cap or the context length ended an episode: end: "
+        "nothing, the cap is a rule of the game; bootstrap: what the critic expects of the state "
+        "after the last turn, so the cap only cuts the play short",
+    )

@@ -11,8 +11,9 @@ from typing import TypeVar
 import torch
 from torch.optim import Optimizer
 
+from hgrpo.errors import TrainingError
 from hgrpo.learning.checkpoints import Checkpoints
-from hgrpo.learning.optimisers import clip_gradients, set_lr, warmup_linear
+from hgrpo.learning.optimisers import descend, set_lr, warmup_linear
 from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy
@@ -63,14 +64,10 @@ class _Imitator:
         losses, gradients = zip(
             *self._by_shares(partial(self._differentiate, tokens), batch), strict=True
         )
-        parameters = [p for _, p in self.policy.trainable]
+        parameters = [parameter for _, parameter in self.policy.trainable]
         for parameter, parts in zip(parameters, zip(*gradients, strict=True), strict=True):
             parameter.grad = sum(parts)
-        norm = clip_gradients(parameters, _MAX_GRAD_NORM)
-        for optimiser in self.optimisers:
-            optimiser.step()
-            optimiser.zero_grad(set_to_none=True)
-        return sum(losses), norm
+        return sum(losses), descend(self.optimisers, parameters, _MAX_GRAD_NORM)
 
     def mean_loss(self, examples: Sequence[Example]) -> float:
         """Mean cross-entropy per token in the spans, in nats."""
@@ -122,7 +119,10 @@ class _Imitator:
             self.policy.device,
         )
         with cast(self.policy.device, autocast_dtype(self.policy.config, self.policy.device)):
-            return sampled_logprobs(self.policy.causal_lm, batch)[0]
+            logprobs, _ = sampled_logprobs(self.policy.causal_lm, batch)
+        if not logprobs.isfinite().all():
+            raise TrainingError("imitation: a log-probability is not finite")
+        return logprobs
 
 
 def imitate(
@@ -148,7 +148,7 @@ def imitate(
         Rows of {step, loss, lr_factor, grad_norm, validation_loss or None}.
 
     Raises:
-        TrainingError: a gradient is not finite.
+        TrainingError: a log-probability, a gradient or a weight is not finite.
         UserError: a checkpoint is damaged.
     """
     total = max(1, math.ceil(len(train) * settings.epochs / settings.batch_trajectories))

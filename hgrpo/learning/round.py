@@ -19,7 +19,7 @@ from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.chosen import Chosen, choose, spread_of_returns, weigh
 from hgrpo.learning.collapse_pairs import measure_step
 from hgrpo.learning.critic import Critic
-from hgrpo.learning.critic_advantages import estimate, store_advantages
+from hgrpo.learning.critic_advantages import estimates, store_advantages
 from hgrpo.learning.dead_groups import takes_part
 from hgrpo.learning.log_row import advantage_row, rollout_row, spread_row, trained_row
 from hgrpo.learning.method import MethodConfig
@@ -273,18 +273,15 @@ class Round:
         sequences = training_sequences(trajectories)
         critic.calibrate(np.array([trajectory.env_return for trajectory in trajectories]))
         before = critic.values(sequences)
-        estimates = [
-            estimate(trajectory, values, self.id.method, training)
-            for trajectory, values in zip(trajectories, before, strict=True)
-        ]
-        row = store_advantages(trajectories, sequences, estimates, chosen.flat)
+        made = estimates(critic, trajectories, before, self.id.method, training)
+        row = store_advantages(trajectories, sequences, made, chosen.flat)
         if training.advantage_rms is not None:
             used = _where(trajectories, chosen.flat)
             row |= {"advantage_factor": scale_advantages(used, training.advantage_rms)}
             for sequence in sequences:
                 sequence.advantages = sequence.advantages * row["advantage_factor"]
         weigh(played, chosen.weights, sequences)
-        row |= critic.update(sequences, before, estimates, order)
+        row |= critic.update(sequences, before, made, order)
         warming = self._step_of_run(step) < training.critic.warmup_steps
         return row | self.learner.update(sequences, [] if warming else order)
 

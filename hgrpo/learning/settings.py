@@ -15,7 +15,7 @@ from hgrpo.learning.stop_settings import StopConfig
 PLAY = {"temperature", "max_action_tokens", "in_flight"}
 Beta = Annotated[float, Field(ge=0, lt=1)]
 Reduction = Literal["token", "sequence", "constant"]
-KlForm = Literal["k2", "k3", "k3_k2_gradient"]
+KlForm = Literal["k2", "k3", "k3_k2_gradient", "k3_ratio"]
 
 
 class KlConfig(Strict):
@@ -25,7 +25,8 @@ class KlConfig(Strict):
     form: KlForm = Field(
         "k3",
         description="k3: its gradient is, in expectation, that of KL(reference || policy); k2: "
-        "that of KL(policy || reference); k3_k2_gradient: the value of k3 with the gradient of k2",
+        "that of KL(policy || reference); k3_k2_gradient: the value of k3 with the gradient of k2; "
+        "k3_ratio: k3 times the ratio to the policy that played, right also after optimiser steps",
     )
     watch: bool = Field(
         True,
@@ -48,7 +49,7 @@ class KlConfig(Strict):
         if form in ("k1", "kl"):
             raise ValueError(
                 f"{form}: the expected gradient of log p - log p_ref does not depend on the "
-                "reference, so it is no penalty; use k2, k3 or k3_k2_gradient"
+                "reference, so it is no penalty; use k2, k3, k3_k2_gradient or k3_ratio"
             )
         return form
 

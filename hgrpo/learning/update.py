@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from hgrpo.errors import TrainingError
-from hgrpo.learning.batch import SampledSequence, TrainingSequence
+from hgrpo.learning.batch import SampledSequence, TrainingSequence, not_finite
 from hgrpo.learning.critic import Critic
 from hgrpo.learning.group_slopes import group_slopes
 from hgrpo.learning.kl import KlController
@@ -22,9 +22,9 @@ from hgrpo.learning.objectives.importance import (
     importance_weights,
     truncated_share,
 )
-from hgrpo.learning.objectives.kl import KL_FORMS, kl_k3
+from hgrpo.learning.objectives.kl import kl_k3, kl_penalty
 from hgrpo.learning.objectives.reduction import token_weights
-from hgrpo.learning.optimisers import clip_gradients
+from hgrpo.learning.optimisers import descend
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.rules.rule import GroupRule, UpdateRule
 from hgrpo.learning.rules.section import ObjectiveConfig
@@ -168,7 +168,9 @@ class Learner:
                     # difference is numerical.
                     before = mismatch(log_ratio)
                     self._check_mismatch((before | importance)["mismatch_mean"])
-                steps.append(step | {"grad_norm": self._descend()})
+                parameters = [parameter for _, parameter in self.policy.trainable]
+                norm = descend([self.optimiser], parameters, self.training.max_grad_norm)
+                steps.append(step | {"grad_norm": norm})
         return steps, before
 
     @property
@@ -198,6 +200,8 @@ class Learner:
         ]
         found: dict[int, Tensor] = {}
         for part, values in zip(parts, self.ranks.join(mine), strict=True):
+            if bad := not_finite(values, [sequences[i] for i in part]):
+                raise TrainingError(f"{bad}: a log-probability or entropy is not finite")
             rows = values.split([sequences[i].sampled for i in part])
             found |= dict(zip(part, rows, strict=True))
         return [found[i] for i in range(len(sequences))]
@@ -219,7 +223,7 @@ class Learner:
         reduction = self.training.loss_reduction, self.training.loss_constant
         weights = token_weights(lengths, *reduction).split(lengths.tolist())
         of_groups = self._first_pass(minibatch, places) if self._is_of_groups else None
-        sums, ratios = dict.fromkeys(SUMS, 0.0), []
+        sums, ratios, bad = dict.fromkeys(SUMS, 0.0), [], ""
         for part in self.ranks.share(self._micro_batches(minibatch)):
             chosen = [minibatch[i] for i in part]
             share = int(lengths[part].sum()) / int(lengths.sum())
@@ -230,7 +234,8 @@ class Learner:
                 terms["policy_loss"] = of_groups[0] * share
             sums = {name: sums[name] + terms[name] for name in sums}
             ratios.append(log_ratio)
-        return self._joined(sums, ratios)
+            bad = bad or not_finite(log_ratio, chosen)
+        return self._joined(sums, ratios, bad)
 
     def _first_pass(
         self, minibatch: Sequence[TrainingSequence], places: Sequence[int]
@@ -279,8 +284,8 @@ class Learner:
             policy_loss = (slopes.float().repeat_interleave(lengths) * logprobs).sum()
         kl_term = torch.zeros(())
         if self.kl.coefficient:
-            form = KL_FORMS[self.training.kl.form]
-            penalty = form(logprobs, torch.cat([s.reference for s in sequences]))
+            form, reference = self.training.kl.form, torch.cat([s.reference for s in sequences])
+            penalty = kl_penalty(form, logprobs, reference, behaviour)
             kl_term = self.kl.coefficient * (weights * penalty).sum()
         loss = policy_loss + kl_term
         entropy_term = torch.zeros(())
@@ -301,35 +306,26 @@ class Learner:
             return terms, (logprobs - start).detach()
 
     def _joined(
-        self, sums: Mapping[str, float], ratios: list[Tensor]
+        self, sums: Mapping[str, float], ratios: list[Tensor], bad: str
     ) -> tuple[dict[str, float], Tensor]:
         """Sum gradients and diagnostics over ranks; for results and errors see `_differentiate`."""
         self.ranks.sum_gradients([parameter for _, parameter in self.policy.trainable])
-        parts = self.ranks.gather((sums, ratios))
-        sums = {name: sum(theirs[name] for theirs, _ in parts) for name in sums}
+        parts = self.ranks.gather((sums, ratios, bad))
+        sums = {name: sum(theirs[name] for theirs, _, _ in parts) for name in sums}
+        first = next((f", first in {name}" for _, _, name in parts if name), "")
         loss = sums["policy_loss"] + sums["kl_term"] + sums["entropy_term"]
-        if not math.isfinite(loss):
+        if first or not math.isfinite(loss):
             raise TrainingError(
                 f"the loss is not finite (policy {sums['policy_loss']}, KL {sums['kl_term']}, "
-                f"entropy {sums['entropy_term']})"
+                f"entropy {sums['entropy_term']}){first}"
             )
-        log_ratio = torch.cat([ratio for _, theirs in parts for ratio in theirs])
+        log_ratio = torch.cat([ratio for _, theirs, _ in parts for ratio in theirs])
         return sums | {
             "total_loss": loss,
             "ratio_mean": float(log_ratio.exp().mean()),
             "ratio_max": float(log_ratio.exp().max()),
             "ess": float(effective_sample_share(log_ratio, torch.zeros_like(log_ratio))),
         }, log_ratio
-
-    def _descend(self) -> float:
-        """Take one optimiser step; return the norm of the gradient before clipping."""
-        parameters = [parameter for _, parameter in self.policy.trainable]
-        norm = clip_gradients(parameters, self.training.max_grad_norm)
-        self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
-        if not all(bool(parameter.isfinite().all()) for parameter in parameters):
-            raise TrainingError("an optimiser step left weights that are not finite")
-        return norm
 
     def _check_mismatch(self, mean: float) -> None:
         limit = self.training.mismatch_limit

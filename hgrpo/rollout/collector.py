@@ -1,12 +1,13 @@
 """Plays groups of episodes; a new episode starts as soon as another one ends."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hgrpo.envs.base import Observation, Task, TextEnv, check_step
-from hgrpo.errors import UserError
+from hgrpo.errors import TrainingError, UserError
 from hgrpo.rollout.branching import Branching
 from hgrpo.rollout.engine import Completion, Request, RolloutEngine
 from hgrpo.rollout.start import Start
@@ -165,21 +166,25 @@ class Collector:
 
     def _play(self, episode: _Episode, completion: Completion) -> bool:
         """Act on a reply and record the turn; return whether the episode goes on."""
-        trajectory = episode.trajectory
+        trajectory, number = episode.trajectory, len(episode.trajectory.turns)
+        if not math.isfinite(sum(completion.logprobs)):
+            raise TrainingError(
+                f"{trajectory.name} turn {number}: the engine's log-probabilities are not finite"
+            )
         action = self._conversation.command(completion.token_ids)
         wanted = self._situations and episode.start.before is None
         state, commands = episode.env.situation() if wanted else ("", "")
         start = len(trajectory.token_ids)
         trajectory.token_ids.extend(completion.token_ids)
         step = episode.env.step(action)
-        check_step(episode.env, step)
+        reward, progress = check_step(episode.env, step, trajectory.task, number)
         trajectory.turns.append(
             Turn(
                 observation=episode.observation.text,
                 action=action,
                 span=(start, len(trajectory.token_ids)),
-                env_reward=step.env_reward,
-                progress=step.progress,
+                env_reward=reward,
+                progress=progress,
                 admissible=bool(step.info["admissible"]),
                 overlong=completion.overlong,
                 token_ids=completion.token_ids,
@@ -189,17 +194,17 @@ class Collector:
                 embedding=completion.embedding,
             )
         )
-        trajectory.success = step.success
+        trajectory.success = bool(step.success)
         episode.observation = step.observation
         if step.done:
             return False
+        # The policy did not sample the closing token of a cut reply; no span of a reply covers it.
+        answer = [self._conversation.end_id] if completion.overlong else []
+        answer += self._conversation.observation(step.observation.text)
         if len(trajectory.turns) >= episode.start.last_turn:
-            trajectory.truncated = True
+            trajectory.truncated, trajectory.unread = True, answer
             return False
-        if completion.overlong:
-            # The policy did not sample this closing token, so no span of a reply covers it.
-            trajectory.token_ids.append(self._conversation.end_id)
-        trajectory.token_ids.extend(self._conversation.observation(step.observation.text))
+        trajectory.token_ids.extend(answer)
         if len(trajectory.token_ids) + self._max_reply_tokens > self.engine.max_length:
             trajectory.truncated = trajectory.context_overflow = True
             return False

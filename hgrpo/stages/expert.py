@@ -19,6 +19,7 @@ from hgrpo import parquet
 from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder
 from hgrpo.config.strict import Strict
+from hgrpo.envs.base import finite
 from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
@@ -159,7 +160,7 @@ def _write(rows: list[dict], path: Path) -> None:
 def success(rows: list[dict], turn_cap: int) -> dict[str, dict]:
     """Success rates within `turn_cap` turns and over whole trajectories, by task type and for all.
 
-    `score` is the mean of the trajectories' summed rewards.
+    `score` is the mean of the trajectories' summed rewards; UserError if one is not finite.
     """
     groups: dict[str, list[dict]] = defaultdict(list)
     for row in rows:
@@ -169,7 +170,7 @@ def success(rows: list[dict], turn_cap: int) -> dict[str, dict]:
             "trajectories": len(group),
             "at_turn_cap": _mean([r["success"] and r["n_turns"] <= turn_cap for r in group]),
             "at_expert_cap": _mean([r["success"] for r in group]),
-            "score": _mean([r["score"] for r in group]),
+            "score": _mean([finite(r["score"], f"task {r['task_id']}: score") for r in group]),
             "mean_turns": _mean([r["n_turns"] for r in group]),
         }
         for name, group in [("all", rows), *sorted(groups.items())]

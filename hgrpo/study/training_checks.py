@@ -130,16 +130,16 @@ def _check_length(study: "Study", path: Path) -> None:
 
 
 def _check_gae(study: "Study", path: Path) -> None:
-    """Refuse a discount that no arm reads."""
+    """Refuse keys of the estimate that no arm reads."""
     advantages = {method.advantage for method in study.methods.values() if method.train}
-    if "bi_level_gae" in advantages or "methods" in study.overridden:
-        return
-    given, default = study.config.training.gae.gamma_high, GaeConfig().gamma_high
-    if given != default:
-        raise UserError(
-            f"{path}: training.gae.gamma_high: {given} is read only by arms with advantage: "
-            "bi_level_gae, and the study has none"
-        )
+    readers = {"gamma_high": {"bi_level_gae"}, "truncation": {"gae", "turn_gae", "bi_level_gae"}}
+    for key, names in readers.items():
+        given, default = (getattr(gae, key) for gae in (study.config.training.gae, GaeConfig()))
+        if given != default and not advantages & names and "methods" not in study.overridden:
+            raise UserError(
+                f"{path}: training.gae.{key}: {given} is read only by arms with advantage: "
+                f"{', '.join(sorted(names))}, and the study has none"
+            )
 
 
 def _check_minibatches(study: "Study", path: Path) -> None:

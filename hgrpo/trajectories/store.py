@@ -141,7 +141,8 @@ def read_turns(
     """The given columns of a turns.parquet; only the rows of one step if `step` is given.
 
     Raises:
-        UserError: the file is missing or damaged, or a column is missing or has another type.
+        UserError: the file is missing or damaged, or a column is missing or has another type, a
+            number is not finite.
     """
     return _read(path, TURNS, columns, step)
 
@@ -164,26 +165,31 @@ def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | Non
             given, expected = found.field(name).type, schema.field(name).type
             if given != expected:
                 raise UserError(f"{path}: column {name} is {given}, not {expected}")
-        return pq.read_table(
+        table = pq.read_table(
             path, columns=list(columns), filters=kept, partitioning=None, **parquet.READ
         )
     except FileNotFoundError:
         raise UserError(f"{path}: missing") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: damaged, or not a table of a round ({one_line(error)})") from None
+    return parquet.check_numbers(table, path, optional=("target", "credit", "advantage"))
 
 
 def unpacked(data: bytes | None, rows: int, where: str) -> np.ndarray | None:
     """The vectors in a cell of `embeddings` or `goal_embedding`: float16 [rows, D], or None.
 
     Raises:
-        UserError: the cell cannot hold that many vectors of equal width. The message names `where`.
+        UserError: the cell cannot hold that many finite vectors of equal width. The message names
+            `where`.
     """
     if data is None:
         return None
     if not rows or not data or len(data) % (2 * rows):
         raise UserError(f"{where}: {len(data)} bytes of embeddings do not make {rows} vectors")
-    return np.frombuffer(data, "<f2").reshape(rows, -1)
+    vectors = np.frombuffer(data, "<f2").reshape(rows, -1)
+    if not np.isfinite(vectors).all():
+        raise UserError(f"{where}: embeddings that are not finite")
+    return vectors
 
 
 def _packed(vectors: Sequence[np.ndarray | None]) -> bytes | None:

@@ -64,6 +64,8 @@ class Trajectory:
             overflow the observation that follows the last reply is included.
         truncated: whether the turn cap or the context length ended the episode.
         context_overflow: whether the episode ended because no further reply fitted the context.
+        unread: at the turn cap, the tokens of the environment's last answer; the policy never reads
+            them. The state after the last turn is `token_ids` followed by these.
         final: the state after the last turn; None until the collector or `add_fingerprints`
             computes fingerprints.
     """
@@ -77,12 +79,18 @@ class Trajectory:
     success: bool = False
     truncated: bool = False
     context_overflow: bool = False
+    unread: list[int] = field(default_factory=list)
     final: FinalState | None = None
 
     @property
     def spans(self) -> list[tuple[int, int]]:
         """[start, end) of each turn's reply in `token_ids`."""
         return [turn.span for turn in self.turns]
+
+    @property
+    def name(self) -> str:
+        """What messages call the trajectory."""
+        return f"task {self.task.task_id} rollout {self.rollout}"
 
     @property
     def env_return(self) -> float:

@@ -24,9 +24,15 @@ class TrajectoryTerm(Strict):
         description="statistics over: once: rollouts; cross_steps: turns, so that long rollouts "
         "weigh more; alive: for each turn number, the rollouts that reached it",
     )
+    lone: Literal["zero", "return", "group"] = Field(
+        "zero",
+        description="loo: what a rollout gets at a turn number that no other one reached: zero: 0, "
+        "which is biased; return: its score; group: its score minus the mean of all other rollouts",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> "TrajectoryTerm":
+        refuse_unread(self, ("lone", self.mode == "loo", "mode: loo"), prefix="trajectory.")
         if self.mode == "loo" and self.rows == "cross_steps":
             raise ValueError(f"rows: {self.rows} with mode: loo, which leaves out rollouts")
         return self

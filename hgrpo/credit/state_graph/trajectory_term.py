@@ -17,7 +17,8 @@ def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
     Pushing the Limits of Mathematical Reasoning in Open Language Models",
     https://arxiv.org/abs/2402.03300) with the sample deviation (n - 1). Mode `loo` is RLOO ("Back
     to Basics: Revisiting REINFORCE Style Optimization for Learning from Human Feedback in LLMs",
-    https://arxiv.org/abs/2402.14740): the score minus the mean of the other scores.
+    https://arxiv.org/abs/2402.14740): the score minus the mean of the other scores; without
+    others, what `lone` says.
     """
     rule = settings.trajectory
     scores = settings.scale * turns.success
@@ -26,21 +27,30 @@ def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
             turns.rollout, weights=turns.inadmissible, minlength=len(turns.lengths)
         )
     if rule.rows == "once":
-        return _advantages(scores, rule.mode)[turns.rollout]
+        return _advantages(scores, rule.mode, _lone(scores, rule.lone))[turns.rollout]
     rows = scores[turns.rollout]
     if rule.rows == "alive":
-        result = np.zeros(len(turns))
+        result, lone = np.zeros(len(turns)), _lone(scores, rule.lone)[turns.rollout]
         for time in range(int(turns.time.max()) + 1):
             here = turns.time == time
-            result[here] = _advantages(rows[here], rule.mode)
+            result[here] = _advantages(rows[here], rule.mode, lone[here])
         return result
     if settings.invalid == "row":
         rows = rows - settings.penalty * turns.inadmissible
-    return _advantages(rows, rule.mode)
+    return _advantages(rows, rule.mode, np.zeros(len(rows)))
 
 
-def _advantages(scores: np.ndarray, mode: str) -> np.ndarray:
-    if len(scores) < 2 or (deviation := scores.std(ddof=1)) < ZERO:
+def _lone(scores: np.ndarray, rule: str) -> np.ndarray:
+    """The advantage [K] that each rollout has at turns that no other rollout reached."""
+    others = (scores.sum() - scores) / max(1, len(scores) - 1)
+    return scores - {"zero": scores, "return": 0.0, "group": others}[rule]
+
+
+def _advantages(scores: np.ndarray, mode: str, lone: np.ndarray) -> np.ndarray:
+    """Advantages [n] of rollouts that are compared; `lone` [n] are those of a single one."""
+    if len(scores) < 2:
+        return lone
+    if (deviation := scores.std(ddof=1)) < ZERO:
         return np.zeros(len(scores))
     centred = scores - scores.mean()
     if mode == "mean":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hgrpo.credit import counterfactual
 from hgrpo.credit.base import Context, Progress
 from hgrpo.credit.turnrd.settings import Settings
-from hgrpo.errors import UserError
+from hgrpo.errors import TrainingError, UserError
 from hgrpo.streams import key
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ def fit(
     """
     from hgrpo.credit.replay import read_replay
     from hgrpo.credit.turnrd.checkpoint import load_model, save_model
-    from hgrpo.credit.turnrd.fitting import NotFiniteError
     from hgrpo.credit.turnrd.fitting import fit as fit_model
     from hgrpo.credit.turnrd.model import build_model
 
@@ -74,7 +73,7 @@ def fit(
 
     try:
         log = fit_model(model, rows, settings.fit, seed, epoch_done)
-    except NotFiniteError as error:
+    except TrainingError as error:
         raise UserError(f"{rounds[-1]}: TurnRD cannot be fitted: {error}") from None
     best = min(log, key=lambda row: row["validation_loss"])
     metrics = {

@@ -17,11 +17,8 @@ from hgrpo.credit.turnrd.diagnostics import alpha_diagnostics, mean_correlation,
 from hgrpo.credit.turnrd.model import Decomposition, TurnBatch, TurnRD
 from hgrpo.credit.turnrd.settings import FitSettings
 from hgrpo.credit.turnrd.targets import Targets, drawn_turns, make_batch, supervision_target
+from hgrpo.errors import TrainingError
 from hgrpo.streams import generator, key
-
-
-class NotFiniteError(ValueError):
-    """A loss is infinite or not a number, so the fit cannot go on."""
 
 
 def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:
@@ -82,7 +79,7 @@ def fit(
         per epoch. Epochs that early stopping skipped have no row.
 
     Raises:
-        NotFiniteError: a training loss, or the loss at the start, is not finite.
+        TrainingError: a training loss, or the loss at the start, is not finite.
     """
     training, held_out = split(rows, settings.validation_share, seed)
     validation = held_out or training
@@ -97,7 +94,7 @@ def fit(
     log = [{"epoch": -1, "phase": "start"} | evaluate(model, validation, settings)]
     best, best_state, waited = log[0]["validation_loss"], copy.deepcopy(model.state_dict()), 0
     if not np.isfinite(best):
-        raise NotFiniteError("the loss of the weights at the start is not finite")
+        raise TrainingError("the loss of the weights at the start is not finite")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(key("turnrd-dropout", seed, newest) % 2**31)
         for epoch, (phase, part, half_life) in enumerate(phases):
@@ -145,7 +142,7 @@ def _epoch(
     for part, _, parts in _batches(model, rows, settings):
         loss = sum(parts.values())
         if not torch.isfinite(loss):
-            raise NotFiniteError("the loss is not finite; is the learning rate too high?")
+            raise TrainingError("the loss is not finite; is the learning rate too high?")
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), settings.max_grad_norm)

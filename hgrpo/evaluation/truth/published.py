@@ -58,10 +58,6 @@ def read_credits(path: Path, places: pd.DataFrame) -> tuple[np.ndarray, np.ndarr
     numbers: Mapping[str, np.ndarray] = {
         name: ordered[name].to_numpy(dtype=np.float64) for name in COLUMNS if name in ordered
     }
-    for name, values in numbers.items():
-        if not np.isfinite(values).all():
-            row = int(np.argmin(np.isfinite(values)))
-            raise UserError(f"{path}: {_named(places.iloc[row])}: {name} is {values[row]}")
     return numbers[CREDIT], numbers.get(ADVANTAGE, numbers[CREDIT])
 
 
@@ -94,7 +90,7 @@ def _read(path: Path) -> pa.Table:
             raise UserError(f"{path}: column {name!r} holds {kind}, not {wanted}")
         if name in TURN and table[name].null_count:
             raise UserError(f"{path}: column {name!r} is empty in {table[name].null_count} rows")
-    return table
+    return parquet.check_numbers(table, path)
 
 
 def _check_turns(path: Path, given: pd.DataFrame, places: pd.DataFrame) -> None:

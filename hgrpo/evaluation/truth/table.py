@@ -85,7 +85,7 @@ def read_truth_table(path: Path) -> pa.Table:
     """A truth.parquet.
 
     Raises:
-        UserError: the file is missing, damaged or no such table.
+        UserError: the file is missing, damaged or no such table, or a number is not finite.
     """
     try:
         table = pq.read_table(path, partitioning=None, **parquet.READ)
@@ -97,7 +97,7 @@ def read_truth_table(path: Path) -> pa.Table:
     size = sketch.list_size if isinstance(sketch, pa.FixedSizeListType) else 1
     if not table.schema.equals(truth_schema(size)):
         raise UserError(f"{path}: its columns are not those of a truth table")
-    return table
+    return parquet.check_numbers(table, path)
 
 
 def sketches_of(table: pa.Table) -> np.ndarray:

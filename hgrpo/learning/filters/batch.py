@@ -45,7 +45,7 @@ def filter_batch(groups: Sequence[Measures], config: FilterConfig) -> Filtered:
     """Apply the filter to a batch of groups.
 
     Raises:
-        ValueError: a score is not finite, or needs entropies that are not there.
+        ValueError: a score needs entropies that are not there.
     """
     scores = group_scores(groups, config.score)
     returns = [group.returns for group in groups]

@@ -17,13 +17,8 @@ def select_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
 
     Groups whose score is 0 go first, unless `include_zero`. Under `within_group` and `soft` all
     remaining groups are kept.
-
-    Raises:
-        ValueError: a score is not finite.
     """
     scores = np.asarray(scores, dtype=np.float64)
-    if not np.isfinite(scores).all():
-        raise ValueError(f"a group's score is {scores[~np.isfinite(scores)][0]}")
     kept = np.zeros(len(scores), dtype=bool)
     remaining = remaining_groups(scores, config)
     if len(remaining):

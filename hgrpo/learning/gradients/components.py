@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hgrpo.learning.batch import TrainingSequence
 from hgrpo.learning.objectives.clip import ppo_clip
-from hgrpo.learning.objectives.kl import KL_FORMS
+from hgrpo.learning.objectives.kl import kl_penalty
 from hgrpo.learning.objectives.reduction import token_weights
 from hgrpo.learning.settings import KlForm, Reduction, TrainingConfig
 from hgrpo.policy.count_sketch import CountSketch
@@ -125,7 +125,7 @@ def _losses(
     return (
         ppo_clip(logprobs, played, advantages, *clip),
         ppo_clip(logprobs, played, torch.ones_like(advantages), *clip),
-        KL_FORMS[how.kl_form](logprobs, reference),
+        kl_penalty(how.kl_form, logprobs, reference, played),
         -entropy,
     )
 

@@ -18,7 +18,7 @@ from hgrpo.learning.batch import (
 )
 from hgrpo.learning.chosen import Chosen
 from hgrpo.learning.critic import Critic
-from hgrpo.learning.critic_advantages import FLOOR, estimate, store_advantages
+from hgrpo.learning.critic_advantages import FLOOR, estimates, store_advantages
 from hgrpo.learning.filters.scores import sample_deviation
 from hgrpo.learning.round import Round
 from hgrpo.streams import generator
@@ -122,15 +122,12 @@ def _estimated(
     training = of.learner.training
     # A critic that has seen nothing gets its units here, as in its first step of training.
     critic.calibrate(np.array([trajectory.env_return for trajectory in flat]))
-    estimates = [
-        estimate(trajectory, values, of.id.method, training)
-        for trajectory, values in zip(flat, critic.values(sequences), strict=True)
-    ]
+    made = estimates(critic, flat, critic.values(sequences), of.id.method, training)
     kept = chosen.flat if chosen.flat.any() else np.ones_like(chosen.flat)
-    row = store_advantages(flat, sequences, estimates, kept)
+    row = store_advantages(flat, sequences, made, kept)
     used = [trajectory for trajectory, own in zip(flat, kept, strict=True) if own]
     rms = training.advantage_rms
     factor = 1.0 if rms is None else scale_advantages(used, rms)
-    for sequence, made in zip(sequences, estimates, strict=True):
-        sequence.advantages = torch.from_numpy(made.advantages).float()
+    for sequence, each in zip(sequences, made, strict=True):
+        sequence.advantages = torch.from_numpy(each.advantages).float()
     return row["advantage_mean"], max(row["advantage_deviation"], FLOOR) / factor

@@ -41,9 +41,23 @@ def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     return torch.expm1(d) - d
 
 
-# By the name that `training.kl.form` gives.
+# By the name that `training.kl.form` gives; `kl_penalty` adds `k3_ratio`.
 KL_FORMS: Mapping[KlForm, Callable[[Tensor, Tensor], Tensor]] = {
     "k2": kl_k2,
     "k3": kl_k3,
     "k3_k2_gradient": kl_k3_k2_gradient,
 }
+
+
+def kl_penalty(form: KlForm, logprobs: Tensor, reference: Tensor, behaviour: Tensor) -> Tensor:
+    """The penalty of each token by its form, in nats.
+
+    `k3_ratio` is `kl_k3` times exp(logprobs - behaviour), with the gradient of both factors. If
+    `behaviour` sampled the tokens, value and gradient are, in expectation, those of
+    KL(policy || reference), also after optimiser steps. See DeepSeek-AI 2025, "DeepSeek-V3.2",
+    https://arxiv.org/abs/2512.02556. TRL has it as `use_bias_correction_kl`.
+    """
+    if form != "k3_ratio":
+        return KL_FORMS[form](logprobs, reference)
+    check_shapes(logprobs, behaviour)
+    return (logprobs - behaviour).exp() * kl_k3(logprobs, reference)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hgrpo
@@ -14,6 +16,8 @@ import hgrpo.credit
 from hgrpo.cli import score_credit
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.published import read_credits, read_published
+from hgrpo.evaluation.truth.table import TRUTH_FILE
+from hgrpo.trajectories.store import TURNS_FILE
 
 PUBLISHED = Path(hgrpo.__file__).parents[1] / "docs/truth"
 # What a stranger would write, without this package.
@@ -288,7 +292,7 @@ def test_truth_without_built_in_methods_says_so(places, tmp_path, monkeypatch, c
         ),
         (
             lambda t: t.assign(credit=t["credit"].where(t.index != 1)),
-            "{first} turn 1: credit is nan",
+            "{first} turn 1: credit is None",
         ),
         (lambda t: t.assign(advantage=np.inf), "{first} turn 0: advantage is inf"),
         (lambda t: t.drop(columns="credit"), "no column 'credit'; task_id, rollout, turn, credit"),
@@ -326,3 +330,16 @@ def test_files_that_are_no_tables_are_named(places, tmp_path, monkeypatch):
 
 def test_the_published_set_is_small():
     assert sum(path.stat().st_size for path in PUBLISHED.iterdir()) < 2_000_000
+
+
+@pytest.mark.parametrize("name", ["advantage", "value_before", "sketch"])
+def test_a_truth_that_is_not_finite_is_named_with_file_and_row(tmp_path, name):
+    for part in (TURNS_FILE, TRUTH_FILE):
+        shutil.copyfile(PUBLISHED / part, tmp_path / part)
+    table = pq.read_table(tmp_path / TRUTH_FILE)
+    rows = table.slice(0, 3).to_pylist()
+    rows[2][name] = [*rows[2][name][1:], np.inf] if name == "sketch" else np.nan
+    spoilt = pa.concat_tables([pa.Table.from_pylist(rows, schema=table.schema), table.slice(3)])
+    pq.write_table(spoilt, tmp_path / TRUTH_FILE)
+    with pytest.raises(UserError, match=rf"truth\.parquet: row 2 task_id .* turn \d+: {name} is "):
+        read_published(tmp_path)

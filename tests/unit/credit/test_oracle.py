@@ -10,6 +10,7 @@ from tiny_policy import make_policy
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.credit.base import Context, Group, make_assigner
+from hgrpo.credit.oracle import OracleCredit
 from hgrpo.credit.section import CreditConfig
 from hgrpo.envs.base import Task
 from hgrpo.envs.kinds import environment_settings, load
@@ -129,3 +130,14 @@ def test_an_environment_that_knows_no_worths_says_so(context):
     with pytest.raises(UserError, match="credit.kind 'oracle' needs `worths`"):
         assigner._worths(None)
     assert load("webshop").lacks("worths") and not load("chores").lacks("worths")
+
+
+@pytest.mark.parametrize("value", [float("nan"), "0.5", None])
+def test_a_worth_that_is_not_finite_is_named(context, group, value):
+    def worths(env):
+        return dict.fromkeys(env.admissible_commands(), value)
+
+    oracle = OracleCredit(CreditConfig(kind="oracle").declared, context, worths)
+    task = group.trajectories[0].task.task_id
+    with pytest.raises(UserError, match=rf"worths: task {task} turn 0: '.*' is {value!r};"):
+        oracle.assign(group)

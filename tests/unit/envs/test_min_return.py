@@ -10,6 +10,7 @@ import pytest
 from stage_settings import run_stage
 
 from hgrpo.errors import UserError
+from hgrpo.stages.expert import success
 
 ALFWORLD = {
     "name": "alfworld",
@@ -95,3 +96,10 @@ def test_a_return_that_is_none_is_named(tmp_path, value):
     config = CHORES | {"expert": CHORES["expert"] | {"min_return": value}}
     with pytest.raises(UserError, match=r"expert\.min_return: "):
         run("expert", config, tmp_path / "out", "--assets", tmp_path)
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), None, "1"])
+def test_a_score_of_an_expert_that_is_not_finite_is_named(score):
+    row = {"task_id": "door-3", "task_type": "door", "success": True, "n_turns": 2, "score": score}
+    with pytest.raises(UserError, match="task door-3: score is .*; a finite number was expected"):
+        success([row], 5)

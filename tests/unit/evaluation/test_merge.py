@@ -70,3 +70,13 @@ def test_missing_tasks_are_named(episodes):
         check_episodes(episodes.drop(index=gone))
     assert "Progressive seed 23 round 2" in str(error.value)
     assert all(name in str(error.value) for name in names)
+
+
+@pytest.mark.parametrize("column", ["env_return", "final_progress", "n_turns"])
+def test_a_number_that_is_not_finite_is_named_with_file_and_row(tmp_path, episodes, column):
+    path = tmp_path / "episodes.parquet"
+    changed = episodes.astype({column: float})
+    changed.loc[4, column] = float("nan" if column == "n_turns" else "inf")
+    changed.to_parquet(path)
+    with pytest.raises(UserError, match=rf"episodes\.parquet: row 4 task_id .*: {column} is "):
+        merge_episodes([path])

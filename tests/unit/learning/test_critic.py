@@ -1,5 +1,7 @@
 """The critic: its loss by hand, its values and gradients on a tiny model, and a round of PPO."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from hall import collect
 from tiny_policy import make_policy
 from torch.optim import SGD, AdamW
 
-from hgrpo.errors import UserError
+from hgrpo.errors import TrainingError, UserError
 from hgrpo.learning.batch import training_sequences
 from hgrpo.learning.critic import (
     Critic,
@@ -18,10 +20,11 @@ from hgrpo.learning.critic import (
     value_head,
     value_loss,
 )
-from hgrpo.learning.critic_advantages import estimate, store_advantages
+from hgrpo.learning.critic_advantages import estimates, store_advantages
 from hgrpo.learning.critic_settings import CriticConfig
 from hgrpo.learning.file_names import CRITIC
 from hgrpo.learning.gae import Estimate
+from hgrpo.learning.gae_settings import GaeConfig
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 
@@ -76,10 +79,8 @@ def test_first_values_are_the_mean_and_ppo_then_whitens_returns(played):
     critic, sequences = make_critic(folder), batch_of(trajectories)
     values = critic.values(sequences)
     assert all(not row.any() for row in values)
-    estimates = [
-        estimate(t, v, PPO, TrainingConfig()) for t, v in zip(trajectories, values, strict=True)
-    ]
-    row = store_advantages(trajectories, sequences, estimates, [True] * len(sequences))
+    made = estimates(critic, trajectories, values, PPO, TrainingConfig())
+    row = store_advantages(trajectories, sequences, made, [True] * len(sequences))
     tokens = torch.cat([s.advantages for s in sequences])
     assert tokens.mean().item() == pytest.approx(0.0, abs=1e-6)
     assert tokens.square().mean().item() == pytest.approx(1.0, abs=1e-5)
@@ -118,11 +119,11 @@ def test_the_scale_of_rewards_changes_no_step(played):
         scaled = [factor * t.env_return for t in trajectories]
         critic, sequences = make_critic(folder, returns=scaled, lr=1e-2), batch_of(trajectories)
         before = critic.values(sequences)
-        estimates = [
+        made = [
             Estimate(r - v, np.full(len(v), r), np.ones(len(v), dtype=bool))
             for r, v in zip(scaled, before, strict=True)
         ]
-        critic.update(sequences, before, estimates, range(len(sequences)))
+        critic.update(sequences, before, made, range(len(sequences)))
         moved.append(critic.head.weight.detach().clone())
     assert torch.allclose(*moved, atol=1e-6)
 
@@ -130,12 +131,9 @@ def test_the_scale_of_rewards_changes_no_step(played):
 def test_trajectories_that_are_left_out_decide_nothing(played):
     folder, trajectories = played
     critic, sequences = make_critic(folder), batch_of(trajectories)
-    estimates = [
-        estimate(t, v, PPO, TrainingConfig())
-        for t, v in zip(trajectories, critic.values(sequences), strict=True)
-    ]
+    made = estimates(critic, trajectories, critic.values(sequences), PPO, TrainingConfig())
     won = [t.env_return == 1.0 for t in trajectories]
-    row = store_advantages(trajectories, sequences, estimates, won)
+    row = store_advantages(trajectories, sequences, made, won)
     assert (row["advantage_mean"], row["advantage_deviation"]) == (1.0, 0.0)
 
 
@@ -148,10 +146,8 @@ def test_micro_batches_do_not_change_a_step(played):
         torch.nn.init.constant_(critic.head.weight, 0.01)
         critic.microbatch_tokens = tokens
         before = critic.values(sequences)
-        estimates = [
-            estimate(t, v, PPO, TrainingConfig()) for t, v in zip(trajectories, before, strict=True)
-        ]
-        critic.update(sequences, before, estimates, range(len(sequences)))
+        made = estimates(critic, trajectories, before, PPO, TrainingConfig())
+        critic.update(sequences, before, made, range(len(sequences)))
         moved.append(torch.cat([tensor.flatten() for tensor in critic.weights().values()]))
     assert torch.allclose(moved[0], moved[2], atol=1e-5)
     assert torch.allclose(moved[1], moved[2], atol=1e-5)
@@ -167,10 +163,8 @@ def test_the_critic_learns_what_can_be_known(played):
     critic, sequences = make_critic(folder, lr=1e-2, epochs=2, clip=10.0), batch_of(trajectories)
     for _ in range(15):
         before = critic.values(sequences)
-        estimates = [
-            estimate(t, v, PPO, TrainingConfig()) for t, v in zip(trajectories, before, strict=True)
-        ]
-        row = critic.update(sequences, before, estimates, range(len(sequences)))
+        made = estimates(critic, trajectories, before, PPO, TrainingConfig())
+        row = critic.update(sequences, before, made, range(len(sequences)))
     assert row["explained_variance"] > 0.5
 
 
@@ -213,3 +207,90 @@ def test_saved_weights_come_back_and_another_base_is_refused(played, tmp_path):
 def test_gae_with_turn_credit_is_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         MethodConfig(name="x", advantage="gae", **settings)
+
+
+def tokens_valued(critic, monkeypatch):
+    """Make the critic value a state by its number of tokens; return the sequences it was given."""
+    given = []
+
+    def values(sequences):
+        given.extend(sequences)
+        return [
+            np.concatenate([np.arange(a, b, dtype=float) for a, b in s.spans]) for s in sequences
+        ]
+
+    monkeypatch.setattr(critic, "values", values)
+    return given
+
+
+@pytest.mark.parametrize("truncation", ["end", "bootstrap"])
+@pytest.mark.parametrize("name", ["gae", "turn_gae", "bi_level_gae"])
+def test_truncated_episodes_end_or_go_on_as_the_setting_says(played, monkeypatch, name, truncation):
+    folder, trajectories = played
+    critic = make_critic(folder)
+    tokens_valued(critic, monkeypatch)
+    cut = next(t for t in trajectories if t.truncated)
+    won = copy.deepcopy(cut)
+    won.truncated, won.unread = False, []
+    overflown = copy.deepcopy(cut)
+    overflown.token_ids, overflown.unread = [*cut.token_ids, *cut.unread], []
+    method = MethodConfig(name="PPO", advantage=name)
+    training = TrainingConfig(gae=GaeConfig(lam=0.0, gamma_high=1.0, truncation=truncation))
+    batch = [cut, won, overflown]
+    values = critic.values(batch_of(batch))
+    made = estimates(critic, batch, values, method, training)
+    for trajectory, row, estimate_made in zip(batch, values, made, strict=True):
+        last = trajectory.turns[-1]
+        state = len(cut.token_ids) + len(cut.unread)
+        after = state if trajectory.truncated and truncation == "bootstrap" else 0.0
+        before = row[-(last.span[1] - last.span[0])] if name == "turn_gae" else row[-1]
+        assert estimate_made.advantages[-1] == pytest.approx(last.env_reward + after - before)
+    assert training.gae == TrainingConfig().gae.model_copy(
+        update={"lam": 0.0, "gamma_high": 1.0, "truncation": truncation}
+    )
+    assert TrainingConfig().gae.truncation == "end"
+
+
+def test_the_value_after_a_cut_is_the_one_before_a_further_reply(played):
+    """The critic itself: an episode that went on gives the value of its state, whatever follows."""
+    folder, trajectories = played
+    critic = make_critic(folder)
+    torch.nn.init.normal_(critic.head.weight, std=0.1, generator=torch.manual_seed(0))
+    long = next(t for t in trajectories if t.truncated and len(t.turns) > 1)
+    start = long.turns[-1].span[0]
+    shorter = copy.deepcopy(long)
+    shorter.turns, closing = long.turns[:-1], long.turns[-2].span[1]
+    shorter.token_ids, shorter.unread = long.token_ids[:closing], long.token_ids[closing:start]
+    sequence = batch_of([long])
+    first = long.turns[-1].span[1] - start
+    expected = critic.values(sequence)[0][-first]
+    config = GaeConfig(lam=0.0, truncation="bootstrap")
+    before = np.zeros(sum(turn.span[1] - turn.span[0] for turn in shorter.turns))
+    (made,) = estimates(critic, [shorter], [before], PPO, TrainingConfig(gae=config))
+    assert made.advantages[-1] == pytest.approx(expected, abs=1e-5)
+    assert abs(expected) > 1e-4
+
+
+@pytest.mark.parametrize("spoilt", ["head", "scale"])
+def test_a_value_that_is_not_finite_names_task_and_turn(played, spoilt):
+    folder, trajectories = played
+    critic = make_critic(folder)
+    if spoilt == "head":
+        torch.nn.init.constant_(critic.head.bias, float("nan"))
+    else:
+        critic.scale = critic.scale * float("inf")
+    with pytest.raises(
+        TrainingError, match=r"^task hall-\S+ rollout \d turn \d: the critic's value"
+    ):
+        critic.values(batch_of(trajectories))
+
+
+def test_a_step_to_weights_that_are_not_finite_is_an_error(played):
+    folder, trajectories = played
+    critic, sequences = make_critic(folder), batch_of(trajectories)
+    for group in critic.optimiser.param_groups:
+        group["lr"] = float("inf")
+    before = critic.values(sequences)
+    made = estimates(critic, trajectories, before, PPO, TrainingConfig())
+    with pytest.raises(TrainingError, match="weights that are not finite"):
+        critic.update(sequences, before, made, range(len(sequences)))

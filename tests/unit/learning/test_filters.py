@@ -155,11 +155,6 @@ def test_a_score_of_entropy_needs_entropies():
     assert not FilterConfig().needs_entropies
 
 
-def test_a_score_that_is_not_finite_is_refused():
-    with pytest.raises(ValueError, match="nan"):
-        select_groups(np.array([1.0, np.nan]), FilterConfig())
-
-
 @pytest.mark.parametrize(
     ("settings", "groups"),
     [

@@ -80,3 +80,36 @@ def test_true_values_leave_no_advantage(n, seed, gamma, lam):
 def test_lengths_must_agree():
     with pytest.raises(ValueError, match="2 rewards for 3 values"):
         gae(np.zeros(2), np.zeros(3), 1.0, 1.0)
+
+
+def test_a_truncated_episode_continues_with_the_critics_value():
+    """Two turns of two tokens that earn nothing, V = 0.5 everywhere, cut at the cap.
+
+    The state after the cut is worth 0.5 too, so nothing was lost or won. Taken for an end, the last
+    action would have lost 0.5.
+    """
+    values, ends, config = np.full(4, 0.5), ends_of(2, 2), GaeConfig(lam=0.0, gamma_high=1.0)
+    for name in ESTIMATORS:
+        cut = ESTIMATORS[name](np.zeros(2), values, ends, config, 0.5)
+        assert cut.advantages == pytest.approx([0.0] * 4), name
+        assert cut.targets[cut.learnt] == pytest.approx([0.5] * cut.learnt.sum()), name
+        over = ESTIMATORS[name](np.zeros(2), values, ends, config)
+        assert over.advantages[-1] == -0.5, name
+
+
+def test_bootstrapped_estimates_by_hand():
+    """Rewards 1 and 2; values before the tokens 0.1 to 0.4; the state after is worth 0.8."""
+    rewards, values, ends = np.array([1.0, 2.0]), np.array([0.1, 0.2, 0.3, 0.4]), ends_of(2, 2)
+    config = GaeConfig(gamma=0.5, lam=0.5, gamma_high=0.9)
+    # Last token: 2 + 0.5 * 0.8 - 0.4 = 2. Then 0.5 * 0.4 - 0.3 + 0.25 * 2 = 0.4,
+    # 1 + 0.5 * 0.3 - 0.2 + 0.25 * 0.4 = 1.05, 0.5 * 0.2 - 0.1 + 0.25 * 1.05 = 0.2625.
+    made = token_gae(rewards, values, ends, config, 0.8)
+    assert made.advantages == pytest.approx([0.2625, 1.05, 0.4, 2.0])
+    # Turn 2: 2 + 0.5 * 0.8 - 0.3 = 2.1. Turn 1: 1 + 0.5 * 0.3 - 0.1 + 0.25 * 2.1 = 1.575.
+    made = turn_gae(rewards, values, ends, config, 0.8)
+    assert made.advantages == pytest.approx([1.575, 1.575, 2.1, 2.1])
+    # Turns at their last tokens: 2 + 0.9 * 0.8 - 0.4 = 2.32, 1 + 0.9 * 0.4 - 0.2 + 0.45 * 2.32
+    # = 2.204. Within the turns: 0.5 * 0.4 - 0.3 + 0.25 * 2.32 = 0.48,
+    # 0.5 * 0.2 - 0.1 + 0.25 * 2.204 = 0.551.
+    made = bi_level_gae(rewards, values, ends, config, 0.8)
+    assert made.advantages == pytest.approx([0.551, 2.204, 0.48, 2.32])

@@ -4,6 +4,7 @@ import pytest
 import torch
 from tiny_policy import make_policy
 
+from hgrpo.errors import TrainingError
 from hgrpo.learning import checkpoints
 from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.imitation import Example, imitate
@@ -99,3 +100,20 @@ def test_steps_since_the_last_saved_one_are_repeated(base, tmp_path, monkeypatch
 def test_a_run_shorter_than_the_interval_saves_nothing(base, tmp_path):
     train(base, Checkpoints(tmp_path, 1e9))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("where", ["weights", "step"])
+def test_numbers_that_are_not_finite_stop_it_and_save_nothing(base, tmp_path, where):
+    policy, rows = load_policy(*base), []
+    optimisers = sft_optimisers(policy, SETTINGS)
+    kept = Checkpoints(tmp_path)
+    if where == "weights":
+        with torch.no_grad():
+            policy.trainable[0][1].fill_(float("nan"))
+    else:
+        for group in optimisers[0].param_groups:
+            group["lr"] = float("inf")
+    data = examples(14, "train"), examples(3, "validation")
+    with pytest.raises(TrainingError, match="not finite"):
+        imitate(policy, optimisers, *data, SETTINGS, rows.append, kept)
+    assert rows == [] and kept.finished == 0

@@ -1,10 +1,19 @@
 """The expected gradient of each form of the KL penalty, added up over a whole vocabulary."""
 
+from pathlib import Path
+from typing import get_args
+
 import pytest
 import torch
 
-from hgrpo.learning.objectives.kl import KL_FORMS, kl_k2, kl_k3, kl_k3_k2_gradient
-from hgrpo.learning.settings import KlConfig
+from hgrpo.learning.objectives.kl import (
+    KL_FORMS,
+    kl_k2,
+    kl_k3,
+    kl_k3_k2_gradient,
+    kl_penalty,
+)
+from hgrpo.learning.settings import KlConfig, KlForm
 
 LOGITS = torch.tensor([0.3, -0.7, 1.1, 0.0], dtype=torch.float64)
 REFERENCE = torch.tensor([1.0, 0.2, -0.4, 0.1], dtype=torch.float64).log_softmax(0)
@@ -67,3 +76,59 @@ def test_k3s_value_is_unbiased():
     logp = LOGITS.log_softmax(0)
     mean = (logp.exp() * kl_k3(logp, REFERENCE)).sum()
     assert mean.item() == pytest.approx(to_reference(logp).item())
+
+
+def after_steps(number):
+    """The policy's logits after exact policy-gradient steps of rate 2, from `LOGITS` on."""
+    advantages, logits = torch.tensor([1.0, -1.0, 0.5, -0.5], dtype=torch.float64), LOGITS
+    for _ in range(number):
+        p = logits.softmax(0)
+        logits = logits + 2.0 * p * (advantages - (p * advantages).sum())
+    return logits
+
+
+def token_gradients(form, logits):
+    """The gradient of the penalty at each token, [vocabulary, vocabulary]."""
+    logits = logits.clone().requires_grad_()
+    terms = kl_penalty(form, logits.log_softmax(0), REFERENCE, LOGITS.log_softmax(0))
+    return torch.stack([torch.autograd.grad(t, logits, retain_graph=True)[0] for t in terms])
+
+
+def errors(form, steps):
+    """Relative error of the expected gradient, and relative deviation of a token's gradient.
+
+    `LOGITS` sampled the tokens; the policy has since taken `steps`.
+    """
+    logits, played = after_steps(steps), LOGITS.softmax(0)[:, None]
+    variable = logits.clone().requires_grad_()
+    to_reference(variable.log_softmax(0)).backward()
+    gradients, size = token_gradients(form, logits), variable.grad.norm()
+    mean = (played * gradients).sum(0)
+    deviation = (played * (gradients - mean).square()).sum().sqrt()
+    return float((mean - variable.grad).norm() / size), float(deviation / size)
+
+
+def test_the_ratio_makes_the_gradient_unbiased_after_any_number_of_steps():
+    for steps in (0, 1, 2, 4):
+        assert errors("k3_ratio", steps)[0] < 1e-12
+        assert errors("k3", steps)[0] > 0.2
+    assert errors("k2", 0)[0] < 1e-12 and errors("k2", 1)[0] > 0.05
+    assert errors("k2", 4) == pytest.approx(errors("k3_k2_gradient", 4))
+
+
+def test_k3_ratio_by_hand():
+    """p = 0.5, p_ref = 0.25, p_played = 0.2: 2.5 (0.5 - 1 + log 2), and its derivative by log p."""
+    new = torch.tensor([0.5], dtype=torch.float64).log().requires_grad_()
+    others = (torch.tensor([p], dtype=torch.float64).log() for p in (0.25, 0.2))
+    value = kl_penalty("k3_ratio", new, *others)
+    value.sum().backward()
+    assert value.item() == pytest.approx(2.5 * (0.6931472 - 0.5))
+    assert new.grad.item() == pytest.approx(2.5 * (0.6931472 - 0.5) + 2.5 * (1 - 0.5))
+
+
+def test_the_table_in_the_docs_is_computed_here():
+    page = (Path(__file__).parents[3] / "docs" / "methods.md").read_text(encoding="utf-8")
+    for form in get_args(KlForm):
+        found = [errors(form, steps) for steps in (0, 1, 2, 4)]
+        cells = [*(f"{bias:.3f}" for bias, _ in found), f"{found[0][1]:.1f}", f"{found[3][1]:.1f}"]
+        assert f"| `{form}` | {' | '.join(cells)} |" in page, (form, cells)

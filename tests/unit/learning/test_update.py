@@ -6,12 +6,16 @@ import torch
 from hall import collect
 from one_update import TRAINING, gradient, rewarded
 from tiny_policy import make_policy
+from torch.optim import SGD
 
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.section import CreditConfig
+from hgrpo.errors import TrainingError
 from hgrpo.learning.batch import group_advantages, training_sequences
+from hgrpo.learning.kl import KlController
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import KlConfig
+from hgrpo.learning.update import Learner
 from hgrpo.policy.logprobs import make_batch
 
 
@@ -41,6 +45,11 @@ def sequences(groups, method, training=TRAINING):
 
 
 FLAT = MethodConfig(name="flatGRPO")
+
+
+def learner_of(policy):
+    optimiser = SGD([parameter for _, parameter in policy.trainable], lr=1.0)
+    return Learner(policy, optimiser, KlController(TRAINING.kl), TRAINING, None)
 
 
 def test_alpha_one_is_flat_grpo_to_the_bit(setting):
@@ -328,3 +337,55 @@ def test_k2s_gradient_trains_and_k3s_value_is_logged(setting):
     assert (both[0] - k2[0]).norm() < 1e-5 * k2[0].norm()
     assert not torch.allclose(k2[0], k3[0])
     assert both[1]["kl_term"] == pytest.approx(k3[1]["kl_term"], rel=1e-5)
+
+
+def test_a_ratio_weighted_kl_trains_as_k3_before_a_step_and_is_logged(setting):
+    """Where the policy is the one that played, the ratio is 1 and its gradient adds the term."""
+    policy, groups = setting
+    batch = copy.deepcopy(sequences(groups, FLAT))
+    for sequence, logprobs in zip(batch, learner_of(policy).logprobs(batch), strict=True):
+        sequence.behaviour = logprobs
+    found = {}
+    for form in ("k3", "k3_ratio"):
+        training = TRAINING.model_copy(update={"kl": KlConfig(init=0.1, form=form)})
+        found[form] = gradient(policy, batch, training)
+    assert found["k3_ratio"][1]["kl_term"] == pytest.approx(found["k3"][1]["kl_term"], rel=1e-4)
+    assert not torch.allclose(found["k3_ratio"][0], found["k3"][0])
+    for sequence in batch:
+        sequence.behaviour = sequence.behaviour - 0.1
+    training = TRAINING.model_copy(update={"kl": KlConfig(init=0.1, form="k3_ratio")})
+    _, moved = gradient(policy, batch, training)
+    expected = np.exp(0.1) * found["k3"][1]["kl_term"]
+    assert moved["kl_term"] == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("objective", [{}, {"rule": "TPO"}])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_log_prob_that_is_not_finite_names_task_and_turn(setting, objective, value):
+    policy, groups = setting
+    batch = copy.deepcopy(sequences(groups, FLAT))
+    place = len(batch) // 2
+    first = batch[place].spans[0][1] - batch[place].spans[0][0]
+    batch[place].behaviour[first] = value
+    before = policy.trained_state()
+    quiet = TRAINING.model_copy(update={"mismatch_limit": None, "kl": KlConfig(watch=False)})
+    with pytest.raises(
+        TrainingError, match=rf"is not finite .*first in {batch[place].name} turn 1$"
+    ):
+        gradient(policy, batch, quiet, **objective)
+    assert all(torch.equal(before[name], p) for name, p in policy.trainable)
+
+
+def test_a_reference_whose_log_probs_are_not_finite_is_named(setting):
+    policy, groups = setting
+    batch = sequences(groups, FLAT)
+    learner = learner_of(policy)
+    score = learner._logprobs
+
+    def spoilt(model, chosen, entropies=False):
+        logprobs, entropy = score(model, chosen, entropies)
+        return logprobs * float("nan"), entropy
+
+    learner._logprobs = spoilt
+    with pytest.raises(TrainingError, match=r"^task hall-\S+ rollout \d turn 0: a log-prob"):
+        learner.update(batch, range(len(batch)))

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 from hall import MAX_TOKENS, TURN_CAP, collect, hall_collector
-from tiny_policy import TEXTS, HallEnv, hall_tasks, make_policy
+from tiny_policy import DOORS, TEXTS, HallEnv, hall_tasks, make_policy
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.errors import UserError
+from hgrpo.errors import TrainingError, UserError
 from hgrpo.policy.logprobs import make_batch, sampled_logprobs
 from hgrpo.rollout.collector import Collector
+from hgrpo.rollout.continuations import Continuations, Point
 from hgrpo.rollout.engine import Request, Sampling
 from hgrpo.rollout.start import Start
 from hgrpo.rollout.torch.engine import TorchEngine, draw
@@ -68,6 +69,82 @@ def test_a_step_that_is_no_step_is_refused(policy, monkeypatch):
         collect(policy, 8, tasks=1)
 
 
+@pytest.mark.parametrize("name", ["env_reward", "progress"])
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (float("nan"), "nan"),
+        (np.float32("inf"), "inf"),
+        (-1e39, r"-1e\+39"),
+        (10**400, "inf"),
+        (None, "None"),
+        ("1.0", "'1.0'"),
+        (True, "True"),
+        (np.True_, r"np.True_|True"),
+        ([1.0], r"\[1.0\]"),
+    ],
+)
+def test_a_number_of_a_game_that_is_not_finite_names_game_task_and_turn(
+    policy, monkeypatch, name, value, shown
+):
+    step, played = HallEnv.step, []
+
+    def spoilt(env, action):
+        played.append(action)
+        given = step(env, action)
+        return replace(given, **{name: value}) if len(played) > 40 else given
+
+    monkeypatch.setattr(HallEnv, "step", spoilt)
+    where = rf"HallEnv\.step: task hall-\d-\d turn \d: {name} is ({shown});"
+    with pytest.raises(UserError, match=where):
+        collect(policy, 8)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"done": None}, {"success": float("nan")}, {"success": "False"}, {"info": {}}],
+)
+def test_a_flag_of_a_game_is_true_or_false(policy, monkeypatch, change):
+    step = HallEnv.step
+    monkeypatch.setattr(HallEnv, "step", lambda *given: replace(step(*given), **change))
+    name = next(iter(change)).replace("info", "admissible")
+    with pytest.raises(UserError, match=rf"task hall-0-1 turn 0: {name} is .*; True or False"):
+        collect(policy, 8, tasks=1)
+
+
+def test_numbers_of_numpy_are_stored_as_floats(policy, monkeypatch):
+    step = HallEnv.step
+    as_numpy = {"env_reward": np.float32(0.5), "progress": 0, "success": np.True_, "done": 1}
+    monkeypatch.setattr(HallEnv, "step", lambda *given: replace(step(*given), **as_numpy))
+    (trajectory,) = collect(policy, 8, tasks=1, rollouts=1)
+    (turn,) = trajectory.turns
+    assert [type(x) for x in (turn.env_reward, turn.progress, trajectory.success)] == [
+        *(float, float, bool)
+    ]
+    assert (turn.env_reward, trajectory.success) == (0.5, True)
+
+
+def test_continuations_check_what_the_game_pays(policy, monkeypatch):
+    played = next(t for t in collect(policy, 64) if len(t.turns) > 1)
+    step = HallEnv.step
+    bad = {"env_reward": float("nan")}
+    monkeypatch.setattr(HallEnv, "step", lambda *given: replace(step(*given), **bad))
+    with pytest.raises(UserError, match=rf"{played.task.task_id} turn 1: env_reward is nan"):
+        Continuations(hall_collector(policy)).returns([Point(played, 1, ("test",))], 1)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_an_engine_whose_log_probs_are_not_finite_is_refused(policy, monkeypatch, value):
+    step = TorchEngine.step
+
+    def spoilt(engine):
+        return [replace(reply, logprobs=[*reply.logprobs[1:], value]) for reply in step(engine)]
+
+    monkeypatch.setattr(TorchEngine, "step", spoilt)
+    with pytest.raises(TrainingError, match="task hall-0-1 rollout . turn 0: the engine's log"):
+        collect(policy, 8, tasks=1)
+
+
 def test_streams_and_rollouts_differ(policy):
     assert replies(collect(policy, 64, seed=3)) != replies(collect(policy, 64, seed=4))
     group = collect(policy, 64, tasks=1)
@@ -115,9 +192,17 @@ def test_overlong_replies_are_counted_and_closed_in_context(policy):
 
 
 def test_turn_cap_truncates(policy):
+    conversation = Conversation(policy.tokenizer)
     for trajectory in collect(policy, 64):
         assert len(trajectory.turns) <= TURN_CAP
         assert trajectory.truncated == (not trajectory.success)
+        # The answer to the last reply is kept beside the tokens, as the next turn would read it.
+        last = trajectory.turns[-1]
+        known = last.action.removeprefix("open ") in DOORS and last.action.startswith("open ")
+        text = f"The {last.action.removeprefix('open ')} is empty." if known else "Nothing happens."
+        closing = [conversation.end_id] if last.overlong else []
+        answer = [*closing, *conversation.observation(text)]
+        assert trajectory.unread == (answer if trajectory.truncated else [])
 
 
 def test_context_overflow_ends_the_episode_and_is_counted(policy):
@@ -129,6 +214,8 @@ def test_context_overflow_ends_the_episode_and_is_counted(policy):
     lost = [t for t in group if not t.success]
     assert lost
     assert all(t.context_overflow and t.truncated and len(t.turns) < 50 for t in lost)
+    # The tokens hold the last answer already.
+    assert all(t.unread == [] and len(t.token_ids) > t.turns[-1].span[1] for t in lost)
 
 
 @pytest.mark.parametrize("room", [-1, 0])

@@ -439,6 +439,11 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
         ),
         (
             "studies/bakeoff_plateau",
+            {"training": {"gae": {"truncation": "bootstrap"}}},
+            "training.gae.truncation: bootstrap is read only by arms with advantage: bi_level",
+        ),
+        (
+            "studies/bakeoff_plateau",
             {"rounds": 3, "training": {"stops": {"reward_collapse": {}}}},
             "training.stops.reward_collapse.window: 10: flatGRPO has 18 steps in all, and the rule",
         ),

@@ -15,6 +15,7 @@ from hgrpo.trajectories.store import concatenate, sequence_table, turn_table, wr
 from hgrpo.trajectories.trajectory import FinalState
 
 TASKS = hall_tasks(6)
+INFINITE = np.full(32, np.inf, dtype=np.float16).tobytes()
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +77,7 @@ def stored(trajectory):
         "turns": turns,
         "goal_embedding": half(trajectory.goal_embedding),
         "context_overflow": None,
+        "unread": None,
     }
 
 
@@ -154,6 +156,7 @@ def test_a_file_that_cannot_be_read_is_named(folder, name, damage):
         ("sequences", lambda rows: first(rows, behaviour_logprobs=[0.0]), "1 log-probs for"),
         ("sequences", lambda rows: first(rows, token_ids=[1]), "spans do not lie in order"),
         ("sequences", lambda rows: first(rows, embeddings=b"123"), "3 bytes of embeddings"),
+        ("sequences", lambda rows: first(rows, goal_embedding=INFINITE), "embeddings that are not"),
         (
             "sequences",
             lambda rows: first(rows, final_state=None),
@@ -166,6 +169,34 @@ def test_files_that_disagree_are_named_with_the_trajectory(folder, name, change,
     with pytest.raises(UserError, match=expected) as caught:
         read_groups(folder, TASKS)
     assert str(folder) in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), None])
+@pytest.mark.parametrize(
+    ("name", "column", "put"),
+    [
+        ("turns", "env_reward", lambda value, old: value),
+        ("turns", "progress", lambda value, old: value),
+        ("turns", "target", lambda value, old: value),
+        ("turns", "credit", lambda value, old: value),
+        ("sequences", "env_return", lambda value, old: value),
+        ("sequences", "behaviour_logprobs", lambda value, old: [*old[1:], value]),
+        ("sequences", "token_ids", lambda value, old: old if value else [*old[1:], None]),
+    ],
+)
+def test_a_number_that_is_not_finite_is_named_with_file_and_row(folder, name, column, put, value):
+    path = folder / f"{name}.parquet"
+    rows = pq.read_table(path).to_pylist()
+    rows[2][column] = put(value, rows[2][column])
+    write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(path)), path)
+    if (column == "token_ids" and value) or (column in ("target", "credit") and value is None):
+        assert read_groups(folder, TASKS)
+        return
+    with pytest.raises(UserError) as caught:
+        read_groups(folder, TASKS)
+    place = f"{path}: row 2 task_id {rows[2]['task_id']} rollout {rows[2]['rollout']}"
+    assert str(caught.value).startswith(place)
+    assert f"{column} is {value}; a finite number was expected" in str(caught.value)
 
 
 def test_an_empty_round_is_an_error(folder):

@@ -15,7 +15,6 @@ from hgrpo.credit.replay import ReplayRow
 from hgrpo.credit.turnrd.checkpoint import load_model, save_model
 from hgrpo.credit.turnrd.diagnostics import mean_correlation, pooled_correlation
 from hgrpo.credit.turnrd.fitting import (
-    NotFiniteError,
     evaluate,
     fit,
     loss_parts,
@@ -25,7 +24,7 @@ from hgrpo.credit.turnrd.fitting import (
 from hgrpo.credit.turnrd.model import Decomposition, build_model
 from hgrpo.credit.turnrd.settings import FitSettings, ModelSettings, Settings
 from hgrpo.credit.turnrd.targets import make_batch, supervision_target, value_targets
-from hgrpo.errors import UserError
+from hgrpo.errors import TrainingError, UserError
 
 SMALL = ModelSettings(layers=1, hidden=32, heads=2, dropout=0.0)
 
@@ -183,7 +182,7 @@ def test_a_start_that_is_not_finite_is_an_error():
     model = build_model(SMALL, WIDTH, 0)
     with torch.no_grad():
         model.value[-1].bias.fill_(torch.nan)
-    with pytest.raises(NotFiniteError, match="at the start"):
+    with pytest.raises(TrainingError, match="at the start"):
         fit(model, rows, FitSettings(), 0)
 
 
