@@ -39,7 +39,7 @@ def test_success_is_read_of_the_policies_that_are_measured(project):
     path = project / "configs/studies/sokoban_gradients.yaml"
     study = load_study(path, {"gradients.with_validation": True, "seeds": [11]})
     assert gradient_evaluations(study) == [
-        f"eval/{method}/seed_11/round_{round}/summary.json"
+        f"eval/{method}/seed_{0 if method == 'SFTOnly' else 11}/round_{round}/summary.json"
         for method, rounds in (("SFTOnly", [0]), ("PPO", [3, 6]), ("GRPO", [3, 6]))
         for round in rounds
     ]
