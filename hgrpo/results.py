@@ -52,8 +52,7 @@ class Results:
         """A table of the report, such as `methods`, `rounds` or `cost`; it may have no rows.
 
         Args:
-            percent: whether rates, differences and scores are in per cent and points, as on the
-                page, and not fractions, as in the file.
+            percent: rates, differences and scores as on the page, 100 times those of the file.
 
         Raises:
             UserError: there is no such table, and the message names the nearest; or it is damaged.

@@ -18,10 +18,11 @@ def far_from_expert(sft: tuple[float, float], expert: tuple[float, float]) -> st
     """
     if not all(mine < FAR_BELOW * theirs for mine, theirs in zip(sft, expert, strict=True)):
         return ""
+    solved, imitated = (f"{100 * success:.1f} %" for success, _ in (sft, expert))
     return (
-        f"The SFT policy is far below its expert: it solves {sft[0]:.1%} of its tasks, the expert "
-        f"{expert[0]:.1%}. Before comparing arms, try more expert trajectories or sft.epochs, a "
-        "larger model, or easier games."
+        f"The SFT policy is far below its expert: it solves {solved} of its tasks, the expert "
+        f"{imitated}. Before comparing arms, try more expert trajectories or sft.epochs, a larger "
+        "model, or easier games."
     )
 
 
@@ -30,11 +31,11 @@ def first_collapse(success: Sequence[float], start: float, n_tasks: int) -> int 
 
     A collapse is a fall below `COLLAPSED` times the best success so far, if a policy of that
     success would do as badly on `n_tasks` tasks with a binomial probability below `CHANCE`.
-    `success` is by round, and `start` is that of the SFT policy, NaN if unknown.
+    `success` is by round, and `start` is that of the SFT policy or the like.
     """
     from scipy.stats import binom
 
-    best = start if start == start else 0.0
+    best = start
     for index, value in enumerate(success):
         if value < COLLAPSED * best and binom.cdf(round(value * n_tasks), n_tasks, best) < CHANCE:
             return index

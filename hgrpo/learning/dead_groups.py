@@ -40,7 +40,7 @@ def dead_caution(arm: str, number: int, rows: Sequence[Mapping]) -> str:
     if not groups or dead < MOSTLY_DEAD * groups or (easy and number > 1):
         return ""
     return (
-        f"Most groups are dead: in round {number}, {dead / groups:.0%} of those of {arm} gave "
-        "nothing to learn from. Try more training.rollouts_per_task, another training.temperature, "
-        f"{'harder' if easy else 'a better SFT policy or easier'} games."
+        f"Most groups are dead: in round {number}, {100 * dead / groups:.0f} % of those of {arm} "
+        "gave nothing to learn from. Try more training.rollouts_per_task, another "
+        f"training.temperature, {'harder' if easy else 'a better SFT policy or easier'} games."
     )

@@ -63,13 +63,9 @@ class Page:
 
     def answer(self) -> words.Answer:
         """What the page says first."""
-        comparison, arms = self.inputs.comparison, self.inputs.arms
-        return words.answer(
-            comparison,
-            arms,
-            cautions(self.inputs, self.scripted),
-            published_spread(self.study, self.overridden, arms.label(arms.reference)),
-        )
+        arms, more = self.inputs.arms, cautions(self.inputs, self.scripted)
+        spread = published_spread(self.study, self.overridden, arms.label(arms.reference))
+        return words.answer(self.inputs.comparison, arms, more, spread)
 
 
 def render(page: Page) -> str:

@@ -180,10 +180,12 @@ def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
     tested = comparison.rounds_by_seed.sort_values("round")
     tested = tested[tested["panel"] == TEST]
     sft = tested.loc[tested["method"] == arms.untrained, "success"].mean()
+    # Without an evaluated SFT policy, a typical run after its first round stands for it.
+    start = tested.loc[tested["round"] == 1, "success"].median() if pd.isna(sft) else sft
     sentences, seeds = [], comparison.seeds["seed"]
     for name in [name for name in arms.trained if not arms[name].credit.is_control]:
         runs = [run for _, run in tested[tested["method"] == name].groupby("seed")]
-        falls = [first_collapse(run["success"].tolist(), sft, comparison.n_test) for run in runs]
+        falls = [first_collapse(run["success"].tolist(), start, comparison.n_test) for run in runs]
         rows = [run.iloc[fall] for run, fall in zip(runs, falls, strict=True) if fall is not None]
         if rows:
             role = ", the reference," if name == arms.reference else ""
@@ -281,7 +283,8 @@ def _against_reference(comparison: Comparison, arms: Arms) -> list[str]:
         )
     if len(open_rows):
         sentences.append(_detectable(open_rows))
-    sentences.append(_seeds_needed(comparison, " ".join(sentences)))
+    if not _two_seeds(comparison):  # where it stands above
+        sentences.append(_seeds_needed(comparison, " ".join(sentences)))
     return sentences + _corrected(open_rows, arms)
 
 

@@ -33,12 +33,14 @@ def _show(jobs: Sequence[StudyJob], every_s: float, ends: threading.Event) -> No
     before: list[str] = []
     warned: set[str] = set()
     while not ends.wait(every_s):
-        lines = progress_lines(job_statuses(jobs))
+        statuses = job_statuses(jobs)
+        lines = progress_lines(statuses)
         for line in lines:
             if line not in before:
                 print(line, file=sys.stderr, flush=True)
         before = lines
-        for kind, caution in cautions(jobs).items():
+        done = [status.job for status in statuses if status.state is State.DONE]
+        for kind, caution in cautions(done).items():
             if kind not in warned:  # numbers may change while more rounds end
                 print(caution, file=sys.stderr, flush=True)
                 warned.add(kind)

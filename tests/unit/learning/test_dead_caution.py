@@ -12,7 +12,7 @@ def rows(dead, success=0.1, groups=50):
 def test_most_groups_dead_is_said_with_what_to_change():
     line = dead_caution("flatGRPO seed 11", 1, rows(72))
     assert line.startswith(
-        "Most groups are dead: in round 1, 72% of those of flatGRPO seed 11 gave"
+        "Most groups are dead: in round 1, 72 % of those of flatGRPO seed 11 gave"
     )
     assert "training.rollouts_per_task" in line and line.endswith("or easier games.")
     assert dead_caution("flatGRPO", 1, rows(67)) and not dead_caution("flatGRPO", 1, rows(66))
