@@ -11,6 +11,7 @@ study.train_log("flatGRPO", seed=11).plot("batch", "success_rate")
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,11 @@ from hgrpo.config.read import did_you_mean, read_yaml
 from hgrpo.errors import UserError, one_line
 from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.report.latex import tabular
+
+_RATE = (
+    "(.*_)?success|.*_share|(baseline_)?endpoint|((endpoint|bootstrap)_)?(lower|upper)|score|mean"
+    "|difference|standard_error|minimum_detectable_effect|probability_of_improvement"
+)
 
 
 @dataclass(frozen=True)
@@ -42,8 +48,11 @@ class Results:
         """Names of the report's tables."""
         return sorted(path.stem for path in (self.folder / "report/tables").glob("*.csv"))
 
-    def table(self, name: str) -> pd.DataFrame:
+    def table(self, name: str, percent: bool = False) -> pd.DataFrame:
         """A table of the report, such as `methods`, `rounds` or `cost`; it may have no rows.
+
+        Args:
+            percent: rates, differences and scores as on the page, 100 times those of the file.
 
         Raises:
             UserError: there is no such table, and the message names the nearest; or it is damaged.
@@ -52,27 +61,33 @@ class Results:
         if not path.is_file():
             raise UserError(f"{path}: no such table{did_you_mean(name, self.tables)}")
         try:
-            return pd.read_csv(path)
+            table = pd.read_csv(path)
         except pd.errors.EmptyDataError:
             return pd.DataFrame()
         except ValueError as error:
             raise UserError(f"{path}: damaged ({one_line(error)})") from None
+        return table.assign(**{key: 100 * table[key] for key in _rates(name, table) if percent})
 
-    def latex(self, name: str, columns: Sequence[str], digits: int = 3) -> str:
+    def latex(self, name: str, columns: Sequence[str], digits: int = 1) -> str:
         """Some columns of a table of the report, as a `tabular` with booktabs' rules.
 
+        Units are the report's (`table` with `percent`). All other fractions have three digits.
+
         Args:
-            digits: digits of a fraction after the point.
+            digits: digits of rates, differences and scores after the point.
 
         Raises:
             UserError: there is no such table or column; the message names the nearest.
         """
-        table = self.table(name)
+        table = self.table(name, percent=True)
         for column in columns:
             if column not in table.columns:
                 nearest = did_you_mean(column, list(table.columns))
                 raise UserError(f"{name}: no column {column}{nearest}")
-        return tabular(table[list(columns)], digits)
+        chosen = table[list(columns)]
+        form = f"{{:.{digits}f}}".format
+        rates = {key: chosen[key].map(form, "ignore") for key in _rates(name, chosen)}
+        return tabular(chosen.assign(**rates))
 
     def episodes(
         self,
@@ -161,6 +176,14 @@ class Results:
             raise UserError(f"{path}: no such file") from None
         except (OSError, ValueError) as error:
             raise UserError(f"{path}: damaged ({one_line(error)})") from None
+
+
+def _rates(name: str, table: pd.DataFrame) -> list[str]:
+    """Columns of a table of the report that the page shows times 100."""
+    # In tables of trajectories to a threshold, all but the threshold counts trajectories.
+    pattern = "threshold" if name.startswith("thresholds") else _RATE
+    numbers = table.select_dtypes("number").columns
+    return [column for column in numbers if re.fullmatch(pattern, column)]
 
 
 def _numbers(folder: Path, prefix: str) -> str:

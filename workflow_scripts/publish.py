@@ -3,7 +3,8 @@
 docs/tables/<study>/ and docs/figures/<study>/ are copies from the report. The blocks of
 docs/results.md and docs/calibration.md between `<!-- results <study> -->` and `<!-- end -->`, and
 our column of docs/published.md, are made from these copies, so pages always agree with their
-tables. A block of a study that is not published yet says so.
+tables. So is `hgrpo/report/published_spread.json`, from which reports of one seed say how far seeds
+differ. A block of a study that is not published yet says so.
 
 Examples:
   python workflow_scripts/publish.py bakeoff alpha_sweep   # after the studies have run
@@ -13,6 +14,7 @@ Examples:
 """
 
 import argparse
+import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +24,9 @@ import page_blocks
 import pandas as pd
 
 from hgrpo.command import run
+from hgrpo.config.read import read_yaml
 from hgrpo.errors import UserError
+from hgrpo.report.cautions import PUBLISHED
 
 TABLES = (
     "gates",
@@ -91,6 +95,8 @@ def main() -> None:
     for page, text in filled(DOCS, STUDIES).items():
         page.write_text(text, encoding="utf-8")
         print(page)
+    PUBLISHED.write_text(spread_text(DOCS / "tables", STUDIES), encoding="utf-8")
+    print(PUBLISHED)
 
 
 def copy(report: Path, study: str) -> None:
@@ -170,6 +176,31 @@ def filled(docs: Path, studies_folder: Path) -> dict[Path, str]:
     }
     published = docs / "published.md"
     return pages | {published: page_blocks.fill_rates(published.read_text(encoding="utf-8"), rates)}
+
+
+def spread_text(tables: Path, studies_folder: Path) -> str:
+    """JSON: study -> how far its published seeds differ.
+
+    `deviation` is the standard deviation between seeds of an arm's paired difference from the
+    reference, as the root of the mean variance over the arms.
+    """
+    spreads = {}
+    for path in sorted(tables.glob("*/seeds.csv")):
+        study = path.parent.name
+        reference = read_yaml(studies_folder / f"{study}.yaml").get("reference", "flatGRPO")
+        runs = pd.read_csv(path).query("temperature == 0")
+        declared = "endpoint" in runs
+        scores = runs.pivot(
+            index="seed", columns="method", values="endpoint" if declared else "success"
+        )
+        rivals = scores.drop(columns=[reference, "SFTOnly"], errors="ignore")
+        variance = rivals.sub(scores[reference], axis=0).var(ddof=1).mean()
+        spreads[study] = {
+            "seeds": len(scores),
+            "endpoint": "declared" if declared else "last_round",
+            "deviation": round(float(variance**0.5), 4),
+        }
+    return json.dumps(spreads) + "\n"
 
 
 def _names(folder: Path) -> set[str]:

@@ -144,6 +144,8 @@ def task_types(
             else:
                 rate = statistics.rate_interval(success, level)
                 lower, upper = rate.lower, rate.upper
+            if len(success) == 1:  # as in `Estimate.columns`
+                lower = upper = np.nan
             rows.append(
                 {
                     "method": method,

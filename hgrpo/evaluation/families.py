@@ -22,7 +22,8 @@ def with_verdicts(
 ) -> pd.DataFrame:
     """Compare each method's greedy play with its baseline, at the declared endpoint and score.
 
-    The minimum detectable effect is NaN where seeds show no spread (`power.seeds_differ`).
+    The minimum detectable effect is NaN where seeds show no spread (`power.seeds_differ`), and
+    infinite where no difference that a success rate allows would be detected.
 
     Args:
         family: methods, each with its baseline.
@@ -40,8 +41,12 @@ def with_verdicts(
         lower, upper = statistics.bootstrap_interval(
             tables[0] - tables[1], rng, settings.bootstrap, level
         )
-        differ = power.seeds_differ(tables[0] - tables[1])
         effect = power.minimum_detectable_effect(estimate, len(family), level)
+        base = tables[1].mean()
+        if score == "success" and effect > max(base, 1 - base):
+            effect = np.inf
+        if not power.seeds_differ(tables[0] - tables[1]):
+            effect = np.nan
         rows.append(
             _pair(method, baseline)
             | {
@@ -56,7 +61,7 @@ def with_verdicts(
                 "bootstrap_upper": upper,
                 "p_value": estimate.p_value,
                 "probability_of_improvement": statistics.probability_of_improvement(*tables),
-                "minimum_detectable_effect": effect if differ else np.nan,
+                "minimum_detectable_effect": effect,
             }
         )
     return statistics.with_verdicts(pd.DataFrame(rows), level)

@@ -15,7 +15,8 @@ where v_seeds and v_tasks are the two terms of se^2. The degrees of freedom are 
 `bootstrap_interval` gives the plain two-level percentiles for comparison.
 tests/unit/evaluation/test_statistics.py measures the coverage of both kinds of interval.
 
-With one seed only tasks vary. The interval then describes this one run, not another seed.
+With one seed only tasks vary. The interval would describe this one run, not another seed, so tables
+leave it out (`Estimate.columns`).
 
 Where seeds alone vary, `hgrpo.evaluation.over_seeds` has the intervals and tests.
 """
@@ -33,6 +34,9 @@ LEVEL = 0.95
 ALPHA = 0.05
 # Verdicts that find a difference between two methods.
 DECIDED = ("better", "worse")
+# With one seed, these would give one run the look of a finding.
+_OF_TASKS_ALONE = ("standard_error", "degrees_of_freedom", "bootstrap_lower", "bootstrap_upper")
+_OF_TASKS_ALONE += ("p_value", "p_holm")
 
 
 @dataclass(frozen=True)
@@ -62,13 +66,14 @@ class Estimate:
         return float(2 * stats.t.sf(t_value, self.degrees_of_freedom))
 
     def columns(self, mean: str, prefix: str = "") -> dict[str, float]:
-        """The estimate as table columns.
+        """The estimate as table columns; one seed has no interval that speaks of another seed.
 
         Args:
             mean: name of the column for the mean.
             prefix: beginning of the names of the columns for `lower` and `upper`.
         """
-        return {mean: self.mean, f"{prefix}lower": self.lower, f"{prefix}upper": self.upper}
+        ends = (np.nan, np.nan) if self.n_seeds == 1 else (self.lower, self.upper)
+        return {mean: self.mean, f"{prefix}lower": ends[0], f"{prefix}upper": ends[1]}
 
 
 @dataclass(frozen=True)
@@ -274,10 +279,16 @@ def verdict(mean: float, adjusted_p: float, n_seeds: int, alpha: float = ALPHA) 
 
 
 def with_verdicts(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Add `p_holm` and `verdict` to a family's table with difference, n_seeds and p_value."""
+    """Add `p_holm` and `verdict` to a family's table with difference, n_seeds and p_value.
+
+    With one seed, the columns that rest on the choice of tasks alone become NaN.
+    """
     table = table.assign(p_holm=holm(table["p_value"].tolist()))
     found = zip(table["difference"], table["p_holm"], table["n_seeds"], strict=True)
-    return table.assign(verdict=[verdict(*row, 1 - level) for row in found])
+    table = table.assign(verdict=[verdict(*row, 1 - level) for row in found])
+    alone = [name for name in _OF_TASKS_ALONE if name in table]
+    table[alone] = table[alone].astype(float).mask(table["n_seeds"] == 1)
+    return table
 
 
 def _table(values: np.ndarray) -> np.ndarray:

@@ -44,13 +44,14 @@ class Arm:
 
 @dataclass(frozen=True)
 class Arms:
-    """All arms by name in display order, and the name of the reference arm.
+    """All arms by name in display order, the reference's name, and its A/A twins.
 
     The reference is not among the arms if only other arms were run.
     """
 
     by_name: Mapping[str, Arm]
     reference: str
+    twins: frozenset[str] = frozenset()
 
     def __getitem__(self, name: str) -> Arm:
         return self.by_name[name]
@@ -81,6 +82,12 @@ class Arms:
     def fitted(self) -> list[str]:
         """The trained arms whose credit assigner learns between rounds."""
         return [name for name in self.trained if self.by_name[name].credit.fits]
+
+    def is_control(self, name: str) -> bool:
+        """Whether an arm only checks the others: altered credit, the oracle's, or an A/A twin."""
+        credit = self.by_name[name].credit
+        known = credit.is_control or credit.correlation_with_oracle is not None
+        return known or name in self.twins
 
     def label(self, name: str) -> str:
         """The arm's label; the name itself for a reference that was not run."""
@@ -115,7 +122,15 @@ def read_arms(config: Mapping) -> Arms:
     untrained = [name for name, arm in arms.items() if not arm.trained]
     if len(untrained) > 1:
         raise UserError(f"--config: more than one untrained arm: {', '.join(untrained)}")
-    return Arms(arms, reference)
+    twins = {name for name in arms if _is_twin(methods[name], methods.get(reference))}
+    return Arms(arms, reference, frozenset(twins))
+
+
+def _is_twin(method: Mapping, other: Mapping | None) -> bool:
+    """Whether two arms differ in their random numbers only."""
+    unread = dict.fromkeys(("name", "label", "stream"))
+    alike = other is not None and {**method, **unread} == {**other, **unread}
+    return alike and method.get("stream") != other.get("stream")
 
 
 def _look(index: int) -> tuple[str, str, str]:

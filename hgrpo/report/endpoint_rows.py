@@ -3,7 +3,7 @@
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import amount, endpoint_title, threshold_text
-from hgrpo.report.words import opponent, points, temperature_name
+from hgrpo.report.words import ends, opponent, temperature_name, with_interval
 
 
 def beside(comparison: Comparison, arms: Arms) -> dict:
@@ -34,13 +34,11 @@ def beside(comparison: Comparison, arms: Arms) -> dict:
         cells = []
         for other in others:
             level = levels.loc[(*other, method, temperature)]
-            cells.append(
-                f"{amount(level['mean'], other[1])} ({amount(level['lower'], other[1])} to "
-                f"{amount(level['upper'], other[1])})"
-            )
+            interval = (amount(level[end], other[1]) for end in ("lower", "upper"))
+            cells.append(amount(level["mean"], other[1]) + ends(*interval, " ({})"))
             for baseline in baselines:
                 row = differences.get((*other, *baseline, method)) if temperature == 0 else None
-                cells.append(_difference(row) if row else "")
+                cells.append(with_interval(**row) if row else "")
         rows.append({"arm": arms[method], "what": temperature_name(temperature), "cells": cells})
     return {"titles": titles, "rows": rows}
 
@@ -58,7 +56,3 @@ def thresholds(comparison: Comparison, arms: Arms) -> list[dict]:
         }
         for threshold, mine in table.groupby("threshold", sort=False)
     ]
-
-
-def _difference(row: dict) -> str:
-    return f"{points(row['difference'])} ({points(row['lower'])} to {points(row['upper'])})"

@@ -61,5 +61,7 @@ def threshold_text(value: float, score: Score) -> str:
 
 
 def amount(value: float, score: Score) -> str:
-    """Success in per cent, or a score, which is 100 times a return, without a unit."""
+    """Success in per cent, or 100 times a return without a unit; a dash for NaN."""
+    if pd.isna(value):
+        return "\u2013"
     return f"{100 * value:.1f}" + ("\u00a0%" if score == "success" else "")

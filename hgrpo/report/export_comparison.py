@@ -10,7 +10,7 @@ from greedy evaluations on the test panel, with the episodes of all seeds taken 
   _per_round_eval                 for each round: round, avg_R (mean return), pct_success, n_ok
                                   (number of episodes) and pct_paid
   _endpoint                       the study's declared endpoint: its name, its score (success or
-                                  return), and the arm's mean with its interval
+                                  return), and the arm's mean with its interval (null with one seed)
   _label                          the arm's label in the report
   _notes                          only for the supervised policy
 
@@ -54,7 +54,8 @@ def _endpoint(endpoints: pd.DataFrame, method: str) -> dict:
     return {
         "name": row["endpoint"],
         "score": row["score"],
-        **{key: float(row[key]) for key in ("mean", "lower", "upper")},
+        "mean": float(row["mean"]),
+        **{end: None if pd.isna(row[end]) else float(row[end]) for end in ("lower", "upper")},
     }
 
 

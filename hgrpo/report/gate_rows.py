@@ -7,7 +7,7 @@ import pandas as pd
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.gates import FAILED, OPEN, PASSED
 from hgrpo.report.arms import Arms
-from hgrpo.report.words import DASH, points
+from hgrpo.report.words import DASH, with_interval
 
 CLAIMS = {
     "above": "above",
@@ -64,7 +64,7 @@ def claim(expect: str, margin: float | None) -> str:
 
 
 def found(row: Mapping) -> str:
-    """A gate's difference with its interval, in points; a dash if its arm was not run."""
+    """A gate's difference in points, with any interval; a dash if its arm was not run."""
     if pd.isna(row["difference"]):
         return DASH
-    return f"{points(row['difference'])} ({points(row['lower'])} to {points(row['upper'])})"
+    return with_interval(row["difference"], row["lower"], row["upper"])

@@ -3,10 +3,12 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import yaml
+from markupsafe import Markup
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.endpoint import endpoint_name
@@ -14,6 +16,7 @@ from hgrpo.evaluation.power import MOST_SEEDS
 from hgrpo.evaluation.statistics import DECIDED
 from hgrpo.report import words
 from hgrpo.report.arms import Arms
+from hgrpo.report.cautions import cautions, published_spread
 from hgrpo.report.credit_rows import credit_pictures, own_pictures
 from hgrpo.report.endpoint_rows import beside, thresholds
 from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, over_budget
@@ -23,7 +26,7 @@ from hgrpo.report.inputs import Inputs
 from hgrpo.report.page_environment import page_environment
 from hgrpo.report.rerun import command, more_seeds, target_command
 from hgrpo.report.svg import axis, height_by_width, inline, scale, whisker
-from hgrpo.report.tables import cost, counts, logged_extras, never_updated
+from hgrpo.report.tables import cost, counts, logged_extras, scripted_players
 from hgrpo.report.truth_section import SHOWN, truth_tables
 
 SYMBOLS = {"better": "▲", "worse": "▼", "inconclusive": "◇"}
@@ -52,13 +55,19 @@ class Page:
     figures: Path
     study_config: Mapping
     provenance: Sequence[tuple[str, list]] = ()
-    scripted: pd.DataFrame = field(default_factory=pd.DataFrame)
+    scripted: pd.DataFrame = field(default_factory=lambda: scripted_players({}))
     left_out: Sequence[tuple[str, str, int]] = field(default_factory=list)
     overridden: Mapping[str, object] = field(default_factory=dict)
     finished: str = ""
     truth: Path | None = None
     supervised: str = ""
     cautions: Sequence[str] = ()
+
+    def answer(self) -> words.Answer:
+        """What the page says first."""
+        arms, more = self.inputs.arms, [*self.cautions, *cautions(self.inputs, self.scripted)]
+        spread = published_spread(self.study, self.overridden, arms.label(arms.reference))
+        return words.answer(self.inputs.comparison, arms, more, spread)
 
 
 def render(page: Page) -> str:
@@ -78,7 +87,11 @@ def render(page: Page) -> str:
     spent = cost(logs, arms)
     families = (comparison.against_reference, comparison.against_untrained)
     limit = scale(
-        end for table in families if len(table) for end in table[["lower", "upper"]].to_numpy().flat
+        end
+        for table in families
+        if len(table)
+        for end in table[["lower", "difference", "upper"]].to_numpy().flat
+        if pd.notna(end)
     )
     # The measure that the endpoint counts, and the other one if an episode can pay in part.
     score = comparison.protocol.settings.score
@@ -90,7 +103,11 @@ def render(page: Page) -> str:
         arms=arms,
         comparison=comparison,
         gates_verdict=verdict_on_gates(comparison.gates),
-        answer=words.answer(comparison, arms, never_updated(logs, arms)),
+        answer=page.answer(),
+        ends=words.ends,
+        small=Markup("<small>{}</small>"),
+        several=partial(words.if_several, comparison.seeds["seed"]),
+        infinite=float("inf"),
         endpoint=endpoint_phrase(comparison),
         over_budget=over_budget(comparison, page.inputs.play, arms),
         measures=measures,

@@ -47,22 +47,28 @@ def caption(comparison: Comparison) -> str:
     seeds = f"{number} seed{'s' if number > 1 else ''}"
     percent = " in per cent" if comparison.protocol.settings.score == "success" else ""
     phrase = endpoint_phrase(comparison)
+    level = f"{100 * comparison.protocol.level:g} %"
+    intervals = f"with {level} intervals" if number > 1 else "one run of each arm"
     return (
-        f"{phrase[0].upper()}{phrase[1:]}{percent}, with {100 * comparison.protocol.level:g} % "
-        f"intervals: {comparison.n_test} test tasks, {seeds}, greedy play "
+        f"{phrase[0].upper()}{phrase[1:]}{percent}, {intervals}: "
+        f"{comparison.n_test} test tasks, {seeds}, greedy play "
         "unless a temperature is named. Differences are in points and paired by seed and "
         "task; * holds after Holm's correction."
     )
 
 
 def _interval(row: object) -> Cell:
-    return Cell(f"{100 * row.mean:.1f}", f"{100 * row.lower:.1f} to {100 * row.upper:.1f}")
+    return Cell(f"{100 * row.mean:.1f}", _ends(row.lower, row.upper, "{:.1f} to {:.1f}"))
 
 
 def _difference(row: pd.Series) -> Cell:
     star = "*" if row["verdict"] in DECIDED else ""
-    ends = f"{100 * row['lower']:+.1f} to {100 * row['upper']:+.1f}"
+    ends = _ends(row["lower"], row["upper"], "{:+.1f} to {:+.1f}")
     return Cell(f"{100 * row['difference']:+.1f}{star}", ends)
+
+
+def _ends(lower: float, upper: float, form: str) -> str:
+    return "" if pd.isna(lower) else form.format(100 * lower, 100 * upper)
 
 
 def markdown(table: pd.DataFrame, about: str) -> str:

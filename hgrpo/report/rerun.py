@@ -11,7 +11,8 @@ from hgrpo.errors import UserError
 DEFAULT_STUDY = "bakeoff"  # the default of the Makefile
 # Keys with a variable of their own in the Makefile; `SET` takes all others.
 _VARIABLES = {"seeds", "rounds", "methods"}
-SEEDS = (11, 23, 31, 37, 43)
+# Seeds of the shipped studies, whose published results a reader can compare with.
+SEEDS = (11, 23, 31, 47, 59)
 # (2, 3) means: a study with fewer than 2 seeds should have 3.
 WANTED = ((2, 3), (5, 5))
 

@@ -71,6 +71,8 @@ def whisker(
 
     Screen readers skip the mark, because the numbers stand beside it.
     """
+    if not lower <= upper:  # one seed has no interval
+        lower = upper = mean
     height = 18
     middle = height / 2
 

@@ -53,13 +53,6 @@ def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-def never_updated(logs: pd.DataFrame, arms: Arms) -> list[str]:
-    """Trained arms that never took an optimiser step, because every group was dead."""
-    dead = (logs["dead_groups"] == logs["n_groups"]) & logs["grad_norm"].isna()
-    untouched = dead.groupby(logs["method"]).all()
-    return [name for name in arms.trained if untouched.get(name, False)]
-
-
 def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
     """Cost of training one seed of each trained arm, mean over seeds.
 

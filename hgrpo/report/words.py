@@ -3,9 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
+from hgrpo.evaluation.cautions import first_collapse
 from hgrpo.evaluation.comparison import Comparison
+from hgrpo.evaluation.gates import FEWEST_SEEDS
+from hgrpo.evaluation.outcomes import TEST
 from hgrpo.evaluation.power import MOST_SEEDS
 from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import endpoint_phrase
@@ -20,14 +24,16 @@ class Answer:
     """What the page says first.
 
     Attributes:
-        headline: which arm differs from the reference.
-        sure: whether training beats sampling alone, or what it means that no arm has solved
-            anything; "" if no arm is untrained.
+        headline: which arm differs from the reference, and which runs collapsed.
+        sure: whether training beats sampling alone; with one seed, how far apart chance alone puts
+            arms; or what it means that no arm has solved anything. It may be "".
+        cautions: why the comparison may mean little, and what to change.
         paragraphs: what the first table does not show, each (heading, sentences).
     """
 
     headline: str
     sure: str
+    cautions: list[str]
     paragraphs: list[tuple[str, list[str]]]
 
 
@@ -81,8 +87,20 @@ def if_several(seeds: Iterable[int], text: str) -> str:
     return text if len(set(seeds)) > 1 else ""
 
 
-def answer(comparison: Comparison, arms: Arms, never_updated: Sequence[str] = ()) -> Answer:
-    """The study's findings; `never_updated` are arms that never took an optimiser step."""
+def ends(lower: str, upper: str, form: str = "{}") -> str:
+    """An interval as text, put into `form`; "" if its ends are dashes, as with one seed."""
+    return "" if DASH in (lower, upper) else form.format(f"{lower} to {upper}")
+
+
+def with_interval(difference: float, lower: float, upper: float) -> str:
+    """A difference in points with its interval in brackets, if it has one."""
+    return points(difference) + ends(points(lower), points(upper), " ({})")
+
+
+def answer(
+    comparison: Comparison, arms: Arms, cautions: Sequence[str] = (), spread: str = ""
+) -> Answer:
+    """The study's findings, with further cautions, and how far published seeds differ if known."""
     paragraphs = {}
     table = comparison.against_reference
     if len(table) and not _one_seed(table):
@@ -91,19 +109,13 @@ def answer(comparison: Comparison, arms: Arms, never_updated: Sequence[str] = ()
     if len(comparison.against_untrained):
         paragraphs["Why compare with sampling alone?"] = _learning(comparison, arms)
     limits = _limits(comparison, arms)
-    if never_updated:
-        were, their = ("was", "its") if len(never_updated) == 1 else ("were", "their")
-        names = listing([arms.label(name) for name in never_updated])
-        limits.insert(
-            0,
-            f"{names} {were} never updated: all groups of {their} rollouts were dead, so {their} "
-            "policy is still the supervised policy.",
-        )
     if limits:
         paragraphs["What this study cannot say"] = limits
+    collapse = _collapse(comparison, arms)
     return Answer(
-        _capital(_headline(comparison, arms)),
-        _sure(comparison, arms),
+        " ".join(map(_capital, [*collapse[:1], _headline(comparison, arms)])),
+        _sure(comparison, arms, spread),
+        [*collapse[1:], *_two_seeds(comparison), *cautions],
         [(heading, [_capital(text) for text in texts]) for heading, texts in paragraphs.items()],
     )
 
@@ -125,6 +137,10 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
         return f"No arm {done} a single test task, so there is nothing to compare."
     measured = f"in {endpoint_phrase(comparison)}"
     if _one_seed(table):
+        gated = {gate.arm for gate in comparison.protocol.settings.gates}
+        table = table[[not (name in gated or arms.is_control(name)) for name in table["method"]]]
+        if table.empty:
+            return f"One seed, no verdict: beside {reference}, only controls were trained."
         best = table.loc[table["difference"].idxmax()]
         if best["difference"] <= 0:
             return f"One seed, no verdict: no arm is above {reference} {measured}."
@@ -156,13 +172,70 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
     return f"{'; '.join(parts)}."
 
 
+def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
+    """A sentence that names collapsed runs, and what to change; empty if there are none.
+
+    Controls are left out, because altered credit is meant to do badly.
+    """
+    tested = comparison.rounds_by_seed.sort_values("round")
+    tested = tested[tested["panel"] == TEST]
+    sft = tested.loc[tested["method"] == arms.untrained, "success"].mean()
+    # Without an evaluated SFT policy, a typical run after its first round stands for it.
+    start = tested.loc[tested["round"] == 1, "success"].median() if pd.isna(sft) else sft
+    sentences, seeds = [], comparison.seeds["seed"]
+    for name in [name for name in arms.trained if not arms[name].credit.is_control]:
+        runs = [run for _, run in tested[tested["method"] == name].groupby("seed")]
+        falls = [first_collapse(run["success"].tolist(), start, comparison.n_test) for run in runs]
+        rows = [run.iloc[fall] for run, fall in zip(runs, falls, strict=True) if fall is not None]
+        if rows:
+            role = ", the reference," if name == arms.reference else ""
+            share = if_several(seeds, f" in {len(rows)} of {seeds.nunique()} seeds")
+            sentences.append(
+                f"{arms.label(name)}{role} collapsed{share} ({percent(rows[0]['success'])} after "
+                f"round {rows[0]['round']} of seed {rows[0]['seed']})"
+            )
+    if not sentences:
+        return []
+    little = ", so differences from it mean little" if ", the reference," in sentences[0] else ""
+    if len(sentences) > MOST_NAMED:
+        sentences[1:] = [f"so did {_count(len(sentences) - 1)} other arms"]
+    return [
+        f"{listing(sentences)}{little}.",
+        "Is the comparison tuned fairly? A collapse says more of the tuning than of the credit: "
+        "try a lower training.lr or a larger training.kl.init, for all arms.",
+    ]
+
+
+def _two_seeds(comparison: Comparison) -> list[str]:
+    table = comparison.against_reference
+    if table.empty or int(table["n_seeds"].iloc[0]) != 2:
+        return []
+    why = "Two seeds cannot support a verdict: the spread between seeds rests on one number."
+    return [f"{why} {_seeds_needed(comparison, '')}"]
+
+
 def _nothing_won(comparison: Comparison) -> bool:
     """Whether the endpoint of every arm is zero."""
     return not comparison.methods["endpoint"].any()
 
 
-def _sure(comparison: Comparison, arms: Arms) -> str:
-    table = comparison.against_untrained
+def _chance(comparison: Comparison, arms: Arms, spread: str) -> str:
+    """How far apart chance alone puts arms, as far as one seed and published runs show it."""
+    table, reference = comparison.against_reference, arms.label(arms.reference)
+    twins = table[table["method"].isin(arms.twins)]
+    parts = [
+        f"Chance alone made {points(abs(size))[1:]} points here: {arms.label(name)} differs from "
+        f"{reference} in its random numbers only."
+        for name, size in zip(twins["method"], twins["difference"], strict=True)
+    ]
+    unknown = "How much chance alone makes is not known: one seed shows no spread between seeds."
+    return " ".join(filter(None, [*parts, spread])) or unknown
+
+
+def _sure(comparison: Comparison, arms: Arms, spread: str) -> str:
+    table, compared = comparison.against_untrained, comparison.against_reference
+    if len(compared) and _one_seed(compared) and not _nothing_won(comparison):
+        return _chance(comparison, arms, spread)
     if not len(table):
         return ""
     if _nothing_won(comparison):
@@ -180,13 +253,10 @@ def _sure(comparison: Comparison, arms: Arms) -> str:
     if worse:
         than = "than it" if better else f"than {sampling}"
         parts.append(f"{'' if better else 'training '}does worse {than}{_share(worse, len(table))}")
-    if _one_seed(table):
-        if not parts:
-            return f"For this seed, no arm differs from {sampling} with certainty."
-        return f"For this seed only: {', and '.join(parts)}. Another seed may differ."
     if not parts:
         return f"It is not sure either that training beats {sampling} in any arm."
-    return f"What is sure: {', and '.join(parts)}."
+    sure = "What is sure" if table["n_seeds"].iloc[0] >= FEWEST_SEEDS else "In these seeds"
+    return f"{sure}: {', and '.join(parts)}."
 
 
 def _share(number: int, all_arms: int) -> str:
@@ -213,24 +283,26 @@ def _against_reference(comparison: Comparison, arms: Arms) -> list[str]:
         )
     if len(open_rows):
         sentences.append(_detectable(open_rows))
-    sentences.append(_seeds_needed(comparison, " ".join(sentences)))
+    if not _two_seeds(comparison):  # where it stands above
+        sentences.append(_seeds_needed(comparison, " ".join(sentences)))
     return sentences + _corrected(open_rows, arms)
 
 
 def _detectable(open_rows: pd.DataFrame) -> str:
     """Which difference this study would have detected, or why nobody can tell."""
-    visible = open_rows["minimum_detectable_effect"].dropna()
-    if visible.empty:
+    known = open_rows["minimum_detectable_effect"].dropna()
+    if known.empty:
         return (
             "Inconclusive does not mean equal. Which difference would have been detected cannot be "
             f"estimated, because {_NO_SPREAD}."
         )
     seeds = int(open_rows["n_seeds"].iloc[0])
+    size = f"only a difference of about {_range(known.min(), known.max())} points"
+    size = size if np.isfinite(known.min()) else "no possible difference"
     return (
         f"Inconclusive does not mean equal: with {_count(seeds)} seeds and "
-        f"{open_rows['n_tasks'].iloc[0]} tasks, only a difference of about "
-        f"{_range(visible.min(), visible.max())} points would have been detected four times out of "
-        "five after the correction."
+        f"{open_rows['n_tasks'].iloc[0]} tasks, {size} would have been detected four times out "
+        "of five after the correction."
     )
 
 
@@ -245,7 +317,7 @@ def _seeds_needed(comparison: Comparison, before: str) -> str:
         return f"How many seeds a difference needs cannot be estimated, {why}."
     parts = []
     for size, seeds in zip(table["difference"], table["seeds"], strict=True):
-        number = f"more than {MOST_SEEDS}" if pd.isna(seeds) else f"{seeds:.0f}"
+        number = f"more than {MOST_SEEDS}" if pd.isna(seeds) else f"{max(FEWEST_SEEDS, seeds):.0f}"
         parts.append(f"{100 * size:g} points{'' if parts else ' need'} {number}")
     parts[0] += " seeds"
     beyond = [f"{100 * size:g}" for size in table.loc[table["seeds"].isna(), "difference"]]
@@ -294,9 +366,8 @@ def _limits(comparison: Comparison, arms: Arms) -> list[str]:
     seeds = int(table["n_seeds"].max())
     if seeds == 1:
         sentences.append(
-            "One seed was trained. It shows no spread between seeds, so intervals cover only the "
-            "choice of test tasks, there is no verdict, and how many seeds are enough cannot be "
-            "estimated."
+            "One seed was trained. It shows no spread between seeds, so there are no "
+            "intervals and no verdicts, and how many seeds are enough cannot be estimated."
         )
     elif len(comparison.against_reference) and comparison.seeds_needed.empty:
         sentences.append(
@@ -322,8 +393,8 @@ def _limits(comparison: Comparison, arms: Arms) -> list[str]:
 
 
 def _range(low: float, high: float) -> str:
-    low, high = f"{100 * low:.1f}", f"{100 * high:.1f}"
-    return low if low == high else f"{low} to {high}"
+    ends = [f"{100 * low:.1f}", f"{100 * high:.1f}" if np.isfinite(high) else "over 100"]
+    return " to ".join(dict.fromkeys(ends))
 
 
 def _count(number: int) -> str:

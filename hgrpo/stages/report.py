@@ -112,7 +112,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.page import Page, render
     from hgrpo.report.provenance_rows import imported_rows, provenance_rows, read_mapping
     from hgrpo.report.tables import all_tables, scripted_players, write_tables
-    from hgrpo.report.words import answer
 
     study = read_mapping(paths.study)
     inputs = read_inputs(settings.model_extra or {}, paths.episodes, paths.train_logs, paths.fits)
@@ -147,7 +146,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     with atomic_file(paths.out) as path:
         path.write_text(html, encoding="utf-8")
     # `hgrpo.workflow.ending` repeats this line at the end of the run.
-    print(answer(inputs.comparison, inputs.arms).headline, *page.cautions, paths.out)
+    answer = page.answer()
+    print(answer.headline, *answer.cautions, paths.out)
 
 
 def supervised(sft: Mapping) -> str:

@@ -190,6 +190,7 @@ def _play(
     ranks: "Ranks",
 ) -> None:
     from hgrpo.base_model.digest import any_digest
+    from hgrpo.learning.dead_groups import dead_caution
     from hgrpo.learning.round import RoundId
     from hgrpo.learning.round_outputs import credit_caution, write_round
     from hgrpo.learning.set_up import RoundSettings, set_up
@@ -238,6 +239,8 @@ def _play(
         told += f", success {rows[0]['success_rate']:.3f} -> {rows[-1]['success_rate']:.3f}"
     if stop.over:
         told += f"; {stop.status} by {stop.rule} in round {stop.round}"
-    if caution := credit_caution(played):
-        print(f"caution: {method.name} seed {job.seed} round {job.round}: {caution}")
+    of_run = f"{method.name} seed {job.seed}"
+    cautions = [f"{of_run} round {job.round}: {text}"] if (text := credit_caution(played)) else []
+    for caution in filter(None, [*cautions, dead_caution(of_run, job.round, rows)]):
+        print(f"caution: {caution}")
     print(f"{told}, {elapsed:.0f} s")

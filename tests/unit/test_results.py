@@ -54,8 +54,33 @@ def test_the_example_of_how_to_prints_the_reports_numbers(loaded, printed):
 def test_the_latex_of_how_to_compiles_and_fits_a_column(printed):
     text = printed[4]
     assert text.startswith(r"\begin{tabular}{@{}lrrr@{}}")
-    assert "Progressive & 0." in text and not re.search(r"(?<!\\)[_%#]", text)
+    assert "Progressive & " in text and not re.search(r"(?<!\\)[_%#]", text)
     assert column_inches(text) < 3.4
+
+
+def test_units_are_the_reports(loaded):
+    fractions = loaded.table("against_reference").set_index("method").loc["Progressive"]
+    html = (loaded.folder / "report/report.html").read_text(encoding="utf-8")
+    points = loaded.table("against_reference", percent=True).set_index("method")
+    assert points.loc["Progressive", "difference"] == pytest.approx(100 * fractions["difference"])
+    text = loaded.latex("against_reference", ["label", "difference", "endpoint", "n_tasks"])
+    number = f"{abs(100 * fractions['difference']):.1f}"
+    assert f"{number} & {100 * fractions['endpoint']:.1f} & 120" in text and number in html
+    assert "Progressive & 0.00" not in text
+
+
+def test_what_is_no_rate_keeps_its_unit(tmp_path):
+    tables = tmp_path / "report/tables"
+    tables.mkdir(parents=True)
+    (tmp_path / "config.yaml").write_text("name: x\n", encoding="utf-8")
+    (tables / "thresholds.csv").write_text("threshold,lower,median\n0.45,900.0,1024.0\n", encoding="utf-8")
+    (tables / "endpoints.csv").write_text("score,mean,p_value,steps\nreturn,0.171,0.034,7\n", encoding="utf-8")
+    study = results.load(tmp_path)
+    rows = study.latex("thresholds", ["threshold", "lower"]).splitlines()
+    assert rows[4] == r"45.0 & 900.000 \\"
+    rows = study.latex("endpoints", ["score", "mean", "p_value", "steps"]).splitlines()
+    assert rows[4] == r"return & 17.1 & 0.034 & 7 \\"
+    assert study.table("endpoints")["mean"].tolist() == [0.171]
 
 
 def test_an_empty_table_is_an_empty_frame(tmp_path):

@@ -112,8 +112,8 @@ def _handles(arms: Arms, has_times: bool) -> list[Line2D]:
     reference = arms[arms.reference]
     look = {"color": MUTED, **_RUN}
     handles = [
-        Line2D([], [], color=reference.colour, label=f"{reference.label}, with interval"),
-        Line2D([], [], color=MUTED, marker="o", linestyle="none", label="arm, with interval"),
+        Line2D([], [], color=reference.colour, label=reference.label),
+        Line2D([], [], color=MUTED, marker="o", linestyle="none", label="arm"),
         Line2D([], [], marker=".", label="one run", **look),
     ]
     if has_times:

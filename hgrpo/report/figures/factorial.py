@@ -8,7 +8,7 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.designs import CREDIT, Factorial
 from hgrpo.report.endpoint_words import endpoint_phrase
 from hgrpo.report.style import Drawing, canvas, difference_intervals
-from hgrpo.report.words import percent, points
+from hgrpo.report.words import percent, points, with_interval
 
 NAMES = {
     CREDIT: "credit",
@@ -87,7 +87,7 @@ def _caption(comparison: Comparison, table: pd.DataFrame) -> str:
 
 def _said(table: pd.DataFrame) -> str:
     rows = [
-        f"{row.label} {points(row.difference)} ({points(row.lower)} to {points(row.upper)})"
+        f"{row.label} {with_interval(row.difference, row.lower, row.upper)}"
         for row in table.itertuples()
     ]
     return f"Differences in points: {'; '.join(rows)}.".replace("\n", " ")

@@ -13,7 +13,7 @@ from hgrpo.report.endpoint_words import endpoint_phrase
 from hgrpo.report.figures.credit import write_in_cell
 from hgrpo.report.figures.measures import MEASURES
 from hgrpo.report.style import MANY, MUTED, Drawing
-from hgrpo.report.words import if_several, opponent, percent, points
+from hgrpo.report.words import if_several, opponent, percent, with_interval
 
 
 def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
@@ -53,8 +53,8 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
     axes.flat[-1].set_xlabel(f"points of {measured}")
     data = pd.concat(families, ignore_index=True)
     said = "; ".join(
-        f"{arms.label(row.method)} {points(row.difference)} points "
-        f"({points(row.lower)} to {points(row.upper)}), {row.verdict}, against "
+        f"{arms.label(row.method)} {with_interval(row.difference, row.lower, row.upper)} points, "
+        f"{row.verdict}, against "
         f"{arms.label(row.baseline)}"
         for row in data.itertuples()
     )

@@ -1,10 +1,13 @@
 """Progress of long jobs in the terminal of the run, since their own output goes to their logs."""
 
 import atexit
+import json
 import sys
 import threading
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
+from hgrpo.evaluation.cautions import far_from_expert
 from hgrpo.workflow.watch.jobs import StudyJob
 from hgrpo.workflow.watch.status import JobStatus, State, job_statuses
 from hgrpo.workflow.watch.words import doing
@@ -28,12 +31,19 @@ def show_progress(jobs: Sequence[StudyJob], every_s: float = _EVERY_S) -> None:
 
 def _show(jobs: Sequence[StudyJob], every_s: float, ends: threading.Event) -> None:
     before: list[str] = []
+    warned: set[str] = set()
     while not ends.wait(every_s):
-        lines = progress_lines(job_statuses(jobs))
+        statuses = job_statuses(jobs)
+        lines = progress_lines(statuses)
         for line in lines:
             if line not in before:
                 print(line, file=sys.stderr, flush=True)
         before = lines
+        done = [status.job for status in statuses if status.state is State.DONE]
+        for kind, caution in cautions(done).items():
+            if kind not in warned:  # numbers may change while more rounds end
+                print(caution, file=sys.stderr, flush=True)
+                warned.add(kind)
 
 
 def progress_lines(statuses: Iterable[JobStatus]) -> list[str]:
@@ -43,3 +53,26 @@ def progress_lines(statuses: Iterable[JobStatus]) -> list[str]:
         for status in statuses
         if status.state is State.RUNNING and status.share
     ]
+
+
+def cautions(jobs: Sequence[StudyJob]) -> dict[str, str]:
+    """Kind -> line, of cautions that ended jobs give reason for.
+
+    That about the SFT policy compares its evaluation with its expert; rounds log their own.
+    """
+    logs = [job.log for job in jobs if job.stage == "rl_round" and job.log.is_file()]
+    lines = [line for log in logs for line in log.read_text(errors="replace").splitlines()]
+    expert, sft = _summary(jobs, "expert"), _summary(jobs, "evaluate")
+    if expert and sft:
+        theirs = expert["success"]["all"]
+        mine = tuple(sft[name].get("test T=0", 1.0) for name in ("success", "mean_return"))
+        caution = far_from_expert(mine, (theirs["at_turn_cap"], theirs["score"]))
+        lines.append(f"caution: {caution}" if caution else "")
+    return {line.split(":")[1]: line for line in lines if line.startswith("caution: ")}
+
+
+def _summary(jobs: Sequence[StudyJob], stage: str) -> dict:
+    """The first summary of a stage before round 1; empty if there is none."""
+    every = [path for job in jobs if (job.stage, job.round) == (stage, 0) for path in job.outputs]
+    paths = [Path(path) for path in every if path.endswith("/summary.json")]
+    return next((json.loads(path.read_text(encoding="utf-8") or "{}") for path in paths if path.is_file()), {})

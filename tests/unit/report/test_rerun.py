@@ -8,7 +8,7 @@ import pytest
 from places import PROJECT
 from snakemake.cli import parse_config
 
-from hgrpo.report.rerun import DEFAULT_STUDY, command, more_seeds, target_command
+from hgrpo.report.rerun import DEFAULT_STUDY, SEEDS, command, more_seeds, target_command
 from hgrpo.study.overrides import parse_overrides
 from hgrpo.study.study import StudyConfig, load_study
 
@@ -100,7 +100,7 @@ def test_the_default_study_is_the_makefiles():
     [
         ([11], [11, 23, 31]),
         ([7], [7, 11, 23]),
-        ([31, 11], [31, 11, 23, 37, 43]),
+        ([31, 11], [31, 11, 23, 47, 59]),
         ([1, 2, 3, 4, 5], []),
     ],
 )
@@ -118,3 +118,9 @@ def test_a_study_knows_which_of_its_keys_the_command_line_changed():
         "rounds": 2,
         "seeds": [11, 23],
     }
+
+
+def test_suggested_seeds_are_those_of_the_shipped_studies():
+    for path in sorted((PROJECT / "configs/studies").glob("*.yaml")):
+        declared = tuple(load_study(path).config.seeds)
+        assert declared == SEEDS[: len(declared)], path.name

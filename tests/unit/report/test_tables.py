@@ -16,7 +16,6 @@ from hgrpo.report.tables import (
     cost,
     counts,
     logged_extras,
-    never_updated,
     scripted_players,
     write_tables,
 )
@@ -70,19 +69,6 @@ def test_test_counts_come_from_the_last_greedy_round(study, inputs):
 def test_an_untrained_arm_has_no_training_counts(inputs):
     table = counts(inputs.comparison, inputs.logs, inputs.arms).set_index("method")
     assert pd.isna(table.loc["SFTOnly", "train_inadmissible"])
-
-
-def test_an_arm_without_any_step_is_told_apart(inputs):
-    assert never_updated(inputs.logs, inputs.arms) == []
-    logs = inputs.logs.copy()
-    mine = logs["method"] == "Progressive"
-    logs.loc[mine, "dead_groups"] = logs.loc[mine, "n_groups"]
-    # With a penalty that pulls at them, dead groups are learnt from.
-    assert never_updated(logs, inputs.arms) == []
-    logs.loc[mine, "grad_norm"] = None
-    assert never_updated(logs, inputs.arms) == ["Progressive"]
-    logs.loc[logs.index[mine][-1], "grad_norm"] = 0.5
-    assert never_updated(logs, inputs.arms) == []
 
 
 def test_cost_is_per_seed(study, inputs):

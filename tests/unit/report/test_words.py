@@ -45,8 +45,7 @@ def inputs(request):
         ),
         (3, [-0.2, -0.1, 0.3], [0.01, 0.01, 0.5], f"sure: training does worse than {SAMPLING} in "),
         (3, [0.2, 0.1, 0.3], 0.3, f"It is not sure either that training beats {SAMPLING} in any"),
-        (1, [0.2, 0.1, 0.3], 0.01, f"For this seed only: training beats {SAMPLING} in all three "),
-        (1, [0.2, 0.1, 0.3], 0.3, f"For this seed, no arm differs from {SAMPLING} with certainty."),
+        (2, [0.2, 0.1, 0.3], 0.01, f"In these seeds: training beats {SAMPLING} in all three arms."),
     ],
 )
 def test_what_is_sure(two_seeds, seeds, differences, p_holm, said):
@@ -57,7 +56,8 @@ def test_what_is_sure(two_seeds, seeds, differences, p_holm, said):
 
 
 def test_an_only_arm_is_not_counted(two_seeds):
-    table = two_seeds.comparison.against_untrained.head(1).assign(difference=0.2, p_holm=0.001)
+    table = two_seeds.comparison.against_untrained.head(1)
+    table = table.assign(difference=0.2, p_holm=0.001, n_seeds=3)
     changed = replace(two_seeds.comparison, against_untrained=table, best_temperature=0.5)
     said = words.answer(changed, two_seeds.arms).sure
     assert said == "What is sure: training beats sampling alone (SFT only, T\u00a0=\u00a00.5)."

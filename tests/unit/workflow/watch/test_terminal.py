@@ -1,10 +1,15 @@
 """Progress in the terminal of the run: a line when a bar has moved, and a clean end."""
 
+import json
+import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from watched_study import bar, begin, finish, jobs, record
+
+from hgrpo.workflow.watch.terminal import cautions
 
 CODE = """
 import sys, time
@@ -30,3 +35,35 @@ def test_a_line_when_a_bar_has_moved(tmp_path):
         check=True,
     )
     assert (done.stdout, done.stderr) == ("", "sft: running, step 7/20, 2 min left\n")
+
+
+def test_a_poor_start_is_said_once_while_the_study_runs(tmp_path):
+    known = jobs(record(tmp_path / "grid"))
+    at = time.time() - 1000
+    for name in ("study_config", "assets", "expert", "base", "sft"):
+        finish(known[name], at)
+    rate = {"at_turn_cap": 0.7, "score": 0.7}
+    summary(known["expert"], {"success": {"all": rate}}, at)
+    assert cautions(list(known.values())) == {}
+    tested = known["SFTOnly seed 11 evaluation of round 0"]
+    finish(tested, at)
+    summary(tested, {"success": {"test T=0": 0.017}, "mean_return": {"test T=0": 0.017}}, at)
+    rounds = [known[f"{arm} seed 11 round 1"] for arm in ("flatGRPO", "TurnRDV2")]
+    for job in rounds:
+        finish(job, at)
+        begin(job, f"noise\ncaution: Most groups are dead: {job.method}.\n{job.method}: done\n", at)
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, str(tmp_path / "grid")],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    dead, far = sorted(done.stderr.splitlines())
+    assert dead.startswith("caution: Most groups are dead: ")
+    assert far.startswith("caution: The SFT policy is far below its expert: it solves 1.7 % of ")
+
+
+def summary(job, content, at):
+    (path,) = [Path(path) for path in job.outputs if path.endswith("/summary.json")]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    os.utime(path, (at, at))

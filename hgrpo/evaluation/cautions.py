@@ -1,0 +1,43 @@
+"""Signs that a comparison of arms means little; they warn, and no verdict uses them."""
+
+from collections.abc import Sequence
+
+# SFT policies of the published studies reach 0.55 (WebShop) to 2.4 times their expert's success.
+FAR_BELOW = 1 / 3
+# A share of the best success so far. Arms that learn lose less between two rounds.
+COLLAPSED = 1 / 4
+# A few successes may vanish from a small panel by chance; a collapse is less probable than this.
+CHANCE = 0.001
+
+
+def far_from_expert(sft: tuple[float, float], expert: tuple[float, float]) -> str:
+    """The caution that the SFT policy is far below its expert; "" if it is not.
+
+    Args:
+        sft, expert: (success within the turn cap, mean return); both must be far below.
+    """
+    if not all(mine < FAR_BELOW * theirs for mine, theirs in zip(sft, expert, strict=True)):
+        return ""
+    solved, imitated = (f"{100 * success:.1f} %" for success, _ in (sft, expert))
+    return (
+        f"The SFT policy is far below its expert: it solves {solved} of its tasks, the expert "
+        f"{imitated}. Before comparing arms, try more expert trajectories or sft.epochs, a larger "
+        "model, or easier games."
+    )
+
+
+def first_collapse(success: Sequence[float], start: float, n_tasks: int) -> int | None:
+    """Index of the first round in which a run's success collapsed; None if it never did.
+
+    A collapse is a fall below `COLLAPSED` times the best success so far, if a policy of that
+    success would do as badly on `n_tasks` tasks with a binomial probability below `CHANCE`.
+    `success` is by round, and `start` is that of the SFT policy or the like.
+    """
+    from scipy.stats import binom
+
+    best = start
+    for index, value in enumerate(success):
+        if value < COLLAPSED * best and binom.cdf(round(value * n_tasks), n_tasks, best) < CHANCE:
+            return index
+        best = max(best, value)
+    return None

@@ -1,0 +1,49 @@
+"""What the expert, the training logs and published runs add to the top of the report."""
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+
+import pandas as pd
+
+from hgrpo.evaluation.cautions import far_from_expert
+from hgrpo.learning.dead_groups import dead_caution
+from hgrpo.report.inputs import Inputs
+from hgrpo.report.tables import IMITATED
+
+# Written by workflow_scripts/publish.py from docs/tables.
+PUBLISHED = Path(__file__).with_name("published_spread.json")
+
+
+def cautions(inputs: Inputs, scripted: pd.DataFrame) -> list[str]:
+    """The cautions about the SFT policy, and about the round and arm with the most dead groups.
+
+    `scripted` is from `tables.scripted_players`.
+    """
+    arms, table, logs = inputs.arms, inputs.comparison.methods, inputs.logs
+    sft = table.loc[table["method"] == arms.untrained, ["success", "mean_return"]]
+    expert = scripted.loc[scripted["label"] == IMITATED, ["success", "score"]]
+    logged = logs.dropna(subset=["dead_groups", "n_groups", "success_rate"])
+    rounds = sorted(
+        logged.groupby(["round", "method"]),
+        key=lambda each: -each[1]["dead_groups"].sum() / max(1, each[1]["n_groups"].sum()),
+    )
+    dead = [
+        dead_caution(arms.label(method), number, rows.to_dict("records"))
+        for (number, method), rows in rounds
+    ]
+    pairs = zip(sft.head(1).to_numpy(), expert.to_numpy(), strict=False)
+    lines = [far_from_expert(*pair) for pair in pairs] + list(filter(None, dead))[:1]
+    return list(filter(None, lines))
+
+
+def published_spread(study: str, overridden: Collection[str], reference: str) -> str:
+    """How far seeds differ in published runs of a study; "" if it has none, or other settings."""
+    row = json.loads(PUBLISHED.read_text(encoding="utf-8")).get(study)
+    if row is None or not set(overridden) <= {"seeds", "methods", "description"}:
+        return ""
+    read = "after the last round " if row["endpoint"] == "last_round" else ""
+    return (
+        f"In the {row['seeds']} published seeds of this study, the difference of one seed from "
+        f"{reference} {read}has a standard deviation of {100 * row['deviation']:.1f} points."
+    )

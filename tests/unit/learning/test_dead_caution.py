@@ -1,0 +1,25 @@
+"""When most groups of a round are dead, and what is said of them."""
+
+from hgrpo.learning.dead_groups import dead_caution
+
+
+def rows(dead, success=0.1, groups=50):
+    """Two steps of a round."""
+    half = {"n_groups": groups, "success_rate": success}
+    return [half | {"dead_groups": dead - dead // 2}, half | {"dead_groups": dead // 2}]
+
+
+def test_most_groups_dead_is_said_with_what_to_change():
+    line = dead_caution("flatGRPO seed 11", 1, rows(72))
+    assert line.startswith(
+        "Most groups are dead: in round 1, 72 % of those of flatGRPO seed 11 gave"
+    )
+    assert "training.rollouts_per_task" in line and line.endswith("or easier games.")
+    assert dead_caution("flatGRPO", 1, rows(67)) and not dead_caution("flatGRPO", 1, rows(66))
+    assert dead_caution("flatGRPO", 1, []) == ""
+
+
+def test_groups_that_training_has_solved_are_no_caution():
+    assert dead_caution("flatGRPO", 1, rows(90, success=0.95)).endswith(" harder games.")
+    assert dead_caution("flatGRPO", 4, rows(95, success=0.97)) == ""
+    assert dead_caution("flatGRPO", 4, rows(95, success=0.0)) != ""

@@ -1,0 +1,235 @@
+"""What the report says first of one seed, of two, of collapsed runs and of a poor start."""
+
+import json
+import re
+from dataclasses import replace
+
+import pandas as pd
+import publish
+import pytest
+from report_fixtures import build_report, inputs_of, shipped, write_merged_study, write_study
+
+from hgrpo.evaluation.gates import Gate
+from hgrpo.report import words
+from hgrpo.report.cautions import PUBLISHED, cautions, published_spread
+from hgrpo.report.page import Page
+from hgrpo.report.tables import scripted_players
+
+SMALL = {"rounds": 2, "n_test": 60, "n_validation": 24, "steps": 2}
+ARMS = ("SFTOnly", "flatGRPO", "flatGRPO_AA", "RandomCredit", "Vine", "LLMJudge")
+INTERVAL = re.compile(r"\d\.\d(?:\s%)? to [-\u2212+\u00b1]?\d")
+
+
+@pytest.fixture(scope="module")
+def one_page(tmp_path_factory):
+    """The page's folder, and the report's log, of a study with one seed and bakeoff's arms."""
+    settings = {name: shipped("bakeoff")[name] for name in ARMS}
+    root = tmp_path_factory.mktemp("one")
+    study = write_study(root, seeds=(11,), settings=settings, **SMALL)
+    return build_report(study).parent
+
+
+@pytest.fixture(scope="module")
+def one_seed(tmp_path_factory):
+    settings = {name: shipped("bakeoff")[name] for name in ARMS}
+    root = tmp_path_factory.mktemp("inputs")
+    return inputs_of(write_merged_study(root, seeds=(11,), settings=settings, **SMALL))
+
+
+@pytest.fixture(scope="module")
+def two_seeds(tmp_path_factory):
+    return inputs_of(write_merged_study(tmp_path_factory.mktemp("two"), seeds=(11, 23), **SMALL))
+
+
+def test_one_seed_has_no_interval_anywhere(one_page):
+    html = (one_page / "report.html").read_text(encoding="utf-8")
+    shown = html[: html.index('id="method"')]
+    assert INTERVAL.findall(shown) == []
+    # Tables of trajectories to a threshold keep their columns, with dashes.
+    mentions = re.findall(r">([^<>]*\binterval[^<>]*)", shown)
+    assert len(mentions) == 1 and "there are no intervals and no verdicts" in mentions[0]
+    for path in (*one_page.glob("tables/*.csv"), *one_page.glob("figures/*.csv")):
+        table = pd.read_csv(path)
+        ends = [name for name in table if re.search(r"(lower|upper|p_value|p_holm)$", name)]
+        if path.stem != "mcnemar":
+            assert table[ends].isna().all(axis=None), (path.name, ends)
+    manifest = json.loads((one_page / "methods_comparison.json").read_text(encoding="utf-8"))
+    assert manifest["flatGRPO"]["_endpoint"]["lower"] is None
+
+
+def with_differences(inputs, differences, seeds=1):
+    table = inputs.comparison.against_reference.set_index("method")
+    table = table.assign(difference=pd.Series(differences), n_seeds=seeds).reset_index()
+    return replace(inputs.comparison, against_reference=table)
+
+
+def test_with_one_seed_the_headline_is_about_an_arm_that_is_no_control(one_seed):
+    differences = {"flatGRPO_AA": 0.4, "RandomCredit": 0.3, "Vine": 0.2, "LLMJudge": 0.1}
+    comparison = with_differences(one_seed, differences)
+    headline = words.answer(comparison, one_seed.arms).headline
+    assert headline.startswith("One seed, no verdict: Vine (4 continuations) is highest, 20.0 ")
+    gates = comparison.protocol.settings.model_copy(
+        update={"gates": [Gate(arm="Vine", expect="above")]}
+    )
+    gated = replace(comparison, protocol=replace(comparison.protocol, settings=gates))
+    headline = words.answer(gated, one_seed.arms).headline
+    assert "LLMJudge (offline rubric) is highest, 10.0 points above flat GRPO" in headline
+    controls = gated.against_reference.query("method != 'LLMJudge'")
+    headline = words.answer(replace(gated, against_reference=controls), one_seed.arms).headline
+    assert headline == "One seed, no verdict: beside flat GRPO, only controls were trained."
+
+
+def test_controls_of_the_calibration(tmp_path):
+    from hgrpo.report.arms import read_arms
+
+    arms = read_arms({"methods": shipped("calibration_hard"), "reference": "flatGRPO"})
+    assert [name for name in arms.trained if not arms.is_control(name)] == [
+        *("flatGRPO", "flatGRPO_dynamic", "Progressive", "ProgressiveToGo"),
+        *("TurnRDV1", "TurnRDV2", "GiGPO", "Vine"),
+    ]
+    assert arms.twins == {"flatGRPO_AA"}
+
+
+def test_under_the_headline_stands_what_chance_alone_made(one_seed):
+    differences = {"flatGRPO_AA": -0.086, "RandomCredit": 0.3, "Vine": 0.2, "LLMJudge": 0.149}
+    comparison = with_differences(one_seed, differences)
+    spread = published_spread("bakeoff", ["seeds"], "flat GRPO")
+    assert words.answer(comparison, one_seed.arms, spread=spread).sure == (
+        "Chance alone made 8.6 points here: flat GRPO again (A/A) differs from flat GRPO in its "
+        "random numbers only. In the 5 published seeds of this study, the difference of one seed "
+        "from flat GRPO has a standard deviation of 4.5 points."
+    )
+    alone = replace(comparison, against_reference=comparison.against_reference.head(0))
+    assert "Chance" not in words.answer(alone, one_seed.arms).sure
+    table = comparison.against_reference.query("method != 'flatGRPO_AA'")
+    without = replace(comparison, against_reference=table)
+    assert words.answer(without, one_seed.arms).sure.startswith("How much chance alone makes is ")
+
+
+def test_a_study_with_other_settings_has_no_published_spread():
+    assert published_spread("webshop", [], "flat GRPO").startswith("In the 3 published seeds of ")
+    assert "flat GRPO after the last round has" in published_spread("webshop", [], "flat GRPO")
+    assert published_spread("bakeoff", ["training.lr"], "flat GRPO") == ""
+    assert published_spread("mine", [], "flat GRPO") == ""
+
+
+def test_the_published_spread_is_that_of_the_published_tables(project, tmp_path):
+    tables, studies = project / "docs/tables", project / "configs/studies"
+    assert PUBLISHED.read_text(encoding="utf-8") == publish.spread_text(tables, studies)
+    # By hand: paired differences 0.1 and 0.3 of A, 0 and 0 of B; variances 0.02 and 0.
+    (tmp_path / "mine").mkdir()
+    rows = "11,0.1,0.2,0.1,0.5\n23,0.2,0.5,0.2,0.5\n"
+    wide = [line.split(",") for line in rows.split()]
+    names = ("flatGRPO", "A", "B", "SFTOnly")
+    lines = [f"{n},0.0,{r[0]},{v}" for r in wide for n, v in zip(names, r[1:], strict=True)]
+    text = "\n".join(["method,temperature,seed,endpoint", *lines])
+    (tmp_path / "mine/seeds.csv").write_text(text, encoding="utf-8")
+    (tmp_path / "mine.yaml").write_text("name: mine\n", encoding="utf-8")
+    assert json.loads(publish.spread_text(tmp_path, tmp_path)) == {
+        "mine": {"seeds": 2, "endpoint": "declared", "deviation": 0.1}
+    }
+
+
+def test_two_seeds_support_no_verdict(two_seeds):
+    answer = words.answer(two_seeds.comparison, two_seeds.arms)
+    assert answer.cautions[0].startswith("Two seeds cannot support a verdict: ")
+    assert "10 points" in answer.cautions[0]
+    three = with_differences(two_seeds, {"Progressive": 0.1, "RandomCredit": 0.1}, seeds=3)
+    assert words.answer(three, two_seeds.arms).cautions == []
+
+
+def test_no_difference_beyond_what_the_score_allows_is_called_detectable(two_seeds):
+    table = two_seeds.comparison.against_reference.assign(verdict="inconclusive", n_seeds=3)
+
+    def told(*effects):
+        own = table.assign(minimum_detectable_effect=effects)
+        comparison = replace(two_seeds.comparison, against_reference=own)
+        return " ".join(words.answer(comparison, two_seeds.arms).paragraphs[0][1])
+
+    assert "no possible difference would have been detected" in told(float("inf"), float("inf"))
+    assert "of about 12.0 to over 100 points would" in told(0.12, float("inf"))
+    assert "of about 12.0 to 14.0 points would" in told(0.12, 0.14)
+
+
+def collapsed(inputs, *runs):
+    """The comparison, with runs (method, seed) that win nothing in round 1."""
+    table = inputs.comparison.rounds_by_seed.copy()
+    for method, seed in runs:
+        rows = (table["method"] == method) & (table["seed"] == seed) & (table["round"] == 1)
+        table.loc[rows, "success"] = 0.0
+    return replace(inputs.comparison, rounds_by_seed=table)
+
+
+def test_a_collapse_of_the_reference_is_the_first_sentence(two_seeds):
+    answer = words.answer(collapsed(two_seeds, ("flatGRPO", 23)), two_seeds.arms)
+    assert answer.headline.startswith(
+        "Flat GRPO, the reference, collapsed in 1 of 2 seeds (0.0\u00a0% after round 1 of seed "
+        "23), so differences from it mean little. "
+    )
+    assert answer.cautions[0].startswith("Is the comparison tuned fairly?")
+    assert "collapsed" not in words.answer(two_seeds.comparison, two_seeds.arms).headline
+
+
+def test_without_an_sft_arm_a_typical_run_stands_for_the_start(two_seeds):
+    comparison = collapsed(two_seeds, ("flatGRPO", 23))
+    runs = comparison.rounds_by_seed.query("method != 'SFTOnly'")
+    headline = words.answer(replace(comparison, rounds_by_seed=runs), two_seeds.arms).headline
+    assert headline.startswith("Flat GRPO, the reference, collapsed in 1 of 2 seeds")
+
+
+def test_several_collapsed_arms_are_one_sentence(two_seeds):
+    runs = [("Progressive", 11), ("Progressive", 23), ("flatGRPO", 23)]
+    first = words.answer(collapsed(two_seeds, *runs), two_seeds.arms).headline.split(". ")
+    assert "the reference, collapsed in 1 of 2 seeds" in ". ".join(first[:3])
+    assert " and Progressive collapsed in 2 of 2 seeds (0.0\u00a0% after" in ". ".join(first[:3])
+
+
+def test_a_control_may_collapse(two_seeds, tmp_path):
+    own = two_seeds.arms["RandomCredit"]
+    controls = {**two_seeds.arms.by_name, "RandomCredit": replace(own, credit=zero_credit())}
+    arms = replace(two_seeds.arms, by_name=controls)
+    comparison = collapsed(two_seeds, ("RandomCredit", 11))
+    assert "collapsed" in words.answer(comparison, two_seeds.arms).headline
+    assert "collapsed" not in words.answer(comparison, arms).headline
+
+
+def zero_credit():
+    from hgrpo.credit.section import CreditConfig
+
+    return CreditConfig(kind="zero").declared
+
+
+def test_a_poor_start_is_on_top_and_in_the_last_line(tmp_path, capsys):
+    study = write_study(tmp_path, seeds=(11, 23, 31), **SMALL)
+    for path in study.files("eval/SFTOnly/*/*/episodes.parquet"):
+        frame = pd.read_parquet(path)
+        frame["success"], frame["env_return"] = False, 0.0
+        frame.to_parquet(path, index=False)
+    for path in study.files("rl/flatGRPO/*/round_1/train_log.json"):
+        log = json.loads(path.read_text(encoding="utf-8"))
+        log["rows"] = [row | {"dead_groups": 24, "n_groups": 32} for row in log["rows"]]
+        path.write_text(json.dumps(log), encoding="utf-8")
+    page = build_report(study)
+    last = capsys.readouterr().out.splitlines()[-1]
+    html = page.read_text(encoding="utf-8")
+    top = html[: html.index("<main>")]
+    for words_of in (
+        "far below its expert: it solves 0.0 % of its tasks, the expert 41.0 %",
+        "75 % of those of flat GRPO",
+    ):
+        assert words_of in last and words_of in top
+    assert last.endswith("report.html")
+
+
+def test_the_worst_round_is_the_one_that_is_named(two_seeds):
+    logs = two_seeds.logs.assign(dead_groups=20, n_groups=32, success_rate=0.1)
+    logs.loc[(logs["method"] == "Progressive") & (logs["round"] == 1), "dead_groups"] = 24
+    logs.loc[(logs["method"] == "RandomCredit") & (logs["round"] == 2), "dead_groups"] = 30
+    (line,) = cautions(replace(two_seeds, logs=logs), scripted_players({}))
+    assert "in round 2, 94 % of those of random credit" in line
+    assert cautions(two_seeds, scripted_players({})) == []
+
+
+def test_a_page_without_scripted_players_has_an_answer(two_seeds, tmp_path):
+    page = Page("fake", "", two_seeds, tmp_path, {})
+    assert page.answer().headline == words.answer(two_seeds.comparison, two_seeds.arms).headline
