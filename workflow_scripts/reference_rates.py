@@ -1,0 +1,231 @@
+"""Make the reference rates of `make plan` from finished runs on this machine.
+
+Each folder gives one row: seconds of a unit of work in its game, with its model. A row of the same
+game and model is replaced. `--float32` takes two runs of one study, the second with
+`model.train_dtype=float32`, and measures how much longer training passes take without bfloat16.
+Seconds of jobs that stand beside the work, such as imports, come from the folders of `--starts`,
+which should be whole runs on a quiet machine.
+
+Example:
+    python workflow_scripts/reference_rates.py results/bakeoff --starts results/bakeoff
+    python workflow_scripts/reference_rates.py results/webshop
+    python workflow_scripts/reference_rates.py --float32 results/smoke ../avx2/results/smoke
+"""
+
+import argparse
+import json
+import statistics
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hgrpo.command import run
+from hgrpo.envs.panels import read_panels
+from hgrpo.stages.files import runs, trained_rounds
+from hgrpo.study.recorded import recorded_study
+from hgrpo.study.study import Study
+from hgrpo.workflow.planning.disk import parameters
+from hgrpo.workflow.planning.jobs import SHARED
+from hgrpo.workflow.planning.machine_speed import measure
+from hgrpo.workflow.planning.past_jobs import benchmark_of, bytes_of_jobs
+from hgrpo.workflow.planning.reference import CRITIC, REFERENCE, episodes
+
+_PAGES = ("merge", "figures", "report")
+_SHARED_START = 1.0  # of Snakemake, before a stage that times itself begins
+
+
+def main() -> None:
+    """Read the runs and rewrite the file of rates."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("results", nargs="+", type=Path, help="folders of finished studies")
+    parser.add_argument("--starts", nargs="+", type=Path, help="folders of whole quiet runs")
+    parser.add_argument("--float32", action="store_true", help="compare two runs of one study")
+    parser.add_argument("--out", type=Path, default=REFERENCE)
+    args = parser.parse_args()
+    known = json.loads(args.out.read_text()) if args.out.is_file() else {"rates": [], "float32": 3}
+    if args.float32:
+        half, full = (_round_seconds(folder)[1] for folder in args.results)
+        known["float32"] = _short(full / half)
+    else:
+        rows = [rates(folder) for folder in args.results]
+        measured = {_of(row): row for row in [*known["rates"], *rows]}
+        known["rates"] = [measured[key] for key in sorted(measured)]
+        if args.starts:
+            known |= overheads(args.starts)
+            known["speed"] = {key: _short(value) for key, value in measure()._asdict().items()}
+    args.out.write_text(json.dumps(known, indent=1) + "\n")
+
+
+def _of(row: dict) -> tuple:
+    return row["game"], row["turn_cap"], row["parameters"], row["compiled"]
+
+
+def rates(folder: Path) -> dict:
+    """The row of a study's results: seconds of a unit of work in its game, with its model.
+
+    Returns:
+        `turns` and forwarded `tokens` of a trajectory of training; seconds of a `task`, of a
+        `demonstration` and of the stage `base`; of a token of `sft`, for each demonstration and
+        epoch, and of `play`, `update`, `continuation` and `evaluation`, for each trajectory, where
+        all have `tokens` tokens; and of a trajectory of the replay of a `fit`.
+    """
+    study = recorded_study(folder)
+    totals = [_json(path) for path in sorted(folder.glob("rl/*/*/*/summary.json"))]
+    trajectories = sum(total["total_trajectories"] for total in totals)
+    tokens = sum(total["total_forward_tokens"] for total in totals) / trajectories
+    play, update, continuation = _round_seconds(folder)
+    evaluated = [_json(path) for path in folder.glob("eval/*/*/*/summary.json")]
+    tasks = sum(map(len, read_panels(folder / "assets/panels.json").values()))
+    demonstrations, sft = study.env.expert.trajectories, study.config.sft
+    fits = [
+        (
+            _seconds(folder, "credit_fit", path.stem),
+            study.round_trajectories[path.stem.split(".")[0]],
+        )
+        for path in folder.glob("benchmarks/credit_fit/*.jsonl")
+    ]
+    return {
+        "game": study.env.name,
+        "turn_cap": study.env.turn_cap,
+        "parameters": parameters(study.model),
+        "compiled": getattr(study.config.engine.declared, "compiled", False),
+        "turns": _short(sum(total["total_turns"] for total in totals) / trajectories),
+        "tokens": _short(tokens),
+        "task": _short(_seconds(folder, "assets", "assets") / tasks),
+        "demonstration": _short(_seconds(folder, "expert", "expert") / demonstrations),
+        "base": _short(_seconds(folder, "base", "base")),
+        "sft": _short(_seconds(folder, "sft", "sft") / (demonstrations * sft.epochs * tokens)),
+        "play": _short(play),
+        "update": _short(update),
+        "continuation": _short(continuation or play),
+        "evaluation": _short(
+            sum(each["elapsed_s"] for each in evaluated)
+            / sum(each["n_episodes"] for each in evaluated)
+            / tokens
+        ),
+        "fit": _short(
+            sum(seconds for seconds, _ in fits) / sum(n for _, n in fits) * 2 / study.config.rounds
+            if fits
+            else 0.003
+        ),
+    }
+
+
+def _round_seconds(folder: Path) -> tuple[float, float, float]:
+    """Seconds of play, update and continuation of a token of the rounds' trajectories."""
+    study = recorded_study(folder)
+    plain, updates, continued = [], [], []
+    for arm, seed, number in trained_rounds(study):
+        home = folder / f"rl/{arm}/seed_{seed}/round_{number}"
+        if not (home / "summary.json").is_file():
+            continue
+        total = _json(home / "summary.json")
+        rows = _json(home / "train_log.json")["rows"]
+        collect, credit, update = (
+            sum(row[key] for row in rows) for key in ("collect_s", "credit_s", "update_s")
+        )
+        played = total["total_forward_tokens"]
+        more = total["all_play"]["trajectories"] - total["total_trajectories"]
+        passes = study.training[arm].epochs * (CRITIC if study.methods[arm].uses_critic else 1)
+        if more:
+            continued.append((credit, more * played / total["total_trajectories"]))
+        plain.append((collect if more else collect + credit, played))
+        updates.append((update / passes, played))
+    return _ratio(plain), _ratio(updates), _ratio(continued)
+
+
+def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
+    seconds, amount = (sum(pair[n] for pair in pairs) for n in (0, 1))
+    return seconds / amount if amount else 0.0
+
+
+def overheads(folders: Sequence[Path]) -> dict:
+    """Seconds and bytes of jobs beside those of tokens, from all the runs.
+
+    Returns:
+        `starts`: stage -> seconds of a job without its work. `each`: stage -> seconds for each
+        evaluation that it reads. `bytes`: stage -> bytes for each unit of work.
+    """
+    starts = dict.fromkeys(("fetch_assets", "assets", "expert", "base", "sft"), _SHARED_START)
+    starts |= {"study_config": _SHARED_START, "credit_fit": _SHARED_START}
+    starts["rl_round"] = _short(statistics.median(_starts(folders, "rl_round", "rl", _trained_s)))
+    starts["evaluate"] = _short(
+        statistics.median(
+            _starts(
+                folders, "evaluate", "eval", lambda home: _json(home / "summary.json")["elapsed_s"]
+            )
+        )
+    )
+    each = {}
+    for stage in _PAGES:
+        points = [
+            (len(runs(recorded_study(folder))), _seconds(folder, stage, stage))
+            for folder in folders
+            if benchmark_of(folder, stage, stage).is_file()
+        ]
+        counts, seconds = zip(*points, strict=True)
+        slope = max(0.0, float(np.polyfit(counts, seconds, 1)[0])) if len(set(counts)) > 1 else 0.0
+        each[stage] = _short(slope)
+        starts[stage] = _short(
+            max(0.5, statistics.fmean(seconds) - slope * statistics.fmean(counts))
+        )
+    weights = {stage: _bytes(folders, stage) for stage in _WEIGHED}
+    return {"starts": starts, "each": each, "bytes": weights | {"fetch_assets": 1000.0}}
+
+
+def _tasks(study: Study) -> float:
+    return sum(size or 0 for size in study.env.panels.sizes.values())
+
+
+_WEIGHED = {
+    "assets": lambda study, arm: _tasks(study),
+    "expert": lambda study, arm: study.env.expert.trajectories,
+    "credit_fit": lambda study, arm: study.round_trajectories[arm] * study.config.rounds / 2,
+    "evaluate": episodes,
+    **{stage: lambda study, arm: len(runs(study)) for stage in ("study_config", *_PAGES)},
+}
+
+
+def _bytes(folders: Sequence[Path], stage: str) -> float:
+    """Bytes for each unit of a stage's work, as a mean over the runs."""
+    pairs = []
+    for folder in folders:
+        study = recorded_study(folder)
+        for arm, values in bytes_of_jobs(folder, stage).items():
+            if arm == SHARED or arm in study.methods:
+                pairs += [(value, _WEIGHED[stage](study, arm)) for value in values]
+    return _short(_ratio(pairs))
+
+
+def _starts(folders, stage, root, inside) -> Iterator[float]:
+    for folder in folders:
+        for path in folder.glob(f"benchmarks/{stage}/*.jsonl"):
+            home = folder.joinpath(root, *path.stem.rsplit(".", 2))
+            if (home / "summary.json").is_file():
+                yield max(0.0, _json(path)["s"] - inside(home))
+
+
+def _trained_s(home: Path) -> float:
+    return sum(row["elapsed_s"] for row in _json(home / "train_log.json")["rows"])
+
+
+def _seconds(folder: Path, stage: str, name: str) -> float:
+    """Seconds of a job."""
+    return _json(benchmark_of(folder, stage, name))["s"]
+
+
+def _json(path: Path) -> dict:
+    return json.loads(
+        path.read_bytes().splitlines()[-1] if path.suffix == ".jsonl" else path.read_bytes()
+    )
+
+
+def _short(value: float) -> float:
+    return value if isinstance(value, bool) else float(f"{value:.3g}")
+
+
+if __name__ == "__main__":
+    run(main)
