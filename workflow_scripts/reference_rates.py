@@ -29,10 +29,11 @@ from hgrpo.workflow.planning.disk import parameters
 from hgrpo.workflow.planning.jobs import SHARED
 from hgrpo.workflow.planning.machine_speed import measure
 from hgrpo.workflow.planning.past_jobs import benchmark_of, bytes_of_jobs
-from hgrpo.workflow.planning.reference import CRITIC, REFERENCE, episodes
+from hgrpo.workflow.planning.reference import CRITIC, REFERENCE, episodes, replay
 
 _PAGES = ("merge", "figures", "report")
 _SHARED_START = 1.0  # of Snakemake, before a stage that times itself begins
+_LOADS = 0.5  # of an evaluation, before it plays
 
 
 def main() -> None:
@@ -70,7 +71,7 @@ def rates(folder: Path) -> dict:
         `turns` and forwarded `tokens` of a trajectory of training; seconds of a `task`, of a
         `demonstration` and of the stage `base`; of a token of `sft`, for each demonstration and
         epoch, and of `play`, `update`, `continuation` and `evaluation`, for each trajectory, where
-        all have `tokens` tokens; and of a trajectory of the replay of a `fit`.
+        all have `tokens` tokens.
     """
     study = recorded_study(folder)
     totals = [_json(path) for path in sorted(folder.glob("rl/*/*/*/summary.json"))]
@@ -80,13 +81,6 @@ def rates(folder: Path) -> dict:
     evaluated = [_json(path) for path in folder.glob("eval/*/*/*/summary.json")]
     tasks = sum(map(len, read_panels(folder / "assets/panels.json").values()))
     demonstrations, sft = study.env.expert.trajectories, study.config.sft
-    fits = [
-        (
-            _seconds(folder, "credit_fit", path.stem),
-            study.round_trajectories[path.stem.split(".")[0]],
-        )
-        for path in folder.glob("benchmarks/credit_fit/*.jsonl")
-    ]
     return {
         "game": study.env.name,
         "turn_cap": study.env.turn_cap,
@@ -102,14 +96,9 @@ def rates(folder: Path) -> dict:
         "update": _short(update),
         "continuation": _short(continuation or play),
         "evaluation": _short(
-            sum(each["elapsed_s"] for each in evaluated)
+            sum(each["elapsed_s"] - _LOADS for each in evaluated)
             / sum(each["n_episodes"] for each in evaluated)
             / tokens
-        ),
-        "fit": _short(
-            sum(seconds for seconds, _ in fits) / sum(n for _, n in fits) * 2 / study.config.rounds
-            if fits
-            else 0.003
         ),
     }
 
@@ -147,19 +136,20 @@ def overheads(folders: Sequence[Path]) -> dict:
 
     Returns:
         `starts`: stage -> seconds of a job without its work. `each`: stage -> seconds for each
-        evaluation that it reads. `bytes`: stage -> bytes for each unit of work.
+        evaluation that a page reads, or trajectory that a fit reads. `bytes`: stage -> bytes for
+        each unit of work.
     """
     starts = dict.fromkeys(("fetch_assets", "assets", "expert", "base", "sft"), _SHARED_START)
     starts |= {"study_config": _SHARED_START, "credit_fit": _SHARED_START}
     starts["rl_round"] = _short(statistics.median(_starts(folders, "rl_round", "rl", _trained_s)))
-    starts["evaluate"] = _short(
-        statistics.median(
-            _starts(
-                folders, "evaluate", "eval", lambda home: _json(home / "summary.json")["elapsed_s"]
-            )
-        )
-    )
-    each = {}
+    evaluations = statistics.median(_starts(folders, "evaluate", "eval", _evaluated_s))
+    starts["evaluate"] = _short(evaluations + _LOADS)
+    fits = [
+        (_json(path)["s"] - _SHARED_START, replay(recorded_study(folder), path.stem.split(".")[0]))
+        for folder in folders
+        for path in folder.glob("benchmarks/credit_fit/*.jsonl")
+    ]
+    each = {"credit_fit": _short(_ratio(fits))}
     for stage in _PAGES:
         points = [
             (len(runs(recorded_study(folder))), _seconds(folder, stage, stage))
@@ -183,7 +173,7 @@ def _tasks(study: Study) -> float:
 _WEIGHED = {
     "assets": lambda study, arm: _tasks(study),
     "expert": lambda study, arm: study.env.expert.trajectories,
-    "credit_fit": lambda study, arm: study.round_trajectories[arm] * study.config.rounds / 2,
+    "credit_fit": replay,
     "evaluate": episodes,
     **{stage: lambda study, arm: len(runs(study)) for stage in ("study_config", *_PAGES)},
 }
@@ -206,6 +196,10 @@ def _starts(folders, stage, root, inside) -> Iterator[float]:
             home = folder.joinpath(root, *path.stem.rsplit(".", 2))
             if (home / "summary.json").is_file():
                 yield max(0.0, _json(path)["s"] - inside(home))
+
+
+def _evaluated_s(home: Path) -> float:
+    return _json(home / "summary.json")["elapsed_s"]
 
 
 def _trained_s(home: Path) -> float:

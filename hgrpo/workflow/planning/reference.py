@@ -92,9 +92,8 @@ class Reference:
                 update = player["update"] * training.epochs * (CRITIC if method.uses_critic else 1)
                 seconds = tokens * (play * self._play + update * self._train)
                 return study.round_trajectories[arm], seconds
-            case "credit_fit":  # its replay holds half of a run's rounds on average
-                replay = study.round_trajectories[arm] * study.config.rounds / 2
-                return replay, player["fit"] * self._python
+            case "credit_fit":
+                return replay(study, arm), self._known["each"][stage] * self._python
             case "evaluate":
                 return episodes(study, arm), tokens * player["evaluation"] * self._play
         return len(runs(study)), self._known["each"].get(stage, 0.0) * self._python
@@ -106,6 +105,11 @@ def episodes(study: Study, arm: str) -> int:
     validates = not train or evaluation.validate_trained
     games = evaluation.test_games + validates * evaluation.validation_games
     return games * len(evaluation.temperatures if train else evaluation.sft_temperatures)
+
+
+def replay(study: Study, arm: str) -> float:
+    """Mean trajectories of the fits of an arm, each of which reads all rounds so far."""
+    return study.round_trajectories[arm] * study.config.rounds / 2
 
 
 def _continuations(credit: object, turns: float) -> float:

@@ -31,14 +31,13 @@ ROW = {
     "update": 0.003,
     "continuation": 0.0005,
     "evaluation": 0.004,
-    "fit": 0.125,
 }
 RATES = {
     "speed": {"matmul": 1.0, "python": 1.0, "bfloat16": True},
     "float32": 3.0,
     "starts": dict.fromkeys(("assets", "expert", "base", "sft", "rl_round", "evaluate"), 1.0)
     | {"credit_fit": 2.0, "merge": 4.0},
-    "each": {"merge": 0.5},
+    "each": {"merge": 0.5, "credit_fit": 0.125},
     "bytes": {"evaluate": 40.0},
     "rates": [ROW, ROW | {"game": "sokoban", "turn_cap": 5, "tokens": 1.0}],
 }

@@ -31,8 +31,7 @@ def finished(tmp_path):
         write(f"{home}/summary.json", played | {"all_play": {"trajectories": 32 + branches}})
         rows = [{"collect_s": 4, "credit_s": credit / 2, "update_s": 8}] * 2
         write(f"{home}/train_log.json", {"rows": rows})
-    write("eval/SFTOnly/seed_11/round_0/summary.json", {"elapsed_s": 24, "n_episodes": 48})
-    write("benchmarks/credit_fit/TurnRDV2CF.seed_11.round_1.jsonl", {"s": 8})
+    write("eval/SFTOnly/seed_11/round_0/summary.json", {"elapsed_s": 24.5, "n_episodes": 48})
     return folder
 
 
@@ -48,6 +47,5 @@ def test_rates_by_hand(finished):
     assert found["update"] == pytest.approx(32 / 6400)
     # 64 continuations, counted as trajectories of 100 tokens.
     assert found["continuation"] == pytest.approx(16 / 6400)
+    # Half a second to load the policy.
     assert found["evaluation"] == pytest.approx(24 / (48 * 100))
-    # A fit of 32 trajectories, and the estimate counts with half of two rounds.
-    assert found["fit"] == pytest.approx(8 / 32)
