@@ -1,18 +1,22 @@
 """Make the reference rates of `make plan` from finished runs on this machine.
 
-Each folder gives one row: seconds of a unit of work in its game, with its model. A row of the same
-game and model is replaced. `--float32` takes two runs of one study, the second with
+Each folder gives a row of its game and one of its player, the model, in place of rows with the same
+names. `--games-only` leaves the players' rows as they are, because a run of few steps tells little
+about them. `--tokens` takes the length of trajectories from a published table, because a shortened
+run trains another policy. `--float32` takes two runs of one study, the second with
 `model.train_dtype=float32`, and measures how much longer training passes take without bfloat16.
 Seconds of jobs that stand beside the work, such as imports, come from the folders of `--starts`,
 which should be whole runs on a quiet machine.
 
 Example:
     python workflow_scripts/reference_rates.py results/bakeoff --starts results/bakeoff
-    python workflow_scripts/reference_rates.py results/webshop
+    python workflow_scripts/reference_rates.py --games-only --tokens docs/tables/sokoban/cost.csv \\
+        results/sokoban
     python workflow_scripts/reference_rates.py --float32 results/smoke ../avx2/results/smoke
 """
 
 import argparse
+import csv
 import json
 import statistics
 from collections.abc import Iterator, Sequence
@@ -43,63 +47,105 @@ def main() -> None:
     )
     parser.add_argument("results", nargs="+", type=Path, help="folders of finished studies")
     parser.add_argument("--starts", nargs="+", type=Path, help="folders of whole quiet runs")
+    parser.add_argument("--games-only", action="store_true", help="write no players' rows")
+    parser.add_argument("--tokens", type=Path, help="cost.csv of a whole run of the study")
     parser.add_argument("--float32", action="store_true", help="compare two runs of one study")
     parser.add_argument("--out", type=Path, default=REFERENCE)
     args = parser.parse_args()
-    known = json.loads(args.out.read_text()) if args.out.is_file() else {"rates": [], "float32": 3}
+    known = (
+        json.loads(args.out.read_text())
+        if args.out.is_file()
+        else {"games": [], "players": [], "float32": 3}
+    )
     if args.float32:
         half, full = (_round_seconds(folder)[1] for folder in args.results)
         known["float32"] = _short(full / half)
     else:
-        rows = [rates(folder) for folder in args.results]
-        measured = {_of(row): row for row in [*known["rates"], *rows]}
-        known["rates"] = [measured[key] for key in sorted(measured)]
+        for folder in args.results:
+            _put(known["games"], game(folder, args.tokens))
+            if not args.games_only:
+                _put(known["players"], player(folder))
         if args.starts:
             known |= overheads(args.starts)
             known["speed"] = {key: _short(value) for key, value in measure()._asdict().items()}
     args.out.write_text(json.dumps(known, indent=1) + "\n")
 
 
-def _of(row: dict) -> tuple:
-    return row["game"], row["turn_cap"], row["parameters"], row["compiled"]
+def _put(rows: list[dict], row: dict) -> None:
+    """Put a row in the place of that with the same names."""
+    rows[:] = [other for other in rows if _of(other) != _of(row)] + [row]
+    rows.sort(key=_of)
 
 
-def rates(folder: Path) -> dict:
-    """The row of a study's results: seconds of a unit of work in its game, with its model.
+def _of(row: dict) -> list:
+    names = ("game", "turn_cap", "parameters", "compiled")
+    return [row[name] for name in names if name in row]
 
-    Returns:
-        `turns` and forwarded `tokens` of a trajectory of training; seconds of a `task`, of a
-        `demonstration` and of the stage `base`; of a token of `sft`, for each demonstration and
-        epoch, and of `play`, `update`, `continuation` and `evaluation`, for each trajectory, where
-        all have `tokens` tokens.
+
+def game(folder: Path, published: Path | None = None) -> dict:
+    """The row of a study's game: seconds of a `task` and of a `demonstration`.
+
+    `turns` and forwarded `tokens` are means of a trajectory of training, of this run or of a
+    published table.
     """
     study = recorded_study(folder)
+    turns, tokens = _lengths(folder)
+    if published:
+        rows = list(csv.DictReader(published.open(encoding="utf-8")))
+        plain = [row for row in rows if not row["cf_branches"]]
+        count, replies, words = (
+            sum(float(row[name]) for row in plain) for name in ("trajectories", "replies", "tokens")
+        )
+        turns, tokens = replies / count, words / count
+    tasks = sum(map(len, read_panels(folder / "assets/panels.json").values()))
+    return {
+        "game": study.env.name,
+        "turn_cap": study.env.turn_cap,
+        "turns": _short(turns),
+        "tokens": _short(tokens),
+        "task": _short(_seconds(folder, "assets", "assets") / tasks),
+        "demonstration": _short(
+            _seconds(folder, "expert", "expert") / study.env.expert.trajectories
+        ),
+    }
+
+
+def _lengths(folder: Path) -> tuple[float, float]:
+    """Mean turns and tokens of the run's trajectories of training."""
     totals = [_json(path) for path in sorted(folder.glob("rl/*/*/*/summary.json"))]
-    trajectories = sum(total["total_trajectories"] for total in totals)
-    tokens = sum(total["total_forward_tokens"] for total in totals) / trajectories
+    turns, tokens, count = (
+        sum(total[f"total_{name}"] for total in totals)
+        for name in ("turns", "forward_tokens", "trajectories")
+    )
+    return turns / count, tokens / count
+
+
+def player(folder: Path) -> dict:
+    """The row of a study's model: seconds of the stage `base`, and of a token of each kind.
+
+    `sft` counts for each demonstration and epoch, and `play`, `update`, `continuation` and
+    `evaluation` for each trajectory, where all have as many tokens as those of training.
+    """
+    study = recorded_study(folder)
+    _, tokens = _lengths(folder)
     play, update, continuation = _round_seconds(folder)
     evaluated = [_json(path) for path in folder.glob("eval/*/*/*/summary.json")]
-    tasks = sum(map(len, read_panels(folder / "assets/panels.json").values()))
+    # A short evaluation takes hardly longer than its start.
+    evaluation = sum(each["elapsed_s"] - _LOADS for each in evaluated) / (
+        tokens * sum(each["n_episodes"] for each in evaluated)
+    )
     demonstrations, sft = study.env.expert.trajectories, study.config.sft
     return {
         "game": study.env.name,
         "turn_cap": study.env.turn_cap,
         "parameters": parameters(study.model),
         "compiled": getattr(study.config.engine.declared, "compiled", False),
-        "turns": _short(sum(total["total_turns"] for total in totals) / trajectories),
-        "tokens": _short(tokens),
-        "task": _short(_seconds(folder, "assets", "assets") / tasks),
-        "demonstration": _short(_seconds(folder, "expert", "expert") / demonstrations),
         "base": _short(_seconds(folder, "base", "base")),
         "sft": _short(_seconds(folder, "sft", "sft") / (demonstrations * sft.epochs * tokens)),
         "play": _short(play),
         "update": _short(update),
         "continuation": _short(continuation or play),
-        "evaluation": _short(
-            sum(each["elapsed_s"] - _LOADS for each in evaluated)
-            / sum(each["n_episodes"] for each in evaluated)
-            / tokens
-        ),
+        "evaluation": _short(max(evaluation, play / 2)),
     }
 
 
@@ -113,8 +159,11 @@ def _round_seconds(folder: Path) -> tuple[float, float, float]:
             continue
         total = _json(home / "summary.json")
         rows = _json(home / "train_log.json")["rows"]
+        # The first step of a process compiles kernels.
+        later = rows[1:] or rows
         collect, credit, update = (
-            sum(row[key] for row in rows) for key in ("collect_s", "credit_s", "update_s")
+            sum(row[key] for row in later) * len(rows) / len(later)
+            for key in ("collect_s", "credit_s", "update_s")
         )
         played = total["total_forward_tokens"]
         more = total["all_play"]["trajectories"] - total["total_trajectories"]
@@ -139,7 +188,7 @@ def overheads(folders: Sequence[Path]) -> dict:
         evaluation that a page reads, or trajectory that a fit reads. `bytes`: stage -> bytes for
         each unit of work.
     """
-    starts = dict.fromkeys(("fetch_assets", "assets", "expert", "base", "sft"), _SHARED_START)
+    starts = dict.fromkeys(("assets", "expert", "base", "sft"), _SHARED_START)
     starts |= {"study_config": _SHARED_START, "credit_fit": _SHARED_START}
     starts["rl_round"] = _short(statistics.median(_starts(folders, "rl_round", "rl", _trained_s)))
     evaluations = statistics.median(_starts(folders, "evaluate", "eval", _evaluated_s))

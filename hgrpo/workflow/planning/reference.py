@@ -19,6 +19,7 @@ _ALL_TASKS = 3553  # of a panel without a size: as many as ALFWorld has for trai
 _FURTHER_PLAY = 1.8
 CRITIC = 2.4  # an update with a critic in GRPO updates, see docs/benchmarks.md
 _GROWTH = 0.7  # seconds of a token grow as the parameters to this power, from 0.5 M to 135 M
+_OF_ANY_MODEL = ("study_config", "merge", "figures", "report")
 
 
 class Reference:
@@ -36,8 +37,9 @@ class Reference:
             far = abs(math.log(row["parameters"] / size)) + (row["compiled"] != compiled)
             return far + 0.1 * other_game(row)
 
-        rows, reference = self._known["rates"], MachineSpeed(**self._known["speed"])
-        self._game, self._player = min(rows, key=other_game), min(rows, key=other_player)
+        reference = MachineSpeed(**self._known["speed"])
+        self._game = min(self._known["games"], key=other_game)
+        self._player = min(self._known["players"], key=other_player)
         self._length = cap / self._game["turn_cap"]
         python, matmul = speed.python / reference.python, speed.matmul / reference.matmul
         grown = (size / self._player["parameters"]) ** _GROWTH
@@ -52,7 +54,8 @@ class Reference:
         """Whether `seconds` is the time limit: rates hold for no GPU and no other engine."""
         on_gpu = any(each.gpu for each in dict(self._study.config.resources).values())
         other = self._study.config.engine.kind != "torch" or not parameters(self._study.model)
-        return on_gpu or other or stage not in self._known["starts"]
+        unknown = (on_gpu or other) and stage not in _OF_ANY_MODEL
+        return unknown or stage not in self._known["starts"]
 
     def seconds(self, stage: str, arm: str) -> float:
         """Seconds of a job of a stage; `arm` is its method."""

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from reference_rates import rates
+from reference_rates import game, player
 from watched_study import record
 
 from hgrpo.envs.base import Task
@@ -29,20 +29,28 @@ def finished(tmp_path):
         home = f"rl/{arm}/seed_11/round_1"
         played = {"total_trajectories": 32, "total_turns": 160, "total_forward_tokens": 3200}
         write(f"{home}/summary.json", played | {"all_play": {"trajectories": 32 + branches}})
-        rows = [{"collect_s": 4, "credit_s": credit / 2, "update_s": 8}] * 2
+        step = {"collect_s": 4, "credit_s": credit / 2, "update_s": 8}
+        rows = [{name: 100 * seconds for name, seconds in step.items()}, step]
         write(f"{home}/train_log.json", {"rows": rows})
     write("eval/SFTOnly/seed_11/round_0/summary.json", {"elapsed_s": 24.5, "n_episodes": 48})
     return folder
 
 
 def test_rates_by_hand(finished):
-    found = rates(finished)
-    assert (found["game"], found["turn_cap"], found["compiled"]) == ("alfworld", 10, False)
+    found = game(finished)
+    assert (found["game"], found["turn_cap"]) == ("alfworld", 10)
     assert (found["turns"], found["tokens"]) == (5, 100)
-    assert (found["task"], found["base"]) == (2, 3)
-    assert found["demonstration"] == pytest.approx(20 / 2000)
+    assert (found["task"], found["demonstration"]) == (2, 0.01)  # of three and of 2,000
+    table = finished / "cost.csv"
+    rows = ["10,40,900,", "30,80,2300,", "30,900,9000,7"]  # the last with continuations
+    table.write_text("\n".join(["trajectories,replies,tokens,cf_branches", *rows]))
+    found = game(finished, table)
+    assert (found["turns"], found["tokens"]) == (3, 80)
+    found = player(finished)
+    assert (found["game"], found["compiled"], found["base"]) == ("alfworld", False, 3)
     assert found["sft"] == pytest.approx(100 / (2000 * 100))
-    # Credit that plays nothing counts as play: 2 * 4 + 1 and 2 * 4 seconds of 6,400 tokens.
+    # The first step, which compiles kernels, counts as the second. Credit that plays nothing
+    # counts as play: 2 * 4 + 1 and 2 * 4 seconds of 6,400 tokens.
     assert found["play"] == pytest.approx(17 / 6400, rel=1e-2)
     assert found["update"] == pytest.approx(32 / 6400)
     # 64 continuations, counted as trajectories of 100 tokens.
