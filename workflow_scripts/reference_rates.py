@@ -2,9 +2,11 @@
 
 Each folder gives a row of its game and one of its player, the model, in place of rows with the same
 names. `--games-only` leaves the players' rows as they are, because a run of few steps tells little
-about them. `--tokens` takes the length of trajectories from a published table, because a shortened
-run trains another policy. `--float32` takes two runs of one study, the second with
-`model.train_dtype=float32`, and measures how much longer training passes take without bfloat16.
+about them. `--players-only` leaves the games' rows, and counts in the tokens that they give for a
+trajectory: a model with random weights writes longer ones. `--tokens` takes the length of
+trajectories from a published table, because a shortened run trains another policy. `--float32`
+takes two runs of one study, the second with `train_dtype: float32` in its model's file, and
+measures how much longer fine-tuning takes without bfloat16.
 Seconds of jobs that stand beside the work, such as imports, come from the folders of `--starts`,
 which should be whole runs on a quiet machine.
 
@@ -48,6 +50,7 @@ def main() -> None:
     parser.add_argument("results", nargs="+", type=Path, help="folders of finished studies")
     parser.add_argument("--starts", nargs="+", type=Path, help="folders of whole quiet runs")
     parser.add_argument("--games-only", action="store_true", help="write no players' rows")
+    parser.add_argument("--players-only", action="store_true", help="write no games' rows")
     parser.add_argument("--tokens", type=Path, help="cost.csv of a whole run of the study")
     parser.add_argument("--float32", action="store_true", help="compare two runs of one study")
     parser.add_argument("--out", type=Path, default=REFERENCE)
@@ -58,13 +61,15 @@ def main() -> None:
         else {"games": [], "players": [], "float32": 3}
     )
     if args.float32:
-        half, full = (_round_seconds(folder)[1] for folder in args.results)
+        half, full = (_demonstration_seconds(folder) for folder in args.results)
         known["float32"] = _short(full / half)
     else:
         for folder in args.results:
-            _put(known["games"], game(folder, args.tokens))
+            if not args.players_only:
+                _put(known["games"], game(folder, args.tokens))
             if not args.games_only:
-                _put(known["players"], player(folder))
+                games = known["games"] if args.players_only else []
+                _put(known["players"], player(folder, games))
         if args.starts:
             known |= overheads(args.starts)
             known["speed"] = {key: _short(value) for key, value in measure()._asdict().items()}
@@ -89,7 +94,6 @@ def game(folder: Path, published: Path | None = None) -> dict:
     published table.
     """
     study = recorded_study(folder)
-    turns, tokens = _lengths(folder)
     if published:
         rows = list(csv.DictReader(published.open(encoding="utf-8")))
         plain = [row for row in rows if not row["cf_branches"]]
@@ -97,6 +101,8 @@ def game(folder: Path, published: Path | None = None) -> dict:
             sum(float(row[name]) for row in plain) for name in ("trajectories", "replies", "tokens")
         )
         turns, tokens = replies / count, words / count
+    else:
+        turns, tokens = _lengths(folder)
     tasks = sum(map(len, read_panels(folder / "assets/panels.json").values()))
     return {
         "game": study.env.name,
@@ -120,32 +126,31 @@ def _lengths(folder: Path) -> tuple[float, float]:
     return turns / count, tokens / count
 
 
-def player(folder: Path) -> dict:
+def player(folder: Path, games: Sequence[dict] = ()) -> dict:
     """The row of a study's model: seconds of the stage `base`, and of a token of each kind.
 
     `sft` counts for each demonstration and epoch, and `play`, `update`, `continuation` and
-    `evaluation` for each trajectory, where all have as many tokens as those of training.
+    `evaluation` for each trajectory, where all have as many tokens as those of training,
+    or as the row of the game in `games`.
     """
     study = recorded_study(folder)
-    _, tokens = _lengths(folder)
-    play, update, continuation = _round_seconds(folder)
+    _, own = _lengths(folder)
+    names = {"game": study.env.name, "turn_cap": study.env.turn_cap}
+    tokens = next((row["tokens"] for row in games if names.items() <= row.items()), own)
+    play, update, continuation = (own / tokens * rate for rate in _round_seconds(folder))
     evaluated = [_json(path) for path in folder.glob("eval/*/*/*/summary.json")]
-    # A short evaluation takes hardly longer than its start.
-    evaluation = sum(each["elapsed_s"] - _LOADS for each in evaluated) / (
-        tokens * sum(each["n_episodes"] for each in evaluated)
-    )
-    demonstrations, sft = study.env.expert.trajectories, study.config.sft
+    played = [(each["elapsed_s"] - _LOADS, tokens * each["n_episodes"]) for each in evaluated]
     return {
-        "game": study.env.name,
-        "turn_cap": study.env.turn_cap,
+        **names,
         "parameters": parameters(study.model),
         "compiled": getattr(study.config.engine.declared, "compiled", False),
         "base": _short(_seconds(folder, "base", "base")),
-        "sft": _short(_seconds(folder, "sft", "sft") / (demonstrations * sft.epochs * tokens)),
+        "sft": _short(_demonstration_seconds(folder) / tokens),
         "play": _short(play),
         "update": _short(update),
         "continuation": _short(continuation or play),
-        "evaluation": _short(max(evaluation, play / 2)),
+        # A short evaluation takes hardly longer than its start.
+        "evaluation": _short(max(_ratio(played), play / 2)),
     }
 
 
@@ -173,6 +178,13 @@ def _round_seconds(folder: Path) -> tuple[float, float, float]:
         plain.append((collect if more else collect + credit, played))
         updates.append((update / passes, played))
     return _ratio(plain), _ratio(updates), _ratio(continued)
+
+
+def _demonstration_seconds(folder: Path) -> float:
+    """Seconds of fine-tuning on a demonstration, once."""
+    study = recorded_study(folder)
+    passes = study.env.expert.trajectories * study.config.sft.epochs
+    return _seconds(folder, "sft", "sft") / passes
 
 
 def _ratio(pairs: Sequence[tuple[float, float]]) -> float:

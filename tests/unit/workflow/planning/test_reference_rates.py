@@ -57,3 +57,7 @@ def test_rates_by_hand(finished):
     assert found["continuation"] == pytest.approx(16 / 6400)
     # Half a second to load the policy.
     assert found["evaluation"] == pytest.approx(24 / (48 * 100))
+    # In tokens of a game whose trajectories have 50.
+    shorter = player(finished, [{"game": "alfworld", "turn_cap": 10, "tokens": 50}])
+    assert shorter["evaluation"] == pytest.approx(2 * 24 / (48 * 100))
+    assert shorter["update"] == pytest.approx(2 * 32 / 6400)
