@@ -18,7 +18,7 @@ _ALL_TASKS = 3553  # of a panel without a size: as many as ALFWorld has for trai
 # In published studies dynamic sampling plays 1.6 to 2.0 times `tasks_per_step` tasks.
 _FURTHER_PLAY = 1.8
 CRITIC = 2.4  # an update with a critic in GRPO updates, see docs/benchmarks.md
-_GROWTH = 0.7  # seconds of a token grow as the parameters to this power, from 0.5 M to 135 M
+_GROWTH = 0.9  # seconds of a token grow as the parameters to this power, from 0.5 M to 135 M
 _OF_ANY_MODEL = ("study_config", "merge", "figures", "report")
 
 
