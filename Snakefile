@@ -71,10 +71,11 @@ onstart:
         with one_line_errors():
             before_jobs(workflow, study, Path(R))
         if workflow.executor_plugin.name == "local":
-            jobs = workflow.dag.needrun_jobs()
+            jobs = list(workflow.dag.needrun_jobs())
             warm.start(study, [job.rule.name for job in jobs if job.threads == 1])
-        # On a cluster, a hundred jobs may run at once: too many for this display. Use the monitor.
-        if workflow.executor_plugin.name == "local":
+            # On a cluster, a hundred jobs may run at once: too many for this display.
+            line = start_line(study, Path(R), jobs, workflow.resource_settings.cores)
+            print(line, file=sys.stderr, flush=True)
             show_progress(study_jobs(study, Path(R)))
 
 

@@ -1,8 +1,7 @@
 """Time of `make plan` against `snakemake --summary`, for a study of about 10,000 jobs.
 
-No job of the study has run. Estimates come from about as many benchmark files as the study has
-jobs. These files belong to another study with the same model and engine, so the plan uses all of
-them. `snakemake --summary`, the table that `make plan` reads, runs on the trivial Snakefile of
+Estimates come from about as many benchmark files as the study has jobs, as if its results had been
+deleted. `snakemake --summary`, the table that `make plan` reads, runs on the trivial Snakefile of
 `benchmarks/dag.py`. Both commands take turns in the same run, and times are CPU seconds.
 
 Example:
@@ -15,12 +14,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-import yaml
 from dag import METHODS, ROUNDS, both_workflows, compared, run
 
 from hgrpo.study.study import load_study
 
 STAGES = ("rl_round", "evaluate")
+_SECONDS = 12.5
 
 
 def main() -> None:
@@ -38,12 +37,9 @@ def measure(jobs: int, pairs: int = 1) -> dict:
     """Numbers of jobs and of benchmark files; CPU seconds of both workflows, and their ratio."""
     with tempfile.TemporaryDirectory() as folder:
         ours, trivial = both_workflows(Path(folder), jobs)
-        past = ours / "results" / "past"
+        past = ours / "results" / "large"
         study = load_study(ours / "configs/studies/large.yaml")
         files = _past_jobs(past / "benchmarks", study.config.seeds)
-        (past / "config.yaml").write_text(
-            yaml.safe_dump(study.resolved(), sort_keys=False), encoding="utf-8"
-        )
         found = [
             (
                 run(ours, "-m", "hgrpo.cli.plan", "study=large"),
@@ -51,8 +47,8 @@ def measure(jobs: int, pairs: int = 1) -> dict:
             )
             for _ in range(pairs)
         ]
-        plan = json.loads((ours / "results/large/plan.json").read_bytes())
-    if any(job["seconds"] is None for job in plan["jobs"] if job["stage"] in STAGES):
+        plan = json.loads((ours / "results/large/plan.json").read_text(encoding="utf-8"))
+    if any(job["seconds"] != _SECONDS for job in plan["jobs"] if job["stage"] in STAGES):
         sys.exit("error: the benchmark files of past jobs were not counted")
     return {"jobs": len(plan["jobs"]), "files": files} | compared(found)
 
@@ -68,7 +64,7 @@ def _past_jobs(folder: Path, seeds: list[int]) -> int:
     for stage in STAGES:
         (folder / stage).mkdir(parents=True)
         for name in names:
-            (folder / stage / name).write_text('{"s": 12.5}\n', encoding="utf-8")
+            (folder / stage / name).write_text(f'{{"s": {_SECONDS}}}\n', encoding="utf-8")
     return len(STAGES) * len(names)
 
 

@@ -29,6 +29,7 @@ from hgrpo.workflow.run import (
     check_targets,
     one_line_errors,
     say_last,
+    start_line,
     told,
     warn_at_end_of_dry_run,
 )

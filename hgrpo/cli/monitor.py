@@ -4,8 +4,8 @@ The command reads what the jobs write while they run, on any machine that sees t
 It writes nothing. Reward, success, KL and dead groups belong to a run's newest training step.
 `test` is greedy success on the test panel after the last evaluated round. A `queued` job has its
 inputs and waits for a core. A job that is `not started` waits for other jobs. Work left is the sum
-of the unfinished jobs' times, estimated from past jobs. On a narrow screen, some columns are left
-out. When the report is written, the command prints its headline and ends.
+of the unfinished jobs' times, as `make plan` estimates them. On a narrow screen, some columns are
+left out. When the report is written, the command prints its headline and ends.
 
 Examples:
   python -m hgrpo.cli.monitor results/bakeoff              # until the report, or Ctrl-C

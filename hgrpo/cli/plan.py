@@ -1,10 +1,10 @@
 """Print what a run would do: jobs, hours, money and disk, by stage and by arm.
 
-Estimates of seconds and bytes are means over past jobs of the same stage and arm. If this study has
-no such jobs, the estimates come from its other arms or from other studies of any size. Such
-estimates are marked. For stages that run a language model, only studies with the same model and
-kind of engine count. Money needs prices: `prices.yaml` in the profile's folder. For a judge behind
-an endpoint, the plan also gives the most calls that the remaining rounds can make.
+Estimates of seconds and bytes are means over past jobs of the same stage and arm. Without them,
+they come from the study's other arms; before any job, from reference rates scaled to this machine;
+on GPUs, from the time limits in `resources`, as a ceiling. Such estimates are marked. Money needs
+prices: `prices.yaml` in the profile's folder. For a judge behind an endpoint, the plan also gives
+the most calls that the remaining rounds can make.
 
 If jobs are to run, the command saves the plan as results/<study>/plan.json. `--check` compares the
 planned seconds with the seconds that the jobs took, if the settings are still the same.
@@ -34,32 +34,31 @@ from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
 from hgrpo.study.study import Study, load_study
 from hgrpo.workflow.exchange.overwrites import check_overwrites
 from hgrpo.workflow.planning.accuracy import PLAN, check_lines, save_plan
+from hgrpo.workflow.planning.estimates import Estimates
 from hgrpo.workflow.planning.forecast import (
     Forecast,
     arm_of,
     forecasts,
-    least_minutes,
     rows,
     stage_of,
     total,
-    unknown_stages,
+    wall_minutes,
 )
 from hgrpo.workflow.planning.jobs import SHARED, Job, read_jobs, snakemake_summary
-from hgrpo.workflow.planning.past_jobs import PastJobs, Player
 from hgrpo.workflow.planning.profile import Profile, read_profile
-from hgrpo.workflow.planning.tables import footnotes, lost_lines, price_lines, table, wall_line
+from hgrpo.workflow.planning.tables import (
+    footnotes,
+    foreign_lines,
+    lost_lines,
+    price_lines,
+    table,
+    wall_line,
+)
 from hgrpo.workflow.preflight import missing_variables
 from hgrpo.workflow.read_weights import check_read_weights
 from hgrpo.workflow.watch.jobs import study_jobs
 
 RESULTS = Path("results")
-_NOTHING_KNOWN = (
-    "no estimates: no job of this study, or of a study with its model, has finished here yet"
-)
-_SMALLEST = "smoke"
-_HOW_TO_KNOW = (
-    f"`make bakeoff STUDY={_SMALLEST}` runs every stage with the model `tiny` in a few minutes"
-)
 
 
 def main() -> None:
@@ -97,8 +96,8 @@ def main() -> None:
     profile = read_profile(args.profile, args.cores)
     study = _study(name, config)
     jobs = read_jobs(snakemake_summary(as_config(args.settings), args.profile))
-    past = PastJobs(RESULTS, name, Player(study.model.name, study.config.engine.kind))
-    expected = forecasts(jobs, past, study.config.resources, profile.cores)
+    estimates = Estimates(study, RESULTS / name)
+    expected = forecasts(jobs, estimates, study.config.resources, profile.cores)
     _print(report(study, expected, profile, os.environ))
     idle = not any(job.to_run for job in jobs)
     _print(check_lines(RESULTS / name, settings_of(study), by_stage=idle))
@@ -163,16 +162,15 @@ def report(
     by_arm = rows(expected, arm_of, [SHARED, *study.methods], prices)
     everything = total("all", expected, prices)
     calls = service_call_lines(study, [one.job for one in expected], environment, profile)
-    unknown = unknown_stages(expected)
-    minutes = least_minutes(expected, study, profile)
+    minutes = wall_minutes(expected, study, profile)
     lines = [*table("stage", by_stage, currency, each=True), ""]
     lines += [*table("arm", [*by_arm, everything], currency), ""]
-    lines.append(wall_line(everything, minutes, profile, unknown))
+    lines.append(wall_line(everything, minutes, profile))
     if everything.to_run:
-        if everything.seconds_each is None:
-            lines.append(_NOTHING_KNOWN)
-            lines += [_HOW_TO_KNOW] if study.config.name != _SMALLEST else []
         lines += footnotes(by_arm)
+        rounds = [one.job for one in expected if one.job.stage == "rl_round" and one.job.to_run]
+        gpu = study.config.resources.of("rl_round").gpu
+        lines += foreign_lines([study.methods[job.arm].credit.kind for job in rounds if gpu])
         lines += price_lines(everything, profile, bool(calls))
     return lines + lost_lines([one.job.lost for one in expected if one.job.lost]) + calls
 

@@ -16,10 +16,12 @@ from hgrpo.envs import kinds as environments
 from hgrpo.errors import UserError
 from hgrpo.study.study import Study
 from hgrpo.workflow.exchange.manifest import sha256
-from hgrpo.workflow.planning.disk import disk_need
-from hgrpo.workflow.planning.profile import Profile
+from hgrpo.workflow.planning.estimates import Estimates
+from hgrpo.workflow.planning.jobs import SHARED
+from hgrpo.workflow.planning.tables import size
 from hgrpo.workflow.preflight import UserPath, ask_slurm, missing_variables, user_paths
 from hgrpo.workflow.rules import results_folder
+from hgrpo.workflow.watch.jobs import study_jobs
 
 # Packages whose versions are always shown; others only if they are lacking.
 PACKAGES = ("torch", "transformers", "peft", "tokenizers", "pandas", "pyarrow", "snakemake")
@@ -209,16 +211,13 @@ def _remedy(file: UserPath, study: Study) -> str:
 
 
 def _disk(study: Study, folder: Path) -> Finding:
-    free = shutil.disk_usage(folder).free
-    need = disk_need(study, folder / results_folder(study))
-    if need.round_bytes is None:
-        each = "its model's size, and so theirs, is not known yet"
-    else:
-        each = f"each keeps up to {need.round_bytes / 1e6:.0f} MB"
-    found = f"{free / 1e9:.0f} GB free; the study writes about {need.bytes / 1e9:.0f} GB"
-    return Finding(
-        "disk", f"{found} (rounds to play: {need.rounds}; {each})", lacking=free < need.bytes
-    )
+    free, results = shutil.disk_usage(folder).free, folder / results_folder(study)
+    estimates = Estimates(study, results)
+    jobs = study_jobs(study, results)
+    left = [job for job in jobs if not all(Path(path).exists() for path in job.outputs)]
+    need = sum(estimates.bytes(job.stage, job.method or SHARED).value for job in left)
+    found = f"{size(free)} free; the study's {len(left)} jobs to run write up to {size(need)}"
+    return Finding("disk", found, lacking=free < need)
 
 
 def one_step(study: Study) -> list[str]:

@@ -17,6 +17,11 @@ from hgrpo.study.study import Study
 from hgrpo.workflow.earlier_report import keep_report
 from hgrpo.workflow.exchange.overwrites import check_overwrites
 from hgrpo.workflow.looking import check_looking
+from hgrpo.workflow.planning.estimates import Estimates
+from hgrpo.workflow.planning.forecast import forecasts, total, wall_minutes
+from hgrpo.workflow.planning.jobs import Job
+from hgrpo.workflow.planning.profile import Profile
+from hgrpo.workflow.planning.tables import wall_line
 from hgrpo.workflow.preflight import check_given_adapter, check_jobs, other_revision_line
 from hgrpo.workflow.read_weights import check_read_weights
 from hgrpo.workflow.rules import StudyRules
@@ -24,7 +29,7 @@ from hgrpo.workflow.study_lock import hold_study, is_running
 from hgrpo.workflow.targets import check_paths, check_rules, check_wildcards, target_paths
 
 if TYPE_CHECKING:
-    from snakemake.jobs import Job
+    from snakemake.jobs import Job as SnakemakeJob
     from snakemake.workflow import Workflow
 
 T, R = TypeVar("T"), TypeVar("R")
@@ -179,7 +184,7 @@ def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
             print(said, file=sys.stderr)
 
 
-def _check_results(study: Study, results: Path, planned: Collection["Job"]) -> None:
+def _check_results(study: Study, results: Path, planned: Collection["SnakemakeJob"]) -> None:
     """Stop a run that would overwrite imported results, or whose jobs would read damaged weights.
 
     Raises:
@@ -189,13 +194,21 @@ def _check_results(study: Study, results: Path, planned: Collection["Job"]) -> N
     check_read_weights([(list(job.input), list(job.output)) for job in planned])
 
 
-def _written(planned: Iterable["Job"]) -> list[tuple[str, str]]:
+def _written(planned: Iterable["SnakemakeJob"]) -> list[tuple[str, str]]:
     """(stage, folder below results/<study>) of each of Snakemake's jobs that belongs to a stage."""
     return [
         (job.rule.name, load(job.rule.name).FOLDER.format(**dict(job.wildcards.items())))
         for job in planned
         if job.rule.name in STAGES
     ]
+
+
+def start_line(study: Study, results: Path, planned: Collection["SnakemakeJob"], cores: int) -> str:
+    """Number and time of the jobs to run on this machine."""
+    jobs = [Job(stage, str(results / folder), True) for stage, folder in _written(planned)]
+    expected = forecasts(jobs, Estimates(study, results), study.config.resources, cores)
+    profile = Profile(Path(), cores)
+    return wall_line(total("all", expected, None), wall_minutes(expected, study, profile), profile)
 
 
 def warn_at_end_of_dry_run(workflow: "Workflow", study: Study, results: Path) -> None:

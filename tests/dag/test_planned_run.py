@@ -54,6 +54,7 @@ def test_a_plan_names_what_an_edit_makes_run_and_is_held_against_it(checkout, pl
 
     done = checkout.snakemake()
     assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^11 jobs to run, about .* minutes on \d+ cores$", done.stderr, re.MULTILINE)
     assert plan("--check")[0].endswith("11 of its 11 jobs have run")
 
 

@@ -73,8 +73,12 @@ def test_what_is_no_rate_keeps_its_unit(tmp_path):
     tables = tmp_path / "report/tables"
     tables.mkdir(parents=True)
     (tmp_path / "config.yaml").write_text("name: x\n", encoding="utf-8")
-    (tables / "thresholds.csv").write_text("threshold,lower,median\n0.45,900.0,1024.0\n", encoding="utf-8")
-    (tables / "endpoints.csv").write_text("score,mean,p_value,steps\nreturn,0.171,0.034,7\n", encoding="utf-8")
+    (tables / "thresholds.csv").write_text(
+        "threshold,lower,median\n0.45,900.0,1024.0\n", encoding="utf-8"
+    )
+    (tables / "endpoints.csv").write_text(
+        "score,mean,p_value,steps\nreturn,0.171,0.034,7\n", encoding="utf-8"
+    )
     study = results.load(tmp_path)
     rows = study.latex("thresholds", ["threshold", "lower"]).splitlines()
     assert rows[4] == r"45.0 & 900.000 \\"

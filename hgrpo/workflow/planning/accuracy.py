@@ -29,8 +29,8 @@ def save_plan(folder: Path, expected: Iterable[Forecast], asked: Mapping[str, ob
         {
             "stage": one.job.stage,
             "name": one.job.name,
-            "seconds": one.seconds and one.seconds.value,
-            "bytes": one.bytes and one.bytes.value,
+            "seconds": one.seconds.value,
+            "bytes": one.bytes.value,
         }
         for one in expected
         if one.job.to_run
@@ -64,15 +64,14 @@ def check_lines(folder: Path, settings: Mapping[str, object], by_stage: bool = T
     if not path.is_file():
         return []
     try:
-        plan = json.loads(path.read_bytes())
-        jobs = [(job["stage"], job["name"], job["seconds"]) for job in plan["jobs"]]
+        plan = json.loads(path.read_text(encoding="utf-8"))
+        jobs = [(job["stage"], job["name"], float(job["seconds"])) for job in plan["jobs"]]
         planned_for = plan["asked"].get("study", {})
         differing = [key for key in settings if planned_for.get(key) != settings[key]]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path}: not a plan; delete it") from None
     done = list(_done(folder, jobs, path.stat().st_mtime_ns))
     ran = [(stage, planned, seconds) for stage, planned, seconds in done if seconds is not None]
-    both = [(stage, planned, seconds) for stage, planned, seconds in ran if planned is not None]
     if not done:
         return []
     if differing:
@@ -81,21 +80,19 @@ def check_lines(folder: Path, settings: Mapping[str, object], by_stage: bool = T
     said = f"{len(ran)} of its {len(jobs)} jobs have run"
     reused = len(done) - len(ran)
     said += f", {reused} were taken from other studies" if reused else ""
-    if not both:
-        return [f"plan:    {said}" + (", none of them with an estimate" if ran else "")]
-    unknown = len(ran) - len(both)
-    said += f", {unknown} without an estimate" if unknown else ""
-    lines = [f"plan:    {_beside(both, 0)}; {said}"]
+    if not ran:
+        return [f"plan:    {said}"]
+    lines = [f"plan:    {_beside(ran, 0)}; {said}"]
     for stage in STAGES if by_stage and len({stage for stage, *_ in ran}) > 1 else ():
-        own = [job for job in both if job[0] == stage]
+        own = [job for job in ran if job[0] == stage]
         if own:
             lines.append(f"         {stage:<13}{len(own):>6} jobs: {_beside(own, 1)}")
     return lines
 
 
 def _done(
-    folder: Path, jobs: Iterable[tuple[str, str, float | None]], since: int
-) -> Iterator[tuple[str, float | None, float | None]]:
+    folder: Path, jobs: Iterable[tuple[str, str, float]], since: int
+) -> Iterator[tuple[str, float, float | None]]:
     """(stage, planned seconds, seconds taken) of each job that ended after `since` (nanoseconds).
 
     If the results were taken from another study, the seconds taken are None.

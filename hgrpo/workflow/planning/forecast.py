@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hgrpo.stages.order import resources_key
 from hgrpo.study.resources import Resources, StageResources
 from hgrpo.study.study import Study
+from hgrpo.workflow.planning.estimates import OWN, Estimate, Estimates
 from hgrpo.workflow.planning.jobs import SHARED, Job
-from hgrpo.workflow.planning.past_jobs import OWN, Estimate, PastJobs
 from hgrpo.workflow.planning.profile import Prices, Profile
 
 
@@ -17,13 +17,13 @@ class Forecast:
     """A job with its estimates.
 
     Attributes:
-        seconds, bytes: estimates for the job; None if no past job of the stage counts.
+        seconds, bytes: estimates for the job.
         needs: cores and GPUs that the job holds while it runs.
     """
 
     job: Job
-    seconds: Estimate | None
-    bytes: Estimate | None
+    seconds: Estimate
+    bytes: Estimate
     needs: StageResources
 
 
@@ -35,10 +35,9 @@ class Row:
         label: name of the stage or arm, or "all".
         jobs, to_run, lost: numbers of jobs. A lost job will not run although one of its output
             files is missing.
-        seconds_each: mean over the jobs to run that have an estimate; None without estimates.
-        core_hours, gpu_hours, money, bytes: sums over the jobs to run that have an estimate. All
-            are None if there are jobs to run but no estimates. GPU-hours and money are None if GPU
-            jobs will run but none of them has an estimate. Money is None without prices.
+        seconds_each: mean over the jobs to run; 0 without such jobs.
+        core_hours, gpu_hours, money, bytes: sums over the jobs to run. Money is None without
+            prices.
         source: source of the least certain estimate in the sums.
     """
 
@@ -46,11 +45,11 @@ class Row:
     jobs: int
     to_run: int
     lost: int
-    seconds_each: float | None
-    core_hours: float | None
-    gpu_hours: float | None
+    seconds_each: float
+    core_hours: float
+    gpu_hours: float
     money: float | None
-    bytes: float | None
+    bytes: float
     source: int
 
 
@@ -69,14 +68,14 @@ def needs(resources: Resources, stage: str, cores: int | None = None) -> StageRe
 
 
 def forecasts(
-    jobs: Iterable[Job], past: PastJobs, resources: Resources, cores: int | None = None
+    jobs: Iterable[Job], estimates: Estimates, resources: Resources, cores: int | None = None
 ) -> list[Forecast]:
     """A forecast for each job; `cores` as in `needs`."""
     return [
         Forecast(
             job,
-            past.seconds(job.stage, job.arm),
-            past.bytes(job.stage, job.arm),
+            estimates.seconds(job.stage, job.arm),
+            estimates.bytes(job.stage, job.arm),
             needs(resources, job.stage, cores),
         )
         for job in jobs
@@ -99,69 +98,66 @@ def rows(
 def total(label: str, expected: Sequence[Forecast], prices: Prices | None) -> Row:
     """Sum the forecasts `expected` into one row."""
     to_run = [one for one in expected if one.job.to_run]
-    timed = [(one.seconds.value, one.needs) for one in to_run if one.seconds]
-    weighed = [one.bytes.value for one in to_run if one.bytes]
-    estimates = [found for one in to_run for found in (one.seconds, one.bytes) if found]
-    known = timed or not to_run
-    # If no GPU job has an estimate, a sum over the CPU jobs would look like the whole cost.
-    gpus = [one.seconds for one in to_run if one.needs.gpu]
-    gpus_known = known and (any(gpus) or not gpus)
+    timed = [(one.seconds.value, one.needs) for one in to_run]
     return Row(
         label,
         len(expected),
         len(to_run),
         sum(bool(one.job.lost) for one in expected),
-        sum(seconds for seconds, _ in timed) / len(timed) if timed else None,
-        sum(seconds * asked.threads for seconds, asked in timed) / 3600 if known else None,
-        sum(seconds * asked.gpu for seconds, asked in timed) / 3600 if gpus_known else None,
-        sum(prices.of_job(*one) for one in timed) if gpus_known and prices else None,
-        sum(weighed) if weighed or not to_run else None,
-        max((found.source for found in estimates), default=OWN),
+        sum(seconds for seconds, _ in timed) / max(len(timed), 1),
+        sum(seconds * held.threads for seconds, held in timed) / 3600,
+        sum(seconds * held.gpu for seconds, held in timed) / 3600,
+        sum(prices.of_job(*one) for one in timed) if prices else None,
+        sum(one.bytes.value for one in to_run),
+        max((each.source for one in to_run for each in (one.seconds, one.bytes)), default=OWN),
     )
 
 
-def least_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) -> float:
-    """The fewest minutes in which the remaining jobs can end, if every estimate is right.
+def wall_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) -> float:
+    """Minutes in which the remaining jobs end if every estimate is right.
 
-    This is the larger of two durations. The first is all work, spread evenly over the cores or job
-    slots. The second is the longest chain of jobs in which each waits for the one before. A job
-    without an estimate counts as 0.
+    Shared stages come before and after the runs. The runs take the larger of two durations: their
+    work, spread evenly over the cores or job slots, and the longest chain of jobs in which each
+    waits for the one before.
     """
-    timed = [(one, one.seconds.value) for one in expected if one.job.to_run and one.seconds]
+    runs = [one for one in expected if one.job.to_run and one.job.arm != SHARED]
+    spread = 0.0
     if profile.cores:
-        spread = sum(seconds * one.needs.threads for one, seconds in timed) / profile.cores
+        spread = sum(one.seconds.value * one.needs.threads for one in runs) / profile.cores
     elif profile.jobs:
-        spread = sum(seconds for _, seconds in timed) / profile.jobs
-    else:
-        spread = 0.0
-    return max(spread, _longest_chain(timed, study)) / 60
+        spread = sum(one.seconds.value for one in runs) / profile.jobs
+    return (_shared_seconds(expected, study) + max(spread, _longest_run(runs, study))) / 60
 
 
-def _longest_chain(timed: Iterable[tuple[Forecast, float]], study: Study) -> float:
-    """Seconds of the longest chain: shared stages, then one run's rounds, fits and evaluation.
+def _shared_seconds(expected: Iterable[Forecast], study: Study) -> float:
+    """Seconds of the shared stages, of which each waits for earlier ones.
 
-    The shared stages add up, because each waits for earlier ones. There is one exception: a
-    pretrained base is made at the same time as the games and the demonstrations. If a run's rounds
-    do not wait for each other, only the longest round counts.
+    There is one exception: a pretrained base is made beside the games and the demonstrations.
     """
-    shared, ends = defaultdict(float), defaultdict(float)
-    chains: dict[tuple[str, str], float] = defaultdict(float)
-    for one, seconds in timed:
-        job = one.job
-        run = job.arm, job.seed
-        if job.arm == SHARED:
-            shared[job.stage] += seconds
-        elif job.stage == "evaluate":
+    of = defaultdict(float)
+    for one in expected:
+        if one.job.to_run and one.job.arm == SHARED:
+            of[one.job.stage] += one.seconds.value
+    data, base = of["assets"] + of["expert"], of["base"]
+    beginning = max(data, base) if study.model.tiny is None else data + base
+    return beginning + sum(of[stage] for stage in ("sft", "merge", "figures", "report"))
+
+
+def _longest_run(runs: Iterable[Forecast], study: Study) -> float:
+    """Seconds of the longest run: its rounds, its fits and its last evaluation.
+
+    If a run's rounds do not wait for each other, only the longest round counts.
+    """
+    chains, ends = defaultdict(float), defaultdict(float)
+    for one in runs:
+        run, seconds = (one.job.arm, one.job.seed), one.seconds.value
+        if one.job.stage == "evaluate":
             ends[run] = seconds
-        elif _each_waits(study, job.arm):
+        elif _each_waits(study, one.job.arm):
             chains[run] += seconds
         else:
             chains[run] = max(chains[run], seconds)
-    data, base = shared["assets"] + shared["expert"], shared["base"]
-    beginning = max(data, base) if study.model.tiny is None else data + base
-    end = sum(shared[stage] for stage in ("sft", "merge", "figures", "report"))
-    runs = max((chains[run] + ends[run] for run in {*chains, *ends}), default=0.0)
-    return beginning + runs + end
+    return max((chains[run] + ends[run] for run in {*chains, *ends}), default=0.0)
 
 
 def _each_waits(study: Study, arm: str) -> bool:
@@ -177,9 +173,3 @@ def arm_of(job: Job) -> str:
 def stage_of(job: Job) -> str:
     """A job's label in the table by stage."""
     return job.stage
-
-
-def unknown_stages(expected: Iterable[Forecast]) -> list[str]:
-    """Stages with jobs to run that have no estimate."""
-    found = (one.job.stage for one in expected if one.job.to_run and one.seconds is None)
-    return list(dict.fromkeys(found))

@@ -1,131 +1,19 @@
 """Seconds and bytes of past jobs, from Snakemake's benchmark files and the results."""
 
-import functools
 import json
 import os
 import re
-import statistics
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from pathlib import Path
 
-from hgrpo.config.read import read_yaml
-from hgrpo.errors import UserError
-from hgrpo.stages.order import STAGES, belongs_to_an_arm, load, runs_a_model
+from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
 from hgrpo.stages.timing import TIMING
-from hgrpo.workflow.exchange.imports import imported
 from hgrpo.workflow.planning.jobs import SHARED
 from hgrpo.workflow.reuse import was_taken
 
-# Sources of an estimate: the same arm of this study, other arms of this study or jobs that a
-# colleague ran for it, other studies.
-OWN, OTHER_ARMS, OTHER_STUDIES = range(3)
-
 # At most this many folders are measured per stage and arm. More would hardly change the mean.
 _WEIGHED = 20
-
-_ByArm = Mapping[str, list[float]]
-_Measure = Callable[[Path, str], _ByArm]
-
-
-@dataclass(frozen=True)
-class Player:
-    """The language model that plays in a study, and the engine that runs it.
-
-    Attributes:
-        model: name of the model.
-        engine: kind of the rollout engine.
-    """
-
-    model: str
-    engine: str
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over past jobs.
-
-    Attributes:
-        value: seconds, or bytes.
-        source: OWN, OTHER_ARMS or OTHER_STUDIES.
-    """
-
-    value: float
-    source: int = OWN
-
-
-class PastJobs:
-    """Means over past jobs of a stage and arm, from the most similar jobs that exist.
-
-    In order of preference: the same arm of this study, other arms of this study, the same arm of
-    other studies, any arm of other studies. For stages that run a language model, another study
-    counts only if it has the same player. Seconds of imported jobs say how fast another machine is,
-    so they count only where no job of the stage has run here for this study.
-
-    Args:
-        results: folder of all studies.
-        study: name of this study.
-        player: this study's player.
-    """
-
-    def __init__(self, results: Path, study: str, player: Player):
-        self._results, self._study, self._player = results, study, player
-        self._player_of = functools.cache(player_of)
-        self._own = functools.cache(lambda measure, stage: measure(results / study, stage))
-        self._others = functools.cache(self._read_others)
-        self._imported = functools.cache(lambda: imported(results / study))
-
-    def seconds(self, stage: str, arm: str) -> Estimate | None:
-        """Seconds of a job; None if no past job of the stage counts."""
-        here = self._own(self._seconds_here, stage)
-        if here:
-            return _mean(here, arm, OWN, OTHER_ARMS)
-        found = self._nearest(seconds_of_jobs, stage, arm)
-        return replace(found, source=max(found.source, OTHER_ARMS)) if found else None
-
-    def bytes(self, stage: str, arm: str) -> Estimate | None:
-        """Bytes that a job writes; None if no past job of the stage counts."""
-        return self._nearest(bytes_of_jobs, stage, arm)
-
-    def _seconds_here(self, folder: Path, stage: str) -> _ByArm:
-        return seconds_of_jobs(folder, stage, lambda job: not self._imported()(job))
-
-    def _nearest(self, measure: _Measure, stage: str, arm: str) -> Estimate | None:
-        own = self._own(measure, stage)
-        if own:
-            return _mean(own, arm, OWN, OTHER_ARMS)
-        others = self._others(measure, stage)
-        return _mean(others, arm, OTHER_STUDIES, OTHER_STUDIES) if others else None
-
-    def _read_others(self, measure: _Measure, stage: str) -> _ByArm:
-        """arm -> values of the arm's past jobs in all other studies that count."""
-        found = defaultdict(list)
-        for path in sorted(self._results.iterdir()) if self._results.is_dir() else ():
-            if path.is_dir() and path.name != self._study and self._counts(path, stage):
-                for arm, values in measure(path, stage).items():
-                    found[arm] += values
-        return found
-
-    def _counts(self, folder: Path, stage: str) -> bool:
-        return not runs_a_model(stage) or self._player_of(folder) == self._player
-
-
-def player_of(folder: Path) -> Player | None:
-    """The player that config.yaml in a study's results names; None if the file does not say."""
-    try:
-        config = read_yaml(folder / "config.yaml")
-        return Player(config["model"]["name"], config["engine"]["kind"])
-    except (UserError, OSError, LookupError, TypeError):
-        return None
-
-
-def _mean(by_arm: _ByArm, arm: str, same: int, otherwise: int) -> Estimate:
-    """Mean of an arm's values (source `same`), or of all arms' values (source `otherwise`)."""
-    if by_arm.get(arm):
-        return Estimate(statistics.fmean(by_arm[arm]), same)
-    every = [value for values in by_arm.values() for value in values]
-    return Estimate(statistics.fmean(every), otherwise)
 
 
 def seconds_of_jobs(

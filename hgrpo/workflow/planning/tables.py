@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 
+from hgrpo.workflow.planning.estimates import CEILING, OTHER_ARMS, OWN, REFERENCE
 from hgrpo.workflow.planning.forecast import Row
-from hgrpo.workflow.planning.past_jobs import OTHER_ARMS, OTHER_STUDIES, OWN
 from hgrpo.workflow.planning.profile import PRICES, Profile
 
-_MARKS = {OWN: "", OTHER_ARMS: "+", OTHER_STUDIES: "*"}
+_MARKS = {OWN: "", OTHER_ARMS: "+", REFERENCE: "*", CEILING: "<"}
 _FOOTNOTES = {
     OTHER_ARMS: "+ in part from other arms of this study, or from a colleague's machine",
-    OTHER_STUDIES: "* in part from other studies, whose games or rounds may differ in size",
+    REFERENCE: "* in part from reference rates, scaled to this machine",
+    CEILING: "< a ceiling: in part the jobs' time limits, `resources.<stage>.runtime`",
 }
+# Minutes and dollars of a round by kind of credit: README of JosephLi2023/CS224R, 32eb059.
+_H_GRPO = {"flat": (13, 5), "progress": (13, 5), "judge": (15, 6), "turnrd": (20, 8)}
 _NAME = 24  # least width of a label, in characters
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -31,16 +34,16 @@ def table(what: str, rows: Sequence[Row], currency: str | None, each: bool = Fal
     for row in rows:
         cells.append([row.label, str(row.jobs), str(row.jobs - row.to_run - row.lost)])
         cells[-1] += [str(row.to_run)]
-        cells[-1] += [_number(row.seconds_each, ",.1f") if row.to_run else "-"] if each else []
+        cells[-1] += [f"{row.seconds_each:,.1f}" if row.to_run else "-"] if each else []
         cells[-1] += [_hours(row.core_hours), _hours(row.gpu_hours)]
-        cells[-1] += [_number(row.money, ",.2f")] if currency else []
+        cells[-1] += [f"{row.money:,.2f}"] if currency else []
         cells[-1] += [size(row.bytes) + _MARKS[row.source]]
     lines = []
     for label, *numbers in cells:
         line = f"{label:<{width}}{numbers[0]:>7}{numbers[1]:>8}{numbers[2]:>8}"
         line += "".join(f"{number:>10}" for number in numbers[3:-1])
         # Put the mark after the column, so that the numbers stay aligned.
-        mark = numbers[-1][-1] if numbers[-1][-1] in "+*" else ""
+        mark = numbers[-1][-1] if numbers[-1][-1] in "+*<" else ""
         lines.append(f"{line}{numbers[-1].removesuffix(mark):>10}{mark}")
     return lines
 
@@ -51,26 +54,28 @@ def footnotes(rows: Sequence[Row]) -> list[str]:
     return [text for source, text in _FOOTNOTES.items() if source in found]
 
 
-def wall_line(everything: Row, minutes: float, profile: Profile, unknown: Sequence[str]) -> str:
-    """Number of jobs to run, and a lower bound on their time.
-
-    Args:
-        everything: the sum over all jobs.
-        minutes: what `least_minutes` returned.
-        profile: the profile, which says how many jobs run at a time.
-        unknown: stages without an estimate.
-    """
+def wall_line(everything: Row, minutes: float, profile: Profile) -> str:
+    """Number of jobs to run, and their `wall_minutes`."""
     if not everything.to_run:
         return "nothing to run"
     where = f"on {profile.cores} cores"
     if profile.cores is None:
         where = f"with {profile.jobs or 'any number'} at a time, without waiting in queues"
-    if everything.seconds_each is None:
-        return f"{everything.to_run} jobs to run"
-    text = f"{everything.to_run} jobs to run, at least {_duration(minutes)} {where}"
-    if not unknown:
-        return text
-    return f"{text}; not counting {', '.join(unknown)}, for which there is no estimate"
+    known = "at most" if everything.source == CEILING else "about"
+    return f"{everything.to_run} jobs to run, {known} {_duration(minutes)} {where}"
+
+
+def foreign_lines(kinds: Sequence[str]) -> list[str]:
+    """Published price of H-GRPO's rounds, for the kind of credit of each round to run on GPUs."""
+    if not kinds:
+        return []
+    prices = [_H_GRPO.get(kind, _H_GRPO["flat"]) for kind in kinds]
+    minutes, dollars = (sum(price[n] for price in prices) for n in (0, 1))
+    text = f"the {len(kinds)} rounds to run: {_duration(minutes)}, ${dollars:,}"
+    return [
+        "foreign: a round of H-GRPO took 13 minutes and $5 (flat, Progressive), 15 and $6 (judge),",
+        f"  20 and $8 (TurnRD); {text}",
+    ]
 
 
 def lost_lines(lost: Sequence[str]) -> list[str]:
@@ -110,7 +115,7 @@ def price_lines(everything: Row, profile: Profile, judges: bool) -> list[str]:
     lines = []
     if prices.example:
         lines.append(f"the prices of {path} are examples: put in your own and remove `example`")
-    month = (everything.bytes or 0) / 1e9 * prices.disk_gb_month
+    month = everything.bytes / 1e9 * prices.disk_gb_month
     if month >= 0.005:
         lines.append(f"the disk: {month:,.2f} {prices.currency} a month, not in the column above")
     if judges:
@@ -122,22 +127,13 @@ def _duration(minutes: float) -> str:
     return f"{minutes:.1f} minutes" if minutes < 120 else f"{minutes / 60:,.1f} hours"
 
 
-def size(count: float | None) -> str:
-    """Bytes as text, such as "1.5 MB"; "?" if the number is unknown.
-
-    Units are powers of 1000.
-    """
-    if count is None:
-        return "?"
+def size(count: float) -> str:
+    """Bytes as text, such as "1.5 MB"; units are powers of 1000."""
     power = 0
     while count >= 999.5 and power < len(_UNITS) - 1:
         count, power = count / 1000, power + 1
     return f"{count:.{1 if power and count < 99.95 else 0}f} {_UNITS[power]}"
 
 
-def _hours(value: float | None) -> str:
-    return _number(value, ".4f" if value and value < 1 else ",.2f" if value else ".0f")
-
-
-def _number(value: float | None, form: str) -> str:
-    return "?" if value is None else format(value, form)
+def _hours(value: float) -> str:
+    return format(value, ".4f" if 0 < value < 1 else ",.2f" if value else ".0f")

@@ -108,14 +108,11 @@ def _totals(seen: Seen) -> str:
         said += f", {name} {sum(of)}/{len(of)}" if of else ""
     if done == len(seen.jobs):
         return said
-    if not seen.work.seconds:
-        said += "\nhow much work is left is not known yet"
-    else:
-        known = f"{seen.work.known} " if seen.work.known else ""
-        said += f"\n{known}{duration(seen.work.seconds)} of work left"
-        if seen.at_once > 1:
-            together = duration(seen.work.seconds / seen.at_once)
-            said += f"; with {seen.at_once} jobs at a time, {known}{together}"
+    known = f"{seen.work.known} " if seen.work.known else ""
+    said += f"\n{known}{duration(seen.work.seconds)} of work left"
+    if seen.at_once > 1:
+        together = duration(seen.work.seconds / seen.at_once)
+        said += f"; with {seen.at_once} jobs at a time, {known}{together}"
     running = any(status.state is State.RUNNING for status in seen.jobs)
     return said if running else f"{said}; nothing is running"
 

@@ -75,4 +75,7 @@ def _summary(jobs: Sequence[StudyJob], stage: str) -> dict:
     """The first summary of a stage before round 1; empty if there is none."""
     every = [path for job in jobs if (job.stage, job.round) == (stage, 0) for path in job.outputs]
     paths = [Path(path) for path in every if path.endswith("/summary.json")]
-    return next((json.loads(path.read_text(encoding="utf-8") or "{}") for path in paths if path.is_file()), {})
+    return next(
+        (json.loads(path.read_text(encoding="utf-8") or "{}") for path in paths if path.is_file()),
+        {},
+    )

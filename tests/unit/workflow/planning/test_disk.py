@@ -1,4 +1,4 @@
-"""How much disk a study still takes, by hand and against a model that is built."""
+"""Bytes of a study's models, by hand and against a model that is built."""
 
 import pytest
 from places import PROJECT
@@ -6,13 +6,14 @@ from places import PROJECT
 from hgrpo.base_model.settings import TinyModel
 from hgrpo.policy.settings import LoraConfig, ModelConfig
 from hgrpo.study.study import load_study
-from hgrpo.workflow.planning.disk import disk_need, lora_parameters, parameters, tiny_parameters
+from hgrpo.workflow.planning.disk import (
+    lora_parameters,
+    model_bytes,
+    parameters,
+    tiny_parameters,
+)
 
 STUDIES = PROJECT / "configs/studies"
-
-
-def need(name, results, **overrides):
-    return disk_need(load_study(STUDIES / f"{name}.yaml", overrides), results)
 
 
 def test_a_built_model_has_as_many_parameters_as_are_counted():
@@ -65,28 +66,15 @@ def test_a_model_that_is_not_there_has_the_size_in_its_name(tmp_path, folder, na
     assert parameters(model) == 1000
 
 
-def test_a_study_takes_its_rounds_and_what_it_has_already_counts_no_more(tmp_path):
-    study = load_study(STUDIES / "smoke.yaml")
-    found = disk_need(study, tmp_path)
-    trained = sum(arm.train for arm in study.methods.values())
-    assert found.rounds == trained * len(study.config.seeds) * study.config.rounds
+def test_bytes_of_models_by_hand():
+    def each(name, stage, arm="", **overrides):
+        return model_bytes(load_study(STUDIES / f"{name}.yaml", overrides), stage, arm)
+
     # 755,712 weights of `tiny` with 2,048 tokens, 16 bytes each; in two steps of 4 * 4 games,
     # 2 bytes for each of 1,024 tokens.
-    assert found.round_bytes == 755_712 * 16 + 2 * 4 * 4 * 1024 * 2
-    assert found.bytes == (found.rounds + 2) * found.round_bytes + 10**9
-    done = tmp_path / f"rl/flatGRPO/seed_{study.config.seeds[0]}/round_1"
-    done.mkdir(parents=True)
-    (done / "summary.json").write_text("{}", encoding="utf-8")
-    assert disk_need(study, tmp_path).rounds == found.rounds - 1
-
-
-def test_a_studys_keys_and_its_model_make_a_difference(tmp_path):
-    once, more = (need("webshop_5x40", tmp_path, seeds=seeds) for seeds in ("11", "11,23,31"))
-    assert more.rounds == 3 * once.rounds and more.shared_bytes == once.shared_bytes
-    # A copy of the base, 1.5e9 weights of two bytes, and one GB.
-    assert once.shared_bytes == 4 * 10**9
+    assert each("smoke", "rl_round", "flatGRPO") == 755_712 * 16 + 2 * 4 * 4 * 1024 * 2
+    assert each("smoke", "sft") == 755_712 * 16
+    assert each("webshop_5x40", "base") == 1_500_000_000 * 4
     # A critic is a second network of the same size, with moments of its own.
-    group, critic = (
-        need("sokoban", tmp_path, methods=method).round_bytes for method in ("flatGRPO", "PPO")
-    )
+    group, critic = (each("sokoban", "rl_round", arm) for arm in ("flatGRPO", "PPO"))
     assert critic - group == 755_712 * 16

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -15,17 +16,13 @@ from hgrpo.errors import UserError
 from hgrpo.study.resources import StageResources
 from hgrpo.study.study import load_study
 from hgrpo.workflow.planning.accuracy import save_plan
-from hgrpo.workflow.planning.forecast import Forecast, forecasts, least_minutes
+from hgrpo.workflow.planning.estimates import Estimate, Estimates
+from hgrpo.workflow.planning.forecast import Forecast, forecasts, wall_minutes
 from hgrpo.workflow.planning.jobs import Job, read_jobs, snakemake_summary
-from hgrpo.workflow.planning.past_jobs import (
-    Estimate,
-    PastJobs,
-    Player,
-    benchmark_of,
-    log_of,
-)
+from hgrpo.workflow.planning.machine_speed import MachineSpeed
+from hgrpo.workflow.planning.past_jobs import benchmark_of, log_of
 from hgrpo.workflow.planning.profile import Prices, Profile, read_profile
-from hgrpo.workflow.planning.tables import lost_lines
+from hgrpo.workflow.planning.tables import foreign_lines, lost_lines
 
 SUMMARY = "\n".join(
     "\t".join(row)
@@ -108,8 +105,13 @@ STUDY = {
     "model": "tiny",
     "methods": ["SFTOnly", "flatGRPO", "Progressive"],
     "rounds": 2,
-    "resources": {"sft": {"threads": 4}, "rl_round": {"threads": 2, "gpu": 1}},
+    "resources": {
+        "sft": {"threads": 4},
+        "rl_round": {"threads": 2, "gpu": 1, "runtime": 90},
+        "evaluate": {"runtime": 30},
+    },
 }
+SPEED = MachineSpeed(0.0005, 0.0007, True)
 
 
 @pytest.fixture
@@ -121,8 +123,18 @@ def configs(project, tmp_path) -> Path:
     return tmp_path
 
 
-def _expected(jobs, past, study, profile):
-    return forecasts(jobs, past, study.config.resources, profile.cores)
+def _rounds(study, arms, to_run):
+    """Five rounds of each arm, of which some are to run."""
+    return [
+        Job("rl_round", f"results/{study}/rl/{arm}/seed_11/round_{number}", number in to_run)
+        for arm in arms
+        for number in range(1, 6)
+    ]
+
+
+def _expected(jobs, study, folder, profile):
+    estimates = Estimates(study, folder, SPEED)
+    return forecasts(jobs, estimates, study.config.resources, profile.cores)
 
 
 @pytest.fixture
@@ -139,15 +151,15 @@ def planned(configs):
     jobs.append(Job("evaluate", "results/mine/eval/SFTOnly/seed_11/round_0", True))
 
     def lines(profile: Profile) -> list[str]:
-        past = PastJobs(configs / "results", "mine", Player("tiny", "torch"))
-        return report(study, _expected(jobs, past, study, profile), profile, {})
+        expected = _expected(jobs, study, configs / "results/mine", profile)
+        return report(study, expected, profile, {})
 
     return lines
 
 
-def remember(configs, stage, name, seconds, folder, size, study="mine"):
+def remember(configs, stage, name, seconds, folder, size):
     """A past job: the file with its seconds, and one file of its output."""
-    home = configs / "results" / study
+    home = configs / "results/mine"
     benchmark = benchmark_of(home, stage, name)
     benchmark.parent.mkdir(parents=True, exist_ok=True)
     benchmark.write_text(json.dumps({"s": seconds}) + "\n", encoding="utf-8")
@@ -170,10 +182,16 @@ def cells(lines, label):
     return line.split()[1:]
 
 
+def remember_a_round(configs, seconds=5400, size=2_000_000_000):
+    folder = "rl/flatGRPO/seed_11/round_1"
+    remember(configs, "rl_round", "flatGRPO.seed_11.round_1", seconds, folder, size)
+
+
 def test_hours_money_and_disk_of_the_jobs_to_run(configs, planned):
     remember(configs, "sft", "sft", 100, "sft", 50)
-    flat = "flatGRPO.seed_11.round_1"
-    remember(configs, "rl_round", flat, 5400, "rl/flatGRPO/seed_11/round_1", 2_000_000_000)
+    remember_a_round(configs)
+    evaluation = "SFTOnly.seed_11.round_0"
+    remember(configs, "evaluate", evaluation, 3600, "eval/SFTOnly/seed_11/round_0", 1000)
     lines = planned(CLUSTER)
     # A round takes 1.5 h of 2 cores and 1 GPU: 1.5 * (2 * 0.1 + 2) = 3.30 dollars.
     assert cells(lines, "flatGRPO") == ["2", "1", "1", "3.00", "1.50", "3.30", "2.0", "GB"]
@@ -181,62 +199,52 @@ def test_hours_money_and_disk_of_the_jobs_to_run(configs, planned):
     assert cells(lines, "Progressive") == ["2", "0", "2", "6.00", "3.00", "6.60", "4.0", "GB+"]
     assert cells(lines, "rl_round") == [*"413", "5,400.0", "9.00", "4.50", "9.90", "6.0", "GB+"]
     assert cells(lines, "shared") == ["1", "1", "0", "0", "0", "0.00", "0", "B"]
-    assert cells(lines, "SFTOnly") == ["1", "0", "1", "?", "?", "?", "?"]
-    assert cells(lines, "all") == ["6", "2", "4", "9.00", "4.50", "9.90", "6.0", "GB+"]
-    # The chain of Progressive's two rounds; 100 jobs at a time would do the rest beside it.
-    assert "4 jobs to run, at least 3.0 hours with 100 at a time, without waiting in queues; " in (
-        "\n".join(lines)
-    )
-    assert any(
-        line.endswith("not counting evaluate, for which there is no estimate") for line in lines
-    )
+    assert cells(lines, "SFTOnly") == ["1", "0", "1", "1.00", "0", "0.10", "1.0", "kB"]
+    assert cells(lines, "all") == ["6", "2", "4", "10.00", "4.50", "10.00", "6.0", "GB+"]
+    # The chain of Progressive's two rounds; 100 jobs at a time do the rest beside it.
+    assert "4 jobs to run, about 3.0 hours with 100 at a time, without waiting in queues" in lines
     assert "the disk: 60.00 dollars a month, not in the column above" in lines
 
 
-def test_a_study_of_another_model_prices_no_job_with_this_one(configs, planned):
-    folder = "rl/flatGRPO/seed_11/round_1"
-    remember(configs, "rl_round", "flatGRPO.seed_11.round_1", 7, folder, 9, study="toy")
-    remember(
-        configs, "evaluate", "SFTOnly.seed_11.round_0", 7, "eval/S/seed_1/round_0", 9, study="toy"
-    )
-    toy = {"model": {"name": "toy"}, "engine": {"kind": "torch"}}
-    (configs / "results/toy/config.yaml").write_text(yaml.safe_dump(toy), encoding="utf-8")
+def test_before_any_job_on_gpus_hours_and_money_are_a_ceiling_beside_foreign_figures(planned):
     lines = planned(CLUSTER)
-    assert cells(lines, "rl_round") == ["4", "1", "3", "?", "?", "?", "?", "?"]
-    assert cells(lines, "all") == ["6", "2", "4", "?", "?", "?", "?"]
-    assert not any("other studies" in line for line in lines)
-    toy["model"]["name"] = "tiny"
-    (configs / "results/toy/config.yaml").write_text(yaml.safe_dump(toy), encoding="utf-8")
-    assert cells(planned(CLUSTER), "rl_round")[3] == "7.0"
+    assert not any("?" in line for line in lines)
+    # `runtime` is 90 minutes.
+    assert cells(lines, "flatGRPO")[:6] == ["2", "1", "1", "3.00", "1.50", "3.30"]
+    assert cells(lines, "flatGRPO")[-1].endswith("B<")
+    assert cells(lines, "SFTOnly")[3] == "0.5000"
+    assert "4 jobs to run, at most 3.0 hours with 100 at a time, without waiting in queues" in lines
+    assert any(line.startswith("< a ceiling") for line in lines)
+    assert any("H-GRPO" in line for line in lines)
+    assert any(line.endswith("the 3 rounds to run: 39.0 minutes, $15") for line in lines)
 
 
-def test_of_jobs_on_gpus_that_are_not_known_the_others_do_not_stand_for_the_whole(configs, planned):
-    remember(
-        configs, "evaluate", "SFTOnly.seed_11.round_0", 3600, "eval/SFTOnly/seed_11/round_0", 1_000
-    )
-    lines = planned(CLUSTER)
-    # The evaluation's core-hour is known; of the rounds, which alone hold GPUs, nothing is.
-    assert cells(lines, "all") == ["6", "2", "4", "1.00", "?", "?", "1.0", "kB"]
-    assert cells(lines, "SFTOnly") == ["1", "0", "1", "1.00", "0", "0.10", "1.0", "kB"]
+def test_foreign_figures_by_kind_of_credit():
+    assert foreign_lines([]) == []
+    # 2 * 13 + 3 * 15 + 20 + 13 minutes; 2 * 5 + 3 * 6 + 8 + 5 dollars.
+    kinds = ["flat", "progress", "judge", "judge", "judge", "turnrd", "state_graph"]
+    assert foreign_lines(kinds)[-1].endswith("; the 7 rounds to run: 104.0 minutes, $41")
 
 
 def test_without_prices_there_is_no_money(configs, planned):
-    remember(configs, "rl_round", "Progressive.seed_11.round_1", 60, "rl/Progressive/s/round_1", 10)
+    remember_a_round(configs, 60, 10)
     lines = planned(LAPTOP)
     assert "dollars" not in lines[0] and lines[0].split()[-2:] == ["GPU-h", "disk"]
     assert "no money is shown: there is no profiles/laptop/prices.yaml" in "\n".join(lines)
-    # Three rounds of a minute on two threads each, on two cores.
-    assert any(line.startswith("4 jobs to run, at least 3.0 minutes on 2 cores") for line in lines)
 
 
 def test_a_job_takes_no_more_cores_than_there_are(configs, planned):
-    remember(configs, "rl_round", "Progressive.seed_11.round_1", 60, "rl/Progressive/s/round_1", 10)
+    remember_a_round(configs, 60, 10)
+    evaluation = "SFTOnly.seed_11.round_0"
+    remember(configs, "evaluate", evaluation, 120, "eval/SFTOnly/seed_11/round_0", 1000)
     lines = planned(replace(LAPTOP, cores=1))
-    # A round asks for two threads and gets one: three rounds of a minute of one core.
-    assert any(line.startswith("4 jobs to run, at least 3.0 minutes on 1 cores") for line in lines)
+    # A round asks for two threads and gets one: three rounds and an evaluation on one core.
+    assert "4 jobs to run, about 5.0 minutes on 1 cores" in lines
     assert cells(lines, "flatGRPO")[3] == "0.0167"
-    # Two threads each on a machine that has them.
-    assert cells(planned(LAPTOP), "flatGRPO")[3] == "0.0333"
+    # Two threads each on a machine that has them, and half the evaluation.
+    lines = planned(LAPTOP)
+    assert cells(lines, "flatGRPO")[3] == "0.0333"
+    assert "4 jobs to run, about 4.0 minutes on 2 cores" in lines
 
 
 def test_example_prices_are_called_that(planned):
@@ -246,21 +254,17 @@ def test_example_prices_are_called_that(planned):
     assert not any("are examples" in line for line in planned(CLUSTER))
 
 
-def test_on_a_fresh_clone_no_number_is_made_up(planned):
-    lines = planned(CLUSTER)
-    assert cells(lines, "flatGRPO") == ["2", "1", "1", "?", "?", "?", "?"]
-    assert "4 jobs to run" in lines
-    assert any(line.startswith("no estimates: ") for line in lines)
-    assert any("make bakeoff STUDY=smoke" in line for line in lines)
-
-
-def test_the_smallest_study_is_not_told_to_run_itself(tmp_path):
+def test_before_any_job_without_gpus_every_number_comes_from_reference_rates(tmp_path):
     study = load_study(PROJECT / "configs/studies/smoke.yaml")
-    jobs = [Job("sft", "results/smoke/sft", True)]
-    past = PastJobs(tmp_path, "smoke", Player("tiny", "torch"))
-    lines = report(study, _expected(jobs, past, study, CLUSTER), CLUSTER, {})
-    assert any(line.startswith("no estimates: ") for line in lines)
-    assert not any("make bakeoff" in line for line in lines)
+    jobs = [Job("sft", "results/smoke/sft", True), *_rounds("smoke", ["flatGRPO"], [1, 2])]
+    lines = report(study, _expected(jobs, study, tmp_path, LAPTOP), LAPTOP, {})
+    assert not any("?" in line for line in lines)
+    assert any(
+        re.match(r"3 jobs to run, about \d+\.\d minutes on 2 cores$", line) for line in lines
+    )
+    assert "* in part from reference rates, scaled to this machine" in lines
+    assert cells(lines, "flatGRPO")[-1].endswith("B*")
+    assert not any("H-GRPO" in line for line in lines)
 
 
 def test_a_plan_fits_on_a_page(configs, planned):
@@ -286,11 +290,7 @@ def judged(configs):
     return load
 
 
-JOBS = [
-    Job("rl_round", f"results/mine/rl/{method}/seed_11/round_{number}", number > 2)
-    for method in ("flatGRPO", "Judge")
-    for number in range(1, 6)
-]
+JOBS = _rounds("mine", ["flatGRPO", "Judge"], [3, 4, 5])
 PAID = {"model": "gpt-4o-mini", "base_url": "https://api.openai.com/v1"}
 
 
@@ -325,7 +325,8 @@ def test_a_plan_of_other_rounds_is_not_compared(configs, tmp_path, monkeypatch, 
     (tmp_path / "configs").symlink_to(configs)
     monkeypatch.chdir(tmp_path)
     home = tmp_path / "results/mine"
-    expected = [Forecast(Job("sft", "results/mine/sft", True), None, None, StageResources())]
+    job = Job("sft", "results/mine/sft", True)
+    expected = [Forecast(job, Estimate(90), Estimate(1), StageResources())]
     save_plan(home, expected, {"study": settings_of(load_study(path))})
     remember(tmp_path, "sft", "sft", 100, "sft", 50)
     later = (home / "plan.json").stat().st_mtime + 1
@@ -353,8 +354,30 @@ def test_a_pretrained_base_is_made_beside_the_demonstrations(project, name, minu
     study = load_study(project / f"configs/studies/{name}.yaml")
     expected = [
         Forecast(
-            Job(stage, f"results/s/{stage}", True), Estimate(60 * each), None, StageResources()
+            Job(stage, f"results/s/{stage}", True),
+            Estimate(60 * each),
+            Estimate(0),
+            StageResources(),
         )
         for stage, each in (("base", 3), ("expert", 5), ("sft", 7), ("credit_agreement", 60))
     ]
-    assert least_minutes(expected, study, Profile(project, cores=100)) == minutes
+    assert wall_minutes(expected, study, Profile(project, cores=100)) == minutes
+
+
+def test_shared_stages_come_before_and_after_the_runs(project):
+    study = load_study(project / "configs/studies/bakeoff.yaml")
+
+    def forecast(stage, folder, minutes):
+        job = Job(stage, f"results/bakeoff/{folder}", True)
+        return Forecast(job, Estimate(60 * minutes), Estimate(0), StageResources())
+
+    expected = [forecast("sft", "sft", 5), forecast("report", "report", 1)]
+    expected += [
+        forecast("rl_round", f"rl/{arm}/seed_11/round_{number}", minutes)
+        for arm, minutes in (("flatGRPO", 1), ("Vine", 4))
+        for number in (1, 2)
+    ]
+    expected.append(forecast("evaluate", "eval/flatGRPO/seed_11/round_1", 10))
+    # 2 * (1 + 4) + 10 on one core. On two cores flatGRPO's two rounds and its evaluation take 12.
+    assert wall_minutes(expected, study, Profile(project, cores=1)) == 6 + 20
+    assert wall_minutes(expected, study, Profile(project, cores=2)) == 6 + 12

@@ -9,14 +9,14 @@ from travelling import imported_round
 from hgrpo.errors import UserError
 from hgrpo.study.resources import StageResources
 from hgrpo.workflow.planning.accuracy import check_lines, save_plan
+from hgrpo.workflow.planning.estimates import Estimate
 from hgrpo.workflow.planning.forecast import Forecast
 from hgrpo.workflow.planning.jobs import Job
-from hgrpo.workflow.planning.past_jobs import Estimate
 
 
 def forecast(stage, folder, seconds, to_run=True):
-    known = None if seconds is None else Estimate(seconds)
-    return Forecast(Job(stage, f"results/s/{folder}", to_run), known, None, StageResources())
+    job = Job(stage, f"results/s/{folder}", to_run)
+    return Forecast(job, Estimate(seconds), Estimate(0), StageResources())
 
 
 PLANNED = [
@@ -25,7 +25,7 @@ PLANNED = [
     forecast("rl_round", "rl/A/seed_1/round_2", 50),
     forecast("rl_round", "rl/A/seed_1/round_3", 50),
     forecast("evaluate", "eval/A/seed_1/round_1", 20),
-    forecast("figures", "report/figures", None),
+    forecast("figures", "report/figures", 2),
 ]
 SETTINGS = {"seeds": [1], "rounds": 3}
 ASKED = {"settings": ["study=s"], "study": SETTINGS}
@@ -60,12 +60,12 @@ def test_jobs_that_have_run_since_are_compared_and_no_others(tmp_path, ran):
     ran("rl_round", "B.seed_1.round_1", 999)  # another run's
     ran("evaluate", "A.seed_1.round_1", 25)
     ran("figures", "figures", 3)
-    # 50 + 50 + 20 planned, 40 + 45 + 25 taken.
+    # 50 + 50 + 20 + 2 planned, 40 + 45 + 25 + 3 taken.
     assert check_lines(tmp_path, SETTINGS) == [
-        "plan:    planned 120 s, took 110 s (-8 %); 4 of its 5 jobs have run, "
-        "1 without an estimate",
+        "plan:    planned 122 s, took 113 s (-7 %); 4 of its 5 jobs have run",
         "         rl_round          2 jobs: planned 100.0 s, took 85.0 s (-15 %)",
         "         evaluate          1 jobs: planned 20.0 s, took 25.0 s (+25 %)",
+        "         figures           1 jobs: planned 2.0 s, took 3.0 s (+50 %)",
     ]
     assert len(check_lines(tmp_path, SETTINGS, by_stage=False)) == 1
 
@@ -99,14 +99,6 @@ def test_jobs_taken_from_another_study_are_counted_and_not_timed(tmp_path, ran):
     ]
 
 
-def test_a_plan_that_knew_nothing_is_not_compared(tmp_path, ran):
-    save_plan(tmp_path, PLANNED[-1:], ASKED)
-    ran("figures", "figures", 3)
-    assert check_lines(tmp_path, SETTINGS) == [
-        "plan:    1 of its 1 jobs have run, none of them with an estimate"
-    ]
-
-
 def test_a_plan_for_other_settings_is_not_compared(tmp_path, ran):
     save_plan(tmp_path, PLANNED, ASKED | {"study": {"seeds": [1], "rounds": 2}})
     # As long as nothing of it has run there is nothing to say.
@@ -124,7 +116,16 @@ def test_a_plan_that_does_not_say_what_it_was_made_for_is_not_compared(tmp_path,
     assert line.startswith("plan:    not compared")
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"jobs": [1]}', '{"jobs": [], "asked": []}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        '{"jobs": [{"stage": "sft", "name": "sft", "seconds": null}], "asked": {}}',
+        '{"jobs": [1]}',
+        '{"jobs": [], "asked": []}',
+    ],
+)
 def test_a_damaged_plan_is_named(tmp_path, text):
     (tmp_path / "plan.json").write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match=r"plan\.json: not a plan; delete it"):

@@ -1,4 +1,4 @@
-"""Work that is left: by hand, from bars and from past jobs of this study and of others."""
+"""Work that is left: by hand, from bars, from past jobs and from reference rates."""
 
 import json
 import time
@@ -7,6 +7,7 @@ import pytest
 from watched_study import bar, begin, finish, jobs, record
 
 from hgrpo.study.recorded import recorded_study
+from hgrpo.workflow.planning.estimates import REFERENCE, Estimates
 from hgrpo.workflow.watch.status import job_statuses
 from hgrpo.workflow.watch.time_left import work_left
 
@@ -52,13 +53,23 @@ def test_by_hand(study):
     assert left(results, known).seconds == 0
 
 
-def test_times_of_other_studies_are_rough_and_no_times_are_a_least(study, tmp_path):
+def test_stages_that_have_not_run_count_with_their_estimates(study):
     results, known = study
-    other = record(tmp_path / "results/other")
-    took(other, jobs(other)["merge"], 50.0)
     (results / "benchmarks/merge/merge.jsonl").unlink()
+    estimate = Estimates(recorded_study(results), results).seconds("merge", "shared")
+    assert estimate.source == REFERENCE
     work = left(results, known)
-    assert (work.seconds, work.known) == (10 * 100 + 2 * 7 + 50, "roughly")
-    (results / "benchmarks/figures/figures.jsonl").unlink()
+    assert (work.seconds, work.known) == (10 * 100 + 2 * 7 + estimate.value, "about")
+
+
+def test_before_any_job_the_work_is_that_of_the_plan(tmp_path):
+    results = record(tmp_path / "results/grid")
+    known = jobs(results)
+    estimates = Estimates(recorded_study(results), results)
+    expected = sum(
+        estimates.seconds(job.stage, job.method or "shared").value
+        for job in known.values()
+        if job.stage != "study_config"
+    )
     work = left(results, known)
-    assert (work.seconds, work.known) == (10 * 100 + 7 + 50, "at least")
+    assert (work.seconds, work.known) == (pytest.approx(expected), "about")

@@ -1,0 +1,286 @@
+"""Make the reference rates of `make plan` from finished runs on this machine.
+
+Each folder gives a row of its game and one of its player, the model, in place of rows with the same
+names. `--games-only` leaves the players' rows as they are, because a run of few steps tells little
+about them. `--players-only` leaves the games' rows, and counts in the tokens that they give for a
+trajectory: a model with random weights writes longer ones. `--tokens` takes the length of
+trajectories from a published table, because a shortened run trains another policy. `--float32`
+takes two runs of one study, the second with `train_dtype: float32` in its model's file, and
+measures how much longer fine-tuning takes without bfloat16.
+Seconds of jobs that stand beside the work, such as imports, come from the folders of `--starts`,
+which should be whole runs on a quiet machine.
+
+Example:
+    python workflow_scripts/reference_rates.py results/bakeoff --starts results/bakeoff
+    python workflow_scripts/reference_rates.py --games-only --tokens docs/tables/sokoban/cost.csv \\
+        results/sokoban
+    python workflow_scripts/reference_rates.py --float32 results/smoke ../avx2/results/smoke
+"""
+
+import argparse
+import csv
+import json
+import statistics
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hgrpo.command import run
+from hgrpo.envs.panels import read_panels
+from hgrpo.stages.files import runs, trained_rounds
+from hgrpo.study.recorded import recorded_study
+from hgrpo.study.study import Study
+from hgrpo.workflow.planning.disk import parameters
+from hgrpo.workflow.planning.jobs import SHARED
+from hgrpo.workflow.planning.machine_speed import measure
+from hgrpo.workflow.planning.past_jobs import benchmark_of, bytes_of_jobs
+from hgrpo.workflow.planning.reference import CRITIC, REFERENCE, episodes, replay
+
+_PAGES = ("merge", "figures", "report")
+_SHARED_START = 1.0  # of Snakemake, before a stage that times itself begins
+_LOADS = 0.5  # of an evaluation, before it plays
+
+
+def main() -> None:
+    """Read the runs and rewrite the file of rates."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("results", nargs="+", type=Path, help="folders of finished studies")
+    parser.add_argument("--starts", nargs="+", type=Path, help="folders of whole quiet runs")
+    parser.add_argument("--games-only", action="store_true", help="write no players' rows")
+    parser.add_argument("--players-only", action="store_true", help="write no games' rows")
+    parser.add_argument("--tokens", type=Path, help="cost.csv of a whole run of the study")
+    parser.add_argument("--float32", action="store_true", help="compare two runs of one study")
+    parser.add_argument("--out", type=Path, default=REFERENCE)
+    args = parser.parse_args()
+    known = (
+        json.loads(args.out.read_text(encoding="utf-8"))
+        if args.out.is_file()
+        else {"games": [], "players": [], "float32": 3}
+    )
+    if args.float32:
+        half, full = (_demonstration_seconds(folder) for folder in args.results)
+        known["float32"] = _short(full / half)
+    else:
+        for folder in args.results:
+            if not args.players_only:
+                _put(known["games"], game(folder, args.tokens))
+            if not args.games_only:
+                games = known["games"] if args.players_only else []
+                _put(known["players"], player(folder, games))
+        if args.starts:
+            known |= overheads(args.starts)
+            known["speed"] = {key: _short(value) for key, value in measure()._asdict().items()}
+    args.out.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+
+
+def _put(rows: list[dict], row: dict) -> None:
+    """Put a row in the place of that with the same names."""
+    rows[:] = [other for other in rows if _of(other) != _of(row)] + [row]
+    rows.sort(key=_of)
+
+
+def _of(row: dict) -> list:
+    names = ("game", "turn_cap", "parameters", "compiled")
+    return [row[name] for name in names if name in row]
+
+
+def game(folder: Path, published: Path | None = None) -> dict:
+    """The row of a study's game: seconds of a `task` and of a `demonstration`.
+
+    `turns` and forwarded `tokens` are means of a trajectory of training, of this run or of a
+    published table.
+    """
+    study = recorded_study(folder)
+    if published:
+        rows = list(csv.DictReader(published.open(encoding="utf-8")))
+        plain = [row for row in rows if not row["cf_branches"]]
+        count, replies, words = (
+            sum(float(row[name]) for row in plain) for name in ("trajectories", "replies", "tokens")
+        )
+        turns, tokens = replies / count, words / count
+    else:
+        turns, tokens = _lengths(folder)
+    tasks = sum(map(len, read_panels(folder / "assets/panels.json").values()))
+    return {
+        "game": study.env.name,
+        "turn_cap": study.env.turn_cap,
+        "turns": _short(turns),
+        "tokens": _short(tokens),
+        "task": _short(_seconds(folder, "assets", "assets") / tasks),
+        "demonstration": _short(
+            _seconds(folder, "expert", "expert") / study.env.expert.trajectories
+        ),
+    }
+
+
+def _lengths(folder: Path) -> tuple[float, float]:
+    """Mean turns and tokens of the run's trajectories of training."""
+    totals = [_json(path) for path in sorted(folder.glob("rl/*/*/*/summary.json"))]
+    turns, tokens, count = (
+        sum(total[f"total_{name}"] for total in totals)
+        for name in ("turns", "forward_tokens", "trajectories")
+    )
+    return turns / count, tokens / count
+
+
+def player(folder: Path, games: Sequence[dict] = ()) -> dict:
+    """The row of a study's model: seconds of the stage `base`, and of a token of each kind.
+
+    `sft` counts for each demonstration and epoch, and `play`, `update`, `continuation` and
+    `evaluation` for each trajectory, where all have as many tokens as those of training,
+    or as the row of the game in `games`.
+    """
+    study = recorded_study(folder)
+    _, own = _lengths(folder)
+    names = {"game": study.env.name, "turn_cap": study.env.turn_cap}
+    tokens = next((row["tokens"] for row in games if names.items() <= row.items()), own)
+    play, update, continuation = (own / tokens * rate for rate in _round_seconds(folder))
+    evaluated = [_json(path) for path in folder.glob("eval/*/*/*/summary.json")]
+    played = [(each["elapsed_s"] - _LOADS, tokens * each["n_episodes"]) for each in evaluated]
+    return {
+        **names,
+        "parameters": parameters(study.model),
+        "compiled": getattr(study.config.engine.declared, "compiled", False),
+        "base": _short(_seconds(folder, "base", "base")),
+        "sft": _short(_demonstration_seconds(folder) / tokens),
+        "play": _short(play),
+        "update": _short(update),
+        "continuation": _short(continuation or play),
+        # A short evaluation takes hardly longer than its start.
+        "evaluation": _short(max(_ratio(played), play / 2)),
+    }
+
+
+def _round_seconds(folder: Path) -> tuple[float, float, float]:
+    """Seconds of play, update and continuation of a token of the rounds' trajectories."""
+    study = recorded_study(folder)
+    plain, updates, continued = [], [], []
+    for arm, seed, number in trained_rounds(study):
+        home = folder / f"rl/{arm}/seed_{seed}/round_{number}"
+        if not (home / "summary.json").is_file():
+            continue
+        total = _json(home / "summary.json")
+        rows = _json(home / "train_log.json")["rows"]
+        # The first step of a process compiles kernels.
+        later = rows[1:] or rows
+        collect, credit, update = (
+            sum(row[key] for row in later) * len(rows) / len(later)
+            for key in ("collect_s", "credit_s", "update_s")
+        )
+        played = total["total_forward_tokens"]
+        more = total["all_play"]["trajectories"] - total["total_trajectories"]
+        passes = study.training[arm].epochs * (CRITIC if study.methods[arm].uses_critic else 1)
+        if more:
+            continued.append((credit, more * played / total["total_trajectories"]))
+        plain.append((collect if more else collect + credit, played))
+        updates.append((update / passes, played))
+    return _ratio(plain), _ratio(updates), _ratio(continued)
+
+
+def _demonstration_seconds(folder: Path) -> float:
+    """Seconds of fine-tuning on a demonstration, once."""
+    study = recorded_study(folder)
+    passes = study.env.expert.trajectories * study.config.sft.epochs
+    return _seconds(folder, "sft", "sft") / passes
+
+
+def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
+    seconds, amount = (sum(pair[n] for pair in pairs) for n in (0, 1))
+    return seconds / amount if amount else 0.0
+
+
+def overheads(folders: Sequence[Path]) -> dict:
+    """Seconds and bytes of jobs beside those of tokens, from all the runs.
+
+    Returns:
+        `starts`: stage -> seconds of a job without its work. `each`: stage -> seconds for each
+        evaluation that a page reads, or trajectory that a fit reads. `bytes`: stage -> bytes for
+        each unit of work.
+    """
+    starts = dict.fromkeys(("assets", "expert", "base", "sft"), _SHARED_START)
+    starts |= {"study_config": _SHARED_START, "credit_fit": _SHARED_START}
+    starts["rl_round"] = _short(statistics.median(_starts(folders, "rl_round", "rl", _trained_s)))
+    evaluations = statistics.median(_starts(folders, "evaluate", "eval", _evaluated_s))
+    starts["evaluate"] = _short(evaluations + _LOADS)
+    fits = [
+        (_json(path)["s"] - _SHARED_START, replay(recorded_study(folder), path.stem.split(".")[0]))
+        for folder in folders
+        for path in folder.glob("benchmarks/credit_fit/*.jsonl")
+    ]
+    each = {"credit_fit": _short(_ratio(fits))}
+    for stage in _PAGES:
+        points = [
+            (len(runs(recorded_study(folder))), _seconds(folder, stage, stage))
+            for folder in folders
+            if benchmark_of(folder, stage, stage).is_file()
+        ]
+        counts, seconds = zip(*points, strict=True)
+        slope = max(0.0, float(np.polyfit(counts, seconds, 1)[0])) if len(set(counts)) > 1 else 0.0
+        each[stage] = _short(slope)
+        starts[stage] = _short(
+            max(0.5, statistics.fmean(seconds) - slope * statistics.fmean(counts))
+        )
+    weights = {stage: _bytes(folders, stage) for stage in _WEIGHED}
+    return {"starts": starts, "each": each, "bytes": weights | {"fetch_assets": 1000.0}}
+
+
+def _tasks(study: Study) -> float:
+    return sum(size or 0 for size in study.env.panels.sizes.values())
+
+
+_WEIGHED = {
+    "assets": lambda study, arm: _tasks(study),
+    "expert": lambda study, arm: study.env.expert.trajectories,
+    "credit_fit": replay,
+    "evaluate": episodes,
+    **{stage: lambda study, arm: len(runs(study)) for stage in ("study_config", *_PAGES)},
+}
+
+
+def _bytes(folders: Sequence[Path], stage: str) -> float:
+    """Bytes for each unit of a stage's work, as a mean over the runs."""
+    pairs = []
+    for folder in folders:
+        study = recorded_study(folder)
+        for arm, values in bytes_of_jobs(folder, stage).items():
+            if arm == SHARED or arm in study.methods:
+                pairs += [(value, _WEIGHED[stage](study, arm)) for value in values]
+    return _short(_ratio(pairs))
+
+
+def _starts(folders, stage, root, inside) -> Iterator[float]:
+    for folder in folders:
+        for path in folder.glob(f"benchmarks/{stage}/*.jsonl"):
+            home = folder.joinpath(root, *path.stem.rsplit(".", 2))
+            if (home / "summary.json").is_file():
+                yield max(0.0, _json(path)["s"] - inside(home))
+
+
+def _evaluated_s(home: Path) -> float:
+    return _json(home / "summary.json")["elapsed_s"]
+
+
+def _trained_s(home: Path) -> float:
+    return sum(row["elapsed_s"] for row in _json(home / "train_log.json")["rows"])
+
+
+def _seconds(folder: Path, stage: str, name: str) -> float:
+    """Seconds of a job."""
+    return _json(benchmark_of(folder, stage, name))["s"]
+
+
+def _json(path: Path) -> dict:
+    return json.loads(
+        path.read_bytes().splitlines()[-1] if path.suffix == ".jsonl" else path.read_bytes()
+    )
+
+
+def _short(value: float) -> float:
+    return value if isinstance(value, bool) else float(f"{value:.3g}")
+
+
+if __name__ == "__main__":
+    run(main)
