@@ -66,7 +66,7 @@ def test_a_model_that_is_not_there_has_the_size_in_its_name(tmp_path, folder, na
 
 
 def test_a_study_takes_its_rounds_and_what_it_has_already_counts_no_more(tmp_path):
-    study = load_study(STUDIES / "smoke.yaml")
+    study = load_study(STUDIES / "sokoban_smoke.yaml")
     found = disk_need(study, tmp_path)
     trained = sum(arm.train for arm in study.methods.values())
     assert found.rounds == trained * len(study.config.seeds) * study.config.rounds
