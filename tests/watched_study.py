@@ -16,7 +16,7 @@ METHODS = ["SFTOnly", "flatGRPO", "TurnRDV2"]
 
 
 def record(results: Path, **overrides: object) -> Path:
-    """Write config.yaml of the study smoke with three arms and two rounds of two steps."""
+    """Write config.yaml of the study smoke with three arms and two rounds."""
     given = {"methods": METHODS} | overrides
     study = load_study(PROJECT / "configs/studies/smoke.yaml", given)
     results.mkdir(parents=True, exist_ok=True)

@@ -42,8 +42,7 @@ Every key of the files in `configs/`. `make schema` writes this page from the co
 - `python -m hgrpo.cli.config bakeoff` prints a study with the value of every key.
 """
 _FILES = {
-    "Study": "`configs/studies/<name>.yaml`. [README](../README.md#studies-and-their-arms) lists "
-    "the studies.",
+    "Study": "`configs/studies/<name>.yaml`. [studies.md](studies.md) lists the studies.",
     "Method": "`configs/methods/<name>.yaml`, or changes to such a file, under `variants` in a "
     "study. [methods.md](methods.md) explains them. A kind of credit without keys has no table.",
     "Model": "`configs/models/<name>.yaml`. [models.md](models.md) explains the models.",

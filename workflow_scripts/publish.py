@@ -15,6 +15,7 @@ Examples:
 
 import argparse
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,6 +70,12 @@ FIGURES = (
 TRUTH = ("truth.csv", "closest.svg")
 GRADIENTS = ("slopes.csv", "dominance.csv", "norms_*.csv", "norms_*.svg")
 DOCS, STUDIES = Path("docs"), Path("configs/studies")
+# The study whose whole report is published, for a look before installing.
+SAMPLE = "first_look"
+_CURVES = re.compile(
+    r'<figure id="figure-runs/(?P<arm>\w+)_seed_(?P<seed>\d+)">.*?</figure>\n', re.DOTALL
+)
+_SVG, _INDENTS = re.compile(r"<svg.*?</svg>", re.DOTALL), re.compile(r"\s*\n\s*")
 SEEDS = 3
 
 
@@ -130,6 +137,17 @@ def copy(report: Path, study: str) -> None:
             shutil.copy(report / f"figures/{name}.svg", figures)
     for path in sorted(report.glob("figures/axis_*")):
         shutil.copy(path, tables if path.suffix == ".csv" else figures)
+    if study == SAMPLE:
+        page = shortened((report / "report.html").read_text(encoding="utf-8"))
+        (DOCS / "sample_report.html").write_text(page, encoding="utf-8")
+
+
+def shortened(page: str) -> str:
+    """A report with the training curves of each arm's first seed alone, and less white space."""
+    curves = list(_CURVES.finditer(page))
+    first = {match["arm"]: match["seed"] for match in reversed(curves)}
+    page = _CURVES.sub(lambda match: match[0] * (match["seed"] == first[match["arm"]]), page)
+    return _SVG.sub(lambda match: _INDENTS.sub(" ", match[0]), page)
 
 
 def copy_further(made: Path, study: str, names: Sequence[str]) -> None:

@@ -28,7 +28,7 @@ INDEX = f"{WEIGHTS}.index.json"
 # This text covers two cases, because a damaged file may be a downloaded model or a result.
 _MEND = (
     "put a whole copy in its place; a file of results can also be deleted and made again: ask "
-    "snakemake for that path, see README.md"
+    "snakemake for that path, see docs/how_to.md"
 )
 _METADATA, _CHECKSUM = "__metadata__", "hgrpo.sha256"
 

@@ -18,6 +18,7 @@ from hgrpo.study.study import Study
 from hgrpo.workflow.exchange.manifest import sha256
 from hgrpo.workflow.planning.estimates import Estimates
 from hgrpo.workflow.planning.jobs import SHARED
+from hgrpo.workflow.planning.profile import Profile
 from hgrpo.workflow.planning.tables import size
 from hgrpo.workflow.preflight import UserPath, ask_slurm, missing_variables, user_paths
 from hgrpo.workflow.rules import results_folder

@@ -425,3 +425,13 @@ def test_publishing_again_keeps_the_comparison_with_truth(tmp_path, monkeypatch)
         tmp_path / "docs" / place for place in ("tables/some/truth.csv", "figures/some/closest.svg")
     ]
     assert all(path.read_text(encoding="utf-8") == path.name for path in kept)
+
+
+def test_the_sample_report_keeps_the_curves_of_each_arms_first_seed():
+    curve = '<figure id="figure-runs/{}_seed_{}">\n<svg>\n  <g>{}</g>\n</svg></figure>\n'
+    runs = [("A_A", 11, "x"), ("A_A", 23, "y"), ("B", 23, "z")]
+    page = f"<p>\n one</p>{''.join(curve.format(*run) for run in runs)}<p>\nEnd</p>\n"
+    assert publish.shortened(page) == (
+        '<p>\n one</p><figure id="figure-runs/A_A_seed_11">\n<svg> <g>x</g> </svg></figure>\n'
+        '<figure id="figure-runs/B_seed_23">\n<svg> <g>z</g> </svg></figure>\n<p>\nEnd</p>\n'
+    )

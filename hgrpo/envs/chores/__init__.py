@@ -11,7 +11,7 @@ from pathlib import Path
 from hgrpo.agent.cut import Cut
 from hgrpo.envs.base import Task, TextEnv
 from hgrpo.envs.chores.settings import ChoresSettings
-from hgrpo.envs.environment import Environment
+from hgrpo.envs.environment import Environment, JudgeText
 
 
 class Chores(Environment):
@@ -52,6 +52,11 @@ class Chores(Environment):
         from hgrpo.envs.chores.expert import ceiling
 
         return ceiling(settings, panel)
+
+    def judge_text(self) -> JudgeText:
+        from hgrpo.envs.chores.judge import JUDGE_TEXT
+
+        return JUDGE_TEXT
 
     def worths(self, env: TextEnv) -> dict[str, float]:
         return env.worths()

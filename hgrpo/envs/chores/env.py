@@ -6,7 +6,7 @@ from hgrpo.envs.chores.game import Game, habits_of, read
 from hgrpo.envs.chores.settings import ChoresSettings
 from hgrpo.envs.chores.words import BAGS, PLACES
 
-LEAVE = "leave"
+LEAVE, NO_EFFECT = "leave", "Nothing happens."
 
 
 class ChoresEnv(PickledByReplay):
@@ -68,7 +68,7 @@ class ChoresEnv(PickledByReplay):
         if self._done:
             paid += self._verdict()
         text = "That is all." if self._done else self._next()
-        text = text if admissible else f"Nothing happens. {text}"
+        text = text if admissible else f"{NO_EFFECT} {text}"
         return Step(
             Observation(self._goal, text),
             paid,

@@ -61,7 +61,11 @@ def cautions(jobs: Sequence[StudyJob]) -> dict[str, str]:
     That about the SFT policy compares its evaluation with its expert; rounds log their own.
     """
     logs = [job.log for job in jobs if job.stage == "rl_round" and job.log.is_file()]
-    lines = [line for log in logs for line in log.read_text(errors="replace").splitlines()]
+    lines = [
+        line
+        for log in logs
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
+    ]
     expert, sft = _summary(jobs, "expert"), _summary(jobs, "evaluate")
     if expert and sft:
         theirs = expert["success"]["all"]

@@ -72,8 +72,8 @@ def test_bytes_of_models_by_hand():
 
     # 755,712 weights of `tiny` with 2,048 tokens, 16 bytes each; in two steps of 4 * 4 games,
     # 2 bytes for each of 1,024 tokens.
-    assert each("smoke", "rl_round", "flatGRPO") == 755_712 * 16 + 2 * 4 * 4 * 1024 * 2
-    assert each("smoke", "sft") == 755_712 * 16
+    assert each("sokoban_smoke", "rl_round", "flatGRPO") == 755_712 * 16 + 2 * 4 * 4 * 1024 * 2
+    assert each("sokoban_smoke", "sft") == 755_712 * 16
     assert each("webshop_5x40", "base") == 1_500_000_000 * 4
     # A critic is a second network of the same size, with moments of its own.
     group, critic = (each("sokoban", "rl_round", arm) for arm in ("flatGRPO", "PPO"))
