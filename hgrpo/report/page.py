@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pandas as pd
 import yaml
-from markupsafe import Markup
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.endpoint import endpoint_name
@@ -105,7 +104,6 @@ def render(page: Page) -> str:
         gates_verdict=verdict_on_gates(comparison.gates),
         answer=page.answer(),
         ends=words.ends,
-        small=Markup("<small>{}</small>"),
         several=partial(words.if_several, comparison.seeds["seed"]),
         infinite=float("inf"),
         endpoint=endpoint_phrase(comparison),
