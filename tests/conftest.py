@@ -20,7 +20,7 @@ settings.load_profile("untimed")
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test marked with an extra of which any package is missing or too old."""
-    from hgrpo.workflow.probe import packages
+    from hgrpo.workflow.packages import packages
 
     for mark in item.iter_markers("extra"):
         lacking = [f"{each.name} {each.found}" for each in packages(*mark.args) if each.lacking]

@@ -28,8 +28,9 @@ from hgrpo.study.name import NAME
 from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
 from hgrpo.study.study import load_study
 from hgrpo.workflow.code_version import PACKAGE
+from hgrpo.workflow.packages import Finding
 from hgrpo.workflow.planning.profile import read_profile
-from hgrpo.workflow.probe import Finding, findings, one_step
+from hgrpo.workflow.probe import findings, one_step
 from hgrpo.workflow.telling_line import telling_line
 
 FOLDER = Path("results/.probe")

@@ -1,21 +1,17 @@
 """What a study needs of a machine, and whether the machine has it."""
 
-import importlib.metadata
-import itertools
 import json
 import platform
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-
-from packaging.requirements import Requirement
 
 from hgrpo.config.user_path import missing, user_path
 from hgrpo.envs import kinds as environments
 from hgrpo.errors import UserError
 from hgrpo.study.study import Study
 from hgrpo.workflow.exchange.manifest import sha256
+from hgrpo.workflow.packages import Finding, checked_packages, plugins
 from hgrpo.workflow.planning.estimates import Estimates
 from hgrpo.workflow.planning.jobs import SHARED
 from hgrpo.workflow.planning.profile import Profile
@@ -24,26 +20,8 @@ from hgrpo.workflow.preflight import UserPath, ask_slurm, missing_variables, use
 from hgrpo.workflow.rules import results_folder
 from hgrpo.workflow.watch.jobs import study_jobs
 
-# Packages whose versions are always shown; others only if they are lacking.
-PACKAGES = ("torch", "transformers", "peft", "tokenizers", "pandas", "pyarrow", "snakemake")
-_OWN = "hgrpo"  # an extra may take in another one: "hgrpo[fetch]"
 # Owner of every model on the Hugging Face hub whose name begins like this.
 _HUB_OWNER = "Qwen"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that a study needs.
-
-    Attributes:
-        name: what it is.
-        found: what the machine has, such as a version; or what is wrong.
-        lacking: whether the study cannot run without it; None if only a node can show it.
-    """
-
-    name: str
-    found: str
-    lacking: bool | None = False
 
 
 def findings(
@@ -60,15 +38,20 @@ def findings(
         folder: the project's folder, on the disk that results go to.
         profile: the profile that a run would use.
     """
-    here = [Finding("python", platform.python_version()), *plugins(profile)]
+    here = [Finding("python", platform.python_version()), *plugins(profile.executor)]
     if profile.executor == "slurm":
         answers, text = ask_slurm()
         here.append(Finding("sinfo", text, lacking=not answers))
     keys = _keys(study, environment)
     if profile.in_bucket:
         image = Finding("pods", "packages, engine, GPU and data: needed in their image", None)
-        return [*here, *_packages(["workflow"]), image, *keys]
-    needed = [*_packages(extras(study)), _engine(study), *_gpus(study, profile.executor), *keys]
+        return [*here, *checked_packages(["workflow"]), image, *keys]
+    needed = [
+        *checked_packages(extras(study)),
+        _engine(study),
+        *_gpus(study, profile.executor),
+        *keys,
+    ]
     return [*here, *needed, *_data(study), _disk(study, folder)]
 
 
@@ -79,48 +62,6 @@ def extras(study: Study) -> list[str]:
     packaged = ["smollm2"] if study.model.package is not None else []
     wanted = ["train", "workflow", *env, *(extra for each in credit for extra in each), *packaged]
     return list(dict.fromkeys(wanted))
-
-
-def plugins(profile: Profile) -> Iterator[Finding]:
-    """Snakemake's plug-ins that a profile needs, from the extra that is named as its executor."""
-    if profile.executor != "local":
-        plugin = Requirement(f"snakemake-executor-plugin-{profile.executor}")
-        yield from packages(profile.executor) or [_package(plugin)]
-
-
-def _packages(extras: list[str]) -> Iterator[Finding]:
-    """Those of `PACKAGES`, and any that is missing or older than pyproject.toml asks for."""
-    for extra in ["", *extras]:
-        yield from (each for each in packages(extra) if each.lacking or each.name in PACKAGES)
-
-
-def packages(extra: str) -> list[Finding]:
-    """Each package of an extra of pyproject.toml, or of its `dependencies` if the extra is ""."""
-    return [_package(requirement, extra) for requirement in _requirements(extra)]
-
-
-def _package(requirement: Requirement, extra: str = "") -> Finding:
-    try:
-        version = importlib.metadata.version(requirement.name)
-    except importlib.metadata.PackageNotFoundError:
-        version = ""
-    if version and requirement.specifier.contains(version, prereleases=True):
-        return Finding(requirement.name, version)
-    hint = f" (EXTRAS={extra})" if extra not in ("", "train", "workflow") else ""
-    needed = f"{requirement.specifier or 'it'} is needed{hint}"
-    return Finding(requirement.name, f"{version or 'not installed'}; {needed}", lacking=True)
-
-
-def _requirements(extra: str) -> list[Requirement]:
-    """What this project asks for under an extra, or always if the extra is "" ."""
-    found = map(Requirement, importlib.metadata.requires(_OWN) or [])
-    asked = [
-        each
-        for each in found
-        if (each.marker.evaluate({"extra": extra}) if each.marker else not extra)
-    ]
-    others = [_requirements(other) for each in asked if each.name == _OWN for other in each.extras]
-    return [each for each in asked if each.name != _OWN] + list(itertools.chain(*others))
 
 
 def _engine(study: Study) -> Finding:

@@ -47,9 +47,7 @@ def test_every_arm_is_in_the_table(root):
     test = episodes[(episodes["panel"] == "test") & (episodes["temperature"] == 0)]
     study = yaml.safe_load((root / "configs/studies/smoke.yaml").read_text(encoding="utf-8"))
     assert set(test.groupby(["method", "round"]).size()) == {study["evaluation"]["test_games"]}
-    comparison = json.loads(
-        (root / STUDY / "report/methods_comparison.json").read_text(encoding="utf-8")
-    )
+    comparison = json.loads((root / STUDY / "report/methods_comparison.json").read_bytes())
     assert set(comparison) >= set(arms)
     assert (root / STUDY / "report/report.html").stat().st_size > 10_000
 

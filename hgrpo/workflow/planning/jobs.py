@@ -8,8 +8,8 @@ from pathlib import Path
 
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
+from hgrpo.workflow.packages import plugins
 from hgrpo.workflow.planning.profile import read_profile
-from hgrpo.workflow.probe import plugins
 from hgrpo.workflow.telling_line import telling_line
 
 # Stands for the arm of a job that serves all arms.
@@ -58,7 +58,7 @@ def snakemake_summary(settings: Sequence[str], profile: Path) -> str:
         UserError: Snakemake lacks the profile's plug-in, or fails; the message is the line that
             best explains why.
     """
-    for each in plugins(read_profile(profile)):
+    for each in plugins(read_profile(profile).executor):
         if each.lacking:
             raise UserError(f"{profile}: {each.name}: {each.found}")
     command = [sys.executable, "-m", "snakemake", "--summary", "--workflow-profile", str(profile)]
