@@ -13,6 +13,27 @@ from hgrpo.study.study import load_study
 from hgrpo.workflow.watch.jobs import StudyJob, study_jobs
 
 METHODS = ["SFTOnly", "flatGRPO", "TurnRDV2"]
+# A small study of houses.
+HOUSES = {
+    "env": "alfworld-smoke",
+    "model": "tiny",
+    "methods": [
+        "SFTOnly",
+        "flatGRPO",
+        "Progressive",
+        "RandomCredit",
+        "LLMJudge",
+        "TurnRDV2CF",
+        "GiGPO",
+    ],
+    "training.steps_per_round": 2,
+    "training.tasks_per_step": 4,
+    "training.rollouts_per_task": 4,
+    "sft.epochs": 1,
+    "evaluation.test_games": 16,
+    "evaluation.validation_games": 8,
+    "evaluation.bootstrap": 200,
+}
 
 
 def record(results: Path, **overrides: object) -> Path:

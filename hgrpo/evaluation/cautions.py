@@ -1,6 +1,6 @@
 """Signs that a comparison of arms means little; they warn, and no verdict uses them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 # SFT policies of the published studies reach 0.55 (WebShop) to 2.4 times their expert's success.
 FAR_BELOW = 1 / 3
@@ -8,6 +8,8 @@ FAR_BELOW = 1 / 3
 COLLAPSED = 1 / 4
 # A few successes may vanish from a small panel by chance; a collapse is less probable than this.
 CHANCE = 0.001
+# In the published study `bakeoff`, half of flat GRPO's groups are dead, and it learns.
+MOSTLY_DEAD = 2 / 3
 
 
 def far_from_expert(sft: tuple[float, float], expert: tuple[float, float]) -> str:
@@ -41,3 +43,19 @@ def first_collapse(success: Sequence[float], start: float, n_tasks: int) -> int 
             return index
         best = max(best, value)
     return None
+
+
+def dead_caution(arm: str, number: int, rows: Sequence[Mapping]) -> str:
+    """The caution that most groups of a round were dead, from its log rows; "" if they were not.
+
+    After round 1 it is no caution if training has solved most tasks.
+    """
+    dead, groups = (sum(row[name] for row in rows) for name in ("dead_groups", "n_groups"))
+    easy = sum(row["success_rate"] * row["n_groups"] for row in rows) > groups / 2
+    if not groups or dead < MOSTLY_DEAD * groups or (easy and number > 1):
+        return ""
+    return (
+        f"Most groups are dead: in round {number}, {100 * dead / groups:.0f} % of those of {arm} "
+        "gave nothing to learn from. Try more training.rollouts_per_task, another "
+        f"training.temperature, {'harder' if easy else 'a better SFT policy or easier'} games."
+    )

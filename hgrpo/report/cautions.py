@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from hgrpo.evaluation.cautions import far_from_expert
-from hgrpo.learning.dead_groups import dead_caution
+from hgrpo.evaluation.cautions import dead_caution, far_from_expert
 from hgrpo.report.inputs import Inputs
 from hgrpo.report.tables import IMITATED
 

@@ -190,7 +190,7 @@ def _play(
     ranks: "Ranks",
 ) -> None:
     from hgrpo.base_model.digest import any_digest
-    from hgrpo.learning.dead_groups import dead_caution
+    from hgrpo.evaluation.cautions import dead_caution
     from hgrpo.learning.round import RoundId
     from hgrpo.learning.round_outputs import credit_caution, write_round
     from hgrpo.learning.set_up import RoundSettings, set_up

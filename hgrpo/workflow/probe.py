@@ -1,5 +1,6 @@
 """What a study needs of a machine, and whether the machine has it."""
 
+import importlib.metadata
 import json
 import platform
 import shutil

@@ -59,9 +59,9 @@ def test_a_stages_command_compares_before_it_works(tmp_path):
     ("stage", "method"), [("rl_round", "flatGRPO"), ("evaluate", "flatGRPO"), ("merge", "")]
 )
 def test_a_process_on_another_machine_keeps_the_first_processs_plan(stage, method):
-    """A Slurm job reads the study again, here with fewer turns and without an arm."""
+    """A Slurm job reads the study again, here with more turns and without an arm."""
     rules = StudyRules(STUDY, "results/smoke")
-    env = STUDY.env.model_copy(update={"turn_cap": 7})
+    env = STUDY.env.model_copy(update={"turn_cap": 14})
     methods = {name: arm for name, arm in STUDY.methods.items() if name != "SFTOnly"}
     edited = replace(STUDY, env=env, methods=methods)
     there = StudyRules(edited, "results/smoke", rules.plans())

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from reference_rates import game, player
-from watched_study import record
+from watched_study import HOUSES, record
 
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import write_panels
@@ -12,8 +12,10 @@ from hgrpo.envs.panels import write_panels
 
 @pytest.fixture
 def finished(tmp_path):
-    """A run of `smoke`: one round of an arm without continuations, and one of an arm with them."""
-    folder = record(tmp_path / "smoke", methods=["SFTOnly", "flatGRPO", "TurnRDV2CF"])
+    """A small run: one round of an arm without continuations, and one of an arm with them."""
+    folder = record(
+        tmp_path / "smoke", **HOUSES | {"methods": ["SFTOnly", "flatGRPO", "TurnRDV2CF"]}
+    )
 
     def write(name, content):
         path = folder / name

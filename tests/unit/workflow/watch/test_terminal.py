@@ -45,7 +45,7 @@ def test_a_poor_start_is_said_once_while_the_study_runs(tmp_path):
     rate = {"at_turn_cap": 0.7, "score": 0.7}
     summary(known["expert"], {"success": {"all": rate}}, at)
     assert cautions(list(known.values())) == {}
-    tested = known["SFTOnly seed 11 evaluation of round 0"]
+    tested = known["SFTOnly seed 0 evaluation of round 0"]
     finish(tested, at)
     summary(tested, {"success": {"test T=0": 0.017}, "mean_return": {"test T=0": 0.017}}, at)
     rounds = [known[f"{arm} seed 11 round 1"] for arm in ("flatGRPO", "TurnRDV2")]

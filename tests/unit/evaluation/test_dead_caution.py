@@ -1,6 +1,6 @@
 """When most groups of a round are dead, and what is said of them."""
 
-from hgrpo.learning.dead_groups import dead_caution
+from hgrpo.evaluation.cautions import dead_caution
 
 
 def rows(dead, success=0.1, groups=50):
