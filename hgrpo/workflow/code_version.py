@@ -1,161 +1,90 @@
-"""The hash of the code that a job runs.
+"""The hash of the code that a job runs: that of its source files, without comments and docstrings.
 
 Snakemake sees only a stage's shell command, so it cannot notice an edit in a Python module. This
-hash covers:
-- the stage's module
-- the environment, engine, credit assigners and update rule that the job uses
-- every hgrpo module that these import, also inside functions
-- the data files in the packages of all these modules
+hash covers the modules of the stage, environment, engine, credit assigners and update rule of the
+job, all that they import from the package, also inside functions, and the data files beside them.
+Plug-ins are imported by name, so those of other jobs do not count.
 
-The hash leaves out what cannot change a result:
-- comments, docstrings, formatting and imports for type checking
-- descriptions of settings, and texts of errors and of progress
-- functions and modules that only plan a stage or record where it ran
-- the command lines in `hgrpo.cli`
-- capabilities of a plug-in that the stage does not use
-- the defaults of settings, in modules whose names end in `settings`
-
-Defaults can be left out because `--config` gives the job every value. If a value changes, the job
-runs again anyway.
+Three things are left out besides: what a stage's module holds for planning, whose effect reaches
+jobs as params and inputs; the capabilities of a plug-in that the stage does not use; and the
+defaults and descriptions of settings, since `--config` gives a job every value.
 """
 
+import ast
 import functools
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
+from importlib.util import resolve_name
 from pathlib import Path
-from typing import NamedTuple
 
 from hgrpo.credit import kinds as credit_kinds
+from hgrpo.envs.environment import Environment
 from hgrpo.errors import UserError
 from hgrpo.learning.rules import kinds as rule_kinds
+from hgrpo.rollout.engine_kind import EngineKind
 from hgrpo.stages.order import load
-from hgrpo.workflow.code_meaning import PLUGINS, Meaning, meaning
-from hgrpo.workflow.kept_meanings import KeptMeanings
 
 PACKAGE = Path(__file__).resolve().parent.parent
-# Names in a stage's module that only planning uses. Their effect reaches jobs as params and inputs.
-_PLANS = frozenset(
-    {"from_study", "from_whole_study", "inputs", "outputs", "Paths", "reusable", "needed"}
-    | {"RESOURCES", "ENV_USES", "ENGINE_USES", "LOADS_CREDIT", "LOADS_RULE"}
-)
-_PLANNING_MODULES = ("stages.comparison", "stages.files", "stages.order", "stages.paths")
-_RECORDING_MODULES = ("provenance", "envs.user_files")
-
-
-def code_version(
-    stage: str,
-    env: str | None = None,
-    engine: str | None = None,
-    credit: Iterable[str] = (),
-    rule: str | None = None,
-) -> str:
-    """Hash (16 hex digits) of the code that a job of a stage runs.
-
-    Args:
-        stage: one of `hgrpo.stages.order.STAGES`.
-        env: name of the environment; None if the stage uses none.
-        engine: kind of the rollout engine; None if the stage uses none.
-        credit: kinds of the credit assigners that the job loads.
-        rule: name of the update rule; None if the job trains nothing.
-    """
-    return _code_version(stage, env, engine, tuple(sorted(set(credit))), rule)
+# Names in a stage's module, and modules, that only planning uses or that record where a job ran.
+_PLANS = {"from_study", "from_whole_study", "inputs", "outputs", "Paths", "reusable", "needed"}
+_PLANS |= {"RESOURCES", "ENV_USES", "ENGINE_USES", "LOADS_CREDIT", "LOADS_RULE"}
+_SKIPPED = {f"hgrpo.stages.{name}" for name in ("comparison", "files", "order", "paths")}
+_SKIPPED |= {"hgrpo.provenance", "hgrpo.envs.user_files"}
+# Base class of a plug-in -> its capabilities: all public names that it declares.
+_PLUG_INS = {
+    base.__name__: {name for name in vars(base) | base.__annotations__ if name[0] != "_"}
+    for base in (Environment, EngineKind)
+}
+_IMPORTS = {ast.Import, ast.ImportFrom}
+_BLOCKS = {ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef}
+# Positions, and what follows from where a node stands.
+_NOT_WRITTEN = {"lineno", "col_offset", "end_lineno", "end_col_offset", "ctx"}
 
 
 def code_of(stage: str, settings: Mapping) -> str:
-    """`code_version` of a job whose --config holds `settings`.
+    """Hash (16 hex digits) of the code of a job.
 
-    The section `env` names the environment, and `engine` names the engine. If the stage loads
-    credit assigners, every section `credit` names one; if it trains, `objective` names the rule.
+    Args:
+        stage: one of `hgrpo.stages.order.STAGES`.
+        settings: the job's --config. Its sections `env` and `engine` name plug-ins, as do its own
+            and its methods' `credit` if the stage loads assigners, and `objective` if it trains.
     """
-    return code_version(stage, *_choices(stage, settings))
+    return _digest(str(modules_of(stage, settings)))
 
 
 def modules_of(stage: str, settings: Mapping) -> dict[str, str]:
-    """What `code_of` covers: each module and data file -> the hash (16 hex digits) of its part.
-
-    If two machines have different code for a job, this says where it differs.
-    """
-    found = contents(*plug_ins(stage, *_choices(stage, settings)))
-    return {name: found[name][:16] for name in sorted(found)}
-
-
-class Choices(NamedTuple):
-    """What a job uses of the code that settings choose by name; None or empty if nothing."""
-
-    env: str | None
-    engine: str | None
-    credit: set[str]
-    rule: str | None
-
-
-def _choices(stage: str, settings: Mapping) -> Choices:
-    """What the settings of a job choose."""
-    env, engine = settings.get("env") or {}, settings.get("engine") or {}
-    credit = _credit_kinds(settings) if "LOADS_CREDIT" in vars(load(stage)) else set()
-    objective = (settings.get("method") or {}).get("objective") or {}
-    rule = objective.get("rule") if "LOADS_RULE" in vars(load(stage)) else None
-    return Choices(env.get("name"), engine.get("kind"), credit, rule)
-
-
-def _credit_kinds(settings: object) -> set[str]:
-    if isinstance(settings, list):
-        return set().union(*map(_credit_kinds, settings))
-    if not isinstance(settings, Mapping):
-        return set()
-    found = set().union(*map(_credit_kinds, settings.values()))
-    credit = settings.get("credit")
-    return found | {credit["kind"]} if isinstance(credit, Mapping) and "kind" in credit else found
-
-
-@functools.cache
-def _code_version(
-    stage: str,
-    env: str | None,
-    engine: str | None,
-    credit: tuple[str, ...],
-    rule: str | None,
-) -> str:
-    digest = hashlib.sha256()
-    roots, uses = plug_ins(stage, env, engine, credit, rule)
-    for name, content in sorted(contents(roots, uses).items()):
-        digest.update(f"{name}\0{content}\n".encode())
-    return digest.hexdigest()[:16]
+    """The modules and data files that `code_of` covers, each with its hash, in order."""
+    return dict(sorted(contents(*plug_ins(stage, settings)).items()))
 
 
 @functools.cache
 def package_digest(package: Path = PACKAGE) -> str:
     """Hash (16 hex digits) of every file of the package as it is, with comments and all.
 
-    It takes a twentieth of the time of `code_version`. If it has not changed, no hash of code has.
+    It takes a fraction of the time of `code_of`. If it has not changed, no hash of code has.
     """
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*")):
-        if path.is_file() and path.parent.name != "__pycache__":
-            digest.update(f"{path.relative_to(package)}\0".encode())
-            digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()[:16]
+    paths = [path for path in package.rglob("*") if path.parent.name != "__pycache__"]
+    files = [path for path in sorted(paths) if path.is_file()]
+    return _digest(str([(f"{path.relative_to(package)}", _digest(path)) for path in files]))
 
 
-def plug_ins(
-    stage: str,
-    env: str | None,
-    engine: str | None,
-    credit: Iterable[str],
-    rule: str | None = None,
-) -> tuple[list[str], frozenset[str]]:
+def plug_ins(stage: str, settings: Mapping) -> tuple[list[str], frozenset[str]]:
     """The modules that a job starts from, and the capabilities of plug-ins that it uses."""
-    module = load(stage)
-    env_uses, engine_uses = vars(module).get("ENV_USES", ()), vars(module).get("ENGINE_USES", ())
-    for kind in credit:
-        env_uses += tuple(credit_kinds.settings_of(kind).uses)
-    roots = [module.__name__, *map(credit_kinds.module_name, credit)]
-    if env is not None and env_uses:
-        roots.append(f"hgrpo.envs.{env}")
-    if engine is not None and engine_uses:
-        roots.append(f"hgrpo.rollout.{engine}")
-    if rule is not None:
-        roots.append(rule_kinds.module_name(rule))
-    return roots, frozenset({*env_uses, *engine_uses, "Settings"})
+    module, roots = load(stage), [f"hgrpo.stages.{stage}"]
+    of_env, of_engine = getattr(module, "ENV_USES", ()), getattr(module, "ENGINE_USES", ())
+    method = settings.get("method") or {}
+    if hasattr(module, "LOADS_CREDIT"):
+        sections = [settings, method, *settings.get("methods", ())]
+        kinds = sorted({of["credit"]["kind"] for of in sections if of.get("credit")})
+        roots += map(credit_kinds.module_name, kinds)
+        of_env += tuple(use for kind in kinds for use in credit_kinds.settings_of(kind).uses)
+    if hasattr(module, "LOADS_RULE") and method.get("objective"):
+        roots.append(rule_kinds.module_name(method["objective"]["rule"]))
+    if of_env and settings.get("env"):
+        roots.append(f"hgrpo.envs.{settings['env']['name']}")
+    if of_engine and settings.get("engine"):
+        roots.append(f"hgrpo.rollout.{settings['engine']['kind']}")
+    return roots, frozenset({*of_env, *of_engine, "Settings"})
 
 
 def contents(
@@ -164,122 +93,150 @@ def contents(
     package: Path = PACKAGE,
     skip: Collection[str] = (),
 ) -> dict[str, str]:
-    """Map each module's name and each data file's path to SHA-256 of what counts in it.
+    """Map each module and data file that a job runs or reads to its hash (16 hex digits).
 
     Args:
-        roots: dotted names of the modules that a job starts from.
-        uses: capabilities of plug-ins that the stage uses; the hash leaves out all others.
+        roots: what a job starts from: modules, or functions such as "hgrpo.sandbox.rl.rules.dg:dg".
+            Of a function's module only what the function uses counts, also of other modules in
+            the same package.
+        uses: capabilities of plug-ins that count; all others are left out.
         package: folder of the package. Paths of data files are relative to its parent.
         skip: dotted names of modules to leave out, with what only they import.
-    """
-    modules = imported_modules(roots, uses, package, skip=skip)
-    found = {
-        name: _meaning(name, _read_uses(name, uses, package), package).digest for name in modules
-    }
-    for name in modules:
-        source = _source(name, package)
-        if source.name == "__init__.py":
-            for path in _data_files(source.parent):
-                found[str(path.relative_to(package.parent))] = hashlib.sha256(
-                    path.read_bytes()
-                ).hexdigest()
-    return found
-
-
-def imported_modules(
-    roots: Iterable[str],
-    uses: frozenset[str] = frozenset(),
-    package: Path = PACKAGE,
-    lazy: bool = True,
-    skip: Collection[str] = (),
-) -> frozenset[str]:
-    """Modules of the package that a job runs: the roots, their parents and all they import.
-
-    Args:
-        roots, uses, package, skip: as for `contents`.
-        lazy: whether to follow imports inside functions too.
 
     Raises:
         FileNotFoundError: a module of `roots` does not exist.
+        UserError: a module is not Python.
     """
-    skipped = {f"{package.name}.{name}" for name in (*_PLANNING_MODULES, *_RECORDING_MODULES)}
-    skipped.update(skip)
-    found: set[str] = set()
-    waiting = list(roots)
+    found: dict[str, str] = {}
+    waiting = [*(roots := set(roots))]
     while waiting:
         name = waiting.pop()
-        if name in found or name in skipped:
+        module = name.partition(":")[0]
+        if name in found or module in _SKIPPED or module in skip:
             continue
-        found.add(name)
-        if "." in name:
-            waiting.append(name.rpartition(".")[0])
-        waiting += _imports(name, _read_uses(name, uses, package), package, lazy)
-    return frozenset(found)
+        path = _path(module, package)
+        found[name], imports = _read(name, uses if name in roots else frozenset(), package)
+        waiting += imports
+        for data in _data_files(path.parent) if path.stem == "__init__" else ():
+            found[f"{data.relative_to(package.parent)}"] = _digest(data)
+    return found
 
 
 @functools.cache
-def _source(module: str, package: Path) -> Path:
+def _read(name: str, uses: frozenset[str], package: Path) -> tuple[str, frozenset[str]]:
+    """The hash of a module or of a function in it, and what that imports."""
+    module, _, function = name.partition(":")
+    path, parent = _path(module, package), module.rpartition(".")[0]
+    within, imports = module if path.stem == "__init__" else parent, {parent}
+    text: list[str] = []
+
+    def write(field: str, value: object) -> None:
+        """Append syntax to `text`; `ast.dump` writes it differently in other versions of Python."""
+        kind = value.__class__
+        if kind is list:
+            for each in value:
+                write(field, each)
+        elif isinstance(value, ast.AST):
+            if kind in _IMPORTS:
+                imports.update(_imported(value, within, parent if function else None))
+            elif kind in _BLOCKS:
+                value.body = _counted(value, uses, module)
+            text.append(f"{field}={kind.__name__}(")
+            for name, part in vars(value).items():
+                if part is not None and name not in _NOT_WRITTEN:
+                    write(name, part)
+            text.append(")")
+        else:
+            text.append(f"{field}={value!r}")
+
+    try:
+        tree = ast.parse(path.read_bytes(), str(path))
+    except SyntaxError as error:
+        raise UserError(f"{path}, line {error.lineno}: {error.msg}") from None
+    if function:
+        tree.body = _reached(tree.body, {function})
+    write("", tree)
+    inside = [each for each in imports if each.partition(".")[0] == package.name]
+    files = [each for each in inside if _path(each.partition(":")[0], package).is_file()]
+    return _digest("".join(text)), frozenset(files)
+
+
+def _imported(node: ast.Import | ast.ImportFrom, within: str, beside: str | None) -> list[str]:
+    """What may be a module, or a function of a module in the package `beside`."""
+    names = [each.name for each in node.names]
+    if isinstance(node, ast.Import):
+        return names
+    base = resolve_name("." * node.level + (node.module or ""), within)
+    in_part = base.rpartition(".")[0] == beside
+    whole = [f"{base}:{name}" for name in names] if in_part else [base]
+    return whole + [f"{base}.{name}" for name in names]
+
+
+def _counted(block: ast.AST, uses: frozenset[str], module: str) -> list[ast.stmt]:
+    """The statements of a module, class or function that can change a result."""
+    body = [each for each in block.body if not _is_unread(each)]
+    if isinstance(block, ast.Module) and module.startswith("hgrpo.stages."):
+        return [each for each in body if not _names(each) & _PLANS]
+    if not isinstance(block, ast.ClassDef):
+        return body
+    bases = [getattr(base, "id", "") for base in block.bases]
+    unused = set().union(*(_PLUG_INS.get(base, ()) for base in bases)) - uses
+    body = [each for each in body if not _names(each) & unused]
+    # A dataclass, which has a decorator, may use its defaults.
+    for each in body if module.endswith("settings") and not block.decorator_list else ():
+        if isinstance(each, ast.AnnAssign) and "ClassVar" not in ast.dump(each.annotation):
+            each.value = None
+    return body
+
+
+def _is_unread(statement: ast.stmt) -> bool:
+    """Whether a statement is a docstring, or imports for type checking only."""
+    if isinstance(statement, ast.If):
+        return getattr(statement.test, "id", "") == "TYPE_CHECKING"
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def _reached(body: list[ast.stmt], names: set[str]) -> list[ast.stmt]:
+    """The statements that define `names` or what these use, and those that define nothing."""
+    kept = [each for each in body if _names(each) & names or not _names(each)]
+    nodes = [node for each in kept for node in ast.walk(each)]
+    used = names | {node.id for node in nodes if isinstance(node, ast.Name)}
+    if used > names:
+        return _reached(body, used)
+    for each in kept:
+        if isinstance(each, ast.ImportFrom):
+            each.names = [alias for alias in each.names if (alias.asname or alias.name) in names]
+    return kept
+
+
+def _names(statement: ast.stmt) -> set[str]:
+    """The names that a definition, an assignment or an import gives."""
+    if isinstance(statement, ast.ImportFrom):
+        return {each.asname or each.name for each in statement.names}
+    if isinstance(statement, ast.For):
+        return set()
+    targets = getattr(statement, "targets", [getattr(statement, "target", statement)])
+    return {getattr(each, "name", getattr(each, "id", "")) for each in targets} - {""}
+
+
+def _digest(content: str | Path) -> str:
+    data = content.encode() if isinstance(content, str) else content.read_bytes()
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+@functools.cache
+def _path(module: str, package: Path) -> Path:
     folder = package.parent.joinpath(*module.split("."))
     return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
 
 
 @functools.cache
-def _may_hold_plug_in(module: str, package: Path) -> bool:
-    source = _source(module, package).read_bytes()
-    return any(base.encode() in source for base in PLUGINS)
-
-
-def _read_uses(module: str, uses: frozenset[str], package: Path) -> frozenset[str]:
-    """Return `uses` if the module may hold a plug-in, otherwise an empty set.
-
-    With an empty set, all stages share one cache entry for the module, so it is parsed once.
-    """
-    return uses if _may_hold_plug_in(module, package) else frozenset()
-
-
-@functools.cache
-def _meaning(module: str, uses: frozenset[str], package: Path) -> Meaning:
-    source = _source(module, package)
-    text = source.read_bytes()
-    plans = _PLANS if module.startswith(f"{package.name}.stages.") else frozenset()
-    settings = module.endswith("settings")
-    name = " ".join([module, *sorted(uses), *sorted(plans), *(["settings"] if settings else [])])
-    read = functools.partial(meaning, text, str(source), uses, plans, settings)
-    try:
-        return _kept(package).get(name, text, read)
-    except SyntaxError as error:
-        raise UserError(f"{source}, line {error.lineno}: {error.msg}") from None
-
-
-@functools.cache
-def _kept(package: Path) -> KeptMeanings:
-    return KeptMeanings(package)
-
-
-@functools.cache
-def _imports(module: str, uses: frozenset[str], package: Path, lazy: bool) -> list[str]:
-    source = _source(module, package)
-    names = []
-    found = _meaning(module, uses, package)
-    for level, base, taken in found.top + (found.inside if lazy else []):
-        if level:
-            parents = module.split(".")
-            kept = len(parents) - level + (source.name == "__init__.py")
-            base = ".".join(parents[:kept] + ([base] if base else []))
-        names += [base, *(f"{base}.{name}" for name in taken)]
-    inside = [name for name in names if name.split(".")[0] == package.name]
-    return [name for name in inside if _source(name, package).is_file()]
-
-
-@functools.cache
 def _data_files(folder: Path) -> list[Path]:
     """Files of a package except Python files, subpackages, hidden files and editors' backups."""
-    found = []
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or path.name.endswith("~"):
-            continue
-        if path.is_dir() and path.name != "__pycache__" and not (path / "__init__.py").exists():
-            found += _data_files(path)
-        elif path.is_file() and path.suffix not in {".py", ".pyc"}:
-            found.append(path)
-    return found
+    paths = [path for path in sorted(folder.iterdir()) if path.name.strip("~.") == path.name]
+    packages = [path for path in paths if (path / "__init__.py").exists()]
+    inner = [path for path in paths if path.is_dir() and path not in packages]
+    below = [path for path in inner if path.name != "__pycache__"]
+    files = [path for path in paths if path.is_file() and path.suffix not in {".py", ".pyc"}]
+    return files + [path for each in below for path in _data_files(each)]

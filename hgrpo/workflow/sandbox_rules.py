@@ -19,7 +19,6 @@ from hgrpo.errors import UserError
 from hgrpo.sandbox.studies.pieces import PIECES, rule_functions
 from hgrpo.sandbox.studies.study import SandboxStudy, read_study, recorded, resolve
 from hgrpo.workflow.code_version import contents
-from hgrpo.workflow.function_code import reach
 
 RUN = r"[0-9a-f]{16}"
 _STUDIES = "hgrpo.sandbox.studies"
@@ -39,11 +38,10 @@ _OF_FIGURES, _OF_PAGE = {"figures"}, {"question", "inference"}
 
 def run_code(piece: str, settings: Strict) -> str:
     """Hash (16 hex digits) of the code of a run: its piece, and the rules that it names alone."""
-    functions = rule_functions(settings)
-    reached = reach(functions)
+    functions = [":".join(name.rsplit(".", 1)) for name in rule_functions(settings)]
     package = PIECES[piece].root.rpartition(".")[0]
     skip = {f"{package}.{name}" for name in _REGISTRIES}
-    found = contents([PIECES[piece].root, *reached.modules], skip=skip) | reached.parts
+    found = contents([PIECES[piece].root, *functions], skip=skip)
     rules = [_declared(rule) for rule in settings.rules]
     return _hash([sorted(found.items()), functions, rules])
 

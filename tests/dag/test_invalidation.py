@@ -115,13 +115,6 @@ def test_a_capability_of_the_environment_reruns_the_stages_that_use_it(checkout)
     assert checkout.planned() == made_again
 
 
-def test_a_reworded_error_reruns_nothing(checkout):
-    checkout.edit("hgrpo/rollout/vllm/engine.py", "are in use", "are busy")
-    checkout.edit("hgrpo/rollout/torch/engine.py", "are in use", "are busy")
-    checkout.edit("hgrpo/policy/compatible.py", "was expected", "was awaited")
-    assert checkout.planned() == set()
-
-
 def test_a_reworded_description_reruns_nothing(checkout):
     checkout.edit("hgrpo/learning/settings.py", "P: groups collected", "P: tasks played")
     checkout.edit("hgrpo/envs/alfworld/settings.py", 'description="', 'description="Reworded: ')

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, load
 from hgrpo.workflow import code_version as module
-from hgrpo.workflow.code_version import PACKAGE, code_version, contents, imported_modules, plug_ins
+from hgrpo.workflow.code_version import PACKAGE, code_of, contents, modules_of, plug_ins
 
 TORCH_FREE = ("study_config", "assets", "expert", "merge", "figures", "report")
 
@@ -45,9 +46,21 @@ def imports() -> dict[str, tuple[set[str], bool]]:
     return {stage: (set(names), torch) for stage, names, torch in rows}
 
 
-def of_job(stage, env=None, engine=None, credit=()):
+def job(env=None, engine=None, credit=(), rule=None) -> dict:
+    """Settings that name the plug-ins of a job."""
+    methods = [{"credit": {"kind": kind}} for kind in credit]
+    method = {"objective": {"rule": rule}} if rule else None
+    return {
+        "env": env and {"name": env},
+        "engine": engine and {"kind": engine},
+        "methods": methods,
+        "method": method,
+    }
+
+
+def of_job(stage, *plugs, **more):
     """Names of what the hash of such a job covers."""
-    return set(contents(*plug_ins(stage, env, engine, credit)))
+    return set(modules_of(stage, job(*plugs, **more)))
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -63,10 +76,7 @@ def test_stages_before_and_after_training_reach_no_torch(stage):
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_module_that_a_stage_imports_is_covered_or_only_plans(imports, stage, monkeypatch):
-    monkeypatch.setattr(module, "_PLANNING_MODULES", ())
-    monkeypatch.setattr(module, "_RECORDING_MODULES", ())
-    reached = imported_modules([f"hgrpo.stages.{stage}"], lazy=False)
-    assert reached <= imports[stage][0]
+    monkeypatch.setattr(module, "_SKIPPED", set())
     assert imports[stage][0] - plug_in_modules() <= of_job(stage)
 
 
@@ -116,16 +126,14 @@ def test_a_round_depends_on_its_own_assigner_environment_and_engine():
 
 @pytest.mark.parametrize(
     ("changed", "value"),
-    [
-        *(("env", "webshop"), ("engine", "vllm"), ("credit", ["flat"]), ("stage", "evaluate")),
-        ("rule", "TPO"),
-    ],
+    [("env", "webshop"), ("engine", "vllm"), ("credit", ["flat"]), ("rule", "TPO")],
 )
-def test_the_version_follows_each_plug_in(changed, value):
-    job = {"stage": "rl_round", "env": "alfworld", "engine": "torch", "credit": ["random"]}
-    job |= {"rule": "PPOClip"}
-    assert code_version(**job) == code_version(**job)
-    assert code_version(**job | {changed: value}) != code_version(**job)
+def test_the_hash_follows_each_plug_in(changed, value):
+    chosen = {"env": "alfworld", "engine": "torch", "credit": ["random"], "rule": "PPOClip"}
+    before = code_of("rl_round", job(**chosen))
+    assert code_of("rl_round", job(**chosen)) == before
+    assert code_of("rl_round", job(**chosen | {changed: value})) != before
+    assert code_of("evaluate", job(**chosen)) != before
 
 
 def test_a_stage_depends_on_the_capabilities_that_it_uses():
@@ -139,25 +147,17 @@ def test_a_stage_depends_on_the_capabilities_that_it_uses():
 
 
 def test_a_round_depends_on_its_own_update_rule():
-    rounds = {
-        rule: set(contents(*plug_ins("rl_round", "alfworld", "torch", ["flat"], rule)))
-        for rule in ("PPOClip", "TPO")
-    }
-    own = {
-        "PPOClip": {"hgrpo.learning.rules.ppo_clip", "hgrpo.learning.objectives.clip"},
-        "TPO": {"hgrpo.learning.rules.tpo", "hgrpo.learning.objectives.tpo"},
-    }
-    assert rounds["PPOClip"] - rounds["TPO"] == own["PPOClip"]
-    assert rounds["TPO"] - rounds["PPOClip"] == own["TPO"]
+    clip, tpo = (
+        of_job("rl_round", "alfworld", "torch", ["flat"], rule) for rule in ("PPOClip", "TPO")
+    )
+    assert clip - tpo == {"hgrpo.learning.rules.ppo_clip", "hgrpo.learning.objectives.clip"}
+    assert tpo - clip == {"hgrpo.learning.rules.tpo", "hgrpo.learning.objectives.tpo"}
 
 
 def test_a_comparison_depends_on_the_assigners_it_compares():
-    kinds = ("progress", "turnrd")
-    compared = of_job("credit_agreement", credit=kinds)
+    compared = of_job("credit_agreement", credit=("progress", "turnrd"))
     assert {"hgrpo.credit.turnrd.model", "hgrpo.credit.progress"} <= compared
     assert not [name for name in compared if name.startswith("hgrpo.credit.state_graph")]
-    versions = {code_version("credit_agreement", credit=some) for some in (kinds, ("progress",))}
-    assert len(versions) == 2
 
 
 @pytest.mark.parametrize("stage", ["sft", "rl_round", "evaluate"])
@@ -167,14 +167,14 @@ def test_training_depends_neither_on_the_report_nor_on_the_workflow(stage):
     assert not [name for name in covered if name.startswith(above)]
 
 
-def test_the_settings_of_a_stage_name_its_plug_ins():
-    of = {"kind": "flat"}
-    settings = {"env": {"name": "alfworld"}, "engine": {"kind": "torch"}, "method": {"credit": of}}
-    settings["method"]["objective"] = {"rule": "TPO", "eta": 1.0}
-    expected = code_version("rl_round", "alfworld", "torch", ["flat"], "TPO")
-    assert module.code_of("rl_round", settings) == expected
+def test_settings_name_only_the_plug_ins_that_a_stage_loads():
+    settings = job("alfworld", "torch", ["flat"], "TPO")
+    roots, uses = plug_ins("rl_round", settings)
+    plugs = ("credit.flat", "learning.rules.tpo", "envs.alfworld", "rollout.torch")
+    assert roots == [f"hgrpo.{name}" for name in ("stages.rl_round", *plugs)]
+    assert uses == {"factory", "make", "Settings"}
     # The report shows the methods' credit; it loads none.
-    assert module.code_of("report", settings) == code_version("report", "alfworld", "torch")
+    assert plug_ins("report", settings) == (["hgrpo.stages.report"], {"Settings"})
 
 
 @pytest.fixture
@@ -200,11 +200,11 @@ def package(tmp_path):
     return root
 
 
-def version(package: Path) -> dict[str, bytes]:
+def version(package: Path, root: str = "toy.cli.train", uses=frozenset()) -> dict[str, str]:
     for cached in vars(module).values():
         if hasattr(cached, "cache_clear"):
             cached.cache_clear()
-    return contents(["toy.cli.train"], frozenset({"factory"}), package)
+    return contents([root], uses, package)
 
 
 def test_contents_are_the_imported_modules_and_their_data(package):
@@ -219,10 +219,6 @@ def test_contents_are_the_imported_modules_and_their_data(package):
         "toy.lazy",
         "toy/core/data/words.txt",
     }
-
-
-def test_lazy_imports_can_be_left_out(package):
-    assert "toy.lazy" not in imported_modules(["toy.cli.train"], package=package, lazy=False)
 
 
 @pytest.mark.parametrize(
@@ -268,65 +264,76 @@ def test_an_import_that_is_only_for_types_is_not_run(package):
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import toy.unused\nX = 1\n",
         encoding="utf-8",
     )
-    version(package)
     assert "toy.unused" not in version(package)
 
 
-WORDS = "def f(x):\n    return Field(x, description={})\n"
-RAISES = "def f(x):\n    raise ValueError({}, 3)\n"
-RECORD = "class R:\n    stands_in: int = {}\n"
-PLUGIN = """class Own(Environment):
-    def factory(self):
-        return self.helper()
-    def demonstrate(self):
-        return {}
-    def helper(self):
-        return {}
-"""
+@pytest.mark.parametrize(
+    ("text", "one", "other", "counts"),
+    [
+        ("class S(Strict):\n    lr: float = {}\n", "1", "2", False),
+        ("class S(Strict):\n    lr: float = Field(1, description={})\n", "'a'", "'b'", False),
+        ("class S(Strict):\n    lr: {} = 1\n", "float", "int", True),
+        ("class S(Strict):\n    reads: ClassVar[bool] = {}\n", "True", "False", True),
+        ("class S(Strict):\n    def f(self):\n        x: int = {}\n", "1", "2", True),
+        ("ROOMS: int = {}\n", "1", "2", True),
+        ("@dataclass\nclass R:\n    stands_in: int = {}\n", "1", "2", True),
+    ],
+)
+def test_of_settings_all_but_the_defaults_count(package, text, one, other, counts):
+    found = {}
+    for name in ("settings", "other"):
+        (package / "core/a.py").write_text(f"from toy.core import {name}\n", encoding="utf-8")
+        (package / f"core/{name}.py").write_text(text.format(one), encoding="utf-8")
+        before = version(package)
+        (package / f"core/{name}.py").write_text(text.format(other), encoding="utf-8")
+        found[name] = version(package) != before
+    assert found == {"settings": counts, "other": True}
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "same", "other"),
+    ("old", "new", "counts"),
     [
-        ("core/b.py", WORDS, ("'one'", "'two' 'more'"), None),
-        ("core/b.py", "def f(x):\n    return Product(description={})\n", None, ("x", "'two'")),
-        ("core/b.py", RAISES, ("'no {x}'", "f'never {x}'"), None),
-        ("core/b.py", "def f(x):\n    raise CallError({}, 3)\n", None, ("'late'", "'refused'")),
-        ("core/b.py", "def f(x):\n    print(f'{}')\n", ("one", "two"), None),
-        ("core/b.py", "def f(x):\n    raise {}('no')\n", None, ("ValueError", "TypeError")),
-        ("core/b.py", "class S(Strict):\n    lr: float = {}\n", None, ("1", "2")),
-        ("core/settings.py", "class S(Strict):\n    lr: float = {}\n", ("1", "2"), None),
-        (
-            "core/settings.py",
-            "class S(Strict):\n    lr: float = Field({}, gt=0)\n",
-            ("1", "2"),
-            None,
-        ),
-        (
-            "core/settings.py",
-            "class S(Strict):\n    lr: float = Field(1, gt={})\n",
-            None,
-            ("0", "1"),
-        ),
-        (
-            "core/settings.py",
-            "class S(Strict):\n    reads: ClassVar[bool] = {}\n",
-            None,
-            ("1", "2"),
-        ),
-        ("core/settings.py", "ROOMS = {}\n", None, ("1", "2")),
-        ("core/b.py", PLUGIN.format("{}", 1), ("1", "2"), None),
-        ("core/b.py", PLUGIN.format(1, "{}"), None, ("1", "2")),
-        ("core/settings.py", f"@dataclass\n{RECORD}", None, ("1", "2")),
+        ("self.helper()", "self.helper(1)", True),
+        ("return 2", "return 3", True),
+        ("toy.lazy", "toy.unused", False),
+        ("demonstrate(self)", "demonstrate(self, seed)", False),
+        ("GAME = 1", "GAME = 2", True),
+        ("def ceiling(game)", "def ceiling(play)", True),
+        ("return game", "return not game", True),
     ],
 )
-def test_what_of_a_statement_counts(package, file, text, same, other):
-    (package / "core/a.py").write_text("from . import b, settings\n", encoding="utf-8")
-    (package / "core/settings.py").touch()
-    (package / file).write_text(text.format((same or other)[0]), encoding="utf-8")
-    before = version(package)
-    (package / file).write_text(text.format((same or other)[1]), encoding="utf-8")
-    assert (version(package) == before) == (same is not None)
+def test_of_a_plug_in_the_capabilities_of_other_stages_do_not_count(package, old, new, counts):
+    text = (
+        "class Game:\n    def judge_text(self, game):\n        return game\n"
+        "class Own(Environment):\n"
+        "    def factory(self):\n        return self.helper()\n"
+        "    def demonstrate(self):\n        import toy.lazy\n"
+        "    def helper(self):\n        return 2\n"
+        "def ceiling(game):\n    pass\nGAME = 1\n"
+    )
+    (package / "plug.py").write_text(text, encoding="utf-8")
+    before = version(package, "toy.plug", frozenset({"factory"}))
+    assert "toy.lazy" not in before
+    assert "toy.lazy" in version(package, "toy.plug", frozenset({"demonstrate"}))
+    (package / "plug.py").write_text(text.replace(old, new), encoding="utf-8")
+    assert (version(package, "toy.plug", frozenset({"factory"})) != before) == counts
+
+
+@pytest.mark.parametrize(
+    ("edit", "counts"),
+    [
+        ("RESOURCES = {'mem_mb': 1}\n", False),
+        ("def inputs(study, job):\n    import hgrpo.report.viewer\n", False),
+        ("def helper():\n    import hgrpo.report.viewer\n", True),
+    ],
+)
+def test_of_a_stage_what_only_plans_does_not_count(tmp_path, edit, counts):
+    edited = tmp_path / "hgrpo"
+    shutil.copytree(PACKAGE, edited, ignore=shutil.ignore_patterns("__pycache__"))
+    with (edited / "stages/rl_round.py").open("a") as handle:
+        handle.write(edit)
+    roots = ["hgrpo.stages.rl_round"]
+    assert (contents(roots, package=edited) != contents(roots)) == counts
 
 
 def test_a_syntax_error_names_its_file_and_line(package):
@@ -337,7 +344,7 @@ def test_a_syntax_error_names_its_file_and_line(package):
 
 def test_a_missing_stage_is_an_error():
     with pytest.raises(KeyError):
-        module.code_version("nonsense")
+        code_of("nonsense", {})
 
 
 def test_every_stage_has_what_a_stage_must_have():

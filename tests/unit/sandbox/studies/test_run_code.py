@@ -5,8 +5,7 @@ import pytest
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.stages.order import STAGES
-from hgrpo.workflow.code_version import contents, plug_ins
-from hgrpo.workflow.function_code import reach
+from hgrpo.workflow.code_version import contents, modules_of
 from hgrpo.workflow.sandbox_rules import run_code, run_id
 
 FORMULAS = "hgrpo.learning.objectives"
@@ -14,13 +13,12 @@ RULES = "hgrpo.sandbox.rl.rules"
 
 
 def test_a_rule_reaches_its_own_formulas_and_helpers():
-    plain, fresh = reach([f"{RULES}.dg.dg"]), reach([f"{RULES}.dg.fresh_dg"])
-    assert f"{FORMULAS}.dg" in plain.modules & fresh.modules
-    assert f"{FORMULAS}.fresh_dg" in fresh.modules - plain.modules
-    assert f"{RULES}.pg:weighted" in plain.parts.keys() & fresh.parts.keys()
-    assert f"{RULES}.dg:dg" in plain.parts and f"{RULES}.dg:fresh_dg" not in plain.parts
-    with pytest.raises(LookupError, match="defines no dgg"):
-        reach([f"{RULES}.dg.dgg"])
+    plain, fresh = (set(contents([f"{RULES}.dg:{name}"])) for name in ("dg", "fresh_dg"))
+    assert f"{FORMULAS}.dg" in plain & fresh
+    assert f"{FORMULAS}.fresh_dg" in fresh - plain
+    assert f"{RULES}.pg:weighted" in plain & fresh
+    assert f"{RULES}.dg:dg" in plain and f"{RULES}.dg:fresh_dg" not in plain
+    assert not {f"{RULES}.dg", f"{RULES}.pg", f"{FORMULAS}.aspo"} & fresh
 
 
 @pytest.mark.parametrize(
@@ -55,7 +53,7 @@ def test_an_edit_counts_for_the_functions_that_reach_it(tmp_path, old, new, chan
         target.write_text(text, encoding="utf-8")
 
     def parts(name, root):
-        return reach([f"hgrpo.piece.rules.both.{name}"], root).parts
+        return contents([f"hgrpo.piece.rules.both:{name}"], package=root)
 
     names = ("one", "other")
     assert {name for name in names if parts(name, package) != parts(name, edited)} == changed
@@ -75,5 +73,5 @@ def test_runs_differ_by_settings_and_rule_but_not_by_what_only_permits_them():
 
 def test_no_stage_of_the_agents_runs_the_sandbox():
     for stage in STAGES:
-        found = contents(*plug_ins(stage, "alfworld", "torch", ()))
+        found = modules_of(stage, {"env": {"name": "alfworld"}, "engine": {"kind": "torch"}})
         assert not [name for name in found if name.startswith("hgrpo.sandbox")], stage
