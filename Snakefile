@@ -18,11 +18,11 @@ from pathlib import Path
 from snakemake.logging import logger
 from snakemake.utils import min_version
 
-from hgrpo.workflow.run import ShortCommands, one_line_errors
+from hgrpo.workflow.run import one_line_errors, short_commands
 from hgrpo.workflow.warm import start as warm
 
 min_version("9.0")
-logger.addFilter(ShortCommands())
+logger.addFilter(short_commands)
 
 
 # Write results beside this file, even if `-s` names it from another folder; --directory overrides.

@@ -55,18 +55,16 @@ def told(get: Callable[[T], R]) -> Callable[[T], R]:
     return asked
 
 
-class ShortCommands(logging.Filter):
-    """In Snakemake's messages about a failed job, cuts the settings out of the command.
+def short_commands(record: logging.LogRecord) -> bool:
+    """A filter of log records: cut the settings out of the command of a failed job.
 
-    They are many thousand characters of JSON; `snakemake -n -p` prints them whole.
+    They are thousands of characters of JSON; `snakemake -n -p` prints them whole.
     """
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno >= logging.ERROR:
-            for name in ("shellcmd", "msg"):
-                if isinstance(text := getattr(record, name, None), str):
-                    setattr(record, name, _SETTINGS.sub("--config '{...}' ", text))
-        return True
+    if record.levelno >= logging.ERROR:
+        for name in ("shellcmd", "msg"):
+            if isinstance(text := getattr(record, name, None), str):
+                setattr(record, name, _SETTINGS.sub("--config '{...}' ", text))
+    return True
 
 
 def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
