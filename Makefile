@@ -76,9 +76,7 @@ WANTED = $(subst _,-,$(subst -,$(comma),$*))
 VARIABLES := PYTHON STUDY SEEDS ROUNDS METHODS SET REUSE CORES PROFILE EXTRAS TESTS
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(VARIABLES),$(GIVEN))
-NEAREST = $(firstword $(foreach name,$(VARIABLES),$(if $(findstring $1,$(name))$(findstring $(name),$1),$(name))))
-$(if $(UNKNOWN),$(foreach name,$(firstword $(UNKNOWN)),$(error $(name): no such variable$(if \
-	$(call NEAREST,$(name)),; did you mean $(call NEAREST,$(name))?,; known: $(VARIABLES)))))
+$(if $(UNKNOWN),$(error $(firstword $(UNKNOWN)): no such variable; known: $(VARIABLES)))
 
 $(if $(strip $(STUDY)),,$(error STUDY: the name of a study was expected, such as STUDY=bakeoff))
 

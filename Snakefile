@@ -1,7 +1,7 @@
 """hgrpo: from an environment to a report that compares credit assigners.
 
     snakemake -n                                       the plan
-    snakemake figures                                  redraw from cached results
+    snakemake figures                                  figures from cached results; -f redraws all
     snakemake alpha_sweep --config seeds=11,23         another study, other seeds
     snakemake smoke_wave --config study=alpha_sweep    its first arms alone
     snakemake kl_sweep                                 the arms of one axis of `interventions`
@@ -13,33 +13,20 @@ the machine; `python -m hgrpo.cli.<stage>` runs it. A stage reruns if an input f
 OUTPUTS: results/<study>/, listed at the head of each rules file.
 """
 
-import sys
 from pathlib import Path
 
-from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.logging import logger
 from snakemake.utils import min_version
 
-from hgrpo.workflow.given_profile import check_given_profile
-from hgrpo.workflow.run import (
-    NothingToDo,
-    ShortCommands,
-    check_writable,
-    draw_if_asked,
-    one_line_errors,
-)
+from hgrpo.workflow.run import check_writable, one_line_errors, short_commands
 from hgrpo.workflow.warm import start as warm
 
 min_version("9.0")
-logger.addFilter(ShortCommands())
+logger.addFilter(short_commands)
 
 if workflow.is_main_process:
     with one_line_errors():
-        # Before `workdir:`, so that relative paths still mean what they meant on the command line.
-        here = None if workflow.overwrite_workdir else Path.cwd()
-        check_given_profile(sys.argv[1:], here, Path(workflow.basedir))
         check_writable(Path(workflow.overwrite_workdir or workflow.basedir))
-    draw_if_asked(sys.argv[1:])
 
 
 # Write results beside this file, even if `-s` names it from another folder; --directory overrides.
@@ -79,9 +66,6 @@ onstart:
             show_progress(study_jobs(study, Path(R)))
 
 
-logger.addFilter(NothingToDo(NOTHING_TO_BE_DONE_MSG, say_results))
-
-
 onsuccess:
     after_jobs(Path(R))
     say_results()
@@ -114,23 +98,5 @@ rule:
         "The whole study"
 
 
-rule unknown_target:
-    """Ends snakemake with one line if a target is unknown."""
-    input:
-        no_such_target,
-    output:
-        "{target}",
-    wildcard_constraints:
-        target=UNKNOWN,
-    localrule: True
-
-
 with one_line_errors():
     check_rule_names(workflow)
-    # If results are in a bucket, paths differ, so skip the check.
-    if workflow.is_main_process and not ELSEWHERE:
-        check_targets(workflow, sys.argv[1:], of, known_studies())
-
-if workflow.is_main_process and not ELSEWHERE:
-    logger.addFilter(OwnLockMessage(study.config.name, Path(R)))
-    warn_at_end_of_dry_run(workflow, study, Path(R))

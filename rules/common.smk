@@ -11,29 +11,23 @@ from hgrpo.study.axis import target
 from hgrpo.study.overrides import OF_THE_RUN
 from hgrpo.study.study import load_study
 from hgrpo.workflow.bucket_keys import check_bucket
-from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study, studies_with_axis
+from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
 from hgrpo.workflow.code_version import package_digest
 from hgrpo.workflow.ending import last_lines, results_to_say
 from hgrpo.workflow.exchange.imports import imported_parts
-from hgrpo.workflow.gradients_advice import why_no_gradients
 from hgrpo.workflow.plan_check import PACKAGE_VARIABLE, PLANNED_VARIABLE
-from hgrpo.workflow.planning.tables import lost_lines, made_anew_lines
 from hgrpo.workflow.preflight import set_variables
 from hgrpo.workflow.reuse import REUSE_VARIABLE, switch
 from hgrpo.workflow.rules import StudyRules, results_folder
 from hgrpo.workflow.run import (
-    OwnLockMessage,
     after_jobs,
     before_jobs,
     check_rule_names,
-    check_targets,
     one_line_errors,
     say_last,
     start_line,
     told,
-    warn_at_end_of_dry_run,
 )
-from hgrpo.workflow.targets import UNKNOWN, unknown_target
 from hgrpo.workflow.watch.jobs import study_jobs
 from hgrpo.workflow.watch.terminal import show_progress
 
@@ -75,9 +69,6 @@ if ELSEWHERE:
     workflow.register_envvars(*set_variables(study, os.environ))
 # A job takes its results from another study if an equal job has finished there.
 os.environ[REUSE_VARIABLE] = R if reuses and not ELSEWHERE else ""
-if workflow.is_main_process and not ELSEWHERE:
-    for line in [*lost_lines(of.lost()), *made_anew_lines(of.made_anew())]:
-        print(line, file=sys.stderr)
 
 # A job runs with the Python that runs snakemake, even if its environment is not active. Progress bars
 # go to logs, where an update every five seconds is enough.
@@ -85,10 +76,20 @@ BIN = shlex.quote(os.path.dirname(sys.executable))
 shell.prefix(f"export PATH={BIN}:$PATH TQDM_MININTERVAL=5; ")
 
 
+def any_of(names):
+    """A wildcard's constraint: one of the names or numbers; without any, no value matches."""
+    return "|".join(re.escape(str(name)) for name in names) or "(?!)"
+
+
+# No rule makes files of an arm, a seed or a round that the study does not have.
 wildcard_constraints:
-    method="|".join(map(re.escape, study.methods)),
-    seed=r"\d+",
-    round=r"\d+",
+    method=any_of(study.methods),
+    seed=any_of(study.config.seeds),
+    round=any_of(range(study.config.rounds + 1)),
+
+
+TRAINED = any_of(study.step_trajectories)
+TRAINED_ROUNDS = any_of(range(1, study.config.rounds + 1))
 
 
 def inputs(stage):
@@ -107,18 +108,6 @@ def contents(stage):
     return digest
 
 
-def known_studies():
-    """Names of the studies in configs/studies."""
-    return [name.removesuffix(".yaml") for name in sorted(os.listdir(STUDIES))]
-
-
-def no_such_target(wildcards):
-    """Stop with one line that suggests the nearest study or target."""
-    targets = [rule.name for rule in workflow.rules if not rule.has_wildcards()]
-    having = studies_with_axis(STUDIES, wildcards.target)
-    sys.exit(f"error: {unknown_target(wildcards.target, {*known_studies(), *targets}, having)}")
-
-
 def wanted_truths(wildcards):
     """The study's truth tables; stop with one line if it asks for none."""
     return of.truths() or sys.exit(
@@ -130,7 +119,10 @@ def wanted_gradients(wildcards):
     """The page about gradients; stop with one line if the study measures none."""
     if of.gradients():
         return of.outputs("gradients_page")["page"]
-    sys.exit(f"error: {why_no_gradients(study)}")
+    sys.exit(
+        f"error: {study.config.name}: no trained arm, or no section `gradients`; "
+        "see docs/keys.md#study-gradients"
+    )
 
 
 def evaluations(methods=None):

@@ -17,6 +17,9 @@ rule credit_fit:
         of.log("credit_fit"),
     benchmark:
         of.benchmark("credit_fit")
+    wildcard_constraints:
+        method=TRAINED,
+        round=TRAINED_ROUNDS,
     # Runs with fits take longest, because their rounds wait for fits. So fits come before rounds.
     priority: 15
     threads: cores("credit_fit")

@@ -18,6 +18,8 @@ rule gradients_round:
         of.log("gradients_round"),
     benchmark:
         of.benchmark("gradients_round")
+    wildcard_constraints:
+        method=TRAINED,
     threads: cores("gradients_round")
     resources:
         **asks("gradients_round"),

@@ -20,7 +20,8 @@ rule rl_round:
     benchmark:
         of.benchmark("rl_round")
     wildcard_constraints:
-        round=r"[1-9]\d*",
+        method=TRAINED,
+        round=TRAINED_ROUNDS,
     # The rounds of a run follow each other and take longest, so they start early.
     priority: 10
     threads: cores("rl_round")

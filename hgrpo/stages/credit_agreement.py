@@ -176,15 +176,14 @@ def inputs(study: "Study", job: Job) -> dict:
         tables = {name: truth_files(study, f"{name}.parquet") for name in ("turns", "sequences")}
         tables |= {"truth": truth_files(study, "truth.parquet")}
         policies = [
-            policy_folder(study, reference, seed, round)
-            for round in study.config.truth.after_rounds
+            policy_folder(reference, seed, round) for round in study.config.truth.after_rounds
         ]
     else:
         round = min(2, study.config.rounds)
         played = round_folder("rl", reference, seed, round)
         tables = {name: [f"{played}/{name}.parquet"] for name in ("turns", "sequences")}
         carries = study.training[reference].carry_policy
-        policies = [policy_folder(study, reference, seed, round - 1 if carries else 0)]
+        policies = [policy_folder(reference, seed, round - 1 if carries else 0)]
     files = [policy_files(study, policy) for policy in policies]
     return {
         "panels": PANELS,

@@ -101,7 +101,7 @@ def from_whole_study(given: Mapping, job: Job) -> dict:
 
 def inputs(study: "Study", job: Job) -> dict:
     """The tasks, the base and the policy of the round."""
-    policy = policy_folder(study, job.method, job.seed, job.round)
+    policy = policy_folder(job.method, job.seed, job.round)
     return {"panels": PANELS, "tasks": TASKS, **BASE, **policy_files(study, policy)}
 
 

@@ -59,11 +59,9 @@ def architecture_name(study: "Study") -> str:
     return "adapter_config.json" if study.model.adapt == "lora" else "config.json"
 
 
-def policy_folder(study: "Study", method: str, seed: int, round: int) -> str:
-    """Folder of the policy after a round; for round 0 or an untrained arm, the SFT policy's."""
-    if round == 0 or not study.methods[method].train:
-        return SFT_ADAPTER
-    return f"{round_folder('rl', method, seed, round)}/adapter"
+def policy_folder(method: str, seed: int, round: int) -> str:
+    """Folder of the policy after a round; round 0 is the SFT policy."""
+    return f"{round_folder('rl', method, seed, round)}/adapter" if round else SFT_ADAPTER
 
 
 def policy_files(study: "Study", folder: str, name: str = "policy") -> dict[str, str]:

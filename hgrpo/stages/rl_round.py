@@ -105,7 +105,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 def inputs(study: "Study", job: Job) -> dict:
     """Tasks, base, SFT policy, the policy to start from, its optimiser state if any, and a fit."""
     carries = study.training[job.method].carry_policy and job.round > 1
-    before = policy_folder(study, job.method, job.seed, job.round - 1 if carries else 0)
+    before = policy_folder(job.method, job.seed, job.round - 1 if carries else 0)
     return {
         "panels": PANELS,
         "tasks": TASKS,

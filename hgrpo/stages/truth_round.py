@@ -87,7 +87,7 @@ def inputs(study: "Study", job: Job) -> dict:
     Raises:
         UserError: the reference, whose policy is measured, is not among the methods.
     """
-    policy = policy_folder(study, reference_of(study), study.config.seeds[0], job.round)
+    policy = policy_folder(reference_of(study), study.config.seeds[0], job.round)
     return {"panels": PANELS, "tasks": TASKS, **BASE, **policy_files(study, policy)}
 
 

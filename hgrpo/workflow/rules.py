@@ -19,7 +19,6 @@ from hgrpo.stages.paths import words
 from hgrpo.study.resources import StageResources
 from hgrpo.study.study import Study
 from hgrpo.workflow.code_version import code_of
-from hgrpo.workflow.job_check import check_job
 from hgrpo.workflow.plan_check import plan_hash
 
 # Stages that run only if the user names their target.
@@ -80,17 +79,8 @@ class StudyRules:
         return code_of(stage, load(stage).from_study(self.study, method))
 
     def inputs(self, stage: str) -> Callable[[Mapping[str, str]], dict]:
-        """A function for a rule's `input`: takes wildcards and returns name -> file or files.
-
-        It raises a `UserError` if the study has no such job.
-        """
-
-        def named(wildcards: Mapping[str, str]) -> dict:
-            job = _job(wildcards)
-            check_job(self.study, stage, job)
-            return self._below_root(load(stage).inputs(self.study, job))
-
-        return named
+        """A function for a rule's `input`: takes wildcards and returns name -> file or files."""
+        return lambda wildcards: self._below_root(load(stage).inputs(self.study, _job(wildcards)))
 
     def outputs(self, stage: str) -> dict[str, str | list[str]]:
         """Output name -> the file or files that a job of the stage writes."""
@@ -126,36 +116,6 @@ class StudyRules:
         lost = [path for files in earlier for path in files if not os.path.exists(path)]
         return [*lost, *flat(self.outputs("report"))]
 
-    def lost(self) -> list[str]:
-        """One lost file of each finished arm job; a run makes it again only if a job needs it."""
-        found = []
-        for stage, marks in self._marks().items():
-            if belongs_to_an_arm(stage):
-                for mark in filter(os.path.exists, marks):
-                    files = self._beside(stage, mark)
-                    found += [path for path in files if not os.path.exists(path)][:1]
-        return found
-
-    def made_anew(self) -> list[str]:
-        """Stages up to SFT that lost files although some arm has results."""
-        marks = self._marks()
-        later = any(os.path.exists(p) for s in marks if belongs_to_an_arm(s) for p in marks[s])
-        early = ("assets", "expert", "base", "sft")
-        return [s for s in early if later and not all(map(os.path.exists, marks[s]))]
-
-    def files(self) -> list[str]:
-        """All files that the study's jobs write."""
-        truths = [file for mark in self.truths() for file in self._beside("truth_round", mark)]
-        measured = [
-            file for mark in self.gradients() for file in self._beside("gradients_round", mark)
-        ]
-        pages = [*flat(self.outputs("credit_agreement")), *flat(self.outputs("gradients_page"))]
-        found = [*pages, *truths, *measured]
-        for stage, marks in self._marks().items():
-            for mark in marks:
-                found += self._beside(stage, mark) if belongs_to_an_arm(stage) else [mark]
-        return found
-
     def truths(self) -> list[str]:
         """A file of every measured truth; none if the study asks for no truth."""
         return [f"{self.root}/{path}" for path in truth_files(self.study, "truth.parquet")]
@@ -163,11 +123,6 @@ class StudyRules:
     def gradients(self) -> list[str]:
         """A file of every policy whose gradients are measured; none if it asks for none."""
         return [f"{self.root}/{path}" for path in gradient_files(self.study, "summary.json")]
-
-    def _beside(self, stage: str, mark: str) -> list[str]:
-        """All files of the job that writes `mark`, one job of several of the stage."""
-        folder = os.path.dirname(mark)
-        return [f"{folder}/{name}" for name in flat(_outputs(stage, self.study))]
 
     def _marks(self) -> dict[str, list[str]]:
         """Stage -> all its files; for arms, one file per job, which shows that the job finished."""

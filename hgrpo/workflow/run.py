@@ -5,7 +5,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
@@ -24,9 +24,7 @@ from hgrpo.workflow.planning.profile import Profile
 from hgrpo.workflow.planning.tables import wall_line
 from hgrpo.workflow.preflight import check_given_adapter, check_jobs, other_revision_line
 from hgrpo.workflow.read_weights import check_read_weights
-from hgrpo.workflow.rules import StudyRules
-from hgrpo.workflow.study_lock import hold_study, is_running
-from hgrpo.workflow.targets import check_paths, check_rules, check_wildcards, target_paths
+from hgrpo.workflow.study_lock import hold_study
 
 if TYPE_CHECKING:
     from snakemake.jobs import Job as SnakemakeJob
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
 T, R = TypeVar("T"), TypeVar("R")
 # Settings within a command: one quoted word, up to the next option or the log.
 _SETTINGS = re.compile(r"--config '\{.*?\}' (?=--|>|$)", re.DOTALL)
-# A wildcard in a rule's path, which Snakemake writes with its pattern.
-_CONSTRAINED = re.compile(r"\{(\w+)[^}]*\}")
 # The open files that hold the locks of this process.
 _HELD: list[IO[str]] = []
 
@@ -70,75 +66,16 @@ def check_writable(folder: Path) -> None:
         raise UserError(f"{folder}: cannot be written; give --directory with a folder for results")
 
 
-def draw_if_asked(arguments: Sequence[str]) -> None:
-    """Start snakemake again with `--forcerun=figures` if the target `figures` is asked for.
+def short_commands(record: logging.LogRecord) -> bool:
+    """A filter of log records: cut the settings out of the command of a failed job.
 
-    Snakemake makes only what is out of date, but a user who asks for figures wants them drawn. A
-    new start is necessary because Snakemake has already read its command line.
-
-    Args:
-        arguments: words of the command, without the program.
+    They are thousands of characters of JSON; `snakemake -n -p` prints them whole.
     """
-    forced = any(word.startswith(("--forcerun", "-R")) for word in arguments)
-    if "figures" in arguments and not forced:
-        command = [sys.executable, "-m", "snakemake", "--forcerun=figures", *arguments]
-        os.execv(sys.executable, command)
-
-
-class ShortCommands(logging.Filter):
-    """In Snakemake's messages about a failed job, cuts the settings out of the command.
-
-    They are many thousand characters of JSON; `snakemake -n -p` prints them whole.
-    """
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno >= logging.ERROR:
-            for name in ("shellcmd", "msg"):
-                if isinstance(text := getattr(record, name, None), str):
-                    setattr(record, name, _SETTINGS.sub("--config '{...}' ", text))
-        return True
-
-
-class NothingToDo(logging.Filter):
-    """Calls a function when Snakemake says that nothing is to be done: it has no hook for this.
-
-    Args:
-        message: Snakemake's message.
-        call: the function.
-    """
-
-    def __init__(self, message: str, call: Callable[[], None]):
-        super().__init__()
-        self._message, self._call = message, call
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.msg == self._message:
-            self._call()
-        return True
-
-
-class OwnLockMessage(logging.Filter):
-    """Says in the project's words that another run, or a killed one, has locked a study's files.
-
-    Args:
-        study: name of the study.
-        results: results/<study>.
-    """
-
-    def __init__(self, study: str, results: Path):
-        super().__init__()
-        self._study, self._results = study, results
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if "Directory cannot be locked" in str(record.msg):
-            why = (
-                "another snakemake is running this study: wait for it"
-                if is_running(self._results)
-                else "a snakemake that was killed has left its lock: "
-                f"`make unlock STUDY={self._study}`, then the same command again"
-            )
-            record.msg = f"error: {self._results}: {why}"
-        return True
+    if record.levelno >= logging.ERROR:
+        for name in ("shellcmd", "msg"):
+            if isinstance(text := getattr(record, name, None), str):
+                setattr(record, name, _SETTINGS.sub("--config '{...}' ", text))
+    return True
 
 
 def before_jobs(workflow: "Workflow", study: Study, results: Path) -> None:
@@ -211,64 +148,20 @@ def start_line(study: Study, results: Path, planned: Collection["SnakemakeJob"],
     return wall_line(total("all", expected, None), wall_minutes(expected, study, profile), profile)
 
 
-def warn_at_end_of_dry_run(workflow: "Workflow", study: Study, results: Path) -> None:
-    """After a dry run, print why a real run would refuse to start because of its results.
-
-    Snakemake calls no hook in a dry run, so this happens when the process ends.
-    """
-
-    def warn() -> None:
-        if workflow.dryrun and workflow.dag is not None:
-            try:
-                # At the end of a dry run, Snakemake calls all its jobs finished.
-                planned = workflow.dag.needrun_jobs(exclude_finished=False)
-                _check_results(study, results, list(planned))
-            except UserError as error:
-                print(f"error: {error}", file=sys.stderr)
-
-    atexit.register(warn)
-
-
-def check_targets(
-    workflow: "Workflow", arguments: Sequence[str], rules: StudyRules, studies: Collection[str]
-) -> None:
-    """Refuse a target that is a rule with wildcards, or a path that no rule makes.
-
-    Args:
-        workflow: Snakemake's workflow with all its rules.
-        arguments: words of the command, without the program.
-        rules: the chosen study.
-        studies: names of all studies.
-
-    Raises:
-        UserError: there is such a target. For a path, the message suggests the nearest.
-    """
-
-    def made(path: str) -> bool:
-        return any(rule.is_producer(path) for rule in workflow.rules)
-
-    files = rules.files()
-    of_many_jobs = {
-        rule.name: next(
-            filter(rule.is_producer, files), _CONSTRAINED.sub(r"<\1>", str(rule.output[0]))
-        )
-        for rule in workflow.rules
-        if rule.has_wildcards()
-    }
-    check_wildcards(arguments, of_many_jobs)
-    check_paths(target_paths(arguments), made, studies, files)
-
-
 def check_rule_names(workflow: "Workflow") -> None:
-    """Refuse options, on the command line or in the profile, for a rule that does not exist.
+    """Refuse threads and resources for a rule that does not exist; Snakemake ignores them.
 
     Raises:
         UserError: a rule does not exist. The message names the option and the rule.
     """
     known = {rule.name for rule in workflow.rules}
     settings = workflow.resource_settings
-    check_rules("--set-threads", settings.overwrite_threads, known)
-    check_rules("--set-resources", settings.overwrite_resources, known)
+    for option, rules in (
+        ("--set-threads", settings.overwrite_threads),
+        ("--set-resources", settings.overwrite_resources),
+    ):
+        if unknown := sorted(set(rules) - known):
+            raise UserError(f"{option}: no such rule: {', '.join(unknown)}")
 
 
 def after_jobs(results: Path) -> None:

@@ -43,15 +43,6 @@ def hold_study(results: Path) -> IO[str]:
     return file
 
 
-def is_running(results: Path) -> bool:
-    """Whether another process holds the lock of a study's results."""
-    try:
-        hold_study(results).close()
-    except UserError:
-        return True
-    return False
-
-
 def running_jobs(results: Path) -> list[int]:
     """Processes of this folder that run a job of a study; none where the system has no /proc.
 

@@ -34,7 +34,6 @@ def test_damaged_weights_cost_no_result_that_was_made_from_them(checkout, kept, 
     assert last.startswith(f"error: {ROUND}/adapter/model.safetensors: {said}")
     assert "; nothing has run, and all results are kept; delete the file, then `snakemake" in last
     assert paths_below(checkout.root / "results") == before
-    assert checkout.snakemake("-n").stderr.splitlines()[-1] == last
     with monkeypatch.context() as changed, pytest.raises(UserError) as refused:
         changed.chdir(checkout.root)
         changed.setattr("sys.argv", ["plan", "study=grid"])

@@ -170,7 +170,6 @@ def test_a_lost_part_of_the_start_is_restored_by_the_same_archive(two):
     ]
     for printed in (
         ben.snakemake(*arms).stderr,
-        ben.snakemake("-n", *arms).stderr,
         command(ben, "plan", *arms).stderr,
     ):
         assert "error: this run would overwrite imported results" in printed

@@ -65,49 +65,17 @@ def test_an_endpoint_that_the_rounds_cannot_give(checkout, endpoint, expected):
 @pytest.mark.parametrize(
     ("target", "expected"),
     [
-        ("gird", "error: gird: no such target; did you mean 'grid'?"),
-        (
-            "gradients_round",
-            "error: gradients_round: this rule has many jobs; name a file of one of them, such as "
-            "results/grid/gradients/<method>/seed_<seed>/round_<round>/buckets.csv",
-        ),
-        ("figure", "error: figure: no such target; did you mean 'figures'?"),
-        ("xyzzy", "error: xyzzy: no such target; known: alfworld_5x40, "),
-        ("turnrd_fit", "error: turnrd_fit: this rule is now called credit_fit"),
-        (
-            "results/grid/turnrd/TurnRDV2/seed_11/round_1/model.json",
-            "error: results/grid/turnrd/TurnRDV2/seed_11/round_1/model.json: this is now "
-            "results/grid/credit_fit/TurnRDV2/seed_11/round_1/model.json",
-        ),
-        (
-            "results/grid/report/reprot.html",
-            "error: results/grid/report/reprot.html: no such target; did you mean "
-            "'results/grid/report/report.html'?",
-        ),
-        (
-            "results/grid/rl/Progresive/seed_11/round_1/adapter/model.safetensors",
-            "error: results/grid/rl/Progresive/seed_11/round_1/adapter/model.safetensors: no such "
-            "target; did you mean 'results/grid/rl/Progressive/seed_11/round_1/adapter/model.saf",
-        ),
-        (
-            "results/gird/report/report.html",
-            "error: results/gird/report/report.html: no study 'gird'; did you mean 'grid'?",
-        ),
-        ("--set-threads=sfd=2", "error: --set-threads: sfd: no such rule; did you mean 'sft'?"),
-        (
-            "--set-resources=turnrd_fit:mem_mb=9",
-            "error: --set-resources: turnrd_fit: no such rule; it is now called credit_fit",
-        ),
-        (
-            "--workflow-profile=profiles/laptpo",
-            "error: --workflow-profile profiles/laptpo: no such profile; did you mean 'laptop'?",
-        ),
+        ("figure", "No rule to produce figure "),
+        ("gradients_round", "Target rules may not contain wildcards."),
+        ("results/grid/report/reprot.html", "No rule to produce results/grid/report/reprot.html "),
+        ("--set-threads=sfd=2", "error: --set-threads: no such rule: sfd"),
+        ("--set-resources=turnrd_fit:mem_mb=9", "error: --set-resources: no such rule: turnrd_fit"),
     ],
 )
 def test_a_target_or_rule_that_does_not_exist(finished, target, expected):
     done = finished.snakemake("-n", target)
     assert done.returncode != 0
-    assert (done.stdout + done.stderr).splitlines()[-1].startswith(expected)
+    assert f"\n{expected}" in done.stdout + done.stderr
 
 
 def test_a_judge_without_its_key_is_found_before_the_first_job(checkout, monkeypatch):
@@ -170,35 +138,40 @@ def test_a_mistake_in_a_file(checkout, name, old, new, expected):
 
 
 @pytest.mark.parametrize(
-    ("target", "expected"),
+    "target",
     [
-        ("rl/flatGRPO/seed_11/round_9/summary.json", "round 9 was asked for, but the study has 2;"),
-        ("eval/flatGRPO/seed_11/round_3/summary.json", "round 3 was asked for, but the study has"),
-        (
-            "rl/flatGRPO/seed_99/round_1/summary.json",
-            "seed 99 was asked for, but the study has 11, 23; to train it too, add seeds=11,23,99 "
-            "to --config",
-        ),
-        (
-            "eval/SFTOnly/seed_11/round_0/summary.json",
-            "SFTOnly is not trained: its seed_0 is for every seed",
-        ),
-        ("eval/SFTOnly/seed_0/round_1/summary.json", "round 1 of SFTOnly was asked for, but"),
-        (
-            "rl/SFTOnly/seed_11/round_1/summary.json",
-            "rl_round of SFTOnly was asked for, but SFTOnly is not trained; the study trains "
-            "flatGRPO, Progressive",
-        ),
-        ("gradients/SFTOnly/seed_11/round_0/summary.json", "gradients_round of SFTOnly was asked"),
-        ("gradients/flatGRPO/seed_11/round_9/summary.json", "round 9 was asked for, but the study"),
-        ("truth/round_9/summary.json", "round 9 was asked for, but the study has 2;"),
+        "rl/flatGRPO/seed_11/round_3/summary.json",
+        "rl/flatGRPO/seed_11/round_0/summary.json",
+        "rl/flatGRPO/seed_11/round_01/summary.json",
+        "rl/flatGRPO/seed_1/round_1/summary.json",
+        "rl/PPO/seed_11/round_1/summary.json",
+        "rl/SFTOnly/seed_11/round_1/summary.json",
+        "credit_fit/SFTOnly/seed_11/round_1/model.json",
+        "eval/flatGRPO/seed_11/round_3/summary.json",
+        "eval/SFTOnly/seed_11/round_0/summary.json",
+        "eval/SFTOnly/seed_0/round_1/summary.json",
+        "gradients/SFTOnly/seed_11/round_0/summary.json",
+        "gradients/flatGRPO/seed_11/round_3/summary.json",
+        "truth/round_3/summary.json",
     ],
 )
-def test_a_job_that_the_study_does_not_have_is_not_planned(finished, target, expected):
+def test_a_job_that_the_study_does_not_have_is_not_planned(finished, target):
     done = finished.snakemake("-n", f"results/grid/{target}")
-    assert done.returncode != 0 and "Job 0" not in done.stdout + done.stderr
-    assert done.stderr.splitlines()[-1].startswith(f"error: {expected}")
-    assert "Traceback" not in done.stderr
+    said = done.stdout + done.stderr
+    assert done.returncode != 0 and "Job 0" not in said
+    missing = (
+        f"No rule to produce results/grid/{target} ",
+        "Missing input files for rule evaluate",
+    )
+    assert any(words in said for words in missing)
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("folder", ["rl/flatGRPO/seed_11/round_1", "gradients/PPO/seed_11/round_0"])
+def test_a_study_without_trained_arms_trains_nothing(finished, folder):
+    done = finished.snakemake("-n", f"results/grid/{folder}/summary.json", "methods=SFTOnly")
+    assert done.returncode != 0
+    assert f"No rule to produce results/grid/{folder}" in done.stdout + done.stderr
 
 
 def test_a_failing_stage_leaves_no_output_and_shows_its_error(checkout):

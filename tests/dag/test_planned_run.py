@@ -68,10 +68,8 @@ def test_a_lost_file_of_a_finished_study_is_named_and_comes_back_by_its_path(che
     path.unlink()
     # Snakemake does not miss the file, because the report is newer than what was made from it.
     assert checkout.planned() == set()
-    assert f"1 finished job has lost files that no later job needs, such as\n  {LOST}\n" in (
-        checkout.snakemake().stderr
-    )
     lines = plan()
+    assert "1 finished job has lost files that no later job needs, such as" in lines
     assert counts(lines, "flatGRPO") == [8, 7, 0]
     assert counts(lines, "all") == [25, 24, 0]
     assert f"`snakemake {LOST}`, with the profile and --config, makes it again" in lines
@@ -79,20 +77,15 @@ def test_a_lost_file_of_a_finished_study_is_named_and_comes_back_by_its_path(che
     done = checkout.snakemake(LOST, "--workflow-profile", "profiles/laptop")
     assert done.returncode == 0, done.stdout + done.stderr
     assert path.read_bytes() == whole
-    assert "has lost files" not in checkout.snakemake("-n").stderr
     # The file is the same as before, so no later job runs. If it differed, all later jobs would.
     assert checkout.planned() == set()
     path.write_text("another policy", encoding="utf-8")
     assert "flatGRPO, seed 11: round 2" in checkout.planned()
 
 
-def test_lost_files_that_later_jobs_rest_on_are_named_and_need_not_cost_those_jobs(checkout):
+def test_lost_files_that_later_jobs_rest_on_need_not_cost_those_jobs(checkout):
     for path in (checkout.root / "results/grid/assets").iterdir():
         path.unlink()
-    done = checkout.snakemake("-n")
-    assert (
-        "files of assets are missing, so a run of the study repeats all later jobs" in done.stderr
-    )
     assert "flatGRPO, seed 11: round 1" in checkout.planned()
     done = checkout.snakemake("assets")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -83,11 +83,9 @@ def test_whoever_only_looks_trains_nothing(checkout):
         'SEEDS="11 31"`'
     )
     assert not (checkout.root / "results/grid/rl/flatGRPO/seed_31").exists()
-    # Whether the page is new or there already, its path is said.
-    for _ in range(2):
-        done = checkout.snakemake("viewer", "seeds=11")
-        assert done.returncode == 0
-        assert done.stderr.splitlines()[-1] == "viewer is in results/grid/viewer"
+    done = checkout.snakemake("viewer", "seeds=11")
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1] == "viewer is in results/grid/viewer"
     (checkout.root / "results/grid/rl/flatGRPO/seed_11/round_1/turns.parquet").unlink()
     done = checkout.snakemake("viewer")
     assert done.returncode == 1
@@ -122,12 +120,15 @@ def test_no_part_of_a_report_is_replaced_by_that_of_other_runs(checkout):
     assert "viewer: of other runs than the report, which had seeds=11,23\n" in said
 
 
-def test_figures_are_drawn_whenever_they_are_asked_for(checkout):
+def test_figures_are_drawn_again_if_one_is_missing_or_with_force(checkout):
     index = checkout.root / "results/grid/report/figures/index.json"
     before = index.stat().st_mtime_ns
-    assert checkout.planned("figures") == {"Figures"}
-    assert index.stat().st_mtime_ns == before
+    assert checkout.planned("figures") == set()
+    assert checkout.planned("-f", "figures") == {"Figures"}
+    figure = next(index.parent.glob("*.svg"))
+    figure.unlink()
     done = checkout.snakemake("figures")
+    assert figure.exists()
     assert done.returncode == 0, done.stdout + done.stderr
     assert index.stat().st_mtime_ns > before
     # The same figures: the page need not be written again.
@@ -169,6 +170,6 @@ def test_results_stand_beside_the_snakefile_wherever_the_command_is_given(checko
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     assert "Nothing to be done" in planned()
-    assert "Job 0: Figures" in planned("figures")
+    assert "Job 0: Figures" in planned("-f", "figures")
     assert "Games and panels" in planned("--directory", ".")
     assert not list(elsewhere.glob("results"))

@@ -90,17 +90,6 @@ def lost_lines(lost: Sequence[str]) -> list[str]:
     ]
 
 
-def made_anew_lines(stages: Sequence[str]) -> list[str]:
-    """Lines about missing inputs of finished jobs; a run would repeat those jobs."""
-    if not stages:
-        return []
-    return [
-        f"files of {', '.join(stages)} are missing, so a run of the study repeats all later jobs;",
-        f"to keep those, run `snakemake {' '.join(stages)}` first, with the profile and --config:",
-        "if the files come out the same, no later job runs again",
-    ]
-
-
 def price_lines(everything: Row, profile: Profile, judges: bool) -> list[str]:
     """Notes on prices: missing or example prices, the cost of disk, and judges.
 

@@ -12,7 +12,6 @@ import pytest
 from places import PROJECT
 
 from hgrpo.cli.entry import command_parser, read_config
-from hgrpo.cli.moved import MOVED
 from hgrpo.cli.stage import read_settings
 from hgrpo.command import INTERRUPTED, READER_GONE, USER_ERROR, run
 from hgrpo.errors import UserError
@@ -131,20 +130,6 @@ def test_only_the_commands_own_names_become_commands():
     )
     assert done.returncode == 1
     assert done.stderr.startswith("error: hgrpo.cli.job is no command; run one of study_config,")
-
-
-@pytest.mark.parametrize("name", MOVED)
-def test_an_old_name_of_a_command_ends_in_one_line_with_the_new_one(name):
-    done = subprocess.run(
-        [sys.executable, "-m", f"hgrpo.cli.{name}", "folder"], capture_output=True, encoding="utf-8"
-    )
-    assert done.returncode == USER_ERROR
-    assert done.stderr == f"error: hgrpo.cli.{name}: run `{MOVED[name]}`\n"
-    new = MOVED[name].split()
-    if "pytest" not in new:
-        assert importlib.util.find_spec(new[new.index("-m") + 1])
-    else:
-        assert (PROJECT / new[-1]).is_file()
 
 
 @pytest.mark.parametrize("words", ["smoke", "bakeoff --stage evaluate --method flatGRPO"])

@@ -1,13 +1,10 @@
 """The section `gradients` of a study: what it refuses."""
 
-import re
-
 import pytest
 
 from hgrpo.errors import UserError
 from hgrpo.stages.files import gradient_evaluations
 from hgrpo.study.study import load_study
-from hgrpo.workflow.gradients_advice import why_no_gradients
 
 
 @pytest.mark.parametrize(
@@ -44,24 +41,3 @@ def test_success_is_read_of_the_policies_that_are_measured(project):
         for round in rounds
     ]
     assert gradient_evaluations(load_study(path)) == []
-
-
-def test_a_study_that_trains_nothing_is_told_so(project):
-    study = load_study(project / "configs/studies/sokoban_gradients.yaml", {"methods": "SFTOnly"})
-    assert why_no_gradients(study) == (
-        "sokoban_gradients: none of its methods is trained (SFTOnly), and gradients are those of "
-        "trained arms; add one to methods"
-    )
-
-
-def test_the_advice_to_a_study_without_gradients_works(project):
-    path = project / "configs/studies/interventions.yaml"
-    said = why_no_gradients(load_study(path))
-    assert said.startswith("interventions: no section `gradients`; `gradients: {after_rounds: [0, ")
-    assert said.endswith(
-        "it plays 128 tasks unless `groups` says less, but env 'sokoban' has panels.analysis: 0, "
-        "so raise that too"
-    )
-    section = re.search(r"`gradients: (\{.*?\})`", said)[1]
-    assert "panels.analysis" not in why_no_gradients(load_study(path, {"env": "sokoban-analysis"}))
-    load_study(path, {"env": "sokoban-analysis", "gradients": section})

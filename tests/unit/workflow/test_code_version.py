@@ -330,7 +330,7 @@ def test_of_a_plug_in_the_capabilities_of_other_stages_do_not_count(package, old
 def test_of_a_stage_what_only_plans_does_not_count(tmp_path, edit, counts):
     edited = tmp_path / "hgrpo"
     shutil.copytree(PACKAGE, edited, ignore=shutil.ignore_patterns("__pycache__"))
-    with (edited / "stages/rl_round.py").open("a") as handle:
+    with (edited / "stages/rl_round.py").open("a", encoding="utf-8") as handle:
         handle.write(edit)
     roots = ["hgrpo.stages.rl_round"]
     assert (contents(roots, package=edited) != contents(roots)) == counts

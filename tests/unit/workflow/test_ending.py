@@ -1,6 +1,5 @@
 """What a run says last, and that a study has one run at a time."""
 
-import logging
 import os
 import signal
 import subprocess
@@ -13,7 +12,7 @@ from watched_study import finish, jobs, record
 from hgrpo.errors import UserError
 from hgrpo.learning.scratch import step_folder
 from hgrpo.workflow.ending import failure_lines, finding, last_lines, results_to_say
-from hgrpo.workflow.run import OwnLockMessage, remove_empty_scratch
+from hgrpo.workflow.run import remove_empty_scratch
 from hgrpo.workflow.study_lock import hold_study
 
 FAILED = """
@@ -162,23 +161,6 @@ def test_make_unlock_names_the_jobs_that_a_killed_run_left_in_this_folder(tmp_pa
         assert unlock(other).returncode == 0
         process.kill()
     assert unlock(tmp_path).returncode == 0
-
-
-def test_who_finds_a_lock_is_told_whether_to_wait_or_to_unlock(tmp_path):
-    results = tmp_path / "s"
-
-    def said():
-        record = logging.makeLogRecord({"msg": "Error: Directory cannot be locked. Please make"})
-        OwnLockMessage("s", results).filter(record)
-        return record.msg
-
-    held = hold_study(results)
-    assert said() == (f"error: {results}: another snakemake is running this study: wait for it")
-    held.close()
-    assert said() == (
-        f"error: {results}: a snakemake that was killed has left its lock: `make unlock STUDY=s`, "
-        "then the same command again"
-    )
 
 
 def test_a_killed_run_leaves_no_lock(tmp_path):
