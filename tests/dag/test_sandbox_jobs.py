@@ -178,8 +178,3 @@ def test_a_mistake_takes_one_line_and_leaves_other_studies_alone(sandbox, name, 
     said = [line for line in done.stderr.splitlines() if line.startswith("error:")]
     assert done.returncode == 1 and len(said) == 1 and re.search(expected, said[0]), done.stderr
     assert sandbox.planned("sandbox_second") == set()
-
-
-def test_an_unknown_study_is_told_the_nearest(sandbox):
-    done = sandbox.snakemake("-n", "sandbox_frist")
-    assert "no such target; did you mean 'sandbox_first'?" in done.stderr
