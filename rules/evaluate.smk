@@ -16,6 +16,8 @@ rule evaluate:
         of.log("evaluate"),
     benchmark:
         of.benchmark("evaluate")
+    wildcard_constraints:
+        seed=any_of([*study.config.seeds, EVERY_SEED]),
     # Evaluations come before rounds: an early result is worth more than an early new arm.
     priority: 20
     threads: cores("evaluate")

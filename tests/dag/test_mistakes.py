@@ -148,7 +148,6 @@ def test_a_mistake_in_a_file(checkout, name, old, new, expected):
         "rl/SFTOnly/seed_11/round_1/summary.json",
         "credit_fit/SFTOnly/seed_11/round_1/model.json",
         "eval/flatGRPO/seed_11/round_3/summary.json",
-        "eval/SFTOnly/seed_11/round_0/summary.json",
         "eval/SFTOnly/seed_0/round_1/summary.json",
         "gradients/SFTOnly/seed_11/round_0/summary.json",
         "gradients/flatGRPO/seed_11/round_3/summary.json",

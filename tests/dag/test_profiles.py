@@ -68,7 +68,7 @@ def expected_jobs(name: str, **given: object) -> dict[str, int]:
     )
     count["fetch_assets"] = int(downloads(study))
     count["rl_round"] = trained * seeds * rounds
-    count["evaluate"] = count["rl_round"] + (len(arms) - trained) * seeds
+    count["evaluate"] = count["rl_round"] + len(arms) - trained
     count["credit_fit"] = fitted * seeds * (rounds - 1)
     count = {rule: number for rule, number in count.items() if number}
     return count | {"total": sum(count.values())}
