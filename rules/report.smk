@@ -32,7 +32,7 @@ rule merge:
 
 
 rule figures:
-    """Every figure as SVG, with the numbers it shows as CSV; redrawn from cached results."""
+    """Every figure as SVG, with the numbers it shows as CSV; drawn from cached results."""
     input:
         unpack(of.inputs("figures")),
     output:
