@@ -18,10 +18,11 @@ from collections import Counter
 from pathlib import Path
 from statistics import median
 
+from gym_oracle import GymGame
+
 from hgrpo.envs.base import Task
 from hgrpo.envs.sokoban import assets, files
 from hgrpo.envs.sokoban.env import SokobanEnv
-from hgrpo.envs.sokoban.gym_oracle import GymGame
 from hgrpo.envs.sokoban.replies import write_reply
 from hgrpo.envs.sokoban.settings import SokobanSettings
 from hgrpo.workflow.probe import packages

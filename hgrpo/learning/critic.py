@@ -170,7 +170,7 @@ class Critic:
         self.ranks.sum_gradients(parameters)
         parts = self.ranks.gather(sums)
         sums = {name: sum(theirs[name] for theirs in parts) for name in sums}
-        norm = descend([self.optimiser], parameters, self.config.max_grad_norm)
+        norm = descend([self.optimiser], parameters, self.config.max_grad_norm, "critic: ")
         return sums | {"critic_grad_norm": norm}
 
     def _backward(

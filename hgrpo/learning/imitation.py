@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import islice
 from typing import TypeVar
 
@@ -66,7 +66,7 @@ class _Imitator:
         )
         parameters = [parameter for _, parameter in self.policy.trainable]
         for parameter, parts in zip(parameters, zip(*gradients, strict=True), strict=True):
-            parameter.grad = sum(parts)
+            parameter.grad = reduce(_added, parts)
         return sum(losses), descend(self.optimisers, parameters, _MAX_GRAD_NORM)
 
     def mean_loss(self, examples: Sequence[Example]) -> float:
@@ -79,8 +79,8 @@ class _Imitator:
     ) -> list[T]:
         """`compute` of each share of the micro-batches, shares side by side.
 
-        The number of shares does not depend on the number of workers, so neither does the order
-        of any sum.
+        The number of shares does not depend on the number of workers, so neither does the order in
+        which their sums are added.
         """
         shares = _CPU_SHARES if self.policy.device.type == "cpu" else 1
         lengths = [len(example.token_ids) for example in examples]
@@ -93,15 +93,15 @@ class _Imitator:
 
     def _differentiate(
         self, tokens: int, parts: list[list[Example]]
-    ) -> tuple[float, list[torch.Tensor]]:
-        """A share's part of the batch's loss, and its gradient."""
+    ) -> tuple[float, list[torch.Tensor | None]]:
+        """A share's part of the batch's loss, and its gradient; None for weights without part."""
         parameters = [p for _, p in self.policy.trainable]
-        total, gradients = 0.0, [torch.zeros_like(p) for p in parameters]
+        total, gradients = 0.0, [None] * len(parameters)
         for part in parts:
             loss = -self._logprobs(part).sum() / tokens
             # Not `backward`: the shares' gradients must not meet in one `grad`.
-            for gradient, own in zip(gradients, torch.autograd.grad(loss, parameters), strict=True):
-                gradient += own
+            of_part = torch.autograd.grad(loss, parameters, allow_unused=True)
+            gradients = list(map(_added, gradients, of_part))
             total += float(loss.detach())
         return total, gradients
 
@@ -171,8 +171,15 @@ def imitate(
     return rows
 
 
+def _added(total: torch.Tensor | None, more: torch.Tensor | None) -> torch.Tensor | None:
+    """The sum of two gradients, in place; None stands for no gradient."""
+    if total is None or more is None:
+        return more if total is None else total
+    return total.add_(more)
+
+
 def _workers(device: torch.device) -> Executor:
-    """The threads that compute shares: on a CPU one a core of the job, each with its operations."""
+    """The threads that compute shares; on a CPU they divide the cores of the job."""
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     return ThreadPoolExecutor(
         min(threads, _CPU_SHARES),

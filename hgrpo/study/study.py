@@ -214,7 +214,7 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
 
 def _refuse_unknown_axes(given: Mapping, known: Mapping, where: str) -> None:
     """The command line may change an axis, or give a whole new one."""
-    for name, axis in given.items():
+    for name, axis in given.items() if isinstance(given, Mapping) else ():
         if name not in known and isinstance(axis, Mapping) and "of" not in axis:
             raise UserError(f"{where}: axes.{name}: no such axis{did_you_mean(name, known)}")
 
@@ -381,10 +381,11 @@ def _with_claims(config: StudyConfig, stated: Mapping, given: Mapping) -> StudyC
     The same holds for its pairs, because one of them may hold the new reference.
     """
     usual = stated.get("reference", StudyConfig.model_fields["reference"].default)
-    own = {"gates", "pairs"} - {*given.get("evaluation", {})}
-    if config.reference == usual or not own:
+    section = given.get("evaluation")
+    left = {"gates", "pairs"} - ({*section} if isinstance(section, Mapping) else set())
+    if config.reference == usual or not left:
         return config
-    without = config.evaluation.model_copy(update={key: [] for key in own})
+    without = config.evaluation.model_copy(update={key: [] for key in left})
     return config.model_copy(update={"evaluation": without})
 
 

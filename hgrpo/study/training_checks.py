@@ -73,7 +73,7 @@ def _file_of(study: "Study", path: Path, name: str, key: str) -> Path:
     """The file that sets a key of an arm's training: the arm's own, or else the study's."""
     own = path.parents[1] / "methods" / f"{name}.yaml"
     typed = f"methods.{name}.training.{key}"
-    if any(changed.startswith(typed) for changed in study.overridden):
+    if any(f"{changed}.".startswith(f"{typed}.") for changed in study.overridden):
         return path
     return own if key in study.methods[name].training and own.is_file() else path
 

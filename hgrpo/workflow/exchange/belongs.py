@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hgrpo.errors import UserError
+from hgrpo.stages.files import EVERY_SEED
 from hgrpo.stages.timing import TIMING
 from hgrpo.study.study import Study
 from hgrpo.workflow.exchange.manifest import (
@@ -127,11 +128,15 @@ def _other_results(manifest: Manifest, results: Path) -> list[str]:
 
 
 def _differs(name: str, digest: str, manifest: Manifest, results: Path) -> bool:
-    """Whether a file is a result that is here too and says something else here.
+    """Whether a file is a result that is here too, with other content.
 
-    When, where and how fast it was made is no result: the local file stays as it is.
+    Seconds and machines are no results. The evaluation that serves every seed comes with each
+    colleague's archive; on another processor its bytes may differ. In both cases the local file
+    stays as it is.
     """
     here = results / name
     if not is_result(name) or here.name == TIMING or not here.is_file() or sha256(here) == digest:
+        return False
+    if name.startswith("eval/") and f"/seed_{EVERY_SEED}/round_0/" in name:
         return False
     return name not in manifest.contents or content_hash(here) != manifest.contents[name]

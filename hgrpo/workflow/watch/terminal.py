@@ -1,6 +1,7 @@
 """Progress of long jobs in the terminal of the run, since their own output goes to their logs."""
 
 import atexit
+import contextlib
 import json
 import sys
 import threading
@@ -40,10 +41,12 @@ def _show(jobs: Sequence[StudyJob], every_s: float, ends: threading.Event) -> No
                 print(line, file=sys.stderr, flush=True)
         before = lines
         done = [status.job for status in statuses if status.state is State.DONE]
-        for kind, caution in cautions(done).items():
-            if kind not in warned:  # numbers may change while more rounds end
-                print(caution, file=sys.stderr, flush=True)
-                warned.add(kind)
+        # A summary of an earlier version may lack a number; the lines of progress go on without it.
+        with contextlib.suppress(KeyError, ValueError, OSError):
+            for kind, caution in cautions(done).items():
+                if kind not in warned:  # numbers may change while more rounds end
+                    print(caution, file=sys.stderr, flush=True)
+                    warned.add(kind)
 
 
 def progress_lines(statuses: Iterable[JobStatus]) -> list[str]:

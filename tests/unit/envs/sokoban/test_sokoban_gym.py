@@ -3,9 +3,9 @@
 import random
 
 import pytest
+from gym_oracle import GymGame
 from sokoban_levels import world
 
-from hgrpo.envs.sokoban.gym_oracle import GymGame
 from hgrpo.envs.sokoban.level import ACTIONS, read_level
 from hgrpo.envs.sokoban.rewards import turn_reward
 
