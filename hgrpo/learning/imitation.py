@@ -172,9 +172,10 @@ def imitate(
 
 
 def _added(total: torch.Tensor | None, more: torch.Tensor | None) -> torch.Tensor | None:
-    """The sum of two gradients, in place; None stands for no gradient."""
+    """The sum of two gradients, in the memory of the first; None stands for no gradient."""
     if total is None or more is None:
-        return more if total is None else total
+        # A copy, because autograd may give two weights the same tensor.
+        return more.clone() if more is not None else total
     return total.add_(more)
 
 
