@@ -3,8 +3,8 @@
 A study declares its endpoint before it runs: the rounds whose greedy evaluations on the test panel
 are read (`endpoint.rounds_read`), and whether an episode counts its success or its return. A task's
 score is its mean over these rounds, per seed. The protocol asks two questions about the endpoint. A
-family of paired comparisons (same seeds, same tasks) answers each question, with Holm's correction
-inside the family:
+family of comparisons (same seeds, same tasks) answers each question, with Holm's correction inside
+the family:
 
 1. Does a trained arm differ from the reference arm (flatGRPO)?
 2. Does a trained arm beat the supervised policy at the supervised policy's best temperature? The
@@ -26,6 +26,7 @@ import pandas as pd
 
 from hgrpo.errors import UserError
 from hgrpo.evaluation import arm_tables, breakdowns, families, gates, power, scores, thresholds
+from hgrpo.evaluation.differences import Runs
 from hgrpo.evaluation.endpoint import LAST_ROUND, endpoint_name
 from hgrpo.evaluation.merge import check_episodes
 from hgrpo.evaluation.outcomes import GREEDY, TEST, VALIDATION
@@ -143,10 +144,14 @@ def compare(
     compares = protocol.reference in trained
     asked = [(rivals, reference)] if rivals and compares else []
     asked += [(trained, (untrained, best_temperature))] if untrained and trained else []
+    twin = protocol.twin if settings.pool_twin else None
+    pooled = (trained, protocol.reference, twin)
+    runs = Runs(declared, *pooled, settings.score, level)
     compared = {
-        baseline: families.with_verdicts(declared, [(name, baseline) for name in names], settings)
+        baseline: families.with_verdicts(runs, [(name, baseline) for name in names], settings)
         for names, baseline in asked
     }
+    against_reference, spreads = compared.get(reference, (pd.DataFrame(), []))
     pairs = [
         (pair.arm, (pair.against, GREEDY))
         for pair in settings.pairs
@@ -160,15 +165,17 @@ def compare(
         protocol=protocol,
         methods=methods,
         seeds=arm_tables.seeds(arms, declared, played[LAST_ROUND], settings.score),
-        against_reference=compared.get(reference, pd.DataFrame()),
-        against_untrained=compared.get((untrained, best_temperature), pd.DataFrame()),
-        pairs=families.with_verdicts(declared, pairs, settings) if pairs else pd.DataFrame(),
+        against_reference=against_reference,
+        against_untrained=compared.get((untrained, best_temperature), (pd.DataFrame(),))[0],
+        pairs=families.with_verdicts(runs, pairs, settings)[0] if pairs else pd.DataFrame(),
         endpoints=arm_tables.endpoints(played, arms, others, settings),
         other_endpoints=pd.DataFrame(
             {"endpoint": name, "score": score} | row
             for name, score in others
             for names, baseline in asked
-            for row in families.for_the_record(played[name], names, baseline, score, level)
+            for row in families.for_the_record(
+                Runs(played[name], *pooled, score, level), names, baseline
+            )
         ),
         mcnemar=pd.DataFrame(
             row
@@ -182,13 +189,8 @@ def compare(
         task_types=breakdowns.task_types(episodes, order, last, level),
         first_rounds=first,
         thresholds=thresholds.summary(first, protocol.reference, level),
-        seeds_needed=power.seeds_table(
-            families.paired(declared, rivals, reference, settings.score)
-            if rivals and compares
-            else (),
-            level,
-        ),
-        gates=gates.judge(settings.gates, compared.get(reference, pd.DataFrame())),
+        seeds_needed=power.seeds_table(spreads, len(declared[arms[0]].seeds), level),
+        gates=gates.judge(settings.gates, against_reference, level),
         best_temperature=best_temperature,
         last_round=last,
         scores={name: scores.table(declared[name, GREEDY], settings.score) for name in order},

@@ -8,8 +8,8 @@ import pandas as pd
 
 from hgrpo.evaluation import statistics
 from hgrpo.evaluation.designs import Factorial
+from hgrpo.evaluation.differences import contrast
 from hgrpo.evaluation.outcomes import GREEDY
-from hgrpo.evaluation.scores import difference_of
 from hgrpo.evaluation.settings import Score
 
 
@@ -18,8 +18,8 @@ def effects(
 ) -> pd.DataFrame:
     """One row per contrast of the design, on the study's endpoint.
 
-    A contrast splits the cells into two halves. It compares the halves' mean scores, seed by seed
-    and task by task, as the score's interval compares two arms. A main effect is the score at
+    A contrast splits the cells into two halves. It compares the halves' mean scores; the spread
+    between runs is that of all cells. A main effect is the score at
     the other level minus the score at the reference arm's level. An interaction is half of the
     change in the credit assigner's effect when the other factor changes. With this usual scaling
     (Box, Hunter and Hunter 2005, Statistics for Experimenters), all rows have the same standard
@@ -32,11 +32,8 @@ def effects(
     rows = []
     for factors in design.contrasts:
         signs = design.signs(*factors)
-        halves = [
-            np.mean([scores[arm] for arm, sign in signs.items() if sign == wanted], axis=0)
-            for wanted in (1, -1)
-        ]
-        estimate = difference_of(*halves, score, level)
+        weights = {arm: 2 * sign / len(signs) for arm, sign in signs.items()}
+        estimate = contrast({arm: scores[arm] for arm in signs}, weights, score, level)
         rows.append(
             {
                 "effect": " x ".join(factors),

@@ -11,71 +11,90 @@ import pandas as pd
 
 from hgrpo import streams
 from hgrpo.errors import UserError
-from hgrpo.evaluation import power, scores, statistics
+from hgrpo.evaluation import power, statistics
+from hgrpo.evaluation.differences import Runs
 from hgrpo.evaluation.outcomes import GREEDY, Outcomes
 from hgrpo.evaluation.played_endpoints import Arm, Played
-from hgrpo.evaluation.settings import Score, StatisticsConfig
+from hgrpo.evaluation.settings import StatisticsConfig
+from hgrpo.evaluation.statistics import Estimate
 
 
 def with_verdicts(
-    played: Played, family: Sequence[tuple[str, Arm]], settings: StatisticsConfig
-) -> pd.DataFrame:
+    runs: Runs, family: Sequence[tuple[str, Arm]], settings: StatisticsConfig
+) -> tuple[pd.DataFrame, list[power.Spread]]:
     """Compare each method's greedy play with its baseline, at the declared endpoint and score.
 
-    The minimum detectable effect is NaN where seeds show no spread (`power.seeds_differ`), and
+    The minimum detectable effect is NaN where runs show no spread (`power.seeds_differ`), and
     infinite where no difference that a success rate allows would be detected.
 
     Args:
         family: methods, each with its baseline.
 
+    Returns:
+        The table, and what each standard error is made of; no spreads with one seed.
+
     Raises:
         UserError: an arm and its baseline have different seeds.
     """
-    score, level, rows = settings.score, settings.confidence, []
+    level, rows, spreads, estimates = settings.confidence, [], [], []
     for method, baseline in family:
-        mine, theirs = played[method, GREEDY], played[baseline]
-        _check_pairs(method, mine, baseline[0], theirs)
-        tables = scores.table(mine, score), scores.table(theirs, score)
-        estimate = scores.score_difference(mine, theirs, score, level)
+        _check_pairs(method, runs.played[method, GREEDY], baseline[0], runs.played[baseline])
+        found = runs.difference(method, baseline)
+        estimate, values = found.estimate, found.mine - found.theirs
+        estimates.append(estimate)
         rng = streams.generator("bootstrap", method, *baseline)
-        lower, upper = statistics.bootstrap_interval(
-            tables[0] - tables[1], rng, settings.bootstrap, level
-        )
-        effect = power.minimum_detectable_effect(estimate, len(family), level)
-        base = tables[1].mean()
-        if score == "success" and effect > max(base, 1 - base):
+        lower, upper = statistics.bootstrap_interval(values, rng, settings.bootstrap, level)
+        effect = np.nan
+        if estimate.n_seeds > 1:
+            tasks = statistics.with_pseudo_tasks(values) if runs.score == "success" else values
+            spread = power.spread(tasks, found.of_runs, estimate.degrees_of_freedom)
+            spreads.append(spread)
+            if power.seeds_differ(spread.runs):
+                effect = power.minimum_detectable_effect(estimate, len(family), level)
+        base = found.theirs.mean()
+        if runs.score == "success" and effect > max(base, 1 - base):
             effect = np.inf
-        if not power.seeds_differ(tables[0] - tables[1]):
-            effect = np.nan
         rows.append(
             _pair(method, baseline)
             | {
                 "n_seeds": estimate.n_seeds,
                 "n_tasks": estimate.n_tasks,
-                "endpoint": tables[0].mean(),
-                "baseline_endpoint": tables[1].mean(),
+                "baseline_runs": sum(map(len, found.tables)),
+                "endpoint": found.mine.mean(),
+                "baseline_endpoint": base,
                 **estimate.columns("difference"),
                 "standard_error": estimate.standard_error,
                 "degrees_of_freedom": estimate.degrees_of_freedom,
                 "bootstrap_lower": lower,
                 "bootstrap_upper": upper,
                 "p_value": estimate.p_value,
-                "probability_of_improvement": statistics.probability_of_improvement(*tables),
+                "probability_of_improvement": statistics.probability_of_improvement(
+                    found.mine, np.concatenate(found.tables)
+                ),
                 "minimum_detectable_effect": effect,
             }
         )
-    return statistics.with_verdicts(pd.DataFrame(rows), level)
+    table = statistics.with_verdicts(pd.DataFrame(rows), level)
+    return _with_repeats(table, estimates, level), spreads
 
 
-def for_the_record(
-    played: Played, methods: Sequence[str], baseline: Arm, score: Score, level: float
-) -> list[dict]:
+def _with_repeats(
+    table: pd.DataFrame, estimates: Sequence[Estimate], level: float
+) -> pd.DataFrame:
+    """Add `repeats_alike`: the probability that a repeat gives the same verdict."""
+    return table.assign(
+        repeats_alike=[
+            power.repeats_alike(estimate, verdict, len(table), level)
+            for estimate, verdict in zip(estimates, table["verdict"], strict=True)
+        ]
+    )
+
+
+def for_the_record(runs: Runs, methods: Sequence[str], baseline: Arm) -> list[dict]:
     """Paired differences of another endpoint or score: intervals, but no verdicts."""
     return [
         _pair(method, baseline)
-        | scores.score_difference(played[method, GREEDY], played[baseline], score, level).columns(
-            "difference"
-        )
+        | runs.difference(method, baseline).estimate.columns("difference")
         for method in methods
     ]
 
@@ -89,12 +108,6 @@ def mcnemar(last_round: Played, methods: Sequence[str], baseline: Arm) -> list[d
             test = statistics.mcnemar(ours, other)
             rows.append(_pair(method, baseline) | {"seed": seed} | asdict(test))
     return rows
-
-
-def paired(played: Played, methods: Sequence[str], baseline: Arm, score: Score) -> list[np.ndarray]:
-    """Differences [seeds, tasks] of each method's greedy play and the baseline."""
-    theirs = played[baseline]
-    return [scores.differences(played[method, GREEDY], theirs, score) for method in methods]
 
 
 def _pair(method: str, baseline: Arm) -> dict:

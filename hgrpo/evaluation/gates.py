@@ -1,8 +1,10 @@
 """Gates: what a study's controls must show before its other comparisons can be believed.
 
-A gate names an arm and what its paired difference from the reference must be at the declared
-endpoint. It reads the comparison's own interval, without Holm's correction: each gate is a claim of
-its own, and all of them are judged.
+A gate names an arm and what its difference from the reference must be at the declared endpoint. It
+reads the comparison's own interval, without Holm's correction: each gate is a claim of its own, and
+all of them are judged. A gate that passes proves little if it would have passed anyway, so each
+has a power: that it passes if the control does its work, or that it fails if a difference is there
+that it must notice.
 """
 
 from collections.abc import Sequence
@@ -14,9 +16,6 @@ from hgrpo.config.strict import Strict, refuse_unread
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# With fewer seeds an interval says little about another seed.
-FEWEST_SEEDS = 3
 
 Expected = Literal["above", "below", "not_above", "no_difference", "equivalent"]
 PASSED, FAILED, OPEN = "passed", "failed", "open"
@@ -36,10 +35,20 @@ class Gate(Strict):
         description="above: the difference is at least this, too; equivalent: the margin",
     )
 
+    notice: float = Field(
+        10,
+        gt=0,
+        description="true difference in points at which the report gives the gate's power: above, "
+        "below: that it passes; not_above, no_difference: that it fails. The power of `equivalent` "
+        "is that it passes without any difference",
+    )
+
     @model_validator(mode="after")
     def _points_are_read(self) -> Self:
         readers = ("above", "equivalent")
         refuse_unread(self, ("points", self.expect in readers, "expect: above or equivalent"))
+        others = "another `expect` than equivalent"
+        refuse_unread(self, ("notice", self.expect != "equivalent", others))
         if self.expect == "equivalent" and self.points is None:
             raise ValueError("points: the margin of `equivalent` is missing")
         return self
@@ -65,19 +74,53 @@ class Gate(Strict):
                 return -margin <= lower and upper <= margin
 
 
-def judge(gates: Sequence[Gate], against_reference: "pd.DataFrame") -> "pd.DataFrame":
+    def power(self, error: float, freedom: float, level: float) -> float:
+        """Probability that a repeat of the study shows what the gate is there for.
+
+        A repeat's difference is normal, with the standard error as its deviation; the square of its
+        own standard error is, independently, a chi-squared variable with these degrees of freedom.
+        NaN if the error or its degrees of freedom are not known.
+        """
+        import numpy as np
+        from scipy import stats
+
+        if not error > 0:
+            return np.nan
+        middles = (np.arange(_POINTS) + 0.5) / _POINTS
+        errors = error * np.sqrt(stats.chi2.ppf(middles, freedom) / freedom)
+        half = stats.t.ppf((1 + level) / 2, freedom) * errors
+        margin, infinite = (self.points or 0.0) / 100, np.full(_POINTS, np.inf)
+        low, high, truth = {
+            "above": (np.maximum(half, margin), infinite, self.notice),
+            "below": (-infinite, -half, -self.notice),
+            "not_above": (-infinite, half, self.notice),
+            "no_difference": (-half, half, self.notice),
+            "equivalent": (half - margin, margin - half, 0.0),
+        }[self.expect]
+        ends = (stats.norm.cdf((end - truth / 100) / error) for end in (high, low))
+        passes = float(np.maximum(np.subtract(*ends), 0).mean())
+        return 1 - passes if self.expect in ("not_above", "no_difference") else passes
+
+
+def judge(
+    gates: Sequence[Gate], against_reference: "pd.DataFrame", level: float
+) -> "pd.DataFrame":
     """One row per gate, with its arm's difference from the reference and the gate's `result`.
 
     Args:
         against_reference: the table of `Comparison`.
+        level: confidence level of its intervals.
 
     Returns:
-        Columns method, expect, points, difference, lower, upper, n_seeds and result. The result is
-        `passed`, `failed`, or `open` if the arm was not run or has fewer than `FEWEST_SEEDS` seeds.
+        Columns method, expect, points, difference, lower, upper, n_seeds, result, notice and power
+        (`Gate.power`). The result is `passed`, `failed`, or `open` if the arm was not run or has
+        fewer than `FEWEST_SEEDS` seeds.
         Empty without gates.
     """
     # Planning reads the settings above, and must not wait for pandas.
     import pandas as pd
+
+    from hgrpo.evaluation.statistics import FEWEST_SEEDS
 
     found = {row["method"]: row for row in against_reference.to_dict("records")}
     rows = []
@@ -88,8 +131,13 @@ def judge(gates: Sequence[Gate], against_reference: "pd.DataFrame") -> "pd.DataF
         if seeds >= FEWEST_SEEDS:
             result = PASSED if gate.holds(**shown) else FAILED
         head = {"method": gate.arm, "expect": gate.expect, "points": gate.points}
-        rows.append(head | shown | {"n_seeds": seeds, "result": result})
+        power = float("nan")
+        if seeds > 1:
+            power = gate.power(row["standard_error"], row["degrees_of_freedom"], level)
+        tail = {"n_seeds": seeds, "result": result, "notice": gate.notice, "power": power}
+        rows.append(head | shown | tail)
     return pd.DataFrame(rows)
 
 
+_POINTS = 1000  # of the distribution of a standard error
 _SHOWN = ("difference", "lower", "upper")

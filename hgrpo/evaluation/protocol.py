@@ -16,6 +16,7 @@ class Protocol:
         untrained: name of the supervised policy's arm, evaluated at several temperatures, or None.
         methods: arms in display order. Arms with episodes that are not in this list come after it.
         step_trajectories: trained arm -> number of trajectories that it trains on in a step.
+        twin: name of the reference's A/A twin, which differs in its random numbers only, or None.
         settings: endpoint, score, thresholds, and the settings of intervals and verdicts.
     """
 
@@ -23,6 +24,7 @@ class Protocol:
     untrained: str | None = "SFTOnly"
     methods: Sequence[str] = ()
     step_trajectories: Mapping[str, int] = field(default_factory=dict)
+    twin: str | None = None
     settings: StatisticsConfig = field(default_factory=StatisticsConfig)
 
     @property

@@ -50,21 +50,3 @@ def mean_score(played: Outcomes, score: Score, level: float) -> Estimate:
     """Mean score with its interval."""
     interval = statistics.rate_interval if score == "success" else statistics.mean_interval
     return interval(table(played, score), level)
-
-
-def score_difference(mine: Outcomes, theirs: Outcomes, score: Score, level: float) -> Estimate:
-    """Mean paired difference of two arms' scores, with its interval."""
-    return difference_of(table(mine, score), table(theirs, score), score, level)
-
-
-def difference_of(mine: np.ndarray, theirs: np.ndarray, score: Score, level: float) -> Estimate:
-    """`score_difference` of two tables of scores [seeds, tasks]."""
-    if score == "success":
-        return statistics.difference_interval(mine, theirs, level)
-    return statistics.mean_interval(mine - theirs, level)
-
-
-def differences(mine: Outcomes, theirs: Outcomes, score: Score) -> np.ndarray:
-    """The table [seeds, tasks] behind `score_difference`, with its pseudo-tasks if it has any."""
-    found = table(mine, score) - table(theirs, score)
-    return statistics.with_pseudo_tasks(found) if score == "success" else found

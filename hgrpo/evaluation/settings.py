@@ -57,6 +57,12 @@ class StatisticsConfig(Strict):
         "`{arm: top_p_0.9, against: top_p_nofilter}`. Holm's correction covers them together. A "
         "pair is left out if one of its arms is not run",
     )
+    pool_twin: bool = Field(
+        True,
+        description="whether the runs of the reference's A/A twin (the same method with another "
+        "`stream`) count as further runs of the reference: twice the runs that all arms are "
+        "compared with. Declare it before the study runs",
+    )
     bootstrap: int = Field(10_000, gt=0, description="samples of the bootstrap intervals")
     confidence: float = Field(
         0.95, gt=0.5, lt=1, description="confidence level of intervals and verdicts"

@@ -1,19 +1,20 @@
-"""Uncertainty of success rates and of paired differences, over seeds and tasks.
+"""Uncertainty of success rates, over seeds and tasks, and verdicts.
 
 All seeds play the same panel, so outcomes form a crossed table [seeds, tasks]. Chance enters
 through the choice of seeds and through the choice of tasks. The usual method is a two-level
 bootstrap, which resamples seeds and tasks. With one to five seeds its percentiles are too narrow,
 because resampling S seeds shrinks the variance of their mean by the factor (S - 1) / S. The
-intervals here keep the two levels but use unbiased variances and a t quantile:
+interval of a single arm's rate keeps the two levels but uses unbiased variances and a t quantile:
 
     se^2 = s^2(seed means) / S + s^2(task means) / n,
     df   = se^4 / (v_seeds^2 / (S - 1) + v_tasks^2 / (n - 1)),
 
 where v_seeds and v_tasks are the two terms of se^2. The degrees of freedom are from Satterthwaite
 1946, "An Approximate Distribution of Estimates of Variance Components"
-(https://doi.org/10.2307/3002019). Both terms contain the residual noise, so se^2 is biased upwards.
-`bootstrap_interval` gives the plain two-level percentiles for comparison.
-tests/unit/evaluation/test_statistics.py measures the coverage of both kinds of interval.
+(https://doi.org/10.2307/3002019). Such an interval covers, but the tails of its t statistic are too
+thin for verdicts on many arms; differences of arms, and their verdicts, are from
+`hgrpo.evaluation.differences`. `bootstrap_interval` gives the plain two-level percentiles for
+comparison.
 
 With one seed only tasks vary. The interval would describe this one run, not another seed, so tables
 leave it out (`Estimate.columns`).
@@ -32,11 +33,15 @@ from statsmodels.stats.proportion import proportion_confint
 
 LEVEL = 0.95
 ALPHA = 0.05
+# With fewer seeds no analysis of `benchmarks/verdicts.py` holds its level in all of its cells and
+# finds differences of a usual size (docs/statistics.md).
+FEWEST_SEEDS = 5
 # Verdicts that find a difference between two methods.
 DECIDED = ("better", "worse")
 # With one seed, these would give one run the look of a finding.
 _OF_TASKS_ALONE = ("standard_error", "degrees_of_freedom", "bootstrap_lower", "bootstrap_upper")
-_OF_TASKS_ALONE += ("p_value", "p_holm")
+# With too few seeds, these would give a comparison the look of a finding.
+_OF_VERDICTS = ("p_value", "p_holm")
 
 
 @dataclass(frozen=True)
@@ -104,34 +109,6 @@ def two_level_variance(values: np.ndarray) -> tuple[float, float]:
         return 0.0, float(seeds - 1)
     spread = from_seeds**2 / (seeds - 1) + from_tasks**2 / (tasks - 1)
     return float(np.sqrt(variance)), float(variance**2 / spread)
-
-
-def difference_interval(method: np.ndarray, baseline: np.ndarray, level: float = LEVEL) -> Estimate:
-    """Paired difference of success rates, method - baseline, over seeds and tasks.
-
-    The standard error includes two pseudo-tasks. In every seed, only the method solves the first,
-    and only the baseline solves the second. The standard error is therefore never zero, and a
-    difference that rests on a few discordant pairs never looks certain. The mean is over the real
-    tasks only. Source: Bonett and Price 2012, "Adjusted Wald Confidence Interval for a Difference
-    of Binomial Proportions Based on Paired Data" (https://doi.org/10.3102/1076998611411915).
-
-    Args:
-        method, baseline: success tables [seeds, tasks] with the same seeds and tasks in the
-            same order; cells are 0 or 1, or their means over several rounds.
-
-    Raises:
-        ValueError: the tables differ in shape, or have no seed or fewer than two tasks.
-    """
-    method, baseline = _table(method), _table(baseline)
-    if method.shape != baseline.shape:
-        raise ValueError(f"tables differ in shape: {method.shape} and {baseline.shape}")
-    difference = method - baseline
-    seeds, tasks = difference.shape
-    error, freedom = two_level_variance(with_pseudo_tasks(difference))
-    half = error * stats.t.ppf((1 + level) / 2, freedom)
-    mean = float(difference.mean())
-    lower, upper = max(-1.0, mean - half), min(1.0, mean + half)
-    return Estimate(mean, lower, upper, error, freedom, seeds, tasks)
 
 
 def with_pseudo_tasks(difference: np.ndarray) -> np.ndarray:
@@ -268,11 +245,10 @@ def probability_of_improvement(method: np.ndarray, baseline: np.ndarray) -> floa
 def verdict(mean: float, adjusted_p: float, n_seeds: int, alpha: float = ALPHA) -> str:
     """`better`, `worse` or `inconclusive`, from the Holm-adjusted p-value of a difference.
 
-    With a single seed the verdict is `one seed`, because the p-value then says nothing about
-    another seed, and the report compares methods, not runs.
+    With fewer than `FEWEST_SEEDS` seeds there is none: it is `one seed` or `too few seeds`.
     """
-    if n_seeds == 1:
-        return "one seed"
+    if n_seeds < FEWEST_SEEDS:
+        return "one seed" if n_seeds == 1 else "too few seeds"
     if adjusted_p >= alpha or mean == 0:
         return "inconclusive"
     return "better" if mean > 0 else "worse"
@@ -281,13 +257,15 @@ def verdict(mean: float, adjusted_p: float, n_seeds: int, alpha: float = ALPHA) 
 def with_verdicts(table: pd.DataFrame, level: float) -> pd.DataFrame:
     """Add `p_holm` and `verdict` to a family's table with difference, n_seeds and p_value.
 
-    With one seed, the columns that rest on the choice of tasks alone become NaN.
+    With fewer than `FEWEST_SEEDS` seeds the p-values become NaN; with one seed, the columns that
+    rest on the choice of tasks alone, too.
     """
     table = table.assign(p_holm=holm(table["p_value"].tolist()))
     found = zip(table["difference"], table["p_holm"], table["n_seeds"], strict=True)
     table = table.assign(verdict=[verdict(*row, 1 - level) for row in found])
-    alone = [name for name in _OF_TASKS_ALONE if name in table]
-    table[alone] = table[alone].astype(float).mask(table["n_seeds"] == 1)
+    for names, too_few in ((_OF_TASKS_ALONE, 2), (_OF_VERDICTS, FEWEST_SEEDS)):
+        columns = [name for name in names if name in table]
+        table[columns] = table[columns].astype(float).mask(table["n_seeds"] < too_few)
     return table
 
 

@@ -69,6 +69,7 @@ def read_inputs(
         untrained=arms.untrained,
         methods=arms.names,
         step_trajectories=config.get("step_trajectories", {}),
+        twin=min(arms.twins, default=None),
         settings=validate(
             StatisticsConfig, {key: config[key] for key in STATISTICS & set(config)}, "--config"
         ),

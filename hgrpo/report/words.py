@@ -8,7 +8,7 @@ import pandas as pd
 
 from hgrpo.evaluation.cautions import first_collapse
 from hgrpo.evaluation.comparison import Comparison
-from hgrpo.evaluation.gates import FEWEST_SEEDS
+from hgrpo.evaluation.statistics import FEWEST_SEEDS
 from hgrpo.evaluation.outcomes import TEST
 from hgrpo.evaluation.power import MOST_SEEDS
 from hgrpo.report.arms import Arms

@@ -17,9 +17,11 @@ from hgrpo.evaluation.protocol import Protocol
 from hgrpo.evaluation.settings import StatisticsConfig
 
 ARMS = ("SFTOnly", "flatGRPO", "New")
+# The fewest with verdicts.
+SEEDS = (1, 2, 3, 4, 5)
 
 
-def play(flat=(100, 200), new=(100, 200), seeds=(1, 2)):
+def play(flat=(100, 200), new=(100, 200), seeds=SEEDS):
     """What the two arms have played when each round ends; a reply is a tenth of a trajectory."""
     return pd.DataFrame(
         [
@@ -69,7 +71,7 @@ def episodes(method, seed, number, panel, temperature, wins, tasks=None, hash_pr
     )
 
 
-def small_study(seeds=(1, 2)):
+def small_study(seeds=SEEDS):
     """SFT solves 0-7 greedy; flat 0-9 at the last round; New 0-17; best flat round is the first."""
     parts = []
     for seed in seeds:
@@ -104,7 +106,7 @@ def test_declared_pairs_are_a_family_of_their_own(comparison):
     assert table["baseline"].to_dict() == {"Third": "New", "New": "Third"}
     assert (table["p_holm"] == np.minimum(2 * table["p_value"], 1)).all()
     tests = found.mcnemar.query("method == 'Third' and baseline == 'New'")
-    assert tests[["only_method", "only_baseline"]].to_numpy().tolist() == [[0, 1], [0, 1]]
+    assert tests[["only_method", "only_baseline"]].to_numpy().tolist() == [[0, 1]] * 5
     assert len(comparison.pairs) == 0
 
 
@@ -128,20 +130,20 @@ def test_one_evaluation_of_the_supervised_policy_serves_every_seed(comparison):
     # Equal greedy play of each seed gave these tables before.
     for name in ("methods", "seeds", "against_untrained", "temperatures", "rounds", "mcnemar"):
         pd.testing.assert_frame_equal(getattr(found, name), getattr(comparison, name))
-    assert found.n_episodes == comparison.n_episodes - 2 * 4 * 20
+    assert found.n_episodes == comparison.n_episodes - 4 * 2 * 4 * 20
     sft = found.methods.set_index(["method", "temperature"]).loc[("SFTOnly", 0.3)]
     # 7 of 20, a solved and a failed pseudo-task: the error comes from the tasks alone.
     solved = np.r_[np.ones(8), np.zeros(14)]
     error = (solved.var(ddof=1) / 22) ** 0.5
     flat = found.against_untrained.set_index("method").loc["flatGRPO"]
-    assert sft["n_seeds"] == flat["n_seeds"] == 2
+    assert sft["n_seeds"] == flat["n_seeds"] == 5
     centre = statistics.wilson_interval(
         0.35 * (n := (8 / 22) * (14 / 22) / error**2),
         n,
         2 * stats.norm.sf(stats.t.ppf(0.975, 21)),
     )
     assert (sft["endpoint_lower"], sft["endpoint_upper"]) == pytest.approx(centre)
-    # flat solves the same 10 of 20 with both seeds: 3 differences of 1, and pseudo-tasks of 1, -1.
+    # flat solves the same 10 of 20 with all seeds: 3 differences of 1, and pseudo-tasks of 1, -1.
     differences = np.r_[np.ones(3), np.zeros(17), 1, -1]
     assert flat["standard_error"] == pytest.approx((differences.var(ddof=1) / 22) ** 0.5)
 
@@ -150,8 +152,8 @@ def test_a_run_within_no_budget_is_the_supervised_policys_one_evaluation():
     settings = protocol(endpoint={"budget": 200})
     table = compare(once(small_study()), settings, play(new=(201, 402))).seeds
     greedy = table[(table["method"] == "New") & (table["temperature"] == 0)]
-    assert greedy["seed"].tolist() == [1, 2]
-    assert greedy["endpoint"].tolist() == pytest.approx([8 / 20] * 2)
+    assert greedy["seed"].tolist() == [*SEEDS]
+    assert greedy["endpoint"].tolist() == pytest.approx([8 / 20] * 5)
 
 
 def test_an_evaluation_alone_keeps_its_seed():
@@ -175,8 +177,8 @@ def test_paired_difference_mcnemar_and_verdict(comparison):
     assert row["lower"] > 0 and row["verdict"] == "better"
     assert list(comparison.against_reference["method"]) == ["New"]
     tests = comparison.mcnemar.query("baseline == 'flatGRPO'")
-    assert tests["only_method"].tolist() == [8, 8]
-    assert tests["p_value"].tolist() == pytest.approx([2 / 2**8] * 2)
+    assert tests["only_method"].tolist() == [8] * 5
+    assert tests["p_value"].tolist() == pytest.approx([2 / 2**8] * 5)
 
 
 def test_every_trained_arm_meets_the_untrained_one(comparison):
@@ -282,15 +284,16 @@ def test_the_area_is_the_mean_over_the_rounds_per_task():
     row = comparison.against_reference.iloc[0]
     # By task: 0 to 9 equal, 10 to 13 half a point less and half more, 14 to 17 half a point more.
     tasks = np.r_[np.zeros(14), np.full(4, 0.5), np.zeros(2)]
-    assert comparison.scores["New"].shape == (2, 20)
+    assert comparison.scores["New"].shape == (5, 20)
     assert (comparison.scores["New"] - comparison.scores["flatGRPO"]).tolist() == [
         tasks.tolist()
-    ] * 2
+    ] * 5
     pseudo = np.r_[tasks, 1, -1]
     error = (pseudo.var(ddof=1) / 22) ** 0.5
     assert row["difference"] == pytest.approx(0.1)
     assert row["standard_error"] == pytest.approx(error)
-    half = error * stats.t.ppf(0.975, 21)
+    # Two arms and five seeds have 4 degrees of freedom, also where runs do not differ.
+    half = error * stats.t.ppf(0.975, 4)
     assert (row["lower"], row["upper"]) == pytest.approx((0.1 - half, 0.1 + half))
     assert row["baseline_endpoint"] == pytest.approx(0.6)
     against = comparison.against_untrained.set_index("method").loc["flatGRPO"]
@@ -298,7 +301,7 @@ def test_the_area_is_the_mean_over_the_rounds_per_task():
     assert against["difference"] == pytest.approx(12 / 20 - 7 / 20)
     # McNemar's test is on the last round, whatever the endpoint.
     tests = comparison.mcnemar.query("baseline == 'flatGRPO'")
-    assert tests["only_method"].tolist() == [8, 8]
+    assert tests["only_method"].tolist() == [8] * 5
 
 
 @pytest.mark.parametrize(
@@ -333,7 +336,7 @@ def test_each_seed_reads_its_own_round():
     # Dynamic sampling: seed 1 has played 200 after two rounds, seed 2 after one.
     mine = pd.concat([play(seeds=(1,)), play(new=(200, 330), seeds=(2,))])
     settings = protocol(endpoint={"budget": 200})
-    seeds = compare(small_study(), settings, mine).seeds
+    seeds = compare(small_study((1, 2)), settings, mine).seeds
     assert seeds[seeds["method"] == "New"]["endpoint"].tolist() == pytest.approx([18 / 20, 10 / 20])
 
 
@@ -374,8 +377,8 @@ def test_every_endpoint_stands_beside_the_declared_one():
     assert "verdict" not in others and "p_value" not in others
     assert (others["lower"] < others["difference"]).all()
     by_seed = comparison.seeds.query("method == 'New'")
-    assert by_seed["endpoint"].tolist() == pytest.approx([0.5, 0.5])
-    assert by_seed["success"].tolist() == pytest.approx([0.9, 0.9])
+    assert by_seed["endpoint"].tolist() == pytest.approx([0.5] * 5)
+    assert by_seed["success"].tolist() == pytest.approx([0.9] * 5)
 
 
 def test_endpoints_that_are_equal_appear_once():
@@ -423,8 +426,8 @@ def test_thresholds_are_derived_from_the_supervised_policy_and_the_reference():
     table = given.thresholds.set_index(["threshold", "method"])
     # flat has 0.7 after the first round; New has 0.5, then 0.9.
     assert table["reached"].to_dict() == {
-        (0.6, "flatGRPO"): 2,
-        (0.6, "New"): 2,
+        (0.6, "flatGRPO"): 5,
+        (0.6, "New"): 5,
         (0.95, "flatGRPO"): 0,
         (0.95, "New"): 0,
     }

@@ -5,12 +5,12 @@ import copy
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from report_fixtures import STUDIES, shipped
 from stage_settings import stage_settings
 
 from hgrpo.evaluation.designs import Factorial, alpha_sweep, factorial, with_figure
 from hgrpo.evaluation.effects import cells, effects
-from hgrpo.evaluation.statistics import difference_interval
 from hgrpo.study.study import load_study
 
 REFERENCE = "flat_K8_hi_guard"
@@ -188,23 +188,31 @@ def test_effects_by_hand(square):
     assert table["kind"].tolist() == ["main", "main", "interaction"]
 
 
-def test_effects_have_the_intervals_of_paired_comparisons(square):
-    rng = np.random.default_rng(3)
-    success = {arm: rng.random((3, 40)) < 0.5 for arm in square.cells}
+def test_effects_have_the_spread_of_all_cells(square):
+    # Three seeds, one task of success, and cells whose runs differ from cell and seed by +-d.
+    runs = np.array([[3, 5, 4], [4, 4, 4], [6, 5, 7], [5, 8, 5]]) / 10
+    success = {
+        arm: np.arange(10) < 10 * rates[:, None]
+        for arm, rates in zip(square.cells, runs, strict=True)
+    }
     table = effects_of(square, success, 0.9)
-    estimate = difference_interval(
-        (success["turnrd 0.3"].astype(float) + success["turnrd 0.1"]) / 2,
-        (success["flat 0.3"].astype(float) + success["flat 0.1"]) / 2,
-        0.9,
-    )
+    left = runs - runs.mean(axis=1)[:, None] - runs.mean(axis=0) + runs.mean()
+    pooled = (left**2).sum() / 6
+    own = ((left**2).sum(axis=1) / 2 - pooled / 4) * 2
+    of_runs = np.maximum(own, pooled).sum() / 4 / 3
+    halves = [(success[f"{kind} 0.3"] + 1.0 * success[f"{kind} 0.1"]) / 2 for kind in ("turnrd", "flat")]
+    by_task = np.r_[(halves[0] - halves[1]).mean(axis=0), 1, -1]
+    error = np.sqrt(of_runs + by_task.var(ddof=1) / 12)
+    half = stats.t.ppf(0.95, 6) * error
     row = table.loc["credit"]
-    assert (row["lower"], row["upper"]) == pytest.approx((estimate.lower, estimate.upper))
-    assert row["p_holm"] >= row["p_value"] and (row["n_seeds"], row["n_tasks"]) == (3, 40)
+    assert row["standard_error"] == pytest.approx(error)
+    assert row["upper"] - row["difference"] == pytest.approx(half)
+    assert (row["n_seeds"], row["n_tasks"]) == (3, 10)
 
 
 def test_a_clear_effect_gets_its_verdict_and_others_do_not(square):
     success = {
-        arm: np.tile(np.arange(60) % 2 == 0, (3, 1)) | (cell["credit"] == "turnrd")
+        arm: np.tile(np.arange(60) % 2 == 0, (5, 1)) | (cell["credit"] == "turnrd")
         for arm, cell in square.cells.items()
     }
     table = effects_of(square, success)
@@ -225,7 +233,7 @@ def test_one_seed_or_a_higher_confidence_decides_less(square):
     # The same few tasks gained in every seed: p is between 0.001 and 0.05.
     gained = np.arange(200) < 11
     success = {
-        arm: np.tile(gained & (cell["credit"] == "turnrd"), (3, 1))
+        arm: np.tile(gained & (cell["credit"] == "turnrd"), (5, 1))
         for arm, cell in square.cells.items()
     }
     assert effects_of(square, success, 0.95).loc["credit", "verdict"] == "better"

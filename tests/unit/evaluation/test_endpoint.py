@@ -95,6 +95,7 @@ def test_the_settings_survive_being_written_and_read():
         "thresholds",
         "gates",
         "pairs",
+        "pool_twin",
         "bootstrap",
         "confidence",
     } == STATISTICS

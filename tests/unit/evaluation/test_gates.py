@@ -34,7 +34,7 @@ def test_a_gate_reads_the_difference_and_its_interval(
     assert gate.holds(difference, lower, upper) == holds
 
 
-def test_a_gate_is_open_without_three_seeds_or_without_its_arm():
+def test_a_gate_is_open_without_five_seeds_or_without_its_arm():
     gates = [Gate(arm=arm, expect="above") for arm in ("Oracle", "Vine", "Absent")]
     table = pd.DataFrame(
         {
@@ -42,15 +42,17 @@ def test_a_gate_is_open_without_three_seeds_or_without_its_arm():
             "difference": [0.2, 0.2],
             "lower": [0.1, 0.1],
             "upper": [0.3, 0.3],
-            "n_seeds": [3, 2],
+            "n_seeds": [5, 4],
+            "standard_error": [0.05, 0.05],
+            "degrees_of_freedom": [8, 6],
         }
     )
-    found = judge(gates, table)
+    found = judge(gates, table, 0.95)
     assert found["result"].tolist() == ["passed", "open", "open"]
-    assert found["n_seeds"].tolist() == [3, 2, 0]
+    assert found["n_seeds"].tolist() == [5, 4, 0]
     assert np.isnan(found["difference"].iloc[2])
-    assert judge([], table).empty
-    assert judge(gates, pd.DataFrame())["result"].tolist() == ["open"] * 3
+    assert judge([], table, 0.95).empty
+    assert judge(gates, pd.DataFrame(), 0.95)["result"].tolist() == ["open"] * 3
 
 
 @pytest.mark.parametrize(

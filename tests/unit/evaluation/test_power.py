@@ -1,150 +1,116 @@
-"""Detectable differences and the number of seeds that they need."""
+"""Detectable differences, repeats and the number of seeds that differences need."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.power import TTestPower
 
-from hgrpo.evaluation import power, statistics
-
-
-def test_minimum_detectable_effect_has_the_stated_power():
-    # A difference of exactly that size must be called in about 80 % of repeats.
-    rng = np.random.default_rng(11)
-    tasks, called, repeats = 400, 0, 500
-    flip = 0.2
-    probe = rng.choice([1, -1, 0], p=[flip / 2, flip / 2, 1 - flip], size=(1, 4000))
-    scaled = statistics.difference_interval(probe == 1, probe == -1)
-    per_task = scaled.standard_error * np.sqrt(4000)
-    reference = statistics.Estimate(0, 0, 0, per_task / np.sqrt(tasks), tasks - 1, 1, tasks)
-    effect = power.minimum_detectable_effect(reference)
-    for _ in range(repeats):
-        probabilities = [(flip + effect) / 2, (flip - effect) / 2, 1 - flip]
-        draw = rng.choice([1, -1, 0], p=probabilities, size=(1, tasks))
-        called += statistics.difference_interval(draw == 1, draw == -1).lower > 0
-    assert called / repeats == pytest.approx(0.8, abs=0.06)
+from hgrpo.evaluation import power
+from hgrpo.evaluation.statistics import FEWEST_SEEDS, Estimate
 
 
-def test_minimum_detectable_effect_grows_with_its_family():
-    estimate = statistics.Estimate(0, 0, 0, 0.02, 10, 3, 500)
-    # Quantiles of t with 10 degrees of freedom: 2.2281 at 0.975, 3.1693 at 0.995, 0.8791 at 0.8.
-    assert power.minimum_detectable_effect(estimate) == pytest.approx(0.02 * 3.1072, rel=1e-4)
-    of_five = power.minimum_detectable_effect(estimate, 5)
-    assert of_five == pytest.approx(0.02 * 4.0484, rel=1e-4)
+def estimate(mean=0.0, error=0.02, freedom=10.0):
+    return Estimate(mean, 0, 0, error, freedom, 6, 500)
 
 
-def test_a_difference_of_the_detectable_size_survives_holm_alone():
-    estimate = statistics.Estimate(0, 0, 0, 0.02, 10, 3, 500)
-    size = power.minimum_detectable_effect(estimate, 5)
-    p_value = 2 * stats.t.sf(size / estimate.standard_error, estimate.degrees_of_freedom)
-    assert statistics.holm([p_value, 1, 1, 1, 1])[0] < 0.05
-    assert statistics.holm([2 * p_value, 1, 1, 1, 1])[0] == pytest.approx(10 * p_value)
+@pytest.mark.parametrize("freedom", [4.0, 10.0, 28.0, 104.0])
+def test_the_minimum_detectable_effect_has_the_stated_power(freedom):
+    size = power.minimum_detectable_effect(estimate(freedom=freedom), 5)
+    limit = stats.t.isf(0.05 / 2 / 5, freedom)
+    assert stats.nct.sf(limit, freedom, size / 0.02) == pytest.approx(0.8, abs=1e-6)
+
+
+def test_the_minimum_detectable_effect_is_that_of_a_paired_t_test():
+    # With one comparison of 11 seeds and no other variance it is the power of the t test.
+    size = power.minimum_detectable_effect(estimate(error=1 / np.sqrt(11)))
+    solved = TTestPower().solve_power(nobs=11, alpha=0.05, power=0.8, alternative="two-sided")
+    assert size == pytest.approx(solved, rel=1e-4)
+
+
+def test_the_effect_grows_with_its_family_and_with_fewer_degrees_of_freedom():
+    sizes = [power.minimum_detectable_effect(estimate(), family) for family in (1, 5, 26)]
+    assert sorted(sizes) == sizes
+    assert power.minimum_detectable_effect(estimate(freedom=4)) > sizes[0]
+
+
+def test_a_repeat_says_the_same_by_the_noncentral_t():
+    # A difference of exactly the critical value is found again in about half of the repeats.
+    limit = stats.t.isf(0.025 / 7, 28)
+    edge = power.repeats_alike(estimate(0.02 * limit, freedom=28), "better", 7)
+    assert edge == pytest.approx(stats.nct.sf(limit, 28, limit))
+    assert 0.45 < edge < 0.55
+    # No difference stays inconclusive, but for the level of one comparison.
+    nothing = power.repeats_alike(estimate(freedom=28), "inconclusive", 7)
+    assert nothing == pytest.approx(1 - 0.05 / 7)
+    worse = power.repeats_alike(estimate(-0.08, freedom=28), "worse", 7)
+    assert worse == pytest.approx(stats.nct.sf(limit, 28, 4))
+    assert np.isnan(power.repeats_alike(estimate(), "too few seeds", 7))
+    assert power.repeats_alike(estimate(0.1, error=0.0), "better", 7) == 1
 
 
 def test_the_spread_by_hand():
-    # Seed means 2 and 1, task means 2, 1 and 1.5; what is left is 1, 0, -1 and -1, 0, 1.
-    found = power.spread(np.array([[3.0, 1.0, 2.0], [1.0, 1.0, 1.0]]))
+    # Task means 2, 1 and 1.5; beside seeds and tasks, 1, 0, -1 and -1, 0, 1 halves are left.
+    found = power.spread(np.array([[3.0, 1.0, 2.0], [1.0, 1.0, 1.0]]), 0.25, 3.0)
     left = np.array([[0.5, -0.5, 0.0], [-0.5, 0.5, 0.0]])
     residual = (left**2).sum() / 2
-    assert found.seeds == pytest.approx(0.5)
+    assert (found.runs, found.freedom) == (0.5, 3.0)
     assert found.residual == pytest.approx(residual)
     # The task means vary by 0.25; half of the residual is in it.
     assert found.tasks == pytest.approx(0.25 - residual / 2)
 
 
 def test_tasks_that_vary_less_than_noise_count_as_equal():
-    assert power.spread(np.array([[1.0, -1.0], [-1.0, 1.0]])).tasks == 0
+    assert power.spread(np.array([[1.0, -1.0], [-1.0, 1.0]]), 0.1, 1.0).tasks == 0
 
 
 @pytest.mark.parametrize("shape", [(1, 5), (3, 1)])
 def test_one_seed_or_one_task_has_no_spread(shape):
     with pytest.raises(ValueError, match="two seeds and two tasks"):
-        power.spread(np.zeros(shape))
+        power.spread(np.zeros(shape), 0.1, 1.0)
 
 
-@settings(max_examples=60)
-@given(st.integers(2, 6), st.integers(3, 40), st.floats(0.2, 2), st.integers(0, 10_000))
-def test_at_its_own_number_of_seeds_the_error_is_the_observed_one(seeds, tasks, noise, draw):
-    rng = np.random.default_rng(draw)
-    values = rng.normal(0, noise, (seeds, tasks)) + 3 * rng.normal(0, 1, tasks)
-    found = power.spread(values)
-    error, freedom = found.error(np.array([seeds]))
-    observed = statistics.two_level_variance(values)
-    if found.tasks > 0:
-        assert (error[0], freedom[0]) == pytest.approx(observed)
-    else:
-        assert error[0] >= observed[0]
-    more = found.error(np.array([seeds, 2 * seeds, 10 * seeds]))[0]
-    assert (np.diff(more) < 0).all()
+def test_at_its_own_number_of_seeds_the_error_is_the_observed_one():
+    rng = np.random.default_rng(0)
+    values = rng.normal(0, 0.5, (5, 40)) + 3 * rng.normal(0, 1, 40)
+    error, freedom = power.spread(values, 0.01, 28.0).error(np.array([5, 10, 50]))
+    assert error[0] == pytest.approx(np.sqrt(0.01 + values.mean(axis=0).var(ddof=1) / 40))
+    assert freedom.tolist() == [28, 63, 343]
+    assert (np.diff(error) < 0).all()
 
 
 def test_seeds_needed_by_hand():
-    # Without variance of tasks and residual, the error is the seeds' deviation over root S with
-    # S - 1 degrees of freedom: a plain t test.
-    found = power.Spread(seeds=0.05**2, tasks=0.0, residual=0.0, n_tasks=500)
-
-    def effect(n):
-        quantiles = stats.t.ppf(0.975, n - 1) + stats.t.ppf(0.8, n - 1)
-        return quantiles * 0.05 / np.sqrt(n)
-
-    needed = power.seeds_needed(found, 0.05)
-    assert effect(needed) <= 0.05 < effect(needed - 1)
-    # A family of four divides the level by four.
-    assert power.seeds_needed(found, 0.05, family=4) > needed
+    # Without variance of tasks and residual, a paired t test with deviation 0.05.
+    found = power.Spread(runs=0.05**2, tasks=0.0, residual=0.0, n_tasks=500, freedom=1)
+    solved = TTestPower().solve_power(effect_size=1, alpha=0.05, power=0.8)
+    assert power.seeds_needed(found, 0.05) == np.ceil(solved)
+    assert power.seeds_needed(found, 0.05, family=4) > np.ceil(solved)
+    # Pooled over eight arms, each seed adds seven degrees of freedom.
+    pooled = power.Spread(runs=0.05**2, tasks=0.0, residual=0.0, n_tasks=500, freedom=7)
+    assert power.seeds_needed(pooled, 0.05) < np.ceil(solved)
 
 
-def test_few_tasks_need_more_than_any_number_of_seeds():
-    found = power.Spread(seeds=0.0001, tasks=0.25, residual=0.0, n_tasks=50)
+def test_seeds_needed_knows_its_limits():
+    found = power.Spread(runs=0.0001, tasks=0.25, residual=0.0, n_tasks=50, freedom=1)
+    # Tasks alone leave an error of 0.07.
     assert power.seeds_needed(found, 0.03) is None
-    assert power.seeds_needed(found, 0.3) == 2
+    assert power.seeds_needed(found, 0.9) == FEWEST_SEEDS
 
 
-def test_the_number_of_seeds_has_the_stated_power():
-    rng = np.random.default_rng(5)
-    tasks, noise, by_seed, by_task = 300, 0.4, 0.03, 0.2
-    # The variance between seeds' means contains the noise of the tasks.
-    found = power.Spread(by_seed**2 + noise**2 / tasks, by_task**2, noise**2, tasks)
-    seeds, effect, called = power.seeds_needed(found, 0.06), 0.06, 0
-    for _ in range(600):
-        values = effect + rng.normal(0, noise, (seeds, tasks)) + rng.normal(0, by_task, tasks)
-        values += rng.normal(0, by_seed, (seeds, 1))
-        called += statistics.mean_interval(values).lower > 0
-    assert 0.75 < called / 600 < 0.95
+def test_the_table_has_the_mean_and_the_extremes_of_the_comparisons():
+    spreads = [power.Spread(runs, 0.0, 0.1, 500, 7) for runs in (0.0025, 0.01)]
+    table = power.seeds_table(spreads, 5, 0.95)
+    middle = power.Spread(0.00625, 0.0, 0.1, 500, 7)
+    row = table[table["difference"] == 0.1].iloc[0]
+    assert row["seeds"] == power.seeds_needed(middle, 0.1, 2)
+    assert [row["fewest"], row["most"]] == [power.seeds_needed(each, 0.1, 2) for each in spreads]
+    assert (row["comparisons"], row["n_seeds"], row["power"]) == (2, 5, 0.8)
 
 
-def test_the_table_pools_the_comparisons():
-    rng = np.random.default_rng(2)
-    tables = [rng.normal(0, 0.3, (3, 100)) + rng.normal(0, sd, (3, 1)) for sd in (0.01, 0.08)]
-    table = power.seeds_table(tables, 0.95)
-    assert table["difference"].tolist() == [0.03, 0.05, 0.10]
-    assert table["seeds"].is_monotonic_decreasing and (table["comparisons"] == 2).all()
-    spreads = [power.spread(values) for values in tables]
-    middle = power.pooled(spreads)
-    assert middle.seeds == pytest.approx((spreads[0].seeds + spreads[1].seeds) / 2)
-    expected = power.seeds_needed(middle, 0.1, 2)
-    alone = [power.seeds_needed(each, 0.1, 2) for each in spreads]
-    row = table.iloc[2]
-    assert (row["seeds"], row["fewest"], row["most"]) == (expected, min(alone), max(alone))
-
-
-def test_a_number_of_seeds_beyond_the_most_is_missing():
-    rng = np.random.default_rng(2)
-    table = power.seeds_table([rng.normal(0, 3, (3, 20))], 0.95)
+def test_a_number_of_seeds_beyond_the_most_is_left_open():
+    table = power.seeds_table([power.Spread(9.0, 0.0, 0.0, 20, 1)], 5, 0.95)
     assert table["seeds"].isna().all() and table["most"].isna().all()
 
 
-# Two seeds that each win one task of three, and another one.
-SAME = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-
-
-@pytest.mark.parametrize("tables", [[], [np.zeros((1, 50))], [np.zeros((2, 50))], [SAME, SAME]])
-def test_without_a_spread_between_seeds_there_is_no_table(tables):
-    assert power.seeds_table(tables, 0.95).empty
-
-
-def test_a_comparison_whose_seeds_agree_is_not_the_one_that_needs_the_fewest():
-    differing = np.random.default_rng(2).normal(0, 0.3, (2, 100))
-    alone = power.seeds_needed(power.spread(differing), 0.1, 2)
-    table = power.seeds_table([differing, np.zeros((2, 100))], 0.95)
-    assert table.iloc[2]["fewest"] == table.iloc[2]["most"] == alone
+def test_runs_without_spread_have_no_table():
+    assert power.seeds_table([power.Spread(0.0, 0.1, 0.1, 20, 1)] * 2, 5, 0.95).empty
+    assert power.seeds_table([], 5, 0.95).empty

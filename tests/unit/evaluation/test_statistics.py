@@ -6,7 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from hgrpo.evaluation import statistics
+from hgrpo.evaluation import differences, statistics
+
+
+def difference(method, baseline):
+    """The interval of two arms that a study compares with no others."""
+    tables = {"method": np.asarray(method, float), "baseline": np.asarray(baseline, float)}
+    return differences.contrast(tables, {"method": 1, "baseline": -1}, "success", 0.95)
 
 
 def logistic(x):
@@ -34,7 +40,7 @@ def test_difference_interval_by_hand():
     method, baseline = np.zeros((1, 98)), np.zeros((1, 98))
     method[0, :10] = 1
     baseline[0, 10:14] = 1
-    estimate = statistics.difference_interval(method, baseline)
+    estimate = difference(method, baseline)
     # With the two pseudo-tasks: 11 pluses and 5 minuses among 100.
     variance = (16 - 100 * 0.06**2) / 99 / 100
     assert estimate.mean == pytest.approx(6 / 98)
@@ -62,17 +68,17 @@ def test_the_mean_of_equal_values_has_no_width():
 
 def test_identical_policies_keep_a_width_and_are_inconclusive():
     same = np.tile([1.0, 0.0, 1.0, 1.0], (3, 25))
-    estimate = statistics.difference_interval(same, same)
+    estimate = difference(same, same)
     assert estimate.mean == 0
     assert estimate.lower < 0 < estimate.upper
-    assert statistics.verdict(estimate.mean, estimate.p_value, 3) == "inconclusive"
+    assert statistics.verdict(estimate.mean, estimate.p_value, 5) == "inconclusive"
 
 
 def test_five_discordant_pairs_are_not_significant():
     # Exact McNemar gives 2 / 2^5 = 0.0625; the paired interval must not be bolder.
     method, baseline = np.zeros((1, 500)), np.zeros((1, 500))
     method[0, :5] = 1
-    estimate = statistics.difference_interval(method, baseline)
+    estimate = difference(method, baseline)
     assert statistics.mcnemar(method[0], baseline[0]).p_value == pytest.approx(0.0625)
     assert estimate.lower < 0
 
@@ -84,7 +90,7 @@ def test_interval_and_p_value_agree():
             rng.random((3, 200)) < 0.4 + shift,
             rng.random((3, 200)) < 0.4,
         )
-        estimate = statistics.difference_interval(method, baseline)
+        estimate = difference(method, baseline)
         outside = estimate.lower > 0 or estimate.upper < 0
         assert outside == (estimate.p_value < 0.05)
 
@@ -165,7 +171,8 @@ def test_holm_by_hand():
     ],
 )
 def test_verdict(mean, p, expected):
-    assert statistics.verdict(mean, p, 3) == expected
+    assert statistics.verdict(mean, p, 5) == expected
+    assert statistics.verdict(mean, p, 4) == "too few seeds"
     assert statistics.verdict(mean, p, 1) == "one seed"
 
 
@@ -202,13 +209,13 @@ def test_difference_is_antisymmetric_and_order_free(seeds, tasks, rate, draw, sh
         rng.random((seeds, tasks)) < rate,
         rng.random((seeds, tasks)) < 0.5,
     )
-    forward = statistics.difference_interval(method, baseline)
-    backward = statistics.difference_interval(baseline, method)
+    forward = difference(method, baseline)
+    backward = difference(baseline, method)
     assert forward.mean == pytest.approx(-backward.mean)
     assert forward.lower == pytest.approx(-backward.upper)
     rows = rng.permutation(seeds) if shuffle_seeds else np.arange(seeds)
     columns = rng.permutation(tasks)
-    shuffled = statistics.difference_interval(
+    shuffled = difference(
         method[np.ix_(rows, columns)], baseline[np.ix_(rows, columns)]
     )
     assert shuffled.lower == pytest.approx(forward.lower)
@@ -250,12 +257,12 @@ def test_coverage_of_the_intervals_on_500_tasks(seeds, between_seeds, lowest):
     repeats, difference_hits, rate_hits, bootstrap_hits = 500, 0, 0, 0
     for _ in range(repeats):
         method, baseline = simulate(rng, seeds, 500, between_seeds)
-        estimate = statistics.difference_interval(method, baseline)
+        estimate = difference(method, baseline)
         difference_hits += estimate.lower <= new - base <= estimate.upper
         rate = statistics.rate_interval(method)
         rate_hits += rate.lower <= new <= rate.upper
-        difference = method.astype(float) - baseline
-        lower, upper = statistics.bootstrap_interval(difference, rng, 200)
+        values = method.astype(float) - baseline
+        lower, upper = statistics.bootstrap_interval(values, rng, 200)
         bootstrap_hits += lower <= new - base <= upper
     coverage = difference_hits / repeats
     print(
@@ -301,7 +308,7 @@ def test_coverage_of_the_intervals_of_areas(seeds, collapse, lowest):
             end = np.where(rng.random(seeds) < collapse, rng.integers(1, 5, seeds), 5)
             chance = chance * (np.arange(5)[:, None] < end)[:, :, None]
             tables.append((rng.random((5, seeds, 300)) < chance).mean(axis=0))
-        estimate = statistics.difference_interval(*tables)
+        estimate = difference(*tables)
         difference_hits += estimate.lower <= rate - base <= estimate.upper
         own = statistics.rate_interval(tables[0])
         rate_hits += own.lower <= rate <= own.upper
@@ -343,7 +350,7 @@ def test_an_a_a_pair_is_called_about_as_often_as_stated():
         difficulty = rng.normal(0, 1.5, 300)
         runs = logistic(difficulty + rng.normal(0, 0.2, (6, 1)))
         success = rng.random((6, 300)) < runs
-        estimate = statistics.difference_interval(success[:3], success[3:])
-        called += statistics.verdict(estimate.mean, estimate.p_value, 3) != "inconclusive"
+        estimate = difference(success[:3], success[3:])
+        called += estimate.p_value < 0.05
     print(f"A/A verdicts: {called / repeats:.3f}")
     assert called / repeats < 0.07

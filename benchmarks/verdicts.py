@@ -1,0 +1,389 @@
+"""Simulate studies of equal arms, and count how often each analysis calls one better or worse.
+
+A cell of the grid is a design (seeds, comparisons, endpoint, A/A twin) and a world (normal or
+Bernoulli games, spreads of the arms, collapsed runs, variance common to a seed). Every repeat draws
+a study without any difference between its arms, and the same study with one arm ahead. The analysis
+`taken` is the project's own code; the others are the candidates that it was chosen from.
+
+The table has the worst of the cells that differ in endpoint, games and common variance only:
+probability of at least one false verdict (in either direction, and in each), with its 95 % Wilson
+interval; coverage of the 95 % interval of a difference; power for the arm that is ahead.
+
+Examples:
+  nice python benchmarks/verdicts.py                      # the whole grid, about half an hour
+  python benchmarks/verdicts.py --seeds 5 --comparisons 7   # a slice; the file's others are kept
+  python benchmarks/verdicts.py --small --out /tmp/small.csv   # a minute, for a look
+"""
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import pandas as pd
+from scipy import special
+from tqdm import tqdm
+
+from hgrpo.evaluation.run_spread import run_spread
+from hgrpo.evaluation.statistics import ALPHA, LEVEL, wilson_interval
+
+ROOT = Path(__file__).resolve().parent.parent
+GAMES, ROUNDS = 500, 5
+# Success of every arm, and the standard deviation of a run: as in `bakeoff`.
+SUCCESS, DEVIATION = 0.45, {"area": 0.04, "last_round": 0.06}
+# The difference whose detection is the power: 2.5 standard deviations of a run.
+AHEAD = 2.5
+COLLAPSED, FAILED = 0.2, 0.01
+WIDE = 3.0
+SPREADS = ("equal", "ramp", "one_wide", "few_wide", "wide_reference")
+_NEVER = 1.95
+CELL = ("seeds", "comparisons", "baseline", "twin", "spreads", "collapse")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A design and a world.
+
+    Attributes:
+        baseline: `reference`, an arm like the others, or `fixed`, the SFT policy.
+        twin: whether the reference has an A/A twin, whose runs count as its own.
+        spreads: standard deviations of the arms' runs: `equal`; `ramp`, from 1 to 3; `one_wide`,
+            `few_wide` and `wide_reference`: 3 for one arm, for a sixth of the arms, or for the
+            reference, and 1 for the others.
+        collapse: whether a fifth of the runs collapse, at a round drawn by chance.
+        common: share of a run's variance that all arms of a seed have in common.
+        games: `normal` or `bernoulli` scores of single games.
+    """
+
+    seeds: int
+    comparisons: int
+    baseline: str = "reference"
+    twin: bool = False
+    spreads: str = "equal"
+    collapse: bool = False
+    common: float = 0.0
+    endpoint: str = "area"
+    games: str = "normal"
+
+    def deviations(self) -> np.ndarray:
+        """Relative standard deviation of each arm [arms]; the mean square is 1. Arm 0 is flat."""
+        arms = self.comparisons + (self.baseline == "reference")
+        found = np.ones(arms)
+        if self.spreads == "ramp":
+            found = np.roll(np.geomspace(1, WIDE, arms), arms // 2)
+        elif self.spreads == "wide_reference":
+            found[0] = WIDE
+        elif self.spreads != "equal":
+            found[1 : 2 if self.spreads == "one_wide" else 2 + arms // 6] = WIDE
+        return found / np.sqrt((found**2).mean())
+
+
+@dataclass(frozen=True)
+class Studies:
+    """Repeats of a study: mean scores of runs, and the part of the variance that games add.
+
+    Attributes:
+        runs: [repeats, arms, seeds]; without a fixed baseline, arm 0 is the reference.
+        twin: runs of the reference's twin [repeats, seeds], or None.
+        games: variance of a comparison's mean over games [repeats, comparisons].
+        fixed: score of the fixed baseline on these games [repeats], or None.
+    """
+
+    runs: np.ndarray
+    twin: np.ndarray | None
+    games: np.ndarray
+    fixed: np.ndarray | None
+
+    @property
+    def differences(self) -> np.ndarray:
+        """Each comparison's difference by seed [repeats, comparisons, seeds]."""
+        if self.fixed is not None:
+            return self.runs - self.fixed[:, None, None]
+        reference = self.runs[:, 0]
+        if self.twin is not None:
+            reference = (reference + self.twin) / 2
+        return self.runs[:, 1:] - reference[:, None]
+
+
+def draw(cell: Cell, rng: np.random.Generator, repeats: int, ahead: float = 0.0) -> Studies:
+    """Draw studies of equal arms; the first comparison's arm is `ahead` deviations ahead."""
+    relative = cell.deviations()
+    deviation = DEVIATION[cell.endpoint]
+    if cell.twin:
+        relative = np.append(relative, relative[0])
+    shape = (repeats, len(relative), cell.seeds)
+    shift = rng.standard_normal((repeats, 1, cell.seeds)).repeat(len(relative), 1)
+    if cell.twin:  # other random numbers
+        shift[:, -1] = rng.standard_normal((repeats, cell.seeds))
+    noise = relative[:, None] * rng.standard_normal(shape)
+    spread = np.sqrt(cell.common) * shift + np.sqrt(1 - cell.common) * noise
+    level = SUCCESS + deviation * spread
+    fixed = SUCCESS if cell.baseline == "fixed" else None
+    level[:, 0 if fixed else 1] += ahead * deviation
+    rounds = ROUNDS if cell.endpoint == "area" else 1
+    learning = np.full(shape, rounds)
+    if cell.collapse:
+        learning = np.where(rng.random(shape) < COLLAPSED, rng.integers(0, rounds, shape), rounds)
+        if fixed:  # what the arms' mean would be without any effect of training
+            fixed *= 1 - COLLAPSED * (rounds + 1) / (2 * rounds)
+            fixed += FAILED * COLLAPSED * (rounds + 1) / (2 * rounds)
+    success = np.clip(level, FAILED, 1 - FAILED)
+    of_games = learning * success * (1 - success) + (rounds - learning) * FAILED * (1 - FAILED)
+    of_games = of_games / rounds**2
+    if cell.games == "bernoulli":
+        won = sum(
+            rng.binomial(GAMES, np.where(number < learning, success, FAILED))
+            for number in range(rounds)
+        )
+        runs = won / (GAMES * rounds)
+    else:
+        runs = (learning * level + (rounds - learning) * FAILED) / rounds
+        runs += np.sqrt(of_games / GAMES) * rng.standard_normal(shape)
+    return _studies(cell, rng, runs, of_games.mean(axis=2) / cell.seeds, fixed)
+
+
+def _studies(
+    cell: Cell, rng: np.random.Generator, runs: np.ndarray, games: np.ndarray, fixed: float | None
+) -> Studies:
+    """Add the games' part, which is the variance of games' means with two pseudo-games.
+
+    Games are equally hard, so this variance is, given the runs' scores, that of independent games.
+    """
+    arms = cell.comparisons + (fixed is None)
+    if fixed is None:
+        theirs = games[:, :1] if not cell.twin else (games[:, :1] + games[:, -1:]) / 4
+        mine = games[:, 1:arms] + theirs
+    else:
+        of_games = fixed * (1 - fixed)
+        mine = games[:, :arms] + of_games
+        fixed = fixed + np.sqrt(of_games / GAMES) * rng.standard_normal(len(runs))
+    sampled = rng.chisquare(GAMES - 1, mine.shape) / (GAMES - 1)
+    added = mine * sampled / GAMES + 2 / (GAMES + 1) / (GAMES + 2)
+    return Studies(runs[:, :arms], runs[:, -1] if cell.twin else None, added, fixed)
+
+
+# An analysis gives variance and degrees of freedom of every comparison [repeats, comparisons].
+Found = tuple[np.ndarray, np.ndarray]
+
+
+def taken(studies: Studies) -> Found:
+    """The project's analysis."""
+    spread = run_spread(studies.runs, studies.twin)
+    arms = np.arange(studies.runs.shape[1])
+    if studies.fixed is not None:
+        variance, freedom = spread.level(arms)
+    elif studies.twin is None:
+        variance, freedom = spread.difference(arms[1:], 0)
+    else:
+        variance, freedom = spread.from_both(arms[1:], 0)
+    return variance + studies.games, freedom
+
+
+def today(studies: Studies) -> Found:
+    """The analysis until November 2026: a difference's own spread, Satterthwaite over both parts."""
+    own, seeds = _own(studies)
+    return _with_games(own, seeds - 1, studies)
+
+
+def one_less_than_seeds(studies: Studies) -> Found:
+    """A difference's own spread, always with seeds - 1 degrees of freedom."""
+    own, seeds = _own(studies)
+    return own + studies.games, np.full(own.shape, seeds - 1.0)
+
+
+def welch(studies: Studies) -> Found:
+    """Welch's test of the arms' runs, unpaired."""
+    own = studies.runs.var(axis=2, ddof=1) / studies.runs.shape[2]
+    seeds = studies.runs.shape[2]
+    if studies.fixed is not None:
+        return _with_games(own, seeds - 1, studies)
+    runs = studies.runs[:, 0]
+    if studies.twin is not None:
+        runs = np.concatenate([runs, studies.twin], axis=1)
+    mine, theirs = own[:, 1:], runs.var(axis=1, ddof=1)[:, None] / runs.shape[1]
+    total = mine + theirs
+    freedom = total**2 / (mine**2 / (seeds - 1) + theirs**2 / (runs.shape[1] - 1))
+    return _with_games(total, freedom, studies)
+
+
+def pooled(studies: Studies) -> Found:
+    """The residual of arms by seeds, pooled over all arms."""
+    spread = run_spread(studies.runs, studies.twin)
+    equal = replace(
+        spread,
+        arms=np.broadcast_to(spread.pooled[:, None], spread.arms.shape),
+        own=np.zeros(spread.own.shape, bool),
+        twin=None if spread.twin is None else spread.pooled,
+    )
+    arms = np.arange(studies.runs.shape[1])
+    if studies.fixed is not None:
+        variance, freedom = equal.level(arms)
+    else:
+        both = equal.difference if studies.twin is None else equal.from_both
+        variance, freedom = both(arms[1:], 0)
+    return variance + studies.games, freedom
+
+
+def moderated(studies: Studies) -> Found:
+    """Variances of the differences, moderated by a prior fitted to all of them.
+
+    Source: Smyth 2004, "Linear Models and Empirical Bayes Methods for Assessing Differential
+    Expression in Microarray Experiments" (https://doi.org/10.2202/1544-6115.1027), section 6.2.
+    """
+    own, seeds = _own(studies)
+    freedom = seeds - 1.0
+    logs = np.log(own) - special.digamma(freedom / 2) + np.log(freedom / 2)
+    more = logs.var(axis=1, ddof=1, keepdims=True) - special.polygamma(1, freedom / 2)
+    prior = np.where(more > 0, 2 * _trigamma_inverse(np.maximum(more, 1e-9)), np.inf)
+    known = np.minimum(prior, 1e9)
+    centre = np.exp(
+        logs.mean(axis=1, keepdims=True) + special.digamma(known / 2) - np.log(known / 2)
+    )
+    variance = (known * centre + freedom * own) / (known + freedom)
+    freedom = np.minimum(known + freedom, freedom * own.shape[1])
+    return _with_games(variance, freedom, studies)
+
+
+def _trigamma_inverse(values: np.ndarray) -> np.ndarray:
+    """Newton's method of Smyth 2004, appendix."""
+    found = 0.5 + 1 / values
+    for _ in range(30):
+        trigamma = special.polygamma(1, found)
+        found = found + trigamma * (1 - trigamma / values) / special.polygamma(2, found)
+    return found
+
+
+def _own(studies: Studies) -> tuple[np.ndarray, int]:
+    differences = studies.differences
+    seeds = differences.shape[2]
+    return differences.var(axis=2, ddof=1) / seeds, seeds
+
+
+def _with_games(variance: np.ndarray, freedom: np.ndarray | float, studies: Studies) -> Found:
+    games = studies.games
+    total = variance + games
+    return total, total**2 / (variance**2 / freedom + games**2 / (GAMES - 1))
+
+
+ANALYSES = {
+    "taken": taken,
+    "today": today,
+    "seeds - 1": one_less_than_seeds,
+    "Welch": welch,
+    "pooled": pooled,
+    "moderated": moderated,
+}
+
+
+def holm(p_values: np.ndarray) -> np.ndarray:
+    """Holm's adjusted p-values of each repeat [repeats, comparisons]."""
+    order = p_values.argsort(axis=1)
+    steps = np.arange(p_values.shape[1], 0, -1)
+    ordered = np.maximum.accumulate(np.take_along_axis(p_values, order, 1) * steps, axis=1)
+    found = np.empty_like(p_values)
+    np.put_along_axis(found, order, ordered, 1)
+    return found
+
+
+def measure(cell: Cell, repeats: int, seed: int) -> Iterator[dict]:
+    """One row per analysis: numbers of false verdicts, coverage and power.
+
+    A cell's draws follow from the seed and the cell, so that slices of the grid give the same.
+    """
+    rng = np.random.default_rng([seed, crc32(repr(cell).encode())])
+    equal, ahead = draw(cell, rng, repeats), draw(cell, rng, repeats // 2, AHEAD)
+    for name, analysis in ANALYSES.items():
+        variance, freedom = analysis(equal)
+        means = equal.differences.mean(axis=2)
+        p_values = _p_values(means, variance, freedom)
+        called = holm(p_values) < ALPHA
+        found = holm(_p_values(ahead.differences.mean(axis=2), *analysis(ahead)))[:, 0] < ALPHA
+        yield asdict(cell) | {
+            "analysis": name,
+            "repeats": repeats,
+            "either": int(called.any(axis=1).sum()),
+            "better": int((called & (means > 0)).any(axis=1).sum()),
+            "worse": int((called & (means < 0)).any(axis=1).sum()),
+            "coverage": float((p_values >= 1 - LEVEL).mean()),
+            "power": float((found & (ahead.differences.mean(axis=2)[:, 0] > 0)).mean()),
+        }
+
+
+def _p_values(means: np.ndarray, variance: np.ndarray, freedom: np.ndarray) -> np.ndarray:
+    """Two-sided p-values; 1 below a t value that no level of 5 % or less reaches, to save time."""
+    values = np.abs(means) / np.sqrt(variance)
+    known = values > _NEVER
+    freedom = np.broadcast_to(freedom, values.shape)
+    found = np.ones(values.shape)
+    found[known] = 2 * special.stdtr(freedom[known], -values[known])
+    return found
+
+
+def grid(seeds: list[int], comparisons: list[int]) -> list[Cell]:
+    """All cells; a fixed baseline is simulated for normal games and the area only."""
+    worlds = list(product(SPREADS, (False, True), (0.0, 0.5)))
+    designs = list(product(seeds, comparisons))
+    cells = [
+        Cell(*design, "reference", twin, *world, endpoint, games)
+        for design in designs
+        for twin, world in product((False, True), worlds)
+        for endpoint, games in product(DEVIATION, ("normal", "bernoulli"))
+    ]
+    return cells + [
+        Cell(*design, "fixed", False, *world)
+        for design, world in product(designs, worlds)
+        if world[0] != "wide_reference"
+    ]
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """The worst cell of each group that differs in endpoint, games and common variance only."""
+    groups = rows.groupby(["analysis", *CELL], sort=False)
+    table = rows.loc[groups["either"].idxmax()].set_index(["analysis", *CELL])
+    ends = [wilson_interval(row.either, row.repeats) for row in table.itertuples()]
+    shares = table[["either", "better", "worse"]].div(table["repeats"], axis=0)
+    shares = shares.assign(lower=[end[0] for end in ends], upper=[end[1] for end in ends])
+    shares["coverage"], shares["power"] = groups["coverage"].min(), groups["power"].mean()
+    return shares.assign(repeats=table["repeats"], cells=groups.size()).reset_index().round(4)
+
+
+def main() -> None:
+    """Run the grid and write its table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[3, 4, 5, 10])
+    parser.add_argument("--comparisons", type=int, nargs="+", default=[5, 7, 15, 26])
+    parser.add_argument("--repeats", type=int, default=5000, help="studies of a cell")
+    parser.add_argument("--random-seed", type=int, default=51)
+    parser.add_argument("--small", action="store_true", help="5 seeds, 7 comparisons, 1,000 repeats")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "tables" / "verdicts" / "cells.csv")
+    args = parser.parse_args()
+    if args.small:
+        args.seeds, args.comparisons, args.repeats = [5], [7], 1000
+    earlier = pd.read_csv(args.out) if args.out.is_file() else pd.DataFrame()
+    rows, cells = [], tqdm(grid(args.seeds, args.comparisons), unit="cell", mininterval=2)
+    for cell in cells:
+        rows += measure(cell, args.repeats, args.random_seed)
+    table = summary(pd.DataFrame(rows))
+    if len(earlier):
+        designs = ["seeds", "comparisons"]
+        again = earlier.set_index(designs).index.isin(table.set_index(designs).index)
+        table = pd.concat([earlier[~again], table]).sort_values(designs, kind="stable")
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    table.to_csv(args.out, index=False, lineterminator="\n")
+    print(worst(table).to_string())
+    print(f"wrote {args.out}")
+
+
+def worst(table: pd.DataFrame) -> pd.DataFrame:
+    """Highest error and mean power of each analysis and number of seeds."""
+    groups = table.groupby(["seeds", "baseline", "analysis"], sort=False)
+    return groups.agg({"either": "max", "upper": "max", "coverage": "min", "power": "mean"})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""Differences of arms at one endpoint, over seeds and tasks.
+
+The variance of a mean difference has two parts. That between runs is from all arms of the study
+(`run_spread`). That between tasks is s^2(task means) / tasks; it also holds the noise of single
+games, so the sum is biased upwards. The degrees of freedom are those of the runs' part, because
+a study has few runs and many tasks. Source of Satterthwaite's degrees of freedom: Satterthwaite
+1946, "An Approximate Distribution of Estimates of Variance Components"
+(https://doi.org/10.2307/3002019).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from hgrpo.evaluation import scores
+from hgrpo.evaluation.outcomes import GREEDY
+from hgrpo.evaluation.played_endpoints import Arm, Played
+from hgrpo.evaluation.run_spread import RunSpread, run_spread
+from hgrpo.evaluation.settings import Score
+from hgrpo.evaluation.statistics import Estimate, with_pseudo_tasks
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An estimated difference, and what it was made of.
+
+    Attributes:
+        mine, theirs: scores [seeds, tasks] of the two arms; with a twin, theirs are the means of
+            the reference's and the twin's.
+        tables: the tables of the baseline's runs, one or two.
+        of_runs: variance of the mean difference between runs.
+    """
+
+    estimate: Estimate
+    mine: np.ndarray
+    theirs: np.ndarray
+    tables: tuple[np.ndarray, ...]
+    of_runs: float
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of a study at one endpoint.
+
+    Attributes:
+        trained: names of the trained arms.
+        twin: the reference's A/A twin, whose runs count as the reference's; or None.
+    """
+
+    played: Played
+    trained: Sequence[str]
+    reference: str
+    twin: str | None
+    score: Score
+    level: float
+
+    def difference(self, method: str, baseline: Arm) -> Difference:
+        """The method's greedy play minus that of the baseline, which has the same seeds."""
+        seeds = self.played[method, GREEDY].seeds
+        mine, theirs = self._table((method, GREEDY)), self._table(baseline)
+        tables = (theirs,)
+        if len(seeds) == 1:
+            return _difference(mine, tables, 0.0, np.inf, self)
+        twin = self._twin(seeds)
+        names = [name for name in self._alike(seeds) if name != twin]
+        runs = np.array([self._table((name, GREEDY)).mean(axis=1) for name in names])
+        of_twin = None if twin is None else self._table((twin, GREEDY)).mean(axis=1)
+        spread = run_spread(runs, of_twin)
+        if baseline[0] == self.reference and twin and method != twin:
+            tables += (self._table((twin, GREEDY)),)
+        variance, freedom = _of_runs(spread, names, method, baseline[0], self.reference, twin)
+        if baseline[0] not in self.trained:
+            variance = variance + theirs.mean(axis=1).var(ddof=1) / len(seeds)
+        return _difference(mine, tables, variance.item(), freedom.item(), self)
+
+    def _table(self, arm: Arm) -> np.ndarray:
+        return scores.table(self.played[arm], self.score)
+
+    def _alike(self, seeds: Sequence[int]) -> list[str]:
+        """The trained arms with these seeds."""
+        return [name for name in self.trained if self.played[name, GREEDY].seeds == list(seeds)]
+
+    def _twin(self, seeds: Sequence[int]) -> str | None:
+        return self.twin if {self.twin, self.reference} <= {*self._alike(seeds)} else None
+
+
+def _of_runs(
+    spread: RunSpread, names: Sequence[str], method: str, baseline: str, reference: str, twin: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Variance between runs of a mean difference, and its degrees of freedom."""
+    if twin in (method, baseline):
+        return spread.of_twin(names.index(reference))
+    if baseline not in names:
+        return spread.level(names.index(method))
+    both = spread.from_both if twin and baseline == reference else spread.difference
+    return both(names.index(method), names.index(baseline))
+
+
+def contrast(
+    tables: Mapping[str, np.ndarray], weights: Mapping[str, float], score: Score, level: float
+) -> Estimate:
+    """Sum of arms' scores with weights that add up to 0, with its interval.
+
+    Args:
+        tables: arm -> scores [seeds, tasks], of all arms.
+    """
+    halves = [
+        sum(np.abs(weights[arm]) * tables[arm] for arm in tables if weights[arm] * sign > 0)
+        for sign in (1, -1)
+    ]
+    seeds = len(halves[0])
+    if seeds == 1:
+        variance, freedom = np.zeros(1), np.full(1, np.inf)
+    else:
+        spread = run_spread(np.array([table.mean(axis=1) for table in tables.values()]))
+        variance, freedom = spread.contrast(np.array([weights[arm] for arm in tables]))
+    return estimate(*halves, variance.item(), freedom.item(), score, level)
+
+
+def estimate(
+    mine: np.ndarray, theirs: np.ndarray, of_runs: float, freedom: float, score: Score, level: float
+) -> Estimate:
+    """Difference of two tables [seeds, tasks] with its interval.
+
+    For successes the variance between tasks includes two pseudo-tasks. In every seed, only the arm
+    solves the first, and only the baseline solves the second. The standard error is therefore never
+    zero. The mean is over the real tasks only. Source: Bonett and Price 2012, "Adjusted Wald
+    Confidence Interval for a Difference of Binomial Proportions Based on Paired Data"
+    (https://doi.org/10.3102/1076998611411915).
+
+    Args:
+        of_runs: variance of the mean difference between runs; 0 with one seed.
+        freedom: its degrees of freedom; with one seed those of the tasks are used.
+    """
+    difference = mine - theirs
+    values = with_pseudo_tasks(difference) if score == "success" else difference
+    seeds, tasks = values.shape
+    error = float(np.sqrt(of_runs + values.mean(axis=0).var(ddof=1) / tasks))
+    freedom = float(tasks - 1 if seeds == 1 else freedom)
+    mean, half = float(difference.mean()), error * stats.t.ppf((1 + level) / 2, freedom)
+    lower, upper = mean - half, mean + half
+    if score == "success":
+        lower, upper = max(-1.0, lower), min(1.0, upper)
+    return Estimate(mean, lower, upper, error, freedom, *difference.shape)
+
+
+def _difference(
+    mine: np.ndarray, tables: tuple[np.ndarray, ...], of_runs: float, freedom: float, runs: Runs
+) -> Difference:
+    theirs = np.mean(tables, axis=0)
+    found = estimate(mine, theirs, of_runs, freedom, runs.score, runs.level)
+    return Difference(found, mine, theirs, tables, of_runs)

@@ -1,0 +1,133 @@
+"""How far runs of one arm differ, estimated from all arms of a study together.
+
+The runs of a study form a table of arms by seeds. Their model is
+
+    score[arm, seed] = mean[arm] + shift[seed] + noise[arm, seed],
+
+where the shift is common to all arms that share a seed's random numbers. A few runs of one arm show
+its noise badly: when they happen to agree, its differences look certain. So the variance of the
+noise is the residual mean square of the whole table, with (arms - 1) (seeds - 1) degrees of
+freedom, and an arm takes its own variance only where it is larger. An arm that is noisier than the
+others thus never borrows their precision. The baseline enters all comparisons of a family, so its
+own variance counts with its own degrees of freedom. docs/statistics.md gives the simulation by
+which this rule was chosen. Source of the mean squares: Searle, Casella and McCulloch 1992, Variance
+Components, chapter 4.
+
+Arrays may have leading axes of independent repeats.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class RunSpread:
+    """Variances of one run; [...] are axes of repeats.
+
+    Attributes:
+        arms: variance of each arm's noise, at least the pooled one, [..., arms].
+        own: whether it is the arm's own, [..., arms].
+        pooled: residual mean square of all arms [...].
+        seeds: variance of the shifts that the arms of a seed share [...].
+        freedom: degrees of freedom of the pooled variance.
+        n_seeds: number of seeds.
+        twin: variance of the noise of the reference's A/A twin [...], or None. The twin has other
+            random numbers than the arms, so it has shifts of its own.
+    """
+
+    arms: np.ndarray
+    own: np.ndarray
+    pooled: np.ndarray
+    seeds: np.ndarray
+    freedom: int
+    n_seeds: int
+    twin: np.ndarray | None = None
+
+    def difference(self, arm: np.ndarray | int, baseline: int) -> tuple[np.ndarray, np.ndarray]:
+        """Variance of the mean difference of two arms over the seeds, and its degrees of freedom.
+
+        Args:
+            arm: index of the arm, or of each arm [m].
+            baseline: index of the other arm.
+        """
+        theirs, own = self.arms[..., [baseline]], self.own[..., [baseline]]
+        return self._combined(self._of(arm), theirs, np.where(own, self.n_seeds - 1, 0))
+
+    def from_both(self, arm: np.ndarray | int, reference: int) -> tuple[np.ndarray, np.ndarray]:
+        """`difference` from the mean of the reference's and its twin's runs.
+
+        A seed's difference holds half of its shift, and half of the twin's.
+        """
+        both = (self.arms[..., [reference]] + self.twin[..., None]) / 4
+        own = self.own[..., [reference]] | (self.twin > self.pooled)[..., None]
+        freedom = np.where(own, 2 * (self.n_seeds - 1), 0)
+        return self._combined(self._of(arm), both, freedom, shifts=0.5)
+
+    def of_twin(self, reference: int) -> tuple[np.ndarray, np.ndarray]:
+        """`difference` between the twin and its reference, which share no shift."""
+        both = self.arms[..., [reference]] + self.twin[..., None]
+        return self._combined(0 * both, both, np.array(2 * (self.n_seeds - 1)), shifts=2)
+
+    def level(self, arm: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
+        """Variance of the mean of an arm's runs, for its difference from a fixed policy."""
+        mine = self._of(arm)
+        variance, freedom = self._combined(mine, 0 * mine, np.array(0), shifts=1)
+        own = self.own[..., np.atleast_1d(arm)]
+        return variance, np.where(own, np.minimum(freedom, self.n_seeds - 1), freedom)
+
+    def contrast(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Variance of a sum of arms' means with weights [arms] that add up to 0."""
+        both = (self.arms * weights**2).sum(axis=-1, keepdims=True)
+        return self._combined(both, 0 * both, np.array(0))
+
+    def _of(self, arm: np.ndarray | int) -> np.ndarray:
+        return self.arms[..., np.atleast_1d(arm)]
+
+    def _combined(
+        self, mine: np.ndarray, theirs: np.ndarray, freedom: np.ndarray, shifts: float = 0.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Sum of variances over the seeds, with Satterthwaite's degrees of freedom.
+
+        Args:
+            mine: a variance with the pooled degrees of freedom.
+            theirs: another, with degrees of freedom `freedom`; 0: with the pooled ones. Then the
+                two are one estimate, and no independent ones.
+            shifts: how many variances of the seeds' shifts the difference holds.
+        """
+        shift = shifts * self.seeds[..., None]
+        alone = freedom > 0
+        shared = np.where(alone, mine, mine + theirs)
+        apart = np.where(alone, theirs, 0)
+        total = mine + theirs + shift
+        spread = shared**2 / max(self.freedom, 1) + apart**2 / np.maximum(freedom, 1)
+        spread = spread + shift**2 / (self.n_seeds - 1)
+        most = np.full(total.shape, float(max(self.freedom, 1)))
+        found = np.divide(total**2, spread, out=most, where=spread > 0)
+        return total / self.n_seeds, found
+
+
+def run_spread(runs: np.ndarray, twin: np.ndarray | None = None) -> RunSpread:
+    """Estimate the variances of a study's runs.
+
+    Args:
+        runs: mean score of each run [..., arms, seeds >= 2].
+        twin: mean scores of the runs of the reference's A/A twin [..., seeds].
+    """
+    n_arms, n_seeds = runs.shape[-2:]
+    by_seed = runs.mean(axis=-2)
+    noise = runs - by_seed[..., None, :]
+    noise = noise - noise.mean(axis=-1, keepdims=True)
+    of_arms = (noise**2).sum(axis=-1) / (n_seeds - 1)
+    of_seeds = n_arms * by_seed.var(axis=-1, ddof=1)
+    pooled = of_arms.sum(axis=-1) / max(n_arms - 1, 1)
+    seeds = np.maximum(of_seeds - pooled, 0) / n_arms
+    arms, own = np.broadcast_to(pooled[..., None], of_arms.shape), np.zeros(of_arms.shape, bool)
+    if n_arms > 2:
+        # An arm's residuals hold a part of the others' noise, because they lack the seeds' means.
+        alone = (of_arms - pooled[..., None] / n_arms) * n_arms / (n_arms - 2)
+        arms, own = np.maximum(alone, arms), alone > arms
+    if twin is not None:
+        twin = np.maximum(twin.var(axis=-1, ddof=1) - seeds, pooled)
+    freedom = (n_arms - 1) * (n_seeds - 1)
+    return RunSpread(arms, own, pooled, seeds, freedom, n_seeds, twin)
