@@ -216,6 +216,7 @@ def pooled(studies: Studies) -> Found:
         spread,
         arms=np.broadcast_to(spread.pooled[:, None], spread.arms.shape),
         own=np.zeros(spread.own.shape, bool),
+        wide=np.zeros(spread.own.shape, bool),
         twin=None if spread.twin is None else spread.pooled,
     )
     arms = np.arange(studies.runs.shape[1])

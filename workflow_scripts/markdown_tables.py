@@ -102,6 +102,49 @@ def areas(tables: Tables) -> str:
     return as_markdown(lines)
 
 
+def verdicts(tables: Tables) -> str:
+    """One line per analysis and number of seeds, from the simulation of `benchmarks/verdicts.py`.
+
+    An error is the largest of all cells with spreads as named, both with and without a twin, and
+    with any number of comparisons. A cell's share comes with the upper end of its interval.
+    """
+    table = tables["cells"].query("baseline == 'reference'")
+    equal = (table["spreads"] == "equal") & ~table["collapse"]
+    worlds = {
+        "equal spreads": equal,
+        "1 : 3": (table["spreads"] != "equal") & ~table["collapse"],
+        "collapse": table["collapse"],
+    }
+    lines = [["seeds", "analysis", *worlds, "coverage at least", "power, equal spreads"]]
+    for (seeds, analysis), rows in table.groupby(["seeds", "analysis"], sort=False):
+        cells = []
+        for world in worlds.values():
+            worst = rows[world].loc[rows[world]["either"].idxmax()]
+            cells.append(f"{100 * worst['either']:.1f} % ({100 * worst['upper']:.1f})")
+        power = 100 * rows[equal]["power"].mean()
+        cells += [f"{100 * rows['coverage'].min():.0f} %", f"{power:.0f} %"]
+        name = f"**{analysis}**" if analysis == "taken" else analysis
+        lines.append([str(seeds), name, *cells])
+    return as_markdown(lines)
+
+
+def verdict_cells(tables: Tables) -> str:
+    """One line per design of the analysis taken: its worst error in each direction, and power."""
+    table = tables["cells"].query("analysis == 'taken'")
+    lines = [["seeds", "comparisons", "against", "error", "better", "worse", "power"]]
+    designs = table.groupby(["seeds", "comparisons", "baseline", "twin"], sort=True)
+    for (seeds, comparisons, baseline, twin), rows in designs:
+        against = "the SFT policy" if baseline == "fixed" else "flat GRPO and its twin"
+        against = "flat GRPO" if baseline == "reference" and not twin else against
+        worst = rows.loc[rows["either"].idxmax()]
+        error = f"{100 * worst['either']:.1f} % ({100 * worst['upper']:.1f})"
+        tails = [f"{100 * rows[tail].max():.1f} %" for tail in ("better", "worse")]
+        equal = rows[(rows["spreads"] == "equal") & ~rows["collapse"]]
+        power = f"{100 * equal['power'].mean():.0f} %"
+        lines.append([str(seeds), str(comparisons), against, error, *tails, power])
+    return as_markdown(lines)
+
+
 def gates(tables: Tables) -> str:
     """The verdict on a study's controls, and one line per gate."""
     table = tables["gates"]

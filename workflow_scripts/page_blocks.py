@@ -44,6 +44,8 @@ KINDS: dict[str, Callable[[markdown_tables.Tables], str]] = {
     "seeds_needed": markdown_tables.seeds_needed,
     "dose_response": markdown_tables.dose_response,
     "truth": markdown_tables.truth,
+    "verdicts": markdown_tables.verdicts,
+    "verdict_cells": markdown_tables.verdict_cells,
     "slopes": lambda tables: markdown_tables.as_markdown(markdown_gradients.slopes(tables)),
     "dominance": lambda tables: markdown_tables.as_markdown(markdown_gradients.dominance(tables)),
 }

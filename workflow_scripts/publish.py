@@ -1,7 +1,7 @@
 """Copy tables and figures of finished studies into docs/, and fill the pages that quote them.
 
 docs/tables/<study>/ and docs/figures/<study>/ are copies from the report. The blocks of
-docs/results.md and docs/calibration.md between `<!-- results <study> -->` and `<!-- end -->`, and
+docs/results.md, docs/calibration.md and docs/statistics.md between `<!-- results <study> -->` and `<!-- end -->`, and
 our column of docs/published.md, are made from these copies, so pages always agree with their
 tables. So is `hgrpo/report/published_spread.json`, from which reports of one seed say how far seeds
 differ. A block of a study that is not published yet says so.
@@ -190,7 +190,7 @@ def filled(docs: Path, studies_folder: Path) -> dict[Path, str]:
     figures = {folder.name: _names(folder) for folder in (docs / "figures").iterdir()}
     pages = {
         page: page_blocks.fill(page.read_text(encoding="utf-8"), studies, planned, figures)
-        for page in (docs / "results.md", docs / "calibration.md")
+        for page in (docs / "results.md", docs / "calibration.md", docs / "statistics.md")
     }
     published = docs / "published.md"
     return pages | {published: page_blocks.fill_rates(published.read_text(encoding="utf-8"), rates)}

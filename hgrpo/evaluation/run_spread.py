@@ -8,8 +8,9 @@ where the shift is common to all arms that share a seed's random numbers. A few 
 its noise badly: when they happen to agree, its differences look certain. So the variance of the
 noise is the residual mean square of the whole table, with (arms - 1) (seeds - 1) degrees of
 freedom, and an arm takes its own variance only where it is larger. An arm that is noisier than the
-others thus never borrows their precision. The baseline enters all comparisons of a family, so its
-own variance counts with its own degrees of freedom. docs/statistics.md gives the simulation by
+others thus never borrows their precision. An arm's own variance counts with its own degrees of
+freedom if it is significantly larger (F test at 5 %); that of the baseline, which enters all
+comparisons of a family, does so whenever it is larger. docs/statistics.md gives the simulation by
 which this rule was chosen. Source of the mean squares: Searle, Casella and McCulloch 1992, Variance
 Components, chapter 4.
 
@@ -19,6 +20,10 @@ Arrays may have leading axes of independent repeats.
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
+
+# Confidence at which an arm counts as noisier than the others.
+WIDE = 0.95
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class RunSpread:
     Attributes:
         arms: variance of each arm's noise, at least the pooled one, [..., arms].
         own: whether it is the arm's own, [..., arms].
+        wide: whether the arm's own is significantly larger than the pooled one [..., arms].
         pooled: residual mean square of all arms [...].
         seeds: variance of the shifts that the arms of a seed share [...].
         freedom: degrees of freedom of the pooled variance.
@@ -38,6 +44,7 @@ class RunSpread:
 
     arms: np.ndarray
     own: np.ndarray
+    wide: np.ndarray
     pooled: np.ndarray
     seeds: np.ndarray
     freedom: int
@@ -51,8 +58,9 @@ class RunSpread:
             arm: index of the arm, or of each arm [m].
             baseline: index of the other arm.
         """
-        theirs, own = self.arms[..., [baseline]], self.own[..., [baseline]]
-        return self._combined(self._of(arm), theirs, np.where(own, self.n_seeds - 1, 0))
+        alone = self.n_seeds - 1
+        theirs = (self.arms[..., [baseline]], np.where(self.own[..., [baseline]], alone, 0))
+        return self._combined(self._of(arm), theirs)
 
     def from_both(self, arm: np.ndarray | int, reference: int) -> tuple[np.ndarray, np.ndarray]:
         """`difference` from the mean of the reference's and its twin's runs.
@@ -61,47 +69,45 @@ class RunSpread:
         """
         both = (self.arms[..., [reference]] + self.twin[..., None]) / 4
         own = self.own[..., [reference]] | (self.twin > self.pooled)[..., None]
-        freedom = np.where(own, 2 * (self.n_seeds - 1), 0)
-        return self._combined(self._of(arm), both, freedom, shifts=0.5)
+        theirs = (both, np.where(own, 2 * (self.n_seeds - 1), 0))
+        return self._combined(self._of(arm), theirs, shifts=0.5)
 
     def of_twin(self, reference: int) -> tuple[np.ndarray, np.ndarray]:
         """`difference` between the twin and its reference, which share no shift."""
         both = self.arms[..., [reference]] + self.twin[..., None]
-        return self._combined(0 * both, both, np.array(2 * (self.n_seeds - 1)), shifts=2)
+        return self._combined((both, np.array(2 * (self.n_seeds - 1))), shifts=2)
 
     def level(self, arm: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
         """Variance of the mean of an arm's runs, for its difference from a fixed policy."""
-        mine = self._of(arm)
-        variance, freedom = self._combined(mine, 0 * mine, np.array(0), shifts=1)
+        variance, freedom = self._combined(self._of(arm), shifts=1)
         own = self.own[..., np.atleast_1d(arm)]
         return variance, np.where(own, np.minimum(freedom, self.n_seeds - 1), freedom)
 
     def contrast(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Variance of a sum of arms' means with weights [arms] that add up to 0."""
         both = (self.arms * weights**2).sum(axis=-1, keepdims=True)
-        return self._combined(both, 0 * both, np.array(0))
+        return self._combined((both, np.array(0)))
 
-    def _of(self, arm: np.ndarray | int) -> np.ndarray:
-        return self.arms[..., np.atleast_1d(arm)]
+    def _of(self, arm: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
+        arm = np.atleast_1d(arm)
+        return self.arms[..., arm], np.where(self.wide[..., arm], self.n_seeds - 1, 0)
 
     def _combined(
-        self, mine: np.ndarray, theirs: np.ndarray, freedom: np.ndarray, shifts: float = 0.0
+        self, *terms: tuple[np.ndarray, np.ndarray], shifts: float = 0.0
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sum of variances over the seeds, with Satterthwaite's degrees of freedom.
 
         Args:
-            mine: a variance with the pooled degrees of freedom.
-            theirs: another, with degrees of freedom `freedom`; 0: with the pooled ones. Then the
-                two are one estimate, and no independent ones.
+            terms: each a variance and its degrees of freedom. 0 stands for the pooled ones; all
+                such terms are one estimate, and no independent ones.
             shifts: how many variances of the seeds' shifts the difference holds.
         """
         shift = shifts * self.seeds[..., None]
-        alone = freedom > 0
-        shared = np.where(alone, mine, mine + theirs)
-        apart = np.where(alone, theirs, 0)
-        total = mine + theirs + shift
-        spread = shared**2 / max(self.freedom, 1) + apart**2 / np.maximum(freedom, 1)
-        spread = spread + shift**2 / (self.n_seeds - 1)
+        total = sum((variance for variance, _ in terms), shift)
+        shared = sum(np.where(freedom > 0, 0, variance) for variance, freedom in terms)
+        spread = shared**2 / max(self.freedom, 1) + shift**2 / (self.n_seeds - 1)
+        for variance, freedom in terms:
+            spread = spread + np.where(freedom > 0, variance**2, 0) / np.maximum(freedom, 1)
         most = np.full(total.shape, float(max(self.freedom, 1)))
         found = np.divide(total**2, spread, out=most, where=spread > 0)
         return total / self.n_seeds, found
@@ -122,12 +128,15 @@ def run_spread(runs: np.ndarray, twin: np.ndarray | None = None) -> RunSpread:
     of_seeds = n_arms * by_seed.var(axis=-1, ddof=1)
     pooled = of_arms.sum(axis=-1) / max(n_arms - 1, 1)
     seeds = np.maximum(of_seeds - pooled, 0) / n_arms
-    arms, own = np.broadcast_to(pooled[..., None], of_arms.shape), np.zeros(of_arms.shape, bool)
+    freedom = (n_arms - 1) * (n_seeds - 1)
+    arms = np.broadcast_to(pooled[..., None], of_arms.shape)
+    own = wide = np.zeros(of_arms.shape, bool)
     if n_arms > 2:
         # An arm's residuals hold a part of the others' noise, because they lack the seeds' means.
         alone = (of_arms - pooled[..., None] / n_arms) * n_arms / (n_arms - 2)
-        arms, own = np.maximum(alone, arms), alone > arms
+        own = alone > arms
+        wide = alone > arms * stats.f.ppf(WIDE, n_seeds - 1, freedom)
+        arms = np.maximum(alone, arms)
     if twin is not None:
         twin = np.maximum(twin.var(axis=-1, ddof=1) - seeds, pooled)
-    freedom = (n_arms - 1) * (n_seeds - 1)
-    return RunSpread(arms, own, pooled, seeds, freedom, n_seeds, twin)
+    return RunSpread(arms, own, wide, pooled, seeds, freedom, n_seeds, twin)

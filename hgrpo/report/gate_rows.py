@@ -6,8 +6,9 @@ import pandas as pd
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.gates import FAILED, OPEN, PASSED
+from hgrpo.evaluation.statistics import FEWEST_SEEDS
 from hgrpo.report.arms import Arms
-from hgrpo.report.words import DASH, with_interval
+from hgrpo.report.words import DASH, MINUS, percent, with_interval
 
 CLAIMS = {
     "above": "above",
@@ -36,7 +37,7 @@ def verdict_on_gates(table: pd.DataFrame) -> str:
             f"Gates failed: {failed} of {many}. A control did not do what was declared, so the "
             "comparisons below prove little."
         )
-    return f"Gates still open: {still} of {many}. A gate needs three seeds and its arm's results."
+    return f"Gates still open: {still} of {many}. A gate needs {FEWEST_SEEDS} seeds and its arm's results."
 
 
 def gate_rows(comparison: Comparison, arms: Arms) -> list[dict]:
@@ -46,6 +47,7 @@ def gate_rows(comparison: Comparison, arms: Arms) -> list[dict]:
             "arm": arms[row["method"]],
             "claim": claim(row["expect"], row["points"]),
             "found": found(row),
+            "power": power(row),
             "n_seeds": row["n_seeds"],
             "result": row["result"],
             "look": LOOKS[row["result"]],
@@ -61,6 +63,20 @@ def claim(expect: str, margin: float | None) -> str:
     if margin is None or pd.isna(margin):
         return text
     return f"{text} by {margin:g} or more" if expect == "above" else f"{text} within ±{margin:g}"
+
+
+def power(row: Mapping) -> str:
+    """What a repeat of the study would show with a gate, and how probably; "" if not known."""
+    if pd.isna(row.get("power")):
+        return ""
+    share = percent(row["power"], 0)
+    match row["expect"]:
+        case "equivalent":
+            return f"passes in {share} without a difference"
+        case "above" | "below":
+            sign = "+" if row["expect"] == "above" else MINUS
+            return f"passes in {share} at {sign}{row['notice']:g}"
+    return f"fails in {share} at +{row['notice']:g}"
 
 
 def found(row: Mapping) -> str:

@@ -12,7 +12,7 @@ import yaml
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.endpoint import endpoint_name
 from hgrpo.evaluation.power import MOST_SEEDS
-from hgrpo.evaluation.statistics import DECIDED
+from hgrpo.evaluation.statistics import DECIDED, FEWEST_SEEDS
 from hgrpo.report import words
 from hgrpo.report.arms import Arms
 from hgrpo.report.cautions import cautions, published_spread
@@ -115,6 +115,7 @@ def render(page: Page) -> str:
         beside=beside(comparison, arms),
         thresholds=thresholds(comparison, arms),
         most_seeds=MOST_SEEDS,
+        fewest_seeds=FEWEST_SEEDS,
         seeds_needed=comparison.seeds_needed.to_dict("records"),
         scripted=_scripted(page.scripted, measures),
         families=_families(comparison, arms),

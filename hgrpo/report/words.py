@@ -8,15 +8,15 @@ import pandas as pd
 
 from hgrpo.evaluation.cautions import first_collapse
 from hgrpo.evaluation.comparison import Comparison
-from hgrpo.evaluation.statistics import FEWEST_SEEDS
 from hgrpo.evaluation.outcomes import TEST
 from hgrpo.evaluation.power import MOST_SEEDS
+from hgrpo.evaluation.statistics import DECIDED, FEWEST_SEEDS
 from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import endpoint_phrase
 
 MINUS, SPACE, DASH = "\u2212", "\u00a0", "\u2013"
 MOST_NAMED = 5  # A sentence with more arms than this gives their number only.
-_NO_SPREAD = "all seeds have the same difference, so the spread between seeds is not known"
+_NO_SPREAD = "all runs of an arm have the same score, so the spread between them is not known"
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def answer(
     """The study's findings, with further cautions, and how far published seeds differ if known."""
     paragraphs = {}
     table = comparison.against_reference
-    if len(table) and not _one_seed(table):
+    if len(table) and not _too_few(table):
         differs = f"How sure are the verdicts against {arms.label(arms.reference)}?"
         paragraphs[differs] = _against_reference(comparison, arms)
     if len(comparison.against_untrained):
@@ -115,13 +115,14 @@ def answer(
     return Answer(
         " ".join(map(_capital, [*collapse[:1], _headline(comparison, arms)])),
         _sure(comparison, arms, spread),
-        [*collapse[1:], *_two_seeds(comparison), *cautions],
+        [*collapse[1:], *_few_seeds(comparison), *cautions],
         [(heading, [_capital(text) for text in texts]) for heading, texts in paragraphs.items()],
     )
 
 
-def _one_seed(table: pd.DataFrame) -> bool:
-    return int(table["n_seeds"].iloc[0]) == 1
+def _too_few(table: pd.DataFrame) -> bool:
+    """Whether the comparisons have too few seeds for a verdict."""
+    return int(table["n_seeds"].iloc[0]) < FEWEST_SEEDS
 
 
 def _headline(comparison: Comparison, arms: Arms) -> str:
@@ -136,19 +137,20 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
         done = "solved" if comparison.protocol.settings.score == "success" else "was paid for"
         return f"No arm {done} a single test task, so there is nothing to compare."
     measured = f"in {endpoint_phrase(comparison)}"
-    if _one_seed(table):
+    if _too_few(table):
+        number = int(table["n_seeds"].iloc[0])
+        none = f"{_capital(_count(number))} seed{'s' if number > 1 else ''}, no verdict"
         gated = {gate.arm for gate in comparison.protocol.settings.gates}
         table = table[[not (name in gated or arms.is_control(name)) for name in table["method"]]]
         if table.empty:
-            return f"One seed, no verdict: beside {reference}, only controls were trained."
+            return f"{none}: beside {reference}, only controls were trained."
         best = table.loc[table["difference"].idxmax()]
         if best["difference"] <= 0:
-            return f"One seed, no verdict: no arm is above {reference} {measured}."
+            return f"{none}: no arm is above {reference} {measured}."
         above = points(best["difference"])[1:]
         label = arms.label(best["method"])
         return (
-            f"One seed, no verdict: {label} is highest, {above} points above {reference} "
-            f"{measured}."
+            f"{none}: {label} is highest, {above} points above {reference} {measured}."
         )
     groups = {
         verdict: [arms.label(name) for name in table.loc[table["verdict"] == verdict, "method"]]
@@ -206,11 +208,15 @@ def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
     ]
 
 
-def _two_seeds(comparison: Comparison) -> list[str]:
+def _few_seeds(comparison: Comparison) -> list[str]:
+    """From how many seeds on there are verdicts, if there are some seeds, but too few."""
     table = comparison.against_reference
-    if table.empty or int(table["n_seeds"].iloc[0]) != 2:
+    if table.empty or not 1 < int(table["n_seeds"].iloc[0]) < FEWEST_SEEDS:
         return []
-    why = "Two seeds cannot support a verdict: the spread between seeds rests on one number."
+    why = (
+        f"The report gives verdicts from {_count(FEWEST_SEEDS)} seeds on: with fewer, equal arms "
+        "would be called different too often."
+    )
     return [f"{why} {_seeds_needed(comparison, '')}"]
 
 
@@ -234,7 +240,8 @@ def _chance(comparison: Comparison, arms: Arms, spread: str) -> str:
 
 def _sure(comparison: Comparison, arms: Arms, spread: str) -> str:
     table, compared = comparison.against_untrained, comparison.against_reference
-    if len(compared) and _one_seed(compared) and not _nothing_won(comparison):
+    one = len(compared) and int(compared["n_seeds"].iloc[0]) == 1
+    if one and not _nothing_won(comparison):
         return _chance(comparison, arms, spread)
     if not len(table):
         return ""
@@ -243,6 +250,8 @@ def _sure(comparison: Comparison, arms: Arms, spread: str) -> str:
             "This is normal for a small model after a few steps of training, and no sign of a "
             "fault. It says nothing about the arms: that takes longer training, or an easier game."
         )
+    if _too_few(table):
+        return ""
     decided = table["p_holm"] < 1 - comparison.protocol.level
     better, worse = (int((decided & (sign * table["difference"] > 0)).sum()) for sign in (1, -1))
     sampling = f"sampling alone ({_sampling(comparison, arms)})"
@@ -254,8 +263,7 @@ def _sure(comparison: Comparison, arms: Arms, spread: str) -> str:
         parts.append(f"{'' if better else 'training '}does worse {than}{_share(worse, len(table))}")
     if not parts:
         return f"It is not sure either that training beats {sampling} in any arm."
-    sure = "What is sure" if table["n_seeds"].iloc[0] >= FEWEST_SEEDS else "In these seeds"
-    return f"{sure}: {', and '.join(parts)}."
+    return f"What is sure: {', and '.join(parts)}."
 
 
 def _share(number: int, all_arms: int) -> str:
@@ -280,11 +288,30 @@ def _against_reference(comparison: Comparison, arms: Arms) -> list[str]:
         sentences.append(
             f"Better and worse hold after Holm's correction over {_count(len(table))} comparisons."
         )
+    sentences += _repeats(table, arms)
     if len(open_rows):
         sentences.append(_detectable(open_rows))
-    if not _two_seeds(comparison):  # where it stands above
-        sentences.append(_seeds_needed(comparison, " ".join(sentences)))
+    sentences.append(_seeds_needed(comparison, " ".join(sentences)))
     return sentences + _corrected(open_rows, arms)
+
+
+def _repeats(table: pd.DataFrame, arms: Arms) -> list[str]:
+    """In how many of a hundred repeats each decided comparison would be decided again."""
+    rows = table[table["verdict"].isin(DECIDED)]
+    if rows.empty:
+        return []
+    alike = [f"{100 * share:.0f}" for share in rows["repeats_alike"]]
+    named = [
+        f"{arms.label(name)} in {many}" for name, many in zip(rows["method"], alike, strict=True)
+    ]
+    said = listing(named)
+    if len(named) > MOST_NAMED:
+        said = f"these arms in {min(alike, key=int)} to {max(alike, key=int)}"
+    return [
+        f"If the true differences are as found, a repeat of this study gives the same verdict for "
+        f"{said} of a hundred cases. A difference that was found is rather too large than too "
+        "small, so expect fewer."
+    ]
 
 
 def _detectable(open_rows: pd.DataFrame) -> str:
@@ -316,7 +343,7 @@ def _seeds_needed(comparison: Comparison, before: str) -> str:
         return f"How many seeds a difference needs cannot be estimated, {why}."
     parts = []
     for size, seeds in zip(table["difference"], table["seeds"], strict=True):
-        number = f"more than {MOST_SEEDS}" if pd.isna(seeds) else f"{max(FEWEST_SEEDS, seeds):.0f}"
+        number = f"more than {MOST_SEEDS}" if pd.isna(seeds) else f"{seeds:.0f}"
         parts.append(f"{100 * size:g} points{'' if parts else ' need'} {number}")
     parts[0] += " seeds"
     beyond = [f"{100 * size:g}" for size in table.loc[table["seeds"].isna(), "difference"]]
@@ -372,11 +399,6 @@ def _limits(comparison: Comparison, arms: Arms) -> list[str]:
         sentences.append(
             f"The {_count(seeds)} seeds show no spread, so intervals cover only the choice of test "
             "tasks and say nothing about another seed."
-        )
-    elif seeds < 5:
-        sentences.append(
-            f"The spread between seeds is estimated from only {_count(seeds)} runs, which makes "
-            "the intervals wide. More seeds would narrow them."
         )
     sentences.append(
         "Every arm starts from the same supervised policy. The results say nothing about another "

@@ -154,13 +154,15 @@ def test_our_cell_of_a_row_that_names_a_method(tables):
 
 def test_the_projects_pages_say_what_its_tables_say(project):
     pages = publish.filled(project / "docs", project / "configs/studies")
-    assert len(pages) == 3
+    assert len(pages) == 4
     for page, text in pages.items():
         assert page.read_text(encoding="utf-8") == text, f"{page}: run workflow_scripts/publish.py"
-    results, calibration, published = pages
+    results, calibration, statistics, published = pages
+    written = "".join(pages[page] for page in (results, calibration, statistics))
     for study in (project / "docs/tables").iterdir():
-        block = "results" if (study / "methods.csv").is_file() else "truth"
-        assert f"<!-- {block} {study.name} -->" in pages[results] + pages[calibration]
+        blocks = {"methods.csv": "results", "truth.csv": "truth", "cells.csv": "verdicts"}
+        block = next(block for name, block in blocks.items() if (study / name).is_file())
+        assert f"<!-- {block} {study.name} -->" in written
     flat = markdown.greedy_rates(markdown.read_tables(project / "docs/tables/bakeoff_plateau"))[
         "flatGRPO"
     ]

@@ -60,6 +60,8 @@ def test_one_seed_has_no_interval_anywhere(one_page):
 def with_differences(inputs, differences, seeds=1):
     table = inputs.comparison.against_reference.set_index("method")
     table = table.assign(difference=pd.Series(differences), n_seeds=seeds).reset_index()
+    if seeds >= 5:
+        table["verdict"] = "inconclusive"
     return replace(inputs.comparison, against_reference=table)
 
 
@@ -132,14 +134,16 @@ def test_the_published_spread_is_that_of_the_published_tables(project, tmp_path)
 
 def test_two_seeds_support_no_verdict(two_seeds):
     answer = words.answer(two_seeds.comparison, two_seeds.arms)
-    assert answer.cautions[0].startswith("Two seeds cannot support a verdict: ")
+    assert answer.cautions[0].startswith("The report gives verdicts from five seeds on: ")
     assert "10 points" in answer.cautions[0]
-    three = with_differences(two_seeds, {"Progressive": 0.1, "RandomCredit": 0.1}, seeds=3)
-    assert words.answer(three, two_seeds.arms).cautions == []
+    four = with_differences(two_seeds, {"Progressive": 0.1, "RandomCredit": 0.1}, seeds=4)
+    assert words.answer(four, two_seeds.arms).headline.startswith("Four seeds, no verdict: ")
+    five = with_differences(two_seeds, {"Progressive": 0.1, "RandomCredit": 0.1}, seeds=5)
+    assert words.answer(five, two_seeds.arms).cautions == []
 
 
 def test_no_difference_beyond_what_the_score_allows_is_called_detectable(two_seeds):
-    table = two_seeds.comparison.against_reference.assign(verdict="inconclusive", n_seeds=3)
+    table = two_seeds.comparison.against_reference.assign(verdict="inconclusive", n_seeds=5)
 
     def told(*effects):
         own = table.assign(minimum_detectable_effect=effects)

@@ -108,14 +108,15 @@ def test_no_spread_between_seeds_is_called_that(inputs):
     assert found.seeds_needed.empty
     for table in (found.against_reference, found.against_untrained):
         assert table["minimum_detectable_effect"].isna().all()
-    # Two seeds support no verdict, and the caution on top says so with the same reason.
+    # Two seeds give no verdict, and the caution on top says so with the same reason.
     (caution,) = words.answer(found, inputs.arms).cautions
-    assert caution.startswith("Two seeds cannot support a verdict: ")
-    assert "How many seeds a difference needs cannot be estimated, because all seeds" in caution
-    found = replace(found, against_reference=found.against_reference.assign(n_seeds=3))
+    assert caution.startswith("The report gives verdicts from five seeds on: ")
+    assert "How many seeds a difference needs cannot be estimated, because all runs" in caution
+    table = found.against_reference.assign(n_seeds=5, verdict="inconclusive")
+    found = replace(found, against_reference=table)
     answer = words.answer(found, inputs.arms)
     told = " ".join(text for _, texts in answer.paragraphs for text in texts)
-    why = "cannot be estimated, because all seeds have the same difference, so the spread between "
+    why = "cannot be estimated, because all runs of an arm have the same score, so the spread between "
     assert f"Which difference would have been detected {why}" in told
     assert "How many seeds a difference needs cannot be estimated, for the same reason." in told
     assert "more than 200" not in told and "four times out of five" not in told

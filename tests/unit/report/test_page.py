@@ -78,7 +78,7 @@ def test_scores_stand_beside_successes_where_parts_are_paid(paid_in_part):
 
 
 def test_the_page_opens_with_the_gates(tmp_path):
-    study = write_study(tmp_path, seeds=(11, 23, 31), rounds=2, steps=3, **PANELS)
+    study = write_study(tmp_path, seeds=(11, 23, 31, 47, 59), rounds=2, steps=3, **PANELS)
     study.config["gates"] = [
         {"arm": "Progressive", "expect": "above", "points": 99},
         {"arm": "RandomCredit", "expect": "equivalent", "points": 99},
@@ -89,6 +89,8 @@ def test_the_page_opens_with_the_gates(tmp_path):
     assert "Gates failed: 1 of 2" in html and "above by 99 or more" in html
     table = pd.read_csv(page.parent / "tables/gates.csv")
     assert table["result"].tolist() == ["failed", "passed"]
+    assert table["power"].tolist() == pytest.approx([0, 1])
+    assert "passes in 0\u00a0% at +10" in html
     against = pd.read_csv(page.parent / "tables/against_reference.csv").set_index("method")
     assert table["lower"].tolist() == against.loc[table["method"], "lower"].tolist()
 
@@ -272,7 +274,7 @@ def protocol_of(study):
 
 
 def with_verdicts(comparison, verdicts):
-    table = comparison.against_reference.assign(verdict=verdicts)
+    table = comparison.against_reference.assign(verdict=verdicts, n_seeds=5)
     return replace(comparison, against_reference=table)
 
 
@@ -305,7 +307,7 @@ def test_a_headline_counts_arms_when_there_are_many(compared):
     methods = {name: resolved_arm(name) for name in ["flat", *names]}
     arms = read_arms({"reference": "flat", "methods": methods})
     table = pd.DataFrame(
-        {"method": names, "verdict": ["better"] * 2 + ["inconclusive"] * 6, "n_seeds": 3}
+        {"method": names, "verdict": ["better"] * 2 + ["inconclusive"] * 6, "n_seeds": 5}
     )
     headline = words._headline(replace(comparison, against_reference=table), arms)
     assert headline == f"arm 0 and arm 1 beat flat {AREA}; inconclusive for six others."
@@ -314,7 +316,7 @@ def test_a_headline_counts_arms_when_there_are_many(compared):
 def test_an_interval_that_only_holms_correction_takes_back_is_explained(compared):
     comparison, arms = compared
     table = comparison.against_reference.assign(
-        lower=0.01, verdict=["inconclusive", "inconclusive"]
+        lower=0.01, verdict=["inconclusive", "inconclusive"], n_seeds=5
     )
     answer = words.answer(replace(comparison, against_reference=table), arms)
     assert any("Holm's correction" in text for text in answer.paragraphs[0][1])
