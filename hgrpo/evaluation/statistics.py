@@ -223,6 +223,31 @@ def holm(p_values: list[float]) -> list[float]:
     return [float(p) for p in multipletests(p_values, method="holm")[1]]
 
 
+def of_pairs(different: list[float], equivalent: list[float]) -> tuple[list[float], list[float]]:
+    """Adjusted p-values of two tests of each pair, of which at most one is of a true hypothesis.
+
+    A pair's difference is 0, or it is not within the margin, or neither: so of 2m hypotheses at
+    most m are true. In Holm's procedure the factor of a step is then the number of pairs with a
+    hypothesis left, if that is less than the number of hypotheses left. Source: Shaffer 1986,
+    "Modified Sequentially Rejective Multiple Test Procedures"
+    (https://doi.org/10.1080/01621459.1986.10478341).
+
+    Args:
+        different: p-values that a pair's difference is 0.
+        equivalent: p-values that it is not within the margin, of the same pairs; or empty, which
+            makes it Holm's correction.
+    """
+    p_values = np.array([*different, *equivalent])
+    pairs, highest = len(different), 0.0
+    adjusted = np.empty(len(p_values))
+    left = np.full(pairs, 2 if len(equivalent) else 1)
+    for place in p_values.argsort(kind="stable"):
+        highest = max(highest, (left > 0).sum() * p_values[place])
+        adjusted[place] = min(1.0, highest)
+        left[place % pairs] -= 1
+    return adjusted[:pairs].tolist(), adjusted[pairs:].tolist()
+
+
 def probability_of_improvement(method: np.ndarray, baseline: np.ndarray) -> float | None:
     """Share of pairs (method's run, baseline's run) in which the method's run is higher.
 

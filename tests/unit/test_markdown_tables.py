@@ -169,6 +169,27 @@ def test_the_projects_pages_say_what_its_tables_say(project):
     assert f"(`flatGRPO`) | {flat} |" in pages[published]
 
 
+def test_the_simulation_of_verdicts_by_hand():
+    cells = pd.DataFrame(
+        [
+            ("taken", "reference", False, "equal", False, 0.02, 0.03, 0.8),
+            ("taken", "reference", True, "equal", False, 0.01, 0.02, 0.9),
+            ("taken", "reference", False, "ramp", False, 0.03, 0.04, 0.5),
+            ("taken", "reference", False, "ramp", True, 0.04, 0.05, 0.1),
+            ("taken", "fixed", False, "equal", False, 0.005, 0.006, 0.4),
+        ],
+        columns=["analysis", "baseline", "twin", "spreads", "collapse", "either", "upper", "power"],
+    ).assign(seeds=5, comparisons=7, better=0.01, worse=0.02, coverage=0.951)
+    assert markdown.verdicts({"cells": cells}).splitlines()[2:] == [
+        "| 5 | **taken** | 2.0 % (3.0) | 3.0 % (4.0) | 4.0 % (5.0) | 95 % | 85 % |"
+    ]
+    assert markdown.verdict_cells({"cells": cells}).splitlines()[2:] == [
+        "| 5 | 7 | the SFT policy | 0.5 % (0.6) | 1.0 % | 2.0 % | 40 % |",
+        "| 5 | 7 | flat GRPO | 4.0 % (5.0) | 1.0 % | 2.0 % | 80 % |",
+        "| 5 | 7 | flat GRPO and its twin | 1.0 % (2.0) | 1.0 % | 2.0 % | 90 % |",
+    ]
+
+
 def test_a_calibration_that_is_published_has_nothing_left_to_write(project):
     page = (project / "docs/calibration.md").read_text(encoding="utf-8")
     studies = ("calibration_hard", "calibration_easy", "calibration_easy_2")
@@ -317,6 +338,7 @@ def test_publishing_copies_gates_and_the_dose_response(tmp_path, monkeypatch, ca
         (studies / f"{name}.yaml").write_text("", encoding="utf-8")
     (docs / "results.md").write_text("results", encoding="utf-8")
     (docs / "published.md").write_text("published", encoding="utf-8")
+    (docs / "statistics.md").write_text("statistics", encoding="utf-8")
     blocks = ("gates hard", "dose_response hard", "figure hard dose_response", "gates easy")
     page = "".join(f"<!-- {block} -->\n<!-- end -->\n" for block in blocks)
     (docs / "calibration.md").write_text(page, encoding="utf-8")

@@ -9,7 +9,7 @@ from scipy import stats
 from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
 from hgrpo.evaluation.over_seeds import equivalence, seed_bootstrap, seed_interval
-from hgrpo.evaluation.statistics import ALPHA, holm
+from hgrpo.evaluation.statistics import ALPHA, of_pairs
 from hgrpo.report.words import DASH
 from hgrpo.sandbox.studies.measures import Measured, horizon, measure
 from hgrpo.sandbox.studies.study import Metric, Pair, SandboxStudy
@@ -119,18 +119,22 @@ def _described(found: Measured, metric: Metric, stream: str) -> dict[str, float]
 def pair_table(study: SandboxStudy, rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """One row a pair, by the study's metric: difference paired by seed, tests and verdict.
 
-    Holm's correction covers the pairs that the study lists under `pairs`. The others (`kind`
-    identical or again) ask no question, so they are not corrected and get no verdict. The two
+    The correction covers the pairs that the study lists under `pairs`, with differences and
+    equivalence together (`statistics.of_pairs`): at most 5 % of studies make any false claim of
+    either kind. The others (`kind` identical or again) ask no question, so they are not corrected
+    and get no verdict. The two
     halves of an A/A pair (again) have different seeds; the first of one half is compared with the
     first of the other, and so on. `p_equivalent` is that of two one-sided tests against the
-    metric's margin, corrected likewise among themselves. Times are equivalent only if every seed of
+    metric's margin. Times are equivalent only if every seed of
     both arms gets there; `unreached` is the share that does not.
     """
     table = [_compared(study, rows, pair, "pair") for pair in study.pairs]
-    for column in ("p", "p_equivalent"):
-        for line, corrected in zip(table, holm([line[column] for line in table]), strict=True):
-            line[f"{column}_holm"] = corrected
-    for line in table:
+    margin = study.metric.margin is not None
+    equivalent = [line["p_equivalent"] for line in table if margin]
+    different, equivalent = of_pairs([line["p"] for line in table], equivalent)
+    for place, line in enumerate(table):
+        line["p_holm"] = different[place]
+        line["p_equivalent_holm"] = equivalent[place] if margin else 1.0
         line["verdict"] = _verdict(line, study.metric)
         line["claim"] = _claim(line)
     table += [_compared(study, rows, pair, "identical") for pair in study.identical]

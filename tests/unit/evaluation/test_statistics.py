@@ -161,6 +161,29 @@ def test_holm_by_hand():
     assert statistics.holm([]) == []
 
 
+def test_differences_and_equivalence_share_one_level():
+    # Two pairs: two of four hypotheses may be true until both of a pair are rejected.
+    different, equivalent = statistics.of_pairs([0.001, 0.3], [0.02, 0.015])
+    assert different == pytest.approx([0.002, 0.3])
+    # 0.001 x 2, 0.015 x 2, 0.02 x 2, and 0.3 x 1, because of the first pair nothing is left.
+    assert equivalent == pytest.approx([0.04, 0.03])
+    assert statistics.of_pairs([0.03, 0.01, 0.04], []) == (pytest.approx([0.06, 0.03, 0.06]), [])
+    assert statistics.of_pairs([], []) == ([], [])
+
+
+def test_false_claims_of_either_kind_are_rare_together():
+    """Of four pairs, two do not differ and two differ by exactly the margin."""
+    rng, repeats, margin, errors = np.random.default_rng(8), 4000, 3.0, 0
+    truth = np.array([0.0, 0.0, margin, -margin])
+    found = truth + rng.standard_normal((repeats, 4))
+    for row in found:
+        different = 2 * stats.norm.sf(np.abs(row))
+        equivalent = stats.norm.sf(margin - np.abs(row))
+        claims = statistics.of_pairs(different.tolist(), equivalent.tolist())
+        errors += min(*claims[0][:2], *claims[1][2:]) < 0.05
+    assert statistics.wilson_interval(errors, repeats, 0.001)[0] < 0.05
+
+
 @pytest.mark.parametrize(
     ("mean", "p", "expected"),
     [
