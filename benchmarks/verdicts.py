@@ -183,7 +183,7 @@ def taken(studies: Studies) -> Found:
 
 
 def today(studies: Studies) -> Found:
-    """The analysis until November 2026: a difference's own spread, Satterthwaite over both parts."""
+    """The analysis until November 2026: own spread, Satterthwaite over runs and games."""
     own, seeds = _own(studies)
     return _with_games(own, seeds - 1, studies)
 
@@ -360,8 +360,12 @@ def main() -> None:
     parser.add_argument("--comparisons", type=int, nargs="+", default=[5, 7, 15, 26])
     parser.add_argument("--repeats", type=int, default=5000, help="studies of a cell")
     parser.add_argument("--random-seed", type=int, default=51)
-    parser.add_argument("--small", action="store_true", help="5 seeds, 7 comparisons, 1,000 repeats")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "tables" / "verdicts" / "cells.csv")
+    parser.add_argument(
+        "--small", action="store_true", help="5 seeds, 7 comparisons, 1,000 repeats"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "docs" / "tables" / "verdicts" / "cells.csv"
+    )
     args = parser.parse_args()
     if args.small:
         args.seeds, args.comparisons, args.repeats = [5], [7], 1000

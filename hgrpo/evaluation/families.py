@@ -78,9 +78,7 @@ def with_verdicts(
     return _with_repeats(table, estimates, level), spreads
 
 
-def _with_repeats(
-    table: pd.DataFrame, estimates: Sequence[Estimate], level: float
-) -> pd.DataFrame:
+def _with_repeats(table: pd.DataFrame, estimates: Sequence[Estimate], level: float) -> pd.DataFrame:
     """Add `repeats_alike`: the probability that a repeat gives the same verdict."""
     return table.assign(
         repeats_alike=[
@@ -93,8 +91,7 @@ def _with_repeats(
 def for_the_record(runs: Runs, methods: Sequence[str], baseline: Arm) -> list[dict]:
     """Paired differences of another endpoint or score: intervals, but no verdicts."""
     return [
-        _pair(method, baseline)
-        | runs.difference(method, baseline).estimate.columns("difference")
+        _pair(method, baseline) | runs.difference(method, baseline).estimate.columns("difference")
         for method in methods
     ]
 

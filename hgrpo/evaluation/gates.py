@@ -73,7 +73,6 @@ class Gate(Strict):
             case "equivalent":
                 return -margin <= lower and upper <= margin
 
-
     def power(self, error: float, freedom: float, level: float) -> float:
         """Probability that a repeat of the study shows what the gate is there for.
 
@@ -102,9 +101,7 @@ class Gate(Strict):
         return 1 - passes if self.expect in ("not_above", "no_difference") else passes
 
 
-def judge(
-    gates: Sequence[Gate], against_reference: "pd.DataFrame", level: float
-) -> "pd.DataFrame":
+def judge(gates: Sequence[Gate], against_reference: "pd.DataFrame", level: float) -> "pd.DataFrame":
     """One row per gate, with its arm's difference from the reference and the gate's `result`.
 
     Args:

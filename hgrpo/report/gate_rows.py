@@ -37,7 +37,8 @@ def verdict_on_gates(table: pd.DataFrame) -> str:
             f"Gates failed: {failed} of {many}. A control did not do what was declared, so the "
             "comparisons below prove little."
         )
-    return f"Gates still open: {still} of {many}. A gate needs {FEWEST_SEEDS} seeds and its arm's results."
+    needs = f"A gate needs {FEWEST_SEEDS} seeds and its arm's results."
+    return f"Gates still open: {still} of {many}. {needs}"
 
 
 def gate_rows(comparison: Comparison, arms: Arms) -> list[dict]:

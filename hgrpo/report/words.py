@@ -149,9 +149,7 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
             return f"{none}: no arm is above {reference} {measured}."
         above = points(best["difference"])[1:]
         label = arms.label(best["method"])
-        return (
-            f"{none}: {label} is highest, {above} points above {reference} {measured}."
-        )
+        return f"{none}: {label} is highest, {above} points above {reference} {measured}."
     groups = {
         verdict: [arms.label(name) for name in table.loc[table["verdict"] == verdict, "method"]]
         for verdict in ("better", "worse", "inconclusive")

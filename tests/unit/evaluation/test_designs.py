@@ -5,8 +5,8 @@ import copy
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 from report_fixtures import STUDIES, shipped
+from scipy import stats
 from stage_settings import stage_settings
 
 from hgrpo.evaluation.designs import Factorial, alpha_sweep, factorial, with_figure
@@ -200,7 +200,9 @@ def test_effects_have_the_spread_of_all_cells(square):
     pooled = (left**2).sum() / 6
     own = ((left**2).sum(axis=1) / 2 - pooled / 4) * 2
     of_runs = np.maximum(own, pooled).sum() / 4 / 3
-    halves = [(success[f"{kind} 0.3"] + 1.0 * success[f"{kind} 0.1"]) / 2 for kind in ("turnrd", "flat")]
+    halves = [
+        (success[f"{kind} 0.3"] + 1.0 * success[f"{kind} 0.1"]) / 2 for kind in ("turnrd", "flat")
+    ]
     by_task = np.r_[(halves[0] - halves[1]).mean(axis=0), 1, -1]
     error = np.sqrt(of_runs + by_task.var(ddof=1) / 12)
     half = stats.t.ppf(0.95, 6) * error

@@ -63,7 +63,9 @@ def test_an_arm_alone_is_compared_with_a_fixed_policy_by_the_t_test():
 def test_the_variances_are_unbiased_whatever_the_arms_share():
     rng = np.random.default_rng(4)
     deviations, repeats = np.array([1.0, 1.0, 2.0, 3.0]), 20_000
-    runs = deviations[:, None] * rng.normal(size=(repeats, 4, 5)) + 2 * rng.normal(size=(repeats, 1, 5))
+    runs = deviations[:, None] * rng.normal(size=(repeats, 4, 5)) + 2 * rng.normal(
+        size=(repeats, 1, 5)
+    )
     twin = rng.normal(size=(repeats, 5)) + 2 * rng.normal(size=(repeats, 5))
     found = run_spread(runs, twin)
     assert found.pooled.mean() == pytest.approx((deviations**2).mean(), rel=0.02)

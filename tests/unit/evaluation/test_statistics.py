@@ -238,9 +238,7 @@ def test_difference_is_antisymmetric_and_order_free(seeds, tasks, rate, draw, sh
     assert forward.lower == pytest.approx(-backward.upper)
     rows = rng.permutation(seeds) if shuffle_seeds else np.arange(seeds)
     columns = rng.permutation(tasks)
-    shuffled = difference(
-        method[np.ix_(rows, columns)], baseline[np.ix_(rows, columns)]
-    )
+    shuffled = difference(method[np.ix_(rows, columns)], baseline[np.ix_(rows, columns)])
     assert shuffled.lower == pytest.approx(forward.lower)
 
 

@@ -116,7 +116,7 @@ def test_no_spread_between_seeds_is_called_that(inputs):
     found = replace(found, against_reference=table)
     answer = words.answer(found, inputs.arms)
     told = " ".join(text for _, texts in answer.paragraphs for text in texts)
-    why = "cannot be estimated, because all runs of an arm have the same score, so the spread between "
+    why = "cannot be estimated, because all runs of an arm have the same score, so the spread "
     assert f"Which difference would have been detected {why}" in told
     assert "How many seeds a difference needs cannot be estimated, for the same reason." in told
     assert "more than 200" not in told and "four times out of five" not in told

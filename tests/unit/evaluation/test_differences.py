@@ -1,0 +1,89 @@
+"""Differences of arms with the spread between runs pooled over a study."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hgrpo.evaluation.differences import Runs
+from hgrpo.evaluation.outcomes import Outcomes
+from hgrpo.evaluation.run_spread import run_spread
+
+SEEDS = [1, 2, 3, 4, 5]
+ARMS = ("flat", "twin", "new", "other")
+
+
+def played(**tables):
+    """Outcomes of greedy play from arm -> success [seeds, tasks]."""
+    return {
+        (name, 0.0): Outcomes(np.array(table, float), np.array(table, float), SEEDS)
+        for name, table in tables.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def study():
+    rng = np.random.default_rng(0)
+    rates = 0.5 + 0.1 * rng.standard_normal((4, 5, 1))
+    wins = {name: rng.random((5, 50)) < rate for name, rate in zip(ARMS, rates, strict=True)}
+    return played(**wins, sft=np.tile(np.arange(50) < 20, (5, 1)))
+
+
+def runs_of(study, twin):
+    return Runs(study, ARMS, "flat", twin, "success", 0.95)
+
+
+def means(study, *names):
+    return np.array([study[name, 0.0].success.mean(axis=1) for name in names])
+
+
+def of_tasks(values):
+    pseudo = np.hstack([values, np.tile([1, -1], (5, 1))])
+    return pseudo.mean(axis=0).var(ddof=1) / 52
+
+
+def test_the_twins_runs_are_runs_of_the_reference(study):
+    found = runs_of(study, "twin").difference("new", ("flat", 0.0))
+    tables = [study[name, 0.0].success for name in ("flat", "twin", "new")]
+    both = (tables[0] + tables[1]) / 2
+    spread = run_spread(means(study, "flat", "new", "other"), means(study, "twin")[0])
+    variance, freedom = spread.from_both(1, 0)
+    error = np.sqrt(variance.item() + of_tasks(tables[2] - both))
+    assert found.estimate.mean == pytest.approx((tables[2] - both).mean())
+    assert found.estimate.standard_error == pytest.approx(error)
+    half = stats.t.ppf(0.975, freedom.item()) * error
+    assert found.estimate.upper == pytest.approx(found.estimate.mean + half)
+    assert len(found.tables) == 2
+
+
+def test_the_twin_itself_is_compared_with_the_reference_alone(study):
+    found = runs_of(study, "twin").difference("twin", ("flat", 0.0))
+    tables = [study[name, 0.0].success for name in ("twin", "flat")]
+    assert found.estimate.mean == pytest.approx((tables[0] - tables[1]).mean())
+    spread = run_spread(means(study, "flat", "new", "other"), means(study, "twin")[0])
+    assert found.of_runs == pytest.approx(spread.of_twin(0)[0].item())
+    assert found.estimate.degrees_of_freedom <= 12 and len(found.tables) == 1
+
+
+def test_without_pooling_the_twin_is_an_arm_like_the_others(study):
+    found = runs_of(study, None).difference("new", ("flat", 0.0))
+    spread = run_spread(means(study, *ARMS))
+    variance, freedom = spread.difference(2, 0)
+    assert found.of_runs == pytest.approx(variance.item())
+    assert found.estimate.degrees_of_freedom == pytest.approx(freedom.item())
+
+
+def test_a_fixed_policy_adds_its_games_but_no_runs(study):
+    found = runs_of(study, None).difference("new", ("sft", 0.0))
+    variance, _ = run_spread(means(study, *ARMS)).level(2)
+    assert found.of_runs == pytest.approx(variance.item())
+    values = study["new", 0.0].success - study["sft", 0.0].success
+    error = np.sqrt(found.of_runs + of_tasks(values))
+    assert found.estimate.standard_error == pytest.approx(error)
+
+
+def test_arms_with_other_seeds_are_not_pooled(study):
+    fewer = study["other", 0.0]
+    changed = study | {("other", 0.0): Outcomes(fewer.success[:4], fewer.returns[:4], SEEDS[:4])}
+    found = runs_of(changed, None).difference("new", ("flat", 0.0))
+    variance, _ = run_spread(means(study, "flat", "twin", "new")).difference(2, 0)
+    assert found.of_runs == pytest.approx(variance.item())
