@@ -3,8 +3,8 @@
 docs/tables/<study>/ and docs/figures/<study>/ are copies from the report. The blocks of
 docs/results.md, docs/calibration.md and docs/statistics.md between `<!-- results <study> -->` and
 `<!-- end -->`, and our column of docs/published.md, are made from these copies, so pages always
-agree with their tables. So is `hgrpo/report/published_spread.json`, from which reports of one seed say how far seeds
-differ. A block of a study that is not published yet says so.
+agree with their tables. So is `hgrpo/report/published_spread.json`, from which reports of one seed
+say how far seeds differ. A block of a study that is not published yet says so.
 
 Examples:
   python workflow_scripts/publish.py bakeoff alpha_sweep   # after the studies have run

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from pydantic import ValidationError
+from scipy import stats
 
 from hgrpo.evaluation.gates import Gate, judge
 
@@ -53,6 +54,33 @@ def test_a_gate_is_open_without_five_seeds_or_without_its_arm():
     assert np.isnan(found["difference"].iloc[2])
     assert judge([], table, 0.95).empty
     assert judge(gates, pd.DataFrame(), 0.95)["result"].tolist() == ["open"] * 3
+
+
+def test_the_power_of_a_gate_is_that_of_its_t_test():
+    # An error of 3 points with 28 degrees of freedom, and a true difference of 10 points.
+    limit = stats.t.isf(0.025, 28)
+    above = stats.nct.sf(limit, 28, 10 / 3)
+    powers = {
+        expect: Gate(arm="A", expect=expect).power(0.03, 28, 0.95)
+        for expect in ("above", "below", "not_above", "no_difference")
+    }
+    assert powers["above"] == pytest.approx(above, abs=1e-3)
+    assert powers["below"] == powers["above"]
+    assert powers["not_above"] == pytest.approx(above, abs=1e-3)
+    both = above + stats.nct.cdf(-limit, 28, 10 / 3)
+    assert powers["no_difference"] == pytest.approx(both, abs=1e-3)
+    # At least 10 points are found in half of the repeats of a precise study.
+    assert Gate(arm="A", expect="above", points=10).power(0.001, 28, 0.95) == pytest.approx(0.5)
+    assert np.isnan(Gate(arm="A", expect="above").power(np.nan, 28, 0.95))
+
+
+def test_the_power_of_equivalence_against_simulation():
+    rng, repeats, error, freedom = np.random.default_rng(1), 100_000, 0.02, 10
+    errors = error * np.sqrt(rng.chisquare(freedom, repeats) / freedom)
+    half = stats.t.ppf(0.975, freedom) * errors
+    passed = np.abs(error * rng.standard_normal(repeats)) + half <= 0.05
+    gate = Gate(arm="A", expect="equivalent", points=5)
+    assert gate.power(error, freedom, 0.95) == pytest.approx(passed.mean(), abs=0.006)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_a_row_holds_the_numbers_of_the_comparison(inputs):
     assert untrained.startswith("against SFT only, ")
     row = table.set_index("method").loc["Progressive"]
     difference = found.against_reference.set_index("method").loc["Progressive"]
-    star = "*" if difference["verdict"] != "inconclusive" else ""
+    star = "*" if difference["verdict"] in ("better", "worse") else ""
     ends = f"{100 * difference['lower']:+.1f} to {100 * difference['upper']:+.1f}"
     assert row[reference] == Cell(f"{100 * difference['difference']:+.1f}{star}", ends)
     assert str(row[reference]).endswith(f" ({ends})")
