@@ -6,7 +6,7 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 from statsmodels.formula.api import ols
-from verdicts import Cell, measure
+from verdicts import CELL, Cell, grid, measure, summary
 
 from hgrpo.evaluation.run_spread import run_spread
 from hgrpo.evaluation.statistics import wilson_interval
@@ -112,3 +112,22 @@ def test_studies_of_equal_arms_call_an_arm_in_at_most_5_percent(cell):
         today = rows["today"]
         assert wilson_interval(today["either"], today["repeats"], 0.001)[0] > 0.05
         assert taken["power"] > today["power"] + 0.1
+
+
+def test_the_table_has_the_worst_of_cells_that_differ_in_their_world_only():
+    cells = [Cell(5, 3, common=common) for common in (0.0, 0.5)]
+    rows = pd.DataFrame(row for cell in cells for row in measure(cell, 400, 1))
+    rows = rows[rows["analysis"] == "today"].assign(either=[40, 60], coverage=[0.9, 0.95])
+    (row,) = summary(rows.assign(power=[0.4, 0.6])).to_dict("records")
+    assert (row["either"], row["coverage"], row["cells"]) == (0.15, 0.9, 2)
+    assert row["power"] == pytest.approx(0.5)
+    assert (row["lower"], row["upper"]) == pytest.approx(wilson_interval(60, 400), abs=1e-4)
+    assert {name: row[name] for name in CELL} == {name: getattr(cells[0], name) for name in CELL}
+
+
+def test_the_grid_has_each_cell_once_and_a_slice_draws_the_same():
+    cells = grid([3, 5], [7])
+    assert len(set(cells)) == len(cells) == 2 * 176
+    cell = Cell(5, 7)
+    assert cell in cells and cell in grid([5], [7, 26])
+    assert list(measure(cell, 200, 1)) == list(measure(cell, 200, 1))
