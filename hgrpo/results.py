@@ -27,7 +27,7 @@ from hgrpo.report.latex import tabular
 
 _RATE = (
     "(.*_)?success|.*_share|(baseline_)?endpoint|((endpoint|bootstrap)_)?(lower|upper)|score|mean"
-    "|difference|standard_error|minimum_detectable_effect|probability_of_improvement"
+    "|difference|standard_error|minimum_detectable_effect|probability_of_improvement|repeats_alike"
 )
 
 
