@@ -236,6 +236,8 @@ def moderated(studies: Studies) -> Found:
     """
     own, seeds = _own(studies)
     freedom = seeds - 1.0
+    # Equal runs have no logarithm; the floor is that of the authors' package.
+    own = np.maximum(own, 1e-5 * np.median(own, axis=1, keepdims=True))
     logs = np.log(own) - special.digamma(freedom / 2) + np.log(freedom / 2)
     more = logs.var(axis=1, ddof=1, keepdims=True) - special.polygamma(1, freedom / 2)
     prior = np.where(more > 0, 2 * _trigamma_inverse(np.maximum(more, 1e-9)), np.inf)
