@@ -28,7 +28,16 @@ from hgrpo.envs.panels import check_sizes, read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import STATISTICS, EvaluationConfig
 from hgrpo.provenance import provenance
-from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder
+from hgrpo.stages.files import (
+    BASE,
+    EVERY_SEED,
+    PANELS,
+    TASKS,
+    policy_files,
+    policy_folder,
+    round_folder,
+    runs,
+)
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder
 from hgrpo.stages.playing import Playing, playing
@@ -100,7 +109,17 @@ def from_whole_study(given: Mapping, job: Job) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The tasks, the base and the policy of the round."""
+    """The tasks, the base and the policy of the round.
+
+    Raises:
+        UserError: the study has no such evaluation.
+    """
+    if (job.method, job.seed, job.round) not in (known := runs(study)):
+        first = next(run for run in known if run[0] == job.method)
+        raise UserError(
+            f"{round_folder('eval', job.method, job.seed, job.round)}: no such evaluation; "
+            f"{job.method} has {round_folder('eval', *first)}"
+        )
     policy = policy_folder(job.method, job.seed, job.round)
     return {"panels": PANELS, "tasks": TASKS, **BASE, **policy_files(study, policy)}
 
@@ -111,7 +130,11 @@ def reusable(settings: Settings) -> bool:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Play the panels at every temperature, and write the episodes and a summary."""
+    """Play the panels at every temperature, and write the episodes and a summary.
+
+    Raises:
+        UserError: the job is of an untrained arm, but not its one evaluation.
+    """
     from hgrpo.base_model.digest import any_digest
     from hgrpo.policy.compatible import weights_digest
     from hgrpo.policy.load import load_player, load_policy
@@ -119,6 +142,11 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.rollout.canary import check_sync
     from hgrpo.rollout.engine import Sampling
 
+    if not settings.train and (job.seed, job.round) != (EVERY_SEED, 0):
+        raise UserError(
+            f"--seed {job.seed} --round {job.round}: {job.method} is not trained; its one "
+            f"evaluation has --seed {EVERY_SEED} --round 0"
+        )
     began = time.perf_counter()
     evaluation = settings.evaluation
     panels = read_panels(paths.assets / "panels.json")
