@@ -1,6 +1,6 @@
 """A study: one environment, one base model, several methods, several seeds."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -251,6 +251,7 @@ def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) 
     stated = attempt(_with_axes_of, {**file, **axes_of}, path, where) or file
     _refuse_unknown_axes(given.get("axes", {}), stated.get("axes") or {}, where)
     before = _config(stated, path, mistakes)
+    named = given.get("variants") or {}
     if "methods" in typed:
         chosen = _config(merge(stated, given), path, Mistakes())
         typed, given = _typed_methods(typed, given, before.methods, chosen)
@@ -306,6 +307,8 @@ def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) 
     complete = not mistakes
     run_as = shared_points(config.axes, listed, whole) if complete else {arm: arm for arm in arms}
     config = _with_arms(config, run_as, chosen="methods" in given)
+    if complete:
+        mistakes.extend(_of_other_arms(typed, named, config.methods))
     if config.axes and "methods" in given:
         # Also if the file lists the same ones, because then the axes' arms are left out.
         overridden["methods"] = config.methods
@@ -331,6 +334,25 @@ def _typed_methods(
         change = parse_overrides(keys[name], MethodConfig, f"methods.{name}.")
         given = merge(given, {"variants": {name: change}})
     return {**typed, **{f"methods.{name}": each for name, each in keys.items()}}, given
+
+
+def _of_other_arms(typed: Mapping, variants: Iterable[str], arms: Sequence[str]) -> list[str]:
+    """One mistake for each method or variant that the command line changes, but that does not run.
+
+    Args:
+        typed: as `_typed_methods` returned it.
+        variants: names of variants that the command line changes.
+        arms: names of the arms of the run.
+    """
+    keys = {name: f"variants.{name}" for name in variants}
+    for place, changed in typed.items():
+        if place.startswith("methods."):
+            keys[place.removeprefix("methods.")] = f"{place}.{next(iter(changed))}"
+    return [
+        f"--config {key}: {name} does not run; the study's arms are {', '.join(arms)}"
+        for name, key in keys.items()
+        if name not in arms
+    ]
 
 
 def _with_axes_of(stated: Mapping, path: Path, where: str) -> Mapping:
