@@ -1,6 +1,6 @@
 """A study: one environment, one base model, several methods, several seeds."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -251,7 +251,7 @@ def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) 
     stated = attempt(_with_axes_of, {**file, **axes_of}, path, where) or file
     _refuse_unknown_axes(given.get("axes", {}), stated.get("axes") or {}, where)
     before = _config(stated, path, mistakes)
-    named = given.get("variants") or {}
+    made = {f"variants.{name}": [name] for name in given.get("variants") or ()}
     if "methods" in typed:
         chosen = _config(merge(stated, given), path, Mistakes())
         typed, given = _typed_methods(typed, given, before.methods, chosen)
@@ -307,8 +307,10 @@ def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) 
     complete = not mistakes
     run_as = shared_points(config.axes, listed, whole) if complete else {arm: arm for arm in arms}
     config = _with_arms(config, run_as, chosen="methods" in given)
+    axis_arms = members(config.axes, run_as)
     if complete:
-        mistakes.extend(_of_other_arms(typed, named, config.methods))
+        made |= {f"axes.{axis}": axis_arms[axis].values() for axis in given.get("axes", ())}
+        mistakes.extend(_of_other_arms(typed, made, config.methods))
     if config.axes and "methods" in given:
         # Also if the file lists the same ones, because then the axes' arms are left out.
         overridden["methods"] = config.methods
@@ -319,7 +321,7 @@ def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) 
         {name: methods[name] for name in config.methods if name in methods},
         {name: training[name] for name in config.methods if name in methods},
         overridden,
-        members(config.axes, run_as),
+        axis_arms,
     )
     attempt(check, study, path, complete)
     return None if mistakes else study
@@ -336,22 +338,25 @@ def _typed_methods(
     return {**typed, **{f"methods.{name}": each for name, each in keys.items()}}, given
 
 
-def _of_other_arms(typed: Mapping, variants: Iterable[str], arms: Sequence[str]) -> list[str]:
-    """One mistake for each method or variant that the command line changes, but that does not run.
+def _of_other_arms(
+    typed: Mapping, made: Mapping[str, Collection[str]], arms: Collection[str]
+) -> list[str]:
+    """One mistake for each method, variant and axis that the command line changes without effect.
 
     Args:
         typed: as `_typed_methods` returned it.
-        variants: names of variants that the command line changes.
+        made: key of a variant or an axis that the command line changes -> names of its arms.
         arms: names of the arms of the run.
     """
-    keys = {name: f"variants.{name}" for name in variants}
-    for place, changed in typed.items():
-        if place.startswith("methods."):
-            keys[place.removeprefix("methods.")] = f"{place}.{next(iter(changed))}"
+    keys = {
+        f"{place}.{next(iter(changed))}": [place.removeprefix("methods.")]
+        for place, changed in typed.items()
+        if place.startswith("methods.")
+    }
     return [
-        f"--config {key}: {name} does not run; the study's arms are {', '.join(arms)}"
-        for name, key in keys.items()
-        if name not in arms
+        f"--config {key}: no arm of this run reads it; its arms are {', '.join(arms)}"
+        for key, names in {**keys, **made}.items()
+        if not {*names} & {*arms}
     ]
 
 

@@ -131,15 +131,15 @@ def test_a_variant_is_a_method_too(configs):
         ),
         (
             {"methods.Vine.alpha": 0.5, "methods": "SFTOnly,flatGRPO"},
-            "--config methods.Vine.alpha: Vine does not run; the study's arms are SFTOnly, flat",
+            "--config methods.Vine.alpha: no arm of this run reads it; its arms are SFTOnly,",
         ),
         (
             {"methods": "flatGRPO", "set": "methods.flatGRPO.alpha=1 methods.Vine.alpha=0.5"},
-            "--config methods.Vine.alpha: Vine does not run; the study's arms are flatGRPO",
+            "--config methods.Vine.alpha: no arm of this run reads it; its arms are flatGRPO",
         ),
         (
             {"variants.Slow": "{of: Vine, training: {lr: 1.0e-5}}"},
-            "--config variants.Slow: Slow does not run; the study's arms are SFTOnly, flatGRPO, ",
+            "--config variants.Slow: no arm of this run reads it; its arms are SFTOnly, flatGRPO, ",
         ),
         (
             {"env.panels.test": 3},
