@@ -23,10 +23,12 @@ from hgrpo.workflow.run import (
     after_jobs,
     before_jobs,
     check_rule_names,
+    note_interrupts,
     one_line_errors,
     say_last,
     start_line,
     told,
+    was_interrupted,
 )
 from hgrpo.workflow.watch.jobs import study_jobs
 from hgrpo.workflow.watch.terminal import show_progress
