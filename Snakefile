@@ -75,7 +75,7 @@ onsuccess:
 onerror:
     left = [str(path) for job in workflow.dag.needrun_jobs() for path in job.output]
     said = "".join(Path(path).read_text(encoding="utf-8", errors="replace") for path in log)
-    say_last(last_lines(said, study_jobs(study, Path(R)), left, was_interrupted()))
+    say_last(last_lines(said, study_jobs(study, Path(R)), left, bool(INTERRUPTS)))
 
 
 rule all:

@@ -20,6 +20,7 @@ from hgrpo.workflow.preflight import set_variables
 from hgrpo.workflow.reuse import REUSE_VARIABLE, switch
 from hgrpo.workflow.rules import StudyRules, results_folder
 from hgrpo.workflow.run import (
+    INTERRUPTS,
     after_jobs,
     before_jobs,
     check_rule_names,
@@ -28,7 +29,6 @@ from hgrpo.workflow.run import (
     say_last,
     start_line,
     told,
-    was_interrupted,
 )
 from hgrpo.workflow.watch.jobs import study_jobs
 from hgrpo.workflow.watch.terminal import show_progress

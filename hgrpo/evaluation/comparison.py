@@ -129,8 +129,8 @@ def compare(
     if untrained:
         last[untrained] = int(episodes.loc[episodes["method"] == untrained, "round"].max())
         temperatures = breakdowns.temperature_table(episodes, untrained, last[untrained], level)
-        of_one = evaluated[evaluated["method"] == untrained]
-        temperatures["n_seeds"] = of_one["seed"].nunique()
+        of_one = evaluated["method"] == untrained
+        temperatures["n_seeds"] = evaluated.loc[of_one, "seed"].nunique()
         best_temperature = _best_temperature(temperatures, settings.score)
     arms = [(method, GREEDY) for method in order]
     if untrained and best_temperature != GREEDY:

@@ -28,16 +28,7 @@ from hgrpo.envs.panels import check_sizes, read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import STATISTICS, EvaluationConfig
 from hgrpo.provenance import provenance
-from hgrpo.stages.files import (
-    BASE,
-    EVERY_SEED,
-    PANELS,
-    TASKS,
-    policy_files,
-    policy_folder,
-    round_folder,
-    runs,
-)
+from hgrpo.stages.files import BASE, EVERY_SEED, PANELS, TASKS, policy_files, policy_folder, runs
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder
 from hgrpo.stages.playing import Playing, playing
@@ -109,17 +100,11 @@ def from_whole_study(given: Mapping, job: Job) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The tasks, the base and the policy of the round.
-
-    Raises:
-        UserError: the study has no such evaluation.
-    """
-    if (job.method, job.seed, job.round) not in (known := runs(study)):
-        first = next(run for run in known if run[0] == job.method)
-        raise UserError(
-            f"{round_folder('eval', job.method, job.seed, job.round)}: no such evaluation; "
-            f"{job.method} has {round_folder('eval', *first)}"
-        )
+    """The tasks, the base and the policy of the round; UserError if the study lacks the job."""
+    known = [FOLDER.format(**dict(zip(JOB, run, strict=True))) for run in runs(study)]
+    if (mine := FOLDER.format(**vars(job))) not in known:
+        first = next(each for each in known if each.startswith(f"eval/{job.method}/"))
+        raise UserError(f"{mine}: no such evaluation; {job.method} has {first}")
     policy = policy_folder(job.method, job.seed, job.round)
     return {"panels": PANELS, "tasks": TASKS, **BASE, **policy_files(study, policy)}
 
@@ -130,11 +115,7 @@ def reusable(settings: Settings) -> bool:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Play the panels at every temperature, and write the episodes and a summary.
-
-    Raises:
-        UserError: the job is of an untrained arm, but not its one evaluation.
-    """
+    """Play the panels at every temperature, and write the episodes and a summary."""
     from hgrpo.base_model.digest import any_digest
     from hgrpo.policy.compatible import weights_digest
     from hgrpo.policy.load import load_player, load_policy

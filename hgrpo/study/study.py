@@ -341,22 +341,16 @@ def _typed_methods(
 def _of_other_arms(
     typed: Mapping, made: Mapping[str, Collection[str]], arms: Collection[str]
 ) -> list[str]:
-    """One mistake for each method, variant and axis that the command line changes without effect.
+    """A mistake for each change of the command line that no arm of the run reads.
 
-    Args:
-        typed: as `_typed_methods` returned it.
-        made: key of a variant or an axis that the command line changes -> names of its arms.
-        arms: names of the arms of the run.
+    `typed` is from `_typed_methods`; `made` maps keys of variants and axes to names of their arms.
     """
-    keys = {
-        f"{place}.{next(iter(changed))}": [place.removeprefix("methods.")]
-        for place, changed in typed.items()
-        if place.startswith("methods.")
-    }
+    places = [place for place in typed if place.startswith("methods.")]
+    keys = {f"{each}.{next(iter(typed[each]))}": [each.removeprefix("methods.")] for each in places}
+    said = f"no arm of this run reads it; its arms are {', '.join(arms)}"
+    read = {*arms}
     return [
-        f"--config {key}: no arm of this run reads it; its arms are {', '.join(arms)}"
-        for key, names in {**keys, **made}.items()
-        if not {*names} & {*arms}
+        f"--config {key}: {said}" for key, names in {**keys, **made}.items() if not read & {*names}
     ]
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from hgrpo.workflow.telling_line import names_error, telling_line
+from hgrpo.workflow.telling_line import EXCEPTION, telling_line
 from hgrpo.workflow.watch.jobs import StudyJob
 from hgrpo.workflow.watch.status import State, job_statuses, kept_steps
 
@@ -76,7 +76,7 @@ def failure_lines(snakemake_log: str, errors_only: bool = False) -> list[str]:
         path = Path(named.group(1)) if named else None
         text = path.read_text(errors="replace", encoding="utf-8") if path and path.is_file() else ""
         line = telling_line(text)
-        if errors_only and not names_error(line):
+        if errors_only and not EXCEPTION.match(line):
             continue
         said = line.removeprefix("error: ") or _NOTHING_SAID
         failed[path or match.start()] = f"error: {match.group(1)}: {said}"

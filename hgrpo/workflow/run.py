@@ -37,8 +37,8 @@ T, R = TypeVar("T"), TypeVar("R")
 _SETTINGS = re.compile(r"--config '\{.*?\}' (?=--|>|$)", re.DOTALL)
 # The open files that hold the locks of this process.
 _HELD: list[IO[str]] = []
-# The number of each SIGINT that this process got.
-_INTERRUPTS: list[int] = []
+# Numbers of the signals that interrupted this process.
+INTERRUPTS: list[int] = []
 
 
 @contextmanager
@@ -169,24 +169,16 @@ def check_rule_names(workflow: "Workflow") -> None:
 
 
 def note_interrupts() -> None:
-    """Record from now on whether this process got SIGINT.
-
-    Snakemake's logger swallows a KeyboardInterrupt, and then only the jobs seem to have failed.
-    """
+    """From now on list each SIGINT of this process in `INTERRUPTS`."""
     handle = signal.getsignal(signal.SIGINT)
-    if not callable(handle):
-        return
 
     def record(number: int, frame: FrameType | None) -> None:
-        _INTERRUPTS.append(number)
+        INTERRUPTS.append(number)
         handle(number, frame)
 
-    signal.signal(signal.SIGINT, record)
-
-
-def was_interrupted() -> bool:
-    """Whether this process got SIGINT since `note_interrupts`."""
-    return bool(_INTERRUPTS)
+    # Snakemake's logger swallows a KeyboardInterrupt, and then only the jobs seem to have failed.
+    if callable(handle):  # a shell starts background jobs with SIGINT ignored
+        signal.signal(signal.SIGINT, record)
 
 
 def after_jobs(results: Path) -> None:

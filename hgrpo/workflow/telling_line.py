@@ -5,14 +5,9 @@ import re
 # Python draws an exception group with these characters at the beginning of a line.
 _BOX = "|+- \t"
 # An exception's name and message as Python prints them, or an error of this project.
-_EXCEPTION = re.compile(r"([\w.]*(Error|Exception)\w*|error):\s*\S")
+EXCEPTION = re.compile(r"([\w.]*(Error|Exception)\w*|error):\s*\S")
 # A progress bar of tqdm, which a killed process leaves as its last line.
 _BAR = re.compile(r"\d+%\|.*\|")
-
-
-def names_error(line: str) -> bool:
-    """Whether a line begins with the name of an exception, or with `error`, and has a message."""
-    return bool(_EXCEPTION.match(line))
 
 
 def telling_line(text: str) -> str:
@@ -25,7 +20,7 @@ def telling_line(text: str) -> str:
     lines = [line.lstrip(_BOX).rstrip() for line in text.splitlines()]
     # Drop separators such as "1 ----------------".
     lines = [line for line in lines if line.strip("0123456789.- ") and not _BAR.search(line)]
-    errors = [line for line in lines if names_error(line)]
+    errors = [line for line in lines if EXCEPTION.match(line)]
     if lines and lines[-1].startswith("interrupted: "):
         return lines[-1]
     return (errors or lines or [""])[-1]
