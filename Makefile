@@ -80,6 +80,11 @@ $(if $(UNKNOWN),$(error $(firstword $(UNKNOWN)): no such variable; known: $(VARI
 
 $(if $(strip $(STUDY)),,$(error STUDY: the name of a study was expected, such as STUDY=bakeoff))
 
+# Without the profile's file, snakemake runs with its own defaults.
+PROFILES := $(sort $(patsubst profiles/%/config.yaml,%,$(wildcard profiles/*/config.yaml)))
+$(if $(and $(filter 1,$(words $(PROFILE))),$(filter $(PROFILES),$(PROFILE))),,$(error PROFILE: no such profile: $(PROFILE); \
+	known: $(PROFILES)))
+
 # pip only warns of an extra that does not exist.
 $(if $(filter-out $(KNOWN_EXTRAS),$(EXTRAS)),$(error EXTRAS: no such extra: $(filter-out \
 	$(KNOWN_EXTRAS),$(EXTRAS)); known: $(KNOWN_EXTRAS)))

@@ -51,6 +51,7 @@ include: "rules/sandbox.smk"
 
 
 onstart:
+    note_interrupts()
     planned = {job.rule.name for job in workflow.dag.needrun_jobs()}
     # The sandbox's jobs need nothing of the chosen study, and leave it free for another run.
     of_the_study = not planned or any(not name.startswith("sandbox_") for name in planned)
@@ -74,7 +75,7 @@ onsuccess:
 onerror:
     left = [str(path) for job in workflow.dag.needrun_jobs() for path in job.output]
     said = "".join(Path(path).read_text(encoding="utf-8", errors="replace") for path in log)
-    say_last(last_lines(said, study_jobs(study, Path(R)), left))
+    say_last(last_lines(said, study_jobs(study, Path(R)), left, bool(INTERRUPTS)))
 
 
 rule all:

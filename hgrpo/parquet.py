@@ -35,5 +35,6 @@ def check_numbers(table: "pa.Table", path: Path, optional: Collection[str] = ())
             row = place if rows is None else rows[place].as_py()
             keys = [key for key in ("task_id", "rollout", "turn") if key in table.column_names]
             where = " ".join([f"{path}: row {row}", *(f"{key} {table[key][row]}" for key in keys)])
-            raise UserError(f"{where}: {name} is {values[place]}; a finite number was expected")
+            expected = "a finite number" + (" or null" if name in optional else "")
+            raise UserError(f"{where}: {name} is {values[place]}; {expected} was expected")
     return table

@@ -20,9 +20,11 @@ from hgrpo.workflow.preflight import set_variables
 from hgrpo.workflow.reuse import REUSE_VARIABLE, switch
 from hgrpo.workflow.rules import StudyRules, results_folder
 from hgrpo.workflow.run import (
+    INTERRUPTS,
     after_jobs,
     before_jobs,
     check_rule_names,
+    note_interrupts,
     one_line_errors,
     say_last,
     start_line,

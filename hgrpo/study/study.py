@@ -1,6 +1,6 @@
 """A study: one environment, one base model, several methods, several seeds."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -251,6 +251,7 @@ def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) 
     stated = attempt(_with_axes_of, {**file, **axes_of}, path, where) or file
     _refuse_unknown_axes(given.get("axes", {}), stated.get("axes") or {}, where)
     before = _config(stated, path, mistakes)
+    made = {f"variants.{name}": [name] for name in given.get("variants") or ()}
     if "methods" in typed:
         chosen = _config(merge(stated, given), path, Mistakes())
         typed, given = _typed_methods(typed, given, before.methods, chosen)
@@ -306,6 +307,10 @@ def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) 
     complete = not mistakes
     run_as = shared_points(config.axes, listed, whole) if complete else {arm: arm for arm in arms}
     config = _with_arms(config, run_as, chosen="methods" in given)
+    axis_arms = members(config.axes, run_as)
+    if complete:
+        made |= {f"axes.{axis}": axis_arms[axis].values() for axis in given.get("axes", ())}
+        mistakes.extend(_of_other_arms(typed, made, config.methods))
     if config.axes and "methods" in given:
         # Also if the file lists the same ones, because then the axes' arms are left out.
         overridden["methods"] = config.methods
@@ -316,7 +321,7 @@ def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) 
         {name: methods[name] for name in config.methods if name in methods},
         {name: training[name] for name in config.methods if name in methods},
         overridden,
-        members(config.axes, run_as),
+        axis_arms,
     )
     attempt(check, study, path, complete)
     return None if mistakes else study
@@ -331,6 +336,22 @@ def _typed_methods(
         change = parse_overrides(keys[name], MethodConfig, f"methods.{name}.")
         given = merge(given, {"variants": {name: change}})
     return {**typed, **{f"methods.{name}": each for name, each in keys.items()}}, given
+
+
+def _of_other_arms(
+    typed: Mapping, made: Mapping[str, Collection[str]], arms: Collection[str]
+) -> list[str]:
+    """A mistake for each change of the command line that no arm of the run reads.
+
+    `typed` is from `_typed_methods`; `made` maps keys of variants and axes to names of their arms.
+    """
+    places = [place for place in typed if place.startswith("methods.")]
+    keys = {f"{each}.{next(iter(typed[each]))}": [each.removeprefix("methods.")] for each in places}
+    said = f"no arm of this run reads it; its arms are {', '.join(arms)}"
+    read = {*arms}
+    return [
+        f"--config {key}: {said}" for key, names in {**keys, **made}.items() if not read & {*names}
+    ]
 
 
 def _with_axes_of(stated: Mapping, path: Path, where: str) -> Mapping:

@@ -130,6 +130,18 @@ def test_a_variant_is_a_method_too(configs):
             "overridden: credit.continuation: unknown key; did you mean 'continuations'?",
         ),
         (
+            {"methods.Vine.alpha": 0.5, "methods": "SFTOnly,flatGRPO"},
+            "--config methods.Vine.alpha: no arm of this run reads it; its arms are SFTOnly,",
+        ),
+        (
+            {"methods": "flatGRPO", "set": "methods.flatGRPO.alpha=1 methods.Vine.alpha=0.5"},
+            "--config methods.Vine.alpha: no arm of this run reads it; its arms are flatGRPO",
+        ),
+        (
+            {"variants.Slow": "{of: Vine, training: {lr: 1.0e-5}}"},
+            "--config variants.Slow: no arm of this run reads it; its arms are SFTOnly, flatGRPO, ",
+        ),
+        (
             {"env.panels.test": 3},
             f"command line: {CONFIGS}/studies/bakeoff.yaml with env overridden: "
             "evaluation.test_games: 500 games are wanted, but the test panel",
