@@ -167,11 +167,11 @@ def surprise(tmp_path, monkeypatch):
     source = f"import numpy as np\nfrom hgrpo.credit.base import CreditAssigner\n\n\n{source}"
     source += "\n\ndef make(settings, context):\n    return Mine()\n"
 
-    def score(expression, alpha=0.5):
+    def score(expression, alpha=0.5, more=""):
         (tmp_path / "surprise.py").write_text(source.format(expression), encoding="utf-8")
         methods = tmp_path / "configs/methods"
         methods.mkdir(parents=True, exist_ok=True)
-        text = f"name: Surprise\nalpha: {alpha}\ncredit: {{kind: surprise}}\n"
+        text = f"name: Surprise\nalpha: {alpha}\ncredit: {{kind: surprise}}\n{more}"
         (methods / "Surprise.yaml").write_text(text, encoding="utf-8")
         monkeypatch.setattr(hgrpo.credit, "__path__", [*hgrpo.credit.__path__, str(tmp_path)])
         monkeypatch.delitem(sys.modules, "hgrpo.credit.surprise", raising=False)
@@ -198,6 +198,19 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
     out, err = capsys.readouterr()
     assert out.count("> Surprise ") == 1
     assert said in err and bool(said) == bool(err)
+
+
+@pytest.mark.parametrize(
+    ("credit", "said"),
+    [
+        ("1e-3 * np.arange(len(t.turns))", "it is flat GRPO in practice"),
+        ("np.random.rand(len(t.turns))", "computed again, its credit is another"),
+    ],
+)
+def test_a_score_that_the_update_does_not_bear_out_is_named(surprise, capsys, credit, said):
+    surprise(f"{credit} for t in group.trajectories", more="turn_norm: none\n")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("caution: Surprise: ") and said in line
 
 
 @pytest.mark.parametrize(
