@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from hgrpo.config.user_path import user_text
 from hgrpo.errors import UserError
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import BanditPolicy, Policy, Sampled, taken
@@ -149,7 +150,6 @@ def _read(settings: RlSettings) -> str:
     if settings.data is None:
         return made_up_text(_SENTENCES, "lm_bandit")
     try:
-        return Path(settings.data).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise UserError(f"--data: {settings.data}: {reason}") from None
+        return user_text(Path(settings.data))
+    except UserError as error:
+        raise UserError(f"--data: {error}") from None
