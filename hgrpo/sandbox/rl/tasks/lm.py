@@ -149,7 +149,4 @@ def _read(settings: RlSettings) -> str:
     """The user's text, or the made-up one."""
     if settings.data is None:
         return made_up_text(_SENTENCES, "lm_bandit")
-    try:
-        return user_text(Path(settings.data))
-    except UserError as error:
-        raise UserError(f"--data: {error}") from None
+    return user_text(Path(settings.data))
