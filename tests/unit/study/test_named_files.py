@@ -65,6 +65,27 @@ def test_a_section_has_several_spellings(given):
     assert study.overridden == {"env.turn_cap": 50}
 
 
+def test_a_section_in_braces_keeps_the_other_keys_of_the_file():
+    config, plain = bakeoff().config, bakeoff().methods["LLMJudge"].credit.settings
+    assert set(yaml.safe_load((CONFIGS / "studies/bakeoff.yaml").read_bytes())["training"]) > {"lr"}
+    for typed in ("{max_calls: 7}", "{kind: judge, max_calls: 7}"):
+        study = bakeoff(set=f"methods.LLMJudge.credit={typed} training={{lr: 1e-4}}")
+        assert study.methods["LLMJudge"].credit.settings == plain | {"max_calls": 7}
+        assert study.config.training == config.training.model_copy(update={"lr": 1e-4})
+    address = "base_url: https://api.openai.com/v1"
+    credit = {"set": f"methods.LLMJudge.credit={{model: gpt-4o-mini, {address}}}"}
+    changed = bakeoff(**credit).methods["LLMJudge"].credit.settings
+    assert changed["base_url"] == "https://api.openai.com/v1" != plain["base_url"]
+
+
+def test_variants_may_have_credit_of_another_kind():
+    keys = "{of: LLMJudge, turn_norm: none, credit: {kind: vine, continuations: 4}}"
+    study = bakeoff(set=f"variants.Cheap={keys} methods=SFTOnly,flatGRPO,flatGRPO_AA,Cheap")
+    credit = study.methods["Cheap"].credit
+    assert (credit.kind, credit.declared.continuations) == ("vine", 4)
+    assert "model" not in credit.settings
+
+
 def test_a_key_changes_a_file_that_the_command_line_names():
     games = {"evaluation.test_games": 8, "evaluation.validation_games": 8}
     study = bakeoff(**{"env": "alfworld-smoke", "env.turn_cap": "50"}, **games)
