@@ -317,6 +317,7 @@ def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) 
     run_as = shared_points(config.axes, listed, whole) if complete else {arm: arm for arm in arms}
     config = _with_arms(config, run_as, chosen="methods" in given)
     axis_arms = members(config.axes, run_as)
+    made = {key: names for key, names in made.items() if methods.keys() >= {*names}}
     if complete:
         made |= {f"axes.{axis}": axis_arms[axis].values() for axis in given.get("axes", ())}
     mistakes.extend(_of_other_arms(typed, made, config.methods) if config.methods else ())

@@ -147,6 +147,5 @@ class LmBandit:
 
 def _read(settings: RlSettings) -> str:
     """The user's text, or the made-up one."""
-    if settings.data is None:
-        return made_up_text(_SENTENCES, "lm_bandit")
-    return user_text(Path(settings.data))
+    made_up = settings.data is None
+    return made_up_text(_SENTENCES, "lm_bandit") if made_up else user_text(Path(settings.data))
