@@ -20,8 +20,11 @@ from project_copy import paths_below
             "set=training.filter.value=1.5",
             "configs/studies/grid.yaml with training overridden: training.filter.value: 1.5: str",
         ),
-        ("methods=", "error: methods=: a value was expected; without methods=, that of the"),
-        ("sedes=11", "--config sedes: unknown key; did you mean 'seeds'?"),
+        (
+            "methods=",
+            "error: command line: methods=: a value was expected; without methods=, that of the",
+        ),
+        ("sedes=11", "command line: sedes: unknown key; did you mean 'seeds'?"),
         ("study=gird", "configs/studies/gird.yaml: no such file; did you mean 'grid'?"),
         (
             "set=axes.a={of: PPO, key: training.lr, values: [1.0, 1]}",
@@ -31,7 +34,7 @@ from project_copy import paths_below
             "set=axes.a={of: PPO, key: training.lrr, values: [1, 2]}",
             "grid.yaml with axes overridden: axes.a: a_1: training.lrr: unknown key; did you mean",
         ),
-        ("set=env.turn_cp=3", "--config env.turn_cp: unknown key; did you mean 'turn_cap'?"),
+        ("set=env.turn_cp=3", "command line: env.turn_cp: unknown key; did you mean 'turn_cap'?"),
         (
             "set=env.turn_cap=0",
             "error: command line: configs/envs/",

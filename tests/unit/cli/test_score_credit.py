@@ -1,5 +1,6 @@
 """Credit of others: the same row as the built-in method that it imitates, and every mistake."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -253,6 +254,28 @@ def test_rows_may_stand_in_any_order_and_credit_is_the_advantage(places, tmp_pat
     credit, advantage = read_credits(path, places)
     np.testing.assert_array_equal(credit, np.arange(len(places)))
     np.testing.assert_array_equal(advantage, credit)
+
+
+@pytest.mark.parametrize("index", [["task_id"], ["turn"], ["task_id", "rollout", "turn"]])
+def test_columns_that_pandas_wrote_as_an_index_are_columns(places, tmp_path, index):
+    mine = places.assign(credit=np.arange(len(places), dtype=np.float64))
+    path = tmp_path / "mine.parquet"
+    mine.set_index(index).to_parquet(path)
+    np.testing.assert_array_equal(read_credits(path, places)[0], np.arange(len(places)))
+    mine.replace({"turn": {1: 0}}).set_index(index).to_parquet(path)
+    with pytest.raises(UserError, match=rf"^{path}: {first(places)} turn 0 is listed twice$"):
+        read_credits(path, places)
+    # The published files may be written anew too.
+    for name in (TURNS_FILE, TRUTH_FILE):
+        table = pq.read_table(PUBLISHED / name)
+        pq.write_table(table.replace_schema_metadata(indexed(index)), tmp_path / name)
+    pd.testing.assert_frame_equal(read_published(tmp_path)[0], places)
+
+
+def indexed(names):
+    """What pandas notes in a Parquet file about columns that were its index."""
+    about = {"index_columns": names, "column_indexes": [], "columns": []}
+    return {"pandas": json.dumps(about)}
 
 
 def first(places):

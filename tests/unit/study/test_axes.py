@@ -54,7 +54,7 @@ def refused(configs: Path, axes: dict, **keys: object) -> str:
 def test_values_of_an_axis_without_an_arm_are_refused():
     with pytest.raises(UserError) as caught:
         interventions(**{"axes.kl.values": "0.1,0.2", "methods": "entropy_0.01"})
-    said = "--config axes.kl: no arm of this run reads it; its arms are entropy_0.01"
+    said = "command line: axes.kl: no arm of this run reads it; its arms are entropy_0.01"
     assert str(caught.value) == said
     assert list(interventions(**{"axes.kl.values": "0.1,0.2", "methods": "kl_0.2"}).methods)
 
