@@ -5,7 +5,7 @@ import contextlib
 import json
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from hgrpo.evaluation.cautions import far_from_expert
@@ -16,10 +16,19 @@ from hgrpo.workflow.watch.words import doing
 _EVERY_S = 20.0
 
 
-def show_progress(jobs: Sequence[StudyJob], every_s: float = _EVERY_S) -> None:
-    """Print a line for each running job every `every_s` seconds, until this process ends."""
+def show_progress(
+    jobs: Sequence[StudyJob],
+    to_make: Callable[[], Collection[str]] = tuple,
+    every_s: float = _EVERY_S,
+) -> None:
+    """Print a line for each running job every `every_s` seconds, until this process ends.
+
+    Args:
+        jobs: the jobs of this run.
+        to_make: returns the files that the run has not made yet; older ones may be there.
+    """
     ends = threading.Event()
-    thread = threading.Thread(target=_show, args=(jobs, every_s, ends), daemon=True)
+    thread = threading.Thread(target=_show, args=(jobs, to_make, every_s, ends), daemon=True)
     thread.start()
 
     def stop() -> None:
@@ -30,17 +39,28 @@ def show_progress(jobs: Sequence[StudyJob], every_s: float = _EVERY_S) -> None:
     atexit.register(stop)
 
 
-def _show(jobs: Sequence[StudyJob], every_s: float, ends: threading.Event) -> None:
+def _show(
+    jobs: Sequence[StudyJob],
+    to_make: Callable[[], Collection[str]],
+    every_s: float,
+    ends: threading.Event,
+) -> None:
     before: list[str] = []
     warned: set[str] = set()
     while not ends.wait(every_s):
+        missing = set(to_make())
         statuses = job_statuses(jobs)
         lines = progress_lines(statuses)
         for line in lines:
             if line not in before:
                 print(line, file=sys.stderr, flush=True)
         before = lines
-        done = [status.job for status in statuses if status.state is State.DONE]
+        # Snakemake deletes an older result only when its job begins.
+        done = [
+            status.job
+            for status in statuses
+            if status.state is State.DONE and missing.isdisjoint(status.job.outputs)
+        ]
         # A summary of an earlier version may lack a number; the lines of progress go on without it.
         with contextlib.suppress(KeyError, ValueError, OSError):
             for kind, caution in cautions(done).items():
