@@ -14,13 +14,10 @@ from hgrpo.workflow.watch.status import JobStatus, State, job_statuses
 from hgrpo.workflow.watch.words import doing
 
 _EVERY_S = 20.0
+Files = Callable[[], Collection[str]]
 
 
-def show_progress(
-    jobs: Sequence[StudyJob],
-    to_make: Callable[[], Collection[str]] = tuple,
-    every_s: float = _EVERY_S,
-) -> None:
+def show_progress(jobs: Sequence[StudyJob], to_make: Files, every_s: float = _EVERY_S) -> None:
     """Print a line for each running job every `every_s` seconds, until this process ends.
 
     Args:
@@ -39,12 +36,7 @@ def show_progress(
     atexit.register(stop)
 
 
-def _show(
-    jobs: Sequence[StudyJob],
-    to_make: Callable[[], Collection[str]],
-    every_s: float,
-    ends: threading.Event,
-) -> None:
+def _show(jobs: Sequence[StudyJob], to_make: Files, every_s: float, ends: threading.Event) -> None:
     before: list[str] = []
     warned: set[str] = set()
     while not ends.wait(every_s):
@@ -56,11 +48,8 @@ def _show(
                 print(line, file=sys.stderr, flush=True)
         before = lines
         # Snakemake deletes an older result only when its job begins.
-        done = [
-            status.job
-            for status in statuses
-            if status.state is State.DONE and missing.isdisjoint(status.job.outputs)
-        ]
+        done = [status.job for status in statuses if status.state is State.DONE]
+        done = [job for job in done if missing.isdisjoint(job.outputs)]
         # A summary of an earlier version may lack a number; the lines of progress go on without it.
         with contextlib.suppress(KeyError, ValueError, OSError):
             for kind, caution in cautions(done).items():
