@@ -47,6 +47,9 @@ def test_a_poor_start_is_said_once_while_the_study_runs(tmp_path):
     rate = {"at_turn_cap": 0.7, "score": 0.7}
     summary(known["expert"], {"success": {"all": rate}}, at)
     assert cautions(list(known.values())) == {}
+    begin(known["expert"], "caution: The expert solves 0.0 %.\n", at)
+    assert list(cautions([known["expert"]]).values()) == ["caution: The expert solves 0.0 %."]
+    known["expert"].log.unlink()
     tested = known["SFTOnly seed 0 evaluation of round 0"]
     finish(tested, at)
     summary(tested, {"success": {"test T=0": 0.017}, "mean_return": {"test T=0": 0.017}}, at)
