@@ -78,8 +78,7 @@ class Collector:
             hold does not depend on how many episodes were in flight.
 
         Raises:
-            UserError: a task's first text leaves no room for a reply, or the environment answered
-                equal actions differently.
+            UserError: a task's first text leaves no room for a reply; see also `check_group`.
         """
         starts = [
             Start(task, k, key(*stream, task.task_id, k), self.turn_cap)
@@ -216,11 +215,8 @@ class Collector:
 
 
 def check_group(env: TextEnv, group: Sequence[Trajectory]) -> None:
-    """Raise UserError unless the environment answered equal actions equally in a task's episodes.
-
-    A group's baseline is a mean over episodes of one initial state.
-    """
-    answers: dict[tuple[str, ...], tuple] = {}
+    """Raise UserError if the environment answered equal actions of two episodes differently."""
+    known: dict[tuple[str, ...], tuple] = {}
     for trajectory in group:
         actions = [turn.action for turn in trajectory.turns]
         for number, turn in enumerate(trajectory.turns):
@@ -228,14 +224,11 @@ def check_group(env: TextEnv, group: Sequence[Trajectory]) -> None:
                 ("observation", number, (trajectory.goal, turn.observation)),
                 ("reward", number + 1, (turn.env_reward, turn.progress, turn.admissible)),
             ):
-                before = answers.setdefault((what, *actions[:end]), answer)
+                before = known.setdefault((what, *actions[:end]), answer)
                 if before != answer:
-                    raise wrong(
-                        *(env, "step" if end else "reset"),
-                        f"task {trajectory.task.task_id} turn {number}: {what} {answer!r:.200} "
-                        f"where an episode with equal actions so far had {before!r:.200}; an "
-                        "answer may depend on nothing but the task and these actions",
-                    )
+                    where = f"task {trajectory.task.task_id} turn {number}: {what} {answer!r:.200}"
+                    mistake = f"{where}, but after equal actions of another episode {before!r:.200}"
+                    raise wrong(env, "step" if end else "reset", mistake)
 
 
 def check_progress(trajectory: Trajectory) -> None:
