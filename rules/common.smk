@@ -188,6 +188,11 @@ def imported_here():
         return "[]" if ELSEWHERE else imported_parts(study, Path(R))
 
 
+def files_of(jobs):
+    """The outputs of some of Snakemake's jobs."""
+    return {str(path) for job in jobs for path in job.output}
+
+
 def say_results():
     """Say at the end of the run where its pages are, and what the report found."""
     say_last(results_to_say({job.rule.name for job in workflow.dag.jobs}, Path(R), os.environ))

@@ -124,7 +124,7 @@ def check_step(env: object, step: object, task: Task, turn: int) -> tuple[float,
         UserError: `step` is no `Step`, a number is not finite, or a flag is neither True nor False.
     """
     if not isinstance(step, Step):
-        raise _wrong_step(env, f"a Step was expected, not {type(step).__name__}")
+        raise wrong(env, "step", f"a Step was expected, not {type(step).__name__}")
     flags = {"done": step.done, "success": step.success, "admissible": step.info.get("admissible")}
     try:
         for name, flag in flags.items():
@@ -132,11 +132,12 @@ def check_step(env: object, step: object, task: Task, turn: int) -> tuple[float,
                 raise UserError(f"{name} is {flag!r:.60}; True or False was expected")
         return finite(step.env_reward, "env_reward"), finite(step.progress, "progress")
     except UserError as error:
-        raise _wrong_step(env, f"task {task.task_id} turn {turn}: {error}") from None
+        raise wrong(env, "step", f"task {task.task_id} turn {turn}: {error}") from None
 
 
-def _wrong_step(env: object, mistake: str) -> UserError:
-    return UserError(f"{type(env).__module__}.{type(env).__qualname__}.step: {mistake}")
+def wrong(env: object, method: str, mistake: str) -> UserError:
+    """The error that a method of an environment made a mistake; names the class and the method."""
+    return UserError(f"{type(env).__module__}.{type(env).__qualname__}.{method}: {mistake}")
 
 
 def fingerprint(parts: Iterable[object]) -> str:

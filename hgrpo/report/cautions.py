@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from hgrpo.evaluation.cautions import dead_caution, far_from_expert
+from hgrpo.evaluation.cautions import dead_caution, far_from_expert, poor_expert
 from hgrpo.report.arms import Arms
 from hgrpo.report.inputs import Inputs
 from hgrpo.report.tables import IMITATED
@@ -18,7 +18,7 @@ PUBLISHED = Path(__file__).with_name("published_spread.json")
 
 
 def cautions(inputs: Inputs, scripted: pd.DataFrame) -> list[str]:
-    """The cautions about the SFT policy, and about the round and arm with the most dead groups.
+    """The cautions about the expert, the SFT policy, and the round with the most dead groups.
 
     `scripted` is from `tables.scripted_players`.
     """
@@ -35,7 +35,8 @@ def cautions(inputs: Inputs, scripted: pd.DataFrame) -> list[str]:
         for (number, method), rows in rounds
     ]
     pairs = zip(sft.head(1).to_numpy(), expert.to_numpy(), strict=False)
-    lines = [far_from_expert(*pair) for pair in pairs] + list(filter(None, dead))[:1]
+    lines = [poor_expert(rate) for rate in expert["success"]]
+    lines += [far_from_expert(*pair) for pair in pairs] + list(filter(None, dead))[:1]
     return list(filter(None, lines))
 
 

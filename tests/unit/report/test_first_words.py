@@ -230,6 +230,12 @@ def test_the_worst_round_is_the_one_that_is_named(two_seeds):
     assert cautions(two_seeds, scripted_players({})) == []
 
 
+def test_an_expert_that_solves_nothing_is_named_first(two_seeds):
+    nothing = {"success": {"all": {"trajectories": 9, "at_turn_cap": 0.0, "score": 0.0}}}
+    (line,) = cautions(two_seeds, scripted_players(nothing))
+    assert line.startswith("The expert, which SFT imitates, solves 0.0 % ")
+
+
 def test_a_page_without_scripted_players_has_an_answer(two_seeds, tmp_path):
     page = Page("fake", "", two_seeds, tmp_path, {})
     assert page.answer().headline == words.answer(two_seeds.comparison, two_seeds.arms).headline
