@@ -147,7 +147,7 @@ unlock: $(RUN)
 # Run this after an edit of a config model, a rule or a study of the sandbox: editors check YAML files
 # against the schema, and people read the pages.
 schema: $(RUN)
-	$(BIN)/python -m hgrpo.cli.schema configs/schema
+	$(BIN)/python workflow_scripts/config_schemas.py configs/schema
 	$(BIN)/python workflow_scripts/keys_page.py docs/keys.md
 	$(BIN)/python workflow_scripts/sandbox_pages.py
 

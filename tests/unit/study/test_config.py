@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from config_schemas import SECTIONS, schemas
 from places import PROJECT
 from stage_settings import stage_settings
 
-from hgrpo.cli.schema import SECTIONS, schemas
 from hgrpo.config.canonical import as_json
 from hgrpo.config.read import did_you_mean, read_yaml, validate
 from hgrpo.credit import kinds
