@@ -354,7 +354,9 @@ def test_a_plan_of_other_rounds_is_not_compared(configs, tmp_path, monkeypatch, 
     )
 
 
-@pytest.mark.parametrize(("name", "minutes"), [("smoke", 3 + 5 + 7), ("smollm2_cpu", 5 + 7)])
+@pytest.mark.parametrize(
+    ("name", "minutes"), [("smoke", 9 + 3 + 5 + 7), ("smollm2_cpu", 9 + 5 + 7)]
+)
 def test_a_pretrained_base_is_made_beside_the_demonstrations(project, name, minutes):
     study = load_study(project / f"configs/studies/{name}.yaml")
     expected = [
@@ -364,7 +366,10 @@ def test_a_pretrained_base_is_made_beside_the_demonstrations(project, name, minu
             Estimate(0),
             StageResources(),
         )
-        for stage, each in (("base", 3), ("expert", 5), ("sft", 7), ("credit_agreement", 60))
+        for stage, each in (
+            *(("fetch_assets", 9), ("base", 3), ("expert", 5), ("sft", 7)),
+            ("credit_agreement", 60),
+        )
     ]
     assert wall_minutes(expected, study, Profile(project, cores=100)) == minutes
 
