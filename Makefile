@@ -78,7 +78,8 @@ GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(
 UNKNOWN := $(filter-out $(VARIABLES),$(GIVEN))
 $(if $(UNKNOWN),$(error $(firstword $(UNKNOWN)): no such variable; known: $(VARIABLES)))
 
-$(if $(strip $(STUDY)),,$(error STUDY: the name of a study was expected, such as STUDY=bakeoff))
+$(if $(filter 1,$(words $(STUDY))),,$(error STUDY: the name of one study was expected, such as STUDY=bakeoff$(if \
+	$(strip $(STUDY)),$(comma) not $(STUDY))))
 
 # Without the profile's file, snakemake runs with its own defaults.
 PROFILES := $(sort $(patsubst profiles/%/config.yaml,%,$(wildcard profiles/*/config.yaml)))

@@ -26,7 +26,8 @@ def test_help_names_every_target(project):
     [
         ("SEED=23", "SEED: no such variable; known: PYTHON STUDY SEEDS"),
         ("EXTRAS=webshopp", "EXTRAS: no such extra: webshopp; known: train lm-bandit"),
-        ("STUDY=", "STUDY: the name of a study was expected, such as STUDY=bakeoff"),
+        ("STUDY=", "STUDY: the name of one study was expected, such as STUDY=bakeoff"),
+        ("STUDY=corridor first_look", "such as STUDY=bakeoff, not corridor first_look"),
         ("PROFILE=lapptop", "PROFILE: no such profile: lapptop; known: default kubernetes laptop"),
         ("PROFILE=", "PROFILE: no such profile: ; known: default kubernetes laptop"),
         ("PROFILE=laptop slurm", "PROFILE: no such profile: laptop slurm; known: default kuber"),
