@@ -16,6 +16,7 @@ from hgrpo.report.endpoint_words import endpoint_phrase
 
 MINUS, SPACE, DASH = "\u2212", "\u00a0", "\u2013"
 MOST_NAMED = 5  # A sentence with more arms than this gives their number only.
+_LESS = ", less than the A/A twin moved"
 _NO_SPREAD = "all seeds have the same difference, so the spread between seeds is not known"
 
 
@@ -136,40 +137,61 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
         done = "solved" if comparison.protocol.settings.score == "success" else "was paid for"
         return f"No arm {done} a single test task, so there is nothing to compare."
     measured = f"in {endpoint_phrase(comparison)}"
+    twins = table.loc[table["method"].isin(arms.twins), "difference"].abs()
+    moved = listing([points(size)[1:] for size in twins])
+    chance = f"; chance alone made {moved} points here (A/A)" if moved else ""
     if _one_seed(table):
-        gated = {gate.arm for gate in comparison.protocol.settings.gates}
-        table = table[[not (name in gated or arms.is_control(name)) for name in table["method"]]]
-        if table.empty:
-            return f"One seed, no verdict: beside {reference}, only controls were trained."
-        best = table.loc[table["difference"].idxmax()]
-        if best["difference"] <= 0:
-            return f"One seed, no verdict: no arm is above {reference} {measured}."
-        above = points(best["difference"])[1:]
-        label = arms.label(best["method"])
-        return (
-            f"One seed, no verdict: {label} is highest, {above} points above {reference} "
-            f"{measured}."
-        )
-    groups = {
-        verdict: [arms.label(name) for name in table.loc[table["verdict"] == verdict, "method"]]
-        for verdict in ("better", "worse", "inconclusive")
-    }
-    parts = []
+        return f"One seed, no verdict: {_highest(comparison, arms, measured, twins.max())}{chance}."
+    parts, unclear = [], table[table["verdict"] == "inconclusive"]
     verbs = {"better": ("beats", "beat"), "worse": ("does worse than", "do worse than")}
-    for verdict, (one, several) in verbs.items():
-        if names := groups[verdict]:
-            parts.append(f"{_named(names)} {one if len(names) == 1 else several} {reference}")
+    for verdict, forms in verbs.items():
+        if len(rows := table[table["verdict"] == verdict]):
+            compared = _sized(rows, arms, twins.max())
+            parts.append(f"{compared} {forms[len(rows) > 1]} {reference}")
     if not parts:
-        number = len(groups["inconclusive"])
-        what = {
-            1: f"{groups['inconclusive'][0]} cannot",
-            2: "neither of the two other arms can",
-        }.get(number, f"none of the {_count(number)} other arms can")
-        return f"Inconclusive: {what} be told apart from {reference} {measured}."
+        compared = _sized(unclear, arms)
+        return f"Inconclusive: {compared} cannot be told apart from {reference} {measured}{chance}."
     parts[0] += f" {measured}"
-    if groups["inconclusive"]:
-        parts.append(f"inconclusive for {_named(groups['inconclusive'], 'others')}")
-    return f"{'; '.join(parts)}."
+    if len(unclear):
+        parts.append(f"inconclusive for {_sized(unclear, arms, rest='others')}")
+    return f"{'; '.join(parts)}{chance}."
+
+
+def _highest(comparison: Comparison, arms: Arms, measured: str, chance: float) -> str:
+    """The highest arm that is neither a control nor gated; `chance` as in `_sized`."""
+    table, reference = comparison.against_reference, arms.label(arms.reference)
+    gated = {gate.arm for gate in comparison.protocol.settings.gates}
+    tested = table[[not (name in gated or arms.is_control(name)) for name in table["method"]]]
+    if tested.empty:
+        return f"beside {reference}, only controls were trained"
+    best, controls = tested.loc[tested["difference"].idxmax()], len(tested) < len(table)
+    if best["difference"] <= 0:
+        return f"no arm {'under test ' if controls else ''}is above {reference} {measured}"
+    return (
+        f"{arms.label(best['method'])} is highest{' of the arms under test' if controls else ''}, "
+        f"{points(best['difference'])[1:]} points above {reference} {measured}"
+        f"{_LESS if best['difference'] < chance else ''}"
+    )
+
+
+def _sized(rows: pd.DataFrame, arms: Arms, chance: float = 0.0, rest: str = "arms") -> str:
+    """Arms with their differences in points, and with the intervals of one or two arms.
+
+    `chance` is the largest absolute difference of an A/A twin; arms with a smaller one are marked.
+    """
+    less = rows["difference"].abs() < chance
+    if len(rows) > MOST_NAMED:
+        low, high = points(rows["difference"].min()), points(rows["difference"].max())
+        few = f", {_count(less.sum())} of them{_LESS[1:]}" if less.any() else ""
+        return f"{_count(len(rows))} {rest} ({low} to {high} points{few})"
+    return listing(
+        [
+            f"{arms.label(row.method)} ({points(row.difference)} points"
+            + ends(points(row.lower), points(row.upper), ", {}" if len(rows) < 3 else "")
+            + (f"{_LESS})" if small else ")")
+            for row, small in zip(rows.itertuples(), less, strict=True)
+        ]
+    )
 
 
 def _collapse(comparison: Comparison, arms: Arms) -> list[str]:

@@ -17,6 +17,7 @@ from hgrpo.report.tables import scripted_players
 
 SMALL = {"rounds": 2, "n_test": 60, "n_validation": 24, "steps": 2}
 ARMS = ("SFTOnly", "flatGRPO", "flatGRPO_AA", "RandomCredit", "Vine", "LLMJudge")
+AREA = "in mean success over rounds 1 to 2"
 INTERVAL = re.compile(r"\d\.\d(?:\s%)? to [-\u2212+\u00b1]?\d")
 
 
@@ -67,16 +68,46 @@ def test_with_one_seed_the_headline_is_about_an_arm_that_is_no_control(one_seed)
     differences = {"flatGRPO_AA": 0.4, "RandomCredit": 0.3, "Vine": 0.2, "LLMJudge": 0.1}
     comparison = with_differences(one_seed, differences)
     headline = words.answer(comparison, one_seed.arms).headline
-    assert headline.startswith("One seed, no verdict: Vine (4 continuations) is highest, 20.0 ")
+    assert headline == (
+        "One seed, no verdict: Vine (4 continuations) is highest of the arms under test, 20.0 "
+        f"points above flat GRPO {AREA}, less than the A/A twin moved; chance alone made 40.0 "
+        "points here (A/A)."
+    )
     gates = comparison.protocol.settings.model_copy(
         update={"gates": [Gate(arm="Vine", expect="above")]}
     )
     gated = replace(comparison, protocol=replace(comparison.protocol, settings=gates))
     headline = words.answer(gated, one_seed.arms).headline
-    assert "LLMJudge (offline rubric) is highest, 10.0 points above flat GRPO" in headline
+    assert "LLMJudge (offline rubric) is highest of the arms under test, 10.0 points" in headline
     controls = gated.against_reference.query("method != 'LLMJudge'")
     headline = words.answer(replace(gated, against_reference=controls), one_seed.arms).headline
-    assert headline == "One seed, no verdict: beside flat GRPO, only controls were trained."
+    only = "One seed, no verdict: beside flat GRPO, only controls were trained"
+    assert headline == f"{only}; chance alone made 40.0 points here (A/A)."
+
+
+def test_with_one_seed_controls_may_be_above_although_no_arm_is(one_seed):
+    differences = {"flatGRPO_AA": 0.0, "RandomCredit": 0.3, "Vine": -0.2, "LLMJudge": -0.1}
+    assert words.answer(with_differences(one_seed, differences), one_seed.arms).headline == (
+        f"One seed, no verdict: no arm under test is above flat GRPO {AREA}; chance alone made 0.0 "
+        "points here (A/A)."
+    )
+
+
+def test_the_headline_sets_each_arm_beside_what_chance_made(one_seed):
+    differences = {"flatGRPO_AA": -0.097, "RandomCredit": 0.01, "Vine": 0.232, "LLMJudge": 0.036}
+    comparison = with_differences(one_seed, differences, seeds=3)
+    table = comparison.against_reference.set_index("method")
+    verdicts = {"Vine": "better", "LLMJudge": "better"}
+    table["verdict"] = pd.Series(verdicts).reindex(table.index, fill_value="inconclusive")
+    table = table.assign(lower=table["difference"] - 0.03, upper=table["difference"] + 0.03)
+    compared = replace(comparison, against_reference=table.reset_index())
+    assert words.answer(compared, one_seed.arms).headline == (
+        "Vine (4 continuations) (+23.2 points, +20.2 to +26.2) and LLMJudge (offline rubric) (+3.6 "
+        "points, +0.6 to +6.6, less than the A/A twin moved) beat flat GRPO "
+        f"{AREA}; inconclusive for flat GRPO again (A/A) (\u22129.7 points, \u221212.7 to "
+        "\u22126.7) and random credit (+1.0 points, \u22122.0 to +4.0); chance alone made "
+        "9.7 points here (A/A)."
+    )
 
 
 def test_controls_of_the_calibration(tmp_path):
