@@ -26,8 +26,8 @@ class Answer:
 
     Attributes:
         headline: which arm differs from the reference, and which runs collapsed.
-        sure: whether training beats sampling alone; with one seed, how far apart chance alone puts
-            arms; or what it means that no arm has solved anything. It may be "".
+        sure: whether training significantly beats sampling alone; with one seed, how far apart
+            chance alone puts arms; or what it means that no arm has solved anything. It may be "".
         cautions: why the comparison may mean little, and what to change.
         paragraphs: what the first table does not show, each (heading, sentences).
     """
@@ -275,8 +275,12 @@ def _sure(comparison: Comparison, arms: Arms, spread: str) -> str:
         than = "than it" if better else f"than {sampling}"
         parts.append(f"{'' if better else 'training '}does worse {than}{_share(worse, len(table))}")
     if not parts:
-        return f"It is not sure either that training beats {sampling} in any arm."
-    sure = "What is sure" if table["n_seeds"].iloc[0] >= FEWEST_SEEDS else "In these seeds"
+        return f"In no arm is the difference from {sampling} significant after correction."
+    sure = (
+        "Significant after correction"
+        if table["n_seeds"].iloc[0] >= FEWEST_SEEDS
+        else "In these seeds"
+    )
     return f"{sure}: {', and '.join(parts)}."
 
 

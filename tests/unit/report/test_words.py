@@ -1,4 +1,4 @@
-"""The page's first sentences: what is sure, and nothing that the table says better."""
+"""The page's first sentences: what is significant, and nothing that the table says better."""
 
 from dataclasses import replace
 
@@ -14,6 +14,7 @@ from hgrpo.report.endpoint_words import over_budget
 from hgrpo.report.logs import play_by_round, read_fits
 
 SMALL = {"rounds": 2, "n_test": 60, "n_validation": 24, "steps": 2}
+AFTER = "Significant after correction"
 SAMPLING = "sampling alone (SFT only, greedy)"
 
 
@@ -35,7 +36,7 @@ def inputs(request):
 @pytest.mark.parametrize(
     ("seeds", "differences", "p_holm", "said"),
     [
-        (3, [0.2, 0.1, 0.3], 0.01, f"What is sure: training beats {SAMPLING} in all three arms."),
+        (3, [0.2, 0.1, 0.3], 0.01, f"{AFTER}: training beats {SAMPLING} in all three arms."),
         (3, [0.2, -0.1, 0.3], [0.01, 0.2, 0.01], f"beats {SAMPLING} in two of three arms."),
         (
             3,
@@ -43,12 +44,17 @@ def inputs(request):
             [0.01, 0.01, 0.5],
             f"beats {SAMPLING} in one of three arms, and does worse than it in one of three arms.",
         ),
-        (3, [-0.2, -0.1, 0.3], [0.01, 0.01, 0.5], f"sure: training does worse than {SAMPLING} in "),
-        (3, [0.2, 0.1, 0.3], 0.3, f"It is not sure either that training beats {SAMPLING} in any"),
+        (
+            3,
+            [-0.2, -0.1, 0.3],
+            [0.01, 0.01, 0.5],
+            f"{AFTER}: training does worse than {SAMPLING} in ",
+        ),
+        (3, [0.2, 0.1, 0.3], 0.3, f"In no arm is the difference from {SAMPLING} significant"),
         (2, [0.2, 0.1, 0.3], 0.01, f"In these seeds: training beats {SAMPLING} in all three arms."),
     ],
 )
-def test_what_is_sure(two_seeds, seeds, differences, p_holm, said):
+def test_what_is_significant(two_seeds, seeds, differences, p_holm, said):
     table = two_seeds.comparison.against_untrained
     table = table.assign(n_seeds=seeds, difference=differences, p_holm=p_holm)
     changed = replace(two_seeds.comparison, against_untrained=table, best_temperature=0.0)
@@ -60,7 +66,7 @@ def test_an_only_arm_is_not_counted(two_seeds):
     table = table.assign(difference=0.2, p_holm=0.001, n_seeds=3)
     changed = replace(two_seeds.comparison, against_untrained=table, best_temperature=0.5)
     said = words.answer(changed, two_seeds.arms).sure
-    assert said == "What is sure: training beats sampling alone (SFT only, T\u00a0=\u00a00.5)."
+    assert said == f"{AFTER}: training beats sampling alone (SFT only, T\u00a0=\u00a00.5)."
 
 
 def test_nothing_is_sure_of_training_without_an_untrained_arm(two_seeds):
