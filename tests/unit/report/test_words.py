@@ -10,7 +10,7 @@ from report_fixtures import inputs_of, write_merged_study
 from hgrpo.evaluation.settings import Budget
 from hgrpo.report import words
 from hgrpo.report.draw import drawings
-from hgrpo.report.endpoint_words import over_budget
+from hgrpo.report.endpoint_words import endpoint_phrase, over_budget
 from hgrpo.report.logs import play_by_round, read_fits
 
 SMALL = {"rounds": 2, "n_test": 60, "n_validation": 24, "steps": 2}
@@ -111,6 +111,19 @@ def test_captions_speak_of_seeds_only_if_there_are_several(inputs):
     for name in ("forest", "learning_curves", "learning_by_play", "equal_budget", "health"):
         assert ("over seeds" in drawn[name] or "single seeds" in drawn[name]) == several
     assert ("One seed gives no verdict" in drawn["forest"]) != several
+
+
+def test_an_area_over_one_round_is_not_called_the_last_round(two_seeds):
+    comparison = replace(two_seeds.comparison, last_round={"SFTOnly": 1, "flatGRPO": 1})
+    settings = comparison.protocol.settings
+
+    def phrase(**changes):
+        changed = replace(comparison.protocol, settings=settings.model_copy(update=changes))
+        return endpoint_phrase(replace(comparison, protocol=changed))
+
+    assert phrase() == "mean success over the only round"
+    assert phrase(score="return") == "mean score over the only round"
+    assert phrase(endpoint="last_round") == "success after the last round"
 
 
 def test_arms_whose_first_round_takes_more_than_the_budget_are_named(two_seeds):
