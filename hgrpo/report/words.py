@@ -16,6 +16,7 @@ from hgrpo.report.endpoint_words import endpoint_phrase
 
 MINUS, SPACE, DASH = "\u2212", "\u00a0", "\u2013"
 MOST_NAMED = 5  # A sentence with more arms than this gives their number only.
+_TWO_SEEDS = "Two seeds cannot support a verdict: the spread between seeds rests on one number."
 _LESS = ", less than the A/A twin moved"
 _NO_SPREAD = "all seeds have the same difference, so the spread between seeds is not known"
 
@@ -26,8 +27,8 @@ class Answer:
 
     Attributes:
         headline: which arm differs from the reference, and which runs collapsed.
-        sure: whether training significantly beats sampling alone; with one seed, how far apart
-            chance alone puts arms; or what it means that no arm has solved anything. It may be "".
+        sure: whether training significantly beats sampling alone; with too few seeds, what
+            is known of chance; or what it means that no arm has solved anything. It may be "".
         cautions: why the comparison may mean little, and what to change.
         paragraphs: what the first table does not show, each (heading, sentences).
     """
@@ -104,7 +105,7 @@ def answer(
     """The study's findings, with further cautions, and how far published seeds differ if known."""
     paragraphs = {}
     table = comparison.against_reference
-    if len(table) and not _one_seed(table):
+    if len(table) and not _too_few(table):
         differs = f"How sure are the verdicts against {arms.label(arms.reference)}?"
         paragraphs[differs] = _against_reference(comparison, arms)
     if len(comparison.against_untrained):
@@ -113,16 +114,18 @@ def answer(
     if limits:
         paragraphs["What this study cannot say"] = limits
     collapse = _collapse(comparison, arms)
+    two = len(table) and table["n_seeds"].iloc[0] == 2
     return Answer(
         " ".join(map(_capital, [*collapse[:1], _headline(comparison, arms)])),
         _sure(comparison, arms, spread),
-        [*collapse[1:], *_two_seeds(comparison), *cautions],
+        [*collapse[1:], *([_TWO_SEEDS] if two else []), *cautions],
         [(heading, [_capital(text) for text in texts]) for heading, texts in paragraphs.items()],
     )
 
 
-def _one_seed(table: pd.DataFrame) -> bool:
-    return int(table["n_seeds"].iloc[0]) == 1
+def _too_few(table: pd.DataFrame) -> bool:
+    """Whether the comparisons have too few seeds for a verdict."""
+    return table["n_seeds"].iloc[0] < FEWEST_SEEDS
 
 
 def _headline(comparison: Comparison, arms: Arms) -> str:
@@ -140,8 +143,10 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
     twins = table.loc[table["method"].isin(arms.twins), "difference"].abs()
     moved = listing([points(size)[1:] for size in twins])
     chance = f"; chance alone made {moved} points here (A/A)" if moved else ""
-    if _one_seed(table):
-        return f"One seed, no verdict: {_highest(comparison, arms, measured, twins.max())}{chance}."
+    if _too_few(table):
+        number = int(table["n_seeds"].iloc[0])
+        seeds = _capital(_count(number)) + (" seeds" if number > 1 else " seed")
+        return f"{seeds}, no verdict: {_highest(comparison, arms, measured, twins.max())}{chance}."
     parts, unclear = [], table[table["verdict"] == "inconclusive"]
     verbs = {"better": ("beats", "beat"), "worse": ("does worse than", "do worse than")}
     for verdict, forms in verbs.items():
@@ -179,19 +184,17 @@ def _sized(rows: pd.DataFrame, arms: Arms, chance: float = 0.0, rest: str = "arm
 
     `chance` is the largest absolute difference of an A/A twin; arms with a smaller one are marked.
     """
-    less = rows["difference"].abs() < chance
     if len(rows) > MOST_NAMED:
+        less = int((rows["difference"].abs() < chance).sum())
+        few = f", {_count(less)} of them{_LESS[1:]}" if less else ""
         low, high = points(rows["difference"].min()), points(rows["difference"].max())
-        few = f", {_count(less.sum())} of them{_LESS[1:]}" if less.any() else ""
         return f"{_count(len(rows))} {rest} ({low} to {high} points{few})"
-    return listing(
-        [
-            f"{arms.label(row.method)} ({points(row.difference)} points"
-            + ends(points(row.lower), points(row.upper), ", {}" if len(rows) < 3 else "")
-            + (f"{_LESS})" if small else ")")
-            for row, small in zip(rows.itertuples(), less, strict=True)
-        ]
-    )
+    names = []
+    for row in rows.itertuples():
+        interval = ends(points(row.lower), points(row.upper), ", {}") if len(rows) < 3 else ""
+        small = _LESS if abs(row.difference) < chance else ""
+        names.append(f"{arms.label(row.method)} ({points(row.difference)} points{interval}{small})")
+    return listing(names)
 
 
 def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
@@ -228,37 +231,27 @@ def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
     ]
 
 
-def _two_seeds(comparison: Comparison) -> list[str]:
-    table = comparison.against_reference
-    if table.empty or int(table["n_seeds"].iloc[0]) != 2:
-        return []
-    why = "Two seeds cannot support a verdict: the spread between seeds rests on one number."
-    return [f"{why} {_seeds_needed(comparison, '')}"]
-
-
 def _nothing_won(comparison: Comparison) -> bool:
     """Whether the endpoint of every arm is zero."""
     return not comparison.methods["endpoint"].any()
 
 
 def _chance(comparison: Comparison, arms: Arms, spread: str) -> str:
-    """How far apart chance alone puts arms, as far as one seed and published runs show it."""
+    """How far apart chance alone puts arms, as far as few seeds and published runs show it."""
     table, reference = comparison.against_reference, arms.label(arms.reference)
-    twins = table[table["method"].isin(arms.twins)]
+    twins = [arms.label(name) for name in table["method"] if name in arms.twins]
     parts = [
-        f"Chance alone made {points(abs(size))[1:]} points here: {arms.label(name)} differs from "
-        f"{reference} in its random numbers only."
-        for name, size in zip(twins["method"], twins["difference"], strict=True)
+        f"{_capital(name)} differs from {reference} in its random numbers only." for name in twins
     ]
-    unknown = "How much chance alone makes is not known: one seed shows no spread between seeds."
+    unknown = "How much chance alone makes is not known from so few seeds."
     return " ".join(filter(None, [*parts, spread])) or unknown
 
 
 def _sure(comparison: Comparison, arms: Arms, spread: str) -> str:
     table, compared = comparison.against_untrained, comparison.against_reference
-    if len(compared) and _one_seed(compared) and not _nothing_won(comparison):
+    if len(compared) and _too_few(compared) and not _nothing_won(comparison):
         return _chance(comparison, arms, spread)
-    if not len(table):
+    if not len(table) or (_too_few(table) and not _nothing_won(comparison)):
         return ""
     if _nothing_won(comparison):
         return (
@@ -276,12 +269,7 @@ def _sure(comparison: Comparison, arms: Arms, spread: str) -> str:
         parts.append(f"{'' if better else 'training '}does worse {than}{_share(worse, len(table))}")
     if not parts:
         return f"In no arm is the difference from {sampling} significant after correction."
-    sure = (
-        "Significant after correction"
-        if table["n_seeds"].iloc[0] >= FEWEST_SEEDS
-        else "In these seeds"
-    )
-    return f"{sure}: {', and '.join(parts)}."
+    return f"Significant after correction: {', and '.join(parts)}."
 
 
 def _share(number: int, all_arms: int) -> str:
@@ -294,10 +282,6 @@ def _sampling(comparison: Comparison, arms: Arms) -> str:
     return opponent(arms, arms.untrained, comparison.best_temperature)
 
 
-def _named(names: list[str], rest: str = "arms") -> str:
-    return listing(names) if len(names) <= MOST_NAMED else f"{_count(len(names))} {rest}"
-
-
 def _against_reference(comparison: Comparison, arms: Arms) -> list[str]:
     table = comparison.against_reference
     open_rows = table[table["verdict"] == "inconclusive"]
@@ -308,8 +292,7 @@ def _against_reference(comparison: Comparison, arms: Arms) -> list[str]:
         )
     if len(open_rows):
         sentences.append(_detectable(open_rows))
-    if not _two_seeds(comparison):  # where it stands above
-        sentences.append(_seeds_needed(comparison, " ".join(sentences)))
+    sentences.append(_seeds_needed(comparison, " ".join(sentences)))
     return sentences + _corrected(open_rows, arms)
 
 
@@ -359,7 +342,8 @@ def _corrected(open_rows: pd.DataFrame, arms: Arms) -> list[str]:
     outside = open_rows[(open_rows["lower"] > 0) | (open_rows["upper"] < 0)]
     if outside.empty:
         return []
-    names = _named([arms.label(name) for name in outside["method"]])
+    labels = [arms.label(name) for name in outside["method"]]
+    names = listing(labels) if len(labels) <= MOST_NAMED else f"{_count(len(labels))} arms"
     return [
         f"The interval of {names} excludes zero. Among several comparisons this is expected now "
         "and then, so Holm's correction makes the verdict inconclusive."

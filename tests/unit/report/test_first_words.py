@@ -126,12 +126,12 @@ def test_under_the_headline_stands_what_chance_alone_made(one_seed):
     comparison = with_differences(one_seed, differences)
     spread = published_spread("bakeoff", ["seeds"], "flat GRPO")
     assert words.answer(comparison, one_seed.arms, spread=spread).sure == (
-        "Chance alone made 8.6 points here: flat GRPO again (A/A) differs from flat GRPO in its "
-        "random numbers only. In the 5 published seeds of this study, the difference of one seed "
+        "Flat GRPO again (A/A) differs from flat GRPO in its random numbers only. In the 5 "
+        "published seeds of this study, the difference of one seed "
         "from flat GRPO has a standard deviation of 4.5 points."
     )
     alone = replace(comparison, against_reference=comparison.against_reference.head(0))
-    assert "Chance" not in words.answer(alone, one_seed.arms).sure
+    assert "random numbers" not in words.answer(alone, one_seed.arms).sure
     table = comparison.against_reference.query("method != 'flatGRPO_AA'")
     without = replace(comparison, against_reference=table)
     assert words.answer(without, one_seed.arms).sure.startswith("How much chance alone makes is ")
@@ -162,11 +162,43 @@ def test_the_published_spread_is_that_of_the_published_tables(project, tmp_path)
 
 
 def test_two_seeds_support_no_verdict(two_seeds):
-    answer = words.answer(two_seeds.comparison, two_seeds.arms)
-    assert answer.cautions[0].startswith("Two seeds cannot support a verdict: ")
-    assert "10 points" in answer.cautions[0]
+    # A p-value of one degree of freedom that would decide.
+    table = two_seeds.comparison.against_untrained.assign(p_holm=0.001, difference=0.2)
+    answer = words.answer(replace(two_seeds.comparison, against_untrained=table), two_seeds.arms)
+    assert answer.headline.startswith("Two seeds, no verdict: ")
+    assert answer.cautions == [
+        "Two seeds cannot support a verdict: the spread between seeds rests on one number."
+    ]
+    assert answer.sure == "How much chance alone makes is not known from so few seeds."
+    assert not any("10 points" in text for _, texts in answer.paragraphs for text in texts)
     three = with_differences(two_seeds, {"Progressive": 0.1, "RandomCredit": 0.1}, seeds=3)
     assert words.answer(three, two_seeds.arms).cautions == []
+
+
+def test_two_seeds_have_no_marks(tmp_path, capsys):
+    study = write_study(
+        tmp_path, methods=("SFTOnly", "flatGRPO", "Oracle"), seeds=(11, 23), **SMALL
+    )
+    # Oracle solves every task, the others none: p is 0 over tasks and seeds alike.
+    for path in study.files("eval/*/*/*/episodes.parquet"):
+        frame = pd.read_parquet(path)
+        frame["success"] = "Oracle" in path.parts
+        frame["env_return"] = frame["success"].astype(float)
+        frame.to_parquet(path, index=False)
+    page = build_report(study)
+    last = capsys.readouterr().out.splitlines()[-1]
+    html = page.read_text(encoding="utf-8")
+    assert "Two seeds, no verdict: " in last and "Significant" not in html + last
+    for mark in (
+        'class="chip better"',
+        "A filled mark",
+        'aria-label="Seeds needed"',
+    ):
+        assert mark not in html
+    for name in ("against_reference", "against_sft"):
+        table = pd.read_csv(page.parent / f"tables/{name}.csv")
+        assert (table["difference"].max(), set(table["verdict"])) == (1, {"too few seeds"})
+        assert table[["p_value", "p_holm"]].isna().all(axis=None)
 
 
 def test_no_difference_beyond_what_the_score_allows_is_called_detectable(two_seeds):

@@ -51,26 +51,38 @@ def inputs(request):
             f"{AFTER}: training does worse than {SAMPLING} in ",
         ),
         (3, [0.2, 0.1, 0.3], 0.3, f"In no arm is the difference from {SAMPLING} significant"),
-        (2, [0.2, 0.1, 0.3], 0.01, f"In these seeds: training beats {SAMPLING} in all three arms."),
     ],
 )
 def test_what_is_significant(two_seeds, seeds, differences, p_holm, said):
     table = two_seeds.comparison.against_untrained
     table = table.assign(n_seeds=seeds, difference=differences, p_holm=p_holm)
-    changed = replace(two_seeds.comparison, against_untrained=table, best_temperature=0.0)
+    changed = replace(
+        two_seeds.comparison,
+        against_reference=two_seeds.comparison.against_reference.assign(n_seeds=seeds),
+        against_untrained=table,
+        best_temperature=0.0,
+    )
     assert said in words.answer(changed, two_seeds.arms).sure
 
 
 def test_an_only_arm_is_not_counted(two_seeds):
     table = two_seeds.comparison.against_untrained.head(1)
     table = table.assign(difference=0.2, p_holm=0.001, n_seeds=3)
-    changed = replace(two_seeds.comparison, against_untrained=table, best_temperature=0.5)
+    changed = replace(
+        two_seeds.comparison,
+        against_reference=pd.DataFrame(),
+        against_untrained=table,
+        best_temperature=0.5,
+    )
     said = words.answer(changed, two_seeds.arms).sure
     assert said == f"{AFTER}: training beats sampling alone (SFT only, T\u00a0=\u00a00.5)."
 
 
 def test_nothing_is_sure_of_training_without_an_untrained_arm(two_seeds):
-    changed = replace(two_seeds.comparison, against_untrained=pd.DataFrame())
+    table = two_seeds.comparison.against_reference.assign(n_seeds=3)
+    changed = replace(
+        two_seeds.comparison, against_reference=table, against_untrained=pd.DataFrame()
+    )
     assert words.answer(changed, two_seeds.arms).sure == ""
 
 
