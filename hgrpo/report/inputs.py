@@ -11,6 +11,7 @@ from hgrpo.evaluation.comparison import Comparison, compare
 from hgrpo.evaluation.designs import Factorial, alpha_sweep, factorial
 from hgrpo.evaluation.doses import doses
 from hgrpo.evaluation.effects import effects
+from hgrpo.evaluation.gates import FEWEST_SEEDS
 from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.evaluation.protocol import Protocol
 from hgrpo.evaluation.settings import STATISTICS, StatisticsConfig
@@ -78,12 +79,22 @@ def read_inputs(
     stops = read_stops(train_logs)
     play = play_by_round(logs, stops)
     comparison = compare(merged, protocol, play)
+    for name in ("against_reference", "against_untrained", "pairs"):
+        setattr(comparison, name, _with_enough_seeds(getattr(comparison, name)))
     sweep, design = alpha_sweep(config["methods"]), factorial(config["methods"], arms.reference)
     found = pd.DataFrame()
     if design:
         found = effects(comparison.scores, design, protocol.settings.score, protocol.level)
+        found = _with_enough_seeds(found)
     known, axes = doses(config["methods"]), read_axes(config)
     collapse = read_collapse(train_logs) if config.get("collapse") else None
     return Inputs(
         *(arms, merged, logs, play, stops, collapse, comparison, sweep, known, axes, design, found)
     )
+
+
+def _with_enough_seeds(table: pd.DataFrame) -> pd.DataFrame:
+    """The comparisons; with two seeds, which support no verdict, without p-values and verdicts."""
+    if table.empty or not 1 < table["n_seeds"].iloc[0] < FEWEST_SEEDS:
+        return table
+    return table.assign(p_value=float("nan"), p_holm=float("nan"), verdict="too few seeds")

@@ -11,6 +11,7 @@ import yaml
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.endpoint import endpoint_name
+from hgrpo.evaluation.gates import FEWEST_SEEDS
 from hgrpo.evaluation.power import MOST_SEEDS
 from hgrpo.evaluation.statistics import DECIDED
 from hgrpo.report import words
@@ -115,6 +116,7 @@ def render(page: Page) -> str:
         beside=beside(comparison, arms),
         thresholds=thresholds(comparison, arms),
         most_seeds=MOST_SEEDS,
+        fewest_seeds=FEWEST_SEEDS,
         seeds_needed=comparison.seeds_needed.to_dict("records"),
         scripted=_scripted(page.scripted, measures),
         families=_families(comparison, arms),

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from hgrpo.evaluation.comparison import Comparison
+from hgrpo.evaluation.gates import FEWEST_SEEDS
 from hgrpo.evaluation.outcomes import TEST, VALIDATION
 from hgrpo.report import style
 from hgrpo.report.arms import REFERENCE_COLOUR, Arms
@@ -66,8 +67,8 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
         f"difference over {'seeds and ' if several else ''}tasks"
         + (
             f" with its {percent(comparison.protocol.level, 0)} interval. The ticks below are "
-            "single seeds. A filled point is better or worse after Holm's correction; a hollow "
-            "point is not."
+            "single seeds. A filled point is better or worse after Holm's correction, which takes "
+            f"{FEWEST_SEEDS} seeds; a hollow point is not."
             if several
             else ". One seed gives no verdict."
         ),
