@@ -111,7 +111,9 @@ def test_on_gpus_time_limits_stand_in_until_a_job_has_run(tmp_path):
 )
 def test_jobs_with_other_settings_do_not_count(tmp_path, changed, sft, rounds):
     arms = {"methods": "SFTOnly,flatGRPO,Progressive,Vine"}
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(STUDY.resolved(), sort_keys=False), encoding="utf-8")
+    (tmp_path / "config.yaml").write_text(
+        yaml.safe_dump(STUDY.resolved(), sort_keys=False), encoding="utf-8"
+    )
     benchmark(tmp_path, "flatGRPO.seed_1.round_1", 10)
     benchmark(tmp_path, "merge", 3, "merge")
     (tmp_path / "sft").mkdir()
