@@ -323,7 +323,7 @@ def test_a_headline_counts_arms_when_there_are_many(compared):
 def test_an_interval_that_only_holms_correction_takes_back_is_explained(compared):
     comparison, arms = compared
     table = comparison.against_reference.assign(
-        lower=0.01, verdict=["inconclusive", "inconclusive"]
+        lower=0.01, verdict=["inconclusive", "inconclusive"], n_seeds=3
     )
     answer = words.answer(replace(comparison, against_reference=table), arms)
     assert any("Holm's correction" in text for text in answer.paragraphs[0][1])
