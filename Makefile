@@ -78,7 +78,13 @@ GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(
 UNKNOWN := $(filter-out $(VARIABLES),$(GIVEN))
 $(if $(UNKNOWN),$(error $(firstword $(UNKNOWN)): no such variable; known: $(VARIABLES)))
 
-$(if $(strip $(STUDY)),,$(error STUDY: the name of a study was expected, such as STUDY=bakeoff))
+$(if $(filter 1,$(words $(STUDY))),,$(error STUDY: the name of one study was expected, such as STUDY=bakeoff$(if \
+	$(strip $(STUDY)),$(comma) not $(STUDY))))
+
+# Without the profile's file, snakemake runs with its own defaults.
+PROFILES := $(sort $(patsubst profiles/%/config.yaml,%,$(wildcard profiles/*/config.yaml)))
+$(if $(and $(filter 1,$(words $(PROFILE))),$(filter $(PROFILES),$(PROFILE))),,$(error PROFILE: no such profile: $(PROFILE); \
+	known: $(PROFILES)))
 
 # pip only warns of an extra that does not exist.
 $(if $(filter-out $(KNOWN_EXTRAS),$(EXTRAS)),$(error EXTRAS: no such extra: $(filter-out \
@@ -142,7 +148,7 @@ unlock: $(RUN)
 # Run this after an edit of a config model, a rule or a study of the sandbox: editors check YAML files
 # against the schema, and people read the pages.
 schema: $(RUN)
-	$(BIN)/python -m hgrpo.cli.schema configs/schema
+	$(BIN)/python workflow_scripts/config_schemas.py configs/schema
 	$(BIN)/python workflow_scripts/keys_page.py docs/keys.md
 	$(BIN)/python workflow_scripts/sandbox_pages.py
 

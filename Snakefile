@@ -51,6 +51,7 @@ include: "rules/sandbox.smk"
 
 
 onstart:
+    note_interrupts()
     planned = {job.rule.name for job in workflow.dag.needrun_jobs()}
     # The sandbox's jobs need nothing of the chosen study, and leave it free for another run.
     of_the_study = not planned or any(not name.startswith("sandbox_") for name in planned)
@@ -63,7 +64,11 @@ onstart:
             # On a cluster, a hundred jobs may run at once: too many for this display.
             line = start_line(study, Path(R), jobs, workflow.resource_settings.cores)
             print(line, file=sys.stderr, flush=True)
-            show_progress(study_jobs(study, Path(R)))
+            mine = files_of(workflow.dag.jobs)
+            show_progress(
+                [job for job in study_jobs(study, Path(R)) if mine.issuperset(job.outputs)],
+                lambda: files_of(workflow.dag.needrun_jobs()),
+            )
 
 
 onsuccess:
@@ -72,9 +77,9 @@ onsuccess:
 
 
 onerror:
-    left = [str(path) for job in workflow.dag.needrun_jobs() for path in job.output]
+    left = files_of(workflow.dag.needrun_jobs())
     said = "".join(Path(path).read_text(encoding="utf-8", errors="replace") for path in log)
-    say_last(last_lines(said, study_jobs(study, Path(R)), left))
+    say_last(last_lines(said, study_jobs(study, Path(R)), left, bool(INTERRUPTS)))
 
 
 rule all:

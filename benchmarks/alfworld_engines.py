@@ -14,7 +14,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from hgrpo.envs.alfworld.check_parity import Engine, random_walk
+from alfworld_parity import Engine, random_walk
+
 from hgrpo.envs.alfworld.gamefile import list_games, read_game
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
 from hgrpo.envs.alfworld.textworld_engine import OfficialGame, require_textworld

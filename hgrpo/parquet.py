@@ -19,7 +19,8 @@ READ = {"page_checksum_verification": True}
 def check_numbers(table: "pa.Table", path: Path, optional: Collection[str] = ()) -> "pa.Table":
     """Return the table; UserError if a number, also in a list, is not finite or not there.
 
-    In the columns `optional` a number may be missing.
+    In the columns `optional` a number may be missing. Columns that pandas wrote as its index are
+    columns like the others in the table that is returned.
     """
     import pyarrow.compute as pc
     from pyarrow import types
@@ -35,5 +36,6 @@ def check_numbers(table: "pa.Table", path: Path, optional: Collection[str] = ())
             row = place if rows is None else rows[place].as_py()
             keys = [key for key in ("task_id", "rollout", "turn") if key in table.column_names]
             where = " ".join([f"{path}: row {row}", *(f"{key} {table[key][row]}" for key in keys)])
-            raise UserError(f"{where}: {name} is {values[place]}; a finite number was expected")
-    return table
+            expected = "a finite number" + (" or null" if name in optional else "")
+            raise UserError(f"{where}: {name} is {values[place]}; {expected} was expected")
+    return table.replace_schema_metadata()

@@ -20,9 +20,11 @@ from hgrpo.workflow.preflight import set_variables
 from hgrpo.workflow.reuse import REUSE_VARIABLE, switch
 from hgrpo.workflow.rules import StudyRules, results_folder
 from hgrpo.workflow.run import (
+    INTERRUPTS,
     after_jobs,
     before_jobs,
     check_rule_names,
+    note_interrupts,
     one_line_errors,
     say_last,
     start_line,
@@ -184,6 +186,11 @@ def imported_here():
     """What of the study colleagues gave, as JSON for the report; nothing in a bucket."""
     with one_line_errors():
         return "[]" if ELSEWHERE else imported_parts(study, Path(R))
+
+
+def files_of(jobs):
+    """The outputs of some of Snakemake's jobs."""
+    return {str(path) for job in jobs for path in job.output}
 
 
 def say_results():

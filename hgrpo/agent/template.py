@@ -15,6 +15,7 @@ from jinja2.exceptions import UndefinedError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from hgrpo.config.user_path import user_text
 from hgrpo.errors import UserError, one_line
 
 _NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token")
@@ -209,7 +210,7 @@ def _read(folder: Path) -> tuple[Path, str, dict[str, str]]:
     path, config = folder / "chat_template.jinja", folder / "tokenizer_config.json"
     settings = _json(folder / "special_tokens_map.json") | _json(config)
     if path.is_file():
-        source = path.read_text(encoding="utf-8-sig")
+        source = user_text(path)
     else:
         path, source = config, settings.get("chat_template")
         if isinstance(source, list):
@@ -229,7 +230,7 @@ def _json(path: Path) -> dict:
     if not path.is_file():
         return {}
     try:
-        loaded = json.loads(path.read_bytes())
+        loaded = json.loads(user_text(path))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: damaged ({error})") from None
     return loaded if isinstance(loaded, dict) else {}

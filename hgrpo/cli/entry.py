@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from hgrpo.command import OneLineParser
+from hgrpo.config.user_path import user_text
 from hgrpo.errors import UserError
 
 _DAY_S = 86_400.0
@@ -24,7 +25,7 @@ def read_config(value: str) -> dict:
         path = Path(value)
         if not path.is_file():
             raise UserError(f"--config: no such file: {value}")
-        text, name = path.read_text(encoding="utf-8-sig"), value
+        text, name = user_text(path), value
     try:
         loaded = json.loads(text) if text.lstrip().startswith("{") else yaml.safe_load(text)
     except (json.JSONDecodeError, yaml.YAMLError) as error:

@@ -169,8 +169,10 @@ def report(
     if everything.to_run:
         lines += footnotes(by_arm)
         rounds = [one.job for one in expected if one.job.stage == "rl_round" and one.job.to_run]
-        gpu = study.config.resources.of("rl_round").gpu
-        lines += foreign_lines([study.methods[job.arm].credit.kind for job in rounds if gpu])
+        gpu, cap = study.config.resources.of("rl_round").gpu, study.env.turn_cap
+        turns = {arm: each * cap for arm, each in study.round_trajectories.items()}
+        arms = [job.arm for job in rounds if gpu]
+        lines += foreign_lines([(study.methods[arm].credit.kind, turns[arm]) for arm in arms])
         lines += price_lines(everything, profile, bool(calls))
     return lines + lost_lines([one.job.lost for one in expected if one.job.lost]) + calls
 

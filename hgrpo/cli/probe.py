@@ -1,10 +1,10 @@
 """Say whether this machine can run a study: what it lacks, then one step from end to end.
 
-First the command looks for packages, GPUs, the engine, keys, data and disk space; with a cluster's
-profile also for the plug-in of Snakemake and for Slurm, whose nodes need the GPU. If something is
-missing, it lists that and exits with status 2. Otherwise it runs the whole pipeline once with one
-training step a round and a few test games, in results/.probe/<study>, and removes the results if
-all went well.
+First the command looks for packages, GPUs, the engine, keys, data, the model and its chat template,
+and disk space; with a cluster's profile also for the plug-in of Snakemake and for Slurm, whose
+nodes need the GPU. If something is missing, it lists that and exits with status 2. Otherwise it
+runs the whole pipeline once with one training step a round and a few test games, in
+results/.probe/<study>, and removes the results if all went well.
 
 Examples:
     python -m hgrpo.cli.probe study=webshop_5x40_cpu

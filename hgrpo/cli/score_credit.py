@@ -59,25 +59,30 @@ def main() -> None:
     if args.method:
         # Imported here: advantages need torch, and a file of credits does not.
         from hgrpo.evaluation.truth.update import credited
+        from hgrpo.learning.advantages import turn_share
         from hgrpo.learning.method import MethodConfig
 
         path = PROJECT / "configs/methods" / f"{args.method}.yaml"
         method = validate(MethodConfig, read_yaml(path), str(path))
         credit, advantage = credited(method, args.truth)
         name = args.name or method.shown_label
-        caution = method.credit_caution(flat=not truth.centred(advantage).any())
+        rows = np.split(np.nan_to_num(advantage), np.cumsum(truth.lengths)[:-1])
+        flat = not truth.centred(advantage).any()
+        cautions = [method.credit_caution(flat, turn_share(rows) or 1.0)]
+        if not np.array_equal(credit, credited(method, args.truth)[0], equal_nan=True):
+            cautions += ["computed again, its credit is another; draw from the group's stream"]
     else:
         credit, advantage = read_credits(args.file, places)
         name = args.name or args.file.stem
         equal = "equal over the turns of every trajectory" if advantage.any() else "0"
-        caution = "" if truth.centred(advantage).any() else f"what the loss sees is {equal}"
+        cautions = [] if truth.centred(advantage).any() else [f"what the loss sees is {equal}"]
     row = pd.DataFrame([{"method": name, "label": name} | score(credit, advantage, truth)])
     others = known_rows(args.truth)
     print("\n".join(lines(row, others)))
     if args.method:
         print("\nthe most wrong turns, with credit and truth as z-scores over all turns:")
         print(worst_turns(args.truth, credit, truth.advantage))
-    if caution:
+    for caution in filter(None, cautions):
         print(f"caution: {name}: {caution}", file=sys.stderr)
     if others.empty:
         print(

@@ -11,6 +11,7 @@ from typing import TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from hgrpo.config.user_path import user_text
 from hgrpo.errors import UserError, one_line
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -76,15 +77,15 @@ def read_yaml(path: Path) -> dict:
     Raises:
         UserError: the file is missing, is not YAML, repeats a key, or holds no mapping.
     """
+    if not path.exists():
+        raise UserError(f"{path}: no such file{_neighbours(path)}")
     try:
-        loaded = yaml.load(path.read_bytes(), Loader=_StrictLoader)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file{_neighbours(path)}") from None
+        loaded = yaml.load(user_text(path), Loader=_StrictLoader)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UserError(f"{path}{line}: {error.problem}") from None
     except (yaml.YAMLError, ValueError) as error:
-        # ValueError: bytes that are not UTF-8, or an impossible date such as 2024-02-30.
+        # ValueError: an impossible date such as 2024-02-30.
         raise UserError(f"{path}: not a YAML file ({one_line(error)})") from None
     if not isinstance(loaded, dict):
         found = "an empty file" if loaded is None else type(loaded).__name__

@@ -1,4 +1,4 @@
-"""Paths that people write in configs."""
+"""Paths that people write in configs, and the text of their files."""
 
 import hashlib
 import os
@@ -21,6 +21,21 @@ def user_path(text: str, key: str) -> Path:
     if "$" in str(path):
         raise UserError(f"{key}: {text}: the environment variable is not set")
     return path
+
+
+def user_text(path: Path) -> str:
+    """The text of a user's file, without a byte order mark.
+
+    Raises:
+        UserError: the file cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{path}:{line}: not UTF-8; save the file in this encoding") from None
 
 
 def missing(text: str, key: str, holds: Sequence[str]) -> Path | None:

@@ -98,12 +98,30 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
         For each group, K finite float64 arrays [T_k].
 
     Raises:
-        UserError: the assigner's credit has another type, length or shape, or is not finite.
+        UserError: the assigner's credit has another type, length or shape, or is not finite, or
+            the assigner changed what was played.
     """
+    before = [_played(group) for group in groups]
     given = assigner.assign_many(groups)
     name = f"{type(assigner).__module__}.{type(assigner).__qualname__}"
+    for group, played in zip(groups, before, strict=True):
+        if _played(group) != played:
+            raise UserError(
+                f"{name}: task {group.trajectories[0].task.task_id}: the assigner changed turns, "
+                "rewards, tokens or log-probs of its group, which training reads; work on copies"
+            )
     _check_list(given, len(groups), f"{name}.assign_many", "groups")
     return [_checked(credit, group, name) for credit, group in zip(given, groups, strict=True)]
+
+
+def _played(group: Group) -> list:
+    """What training reads of a group, in lists of its own; assigners may add embeddings."""
+    turns = [
+        (t.action, t.span, t.env_reward, t.progress, [*t.token_ids], [*t.logprobs])
+        for trajectory in group.trajectories
+        for t in trajectory.turns
+    ]
+    return [turns, *([*t.token_ids] for t in group.trajectories)]
 
 
 def _checked(credit: object, group: Group, name: str) -> list[np.ndarray]:

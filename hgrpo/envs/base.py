@@ -123,16 +123,21 @@ def check_step(env: object, step: object, task: Task, turn: int) -> tuple[float,
     Raises:
         UserError: `step` is no `Step`, a number is not finite, or a flag is neither True nor False.
     """
-    where = f"{type(env).__module__}.{type(env).__qualname__}.step"
     if not isinstance(step, Step):
-        raise UserError(f"{where}: a Step was expected, not {type(step).__name__}")
-    where = f"{where}: task {task.task_id} turn {turn}"
+        raise wrong(env, "step", f"a Step was expected, not {type(step).__name__}")
     flags = {"done": step.done, "success": step.success, "admissible": step.info.get("admissible")}
-    for name, flag in flags.items():
-        if flag not in (False, True):
-            raise UserError(f"{where}: {name} is {flag!r:.60}; True or False was expected")
-    reward = finite(step.env_reward, f"{where}: env_reward")
-    return reward, finite(step.progress, f"{where}: progress")
+    try:
+        for name, flag in flags.items():
+            if flag not in (False, True):
+                raise UserError(f"{name} is {flag!r:.60}; True or False was expected")
+        return finite(step.env_reward, "env_reward"), finite(step.progress, "progress")
+    except UserError as error:
+        raise wrong(env, "step", f"task {task.task_id} turn {turn}: {error}") from None
+
+
+def wrong(env: object, method: str, mistake: str) -> UserError:
+    """The error that a method of an environment made a mistake; names the class and the method."""
+    return UserError(f"{type(env).__module__}.{type(env).__qualname__}.{method}: {mistake}")
 
 
 def fingerprint(parts: Iterable[object]) -> str:

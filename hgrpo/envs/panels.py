@@ -95,6 +95,15 @@ def share_out(
     return {panel: tasks for panel, tasks in panels.items() if tasks}
 
 
+def check_filled(panels: Mapping[str, list[Task]], sizes: Mapping[str, int | None]) -> None:
+    """Raise UserError if a panel has fewer tasks than its size, or none; `sizes` as above."""
+    for panel, size in sizes.items():
+        if len(panels[panel]) < (size or 1):
+            got = ", ".join(f"{name} {len(tasks)}" for name, tasks in panels.items())
+            lack = f"{size or 1} wanted, {len(panels[panel])} made"
+            raise UserError(f"env.panels.{panel}: too few tasks ({lack}); the panels got {got}")
+
+
 def check_sizes(panels: Mapping[str, list[Task]], loaded: Mapping) -> None:
     """Raise UserError if a panel has fewer tasks than the evaluation needs.
 

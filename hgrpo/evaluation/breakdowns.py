@@ -12,7 +12,8 @@ from hgrpo.evaluation.outcomes import GREEDY, TEST, VALIDATION, Outcomes, outcom
 def last_round(chosen: pd.DataFrame, played: Outcomes, level: float) -> dict:
     """Columns of the main table: an arm's play of one round at one temperature.
 
-    `chosen` are its episodes on all panels, `played` their outcomes on the test panel.
+    `chosen` are its episodes on all panels, each once. `played` are the outcomes on the test panel;
+    one evaluation may serve several seeds there.
     """
     test = chosen[chosen["panel"] == TEST]
     rate = statistics.rate_interval(played.success, level)
@@ -20,7 +21,7 @@ def last_round(chosen: pd.DataFrame, played: Outcomes, level: float) -> dict:
     validation = chosen[chosen["panel"] == VALIDATION]["success"]
     turns = test["n_turns"].sum()
     return {
-        "n_seeds": rate.n_seeds,
+        "n_seeds": test["seed"].nunique(),
         "n_tasks": rate.n_tasks,
         **rate.columns("success"),
         "validation_success": validation.mean() if len(validation) else np.nan,

@@ -10,6 +10,17 @@ COLLAPSED = 1 / 4
 CHANCE = 0.001
 # In the published study `bakeoff`, half of flat GRPO's groups are dead, and it learns.
 MOSTLY_DEAD = 2 / 3
+# At this rate, two thirds of groups of eight contain no success. Published experts reach 0.08.
+POOR_EXPERT = 0.05
+
+
+def poor_expert(success: float) -> str:
+    """The caution that the expert solves few games within the turn cap; "" if it does not."""
+    text = (
+        f"The expert, which SFT imitates, solves {100 * success:.1f} % of its games within "
+        "env.turn_cap turns. Before training, try a better expert, more turns, or easier games."
+    )
+    return text if success < POOR_EXPERT else ""
 
 
 def far_from_expert(sft: tuple[float, float], expert: tuple[float, float]) -> str:
@@ -51,11 +62,13 @@ def dead_caution(arm: str, number: int, rows: Sequence[Mapping]) -> str:
     After round 1 it is no caution if training has solved most tasks.
     """
     dead, groups = (sum(row[name] for row in rows) for name in ("dead_groups", "n_groups"))
-    easy = sum(row["success_rate"] * row["n_groups"] for row in rows) > groups / 2
+    won = sum(row["success_rate"] * row["n_groups"] for row in rows)
+    easy = won > groups / 2
     if not groups or dead < MOSTLY_DEAD * groups or (easy and number > 1):
         return ""
+    how = "more training.rollouts_per_task, another training.temperature, " if won else ""
+    how += "harder" if easy else "a better expert or SFT policy, or easier"
     return (
         f"Most groups are dead: in round {number}, {100 * dead / groups:.0f} % of those of {arm} "
-        "gave nothing to learn from. Try more training.rollouts_per_task, another "
-        f"training.temperature, {'harder' if easy else 'a better SFT policy or easier'} games."
+        f"gave nothing to learn from. Try {how} games."
     )

@@ -123,20 +123,22 @@ def compare(
     play = pd.DataFrame(columns=thresholds.PLAY) if play is None else play
     settings, level = protocol.settings, protocol.level
     order, untrained = _arms(episodes, protocol)
-    n_episodes, episodes = len(episodes), _for_every_seed(episodes, untrained)
+    evaluated, episodes = episodes, _for_every_seed(episodes, untrained)
     trained = [name for name in order if name != untrained]
     last = _last_rounds(episodes, trained)
     best_temperature, temperatures = None, pd.DataFrame()
     if untrained:
         last[untrained] = int(episodes.loc[episodes["method"] == untrained, "round"].max())
         temperatures = breakdowns.temperature_table(episodes, untrained, last[untrained], level)
+        of_one = evaluated["method"] == untrained
+        temperatures["n_seeds"] = evaluated.loc[of_one, "seed"].nunique()
         best_temperature = _best_temperature(temperatures, settings.score)
     arms = [(method, GREEDY) for method in order]
     if untrained and best_temperature != GREEDY:
         arms.insert(order.index(untrained) + 1, (untrained, best_temperature))
     played = played_endpoints(episodes, arms, protocol, last, play)
     declared = played[endpoint_name(settings.endpoint)]
-    methods = arm_tables.methods(episodes, arms, declared, played[LAST_ROUND], protocol, last)
+    methods = arm_tables.methods(evaluated, arms, declared, played[LAST_ROUND], protocol, last)
 
     # The families of comparisons.
     rivals = [name for name in trained if name != protocol.reference]
@@ -195,14 +197,15 @@ def compare(
         last_round=last,
         scores={name: scores.table(declared[name, GREEDY], settings.score) for name in order},
         n_test=episodes.loc[episodes["panel"] == TEST, "task_id"].nunique(),
-        n_episodes=n_episodes,
+        n_episodes=len(evaluated),
     )
 
 
 def _for_every_seed(episodes: pd.DataFrame, untrained: str | None) -> pd.DataFrame:
     """Repeat the one evaluation of the untrained arm for each seed of the trained arms.
 
-    The copies have no variance between seeds, so every interval counts them as one policy.
+    The copies have no variance between seeds, so every interval counts them as one policy. Counts
+    of episodes, turns and seeds are of the one evaluation.
     """
     mine = episodes["method"] == untrained
     seeds = episodes.loc[~mine, "seed"].unique()

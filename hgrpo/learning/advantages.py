@@ -68,6 +68,20 @@ def is_flat(credit: Sequence[np.ndarray]) -> bool:
     return all(np.ptp(row) <= 1e-6 * largest for row in rows if len(row))
 
 
+def turn_share(advantages: Sequence[np.ndarray]) -> float | None:
+    """Share of the sum of squares of advantages that lies between turns of one trajectory, 0 to 1.
+
+    0 is flat GRPO. Only trajectories of two or more turns count; None if their advantages are 0.
+
+    Args:
+        advantages: arrays [T_k], one for each trajectory.
+    """
+    rows = [row for row in advantages if len(row) > 1]
+    total = sum(float(np.square(row).sum()) for row in rows)
+    between = sum(float(np.square(row - row.mean()).sum()) for row in rows)
+    return between / total if total else None
+
+
 def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> list[np.ndarray]:
     """alpha * A_traj [K] + (1 - alpha) * A_turn, K arrays of shape [T_k].
 

@@ -137,6 +137,8 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
     sequences = []
     for trajectory in trajectories:
         advantages, logprobs, spans = [], [], trajectory.spans
+        # After a context overflow more tokens follow than the model may have positions.
+        read = trajectory.token_ids[: spans[-1][1]]
         for number, (turn, (start, end)) in enumerate(zip(trajectory.turns, spans, strict=True)):
             if len(turn.logprobs) != end - start:
                 raise RuntimeError(
@@ -147,7 +149,5 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
             advantages += [given] * (end - start)
             logprobs += turn.logprobs
         numbers = (torch.tensor(each, dtype=torch.float32) for each in (logprobs, advantages))
-        sequences.append(
-            TrainingSequence(trajectory.token_ids, spans, *numbers, name=trajectory.name)
-        )
+        sequences.append(TrainingSequence(read, spans, *numbers, name=trajectory.name))
     return sequences

@@ -45,12 +45,14 @@ def estimates(
 
     The penalty for inadmissible turns is subtracted from the last turn's reward. With `truncation:
     bootstrap`, the critic also values the state after the last turn of each truncated trajectory:
-    all its tokens with the environment's last answer, as before any reply.
+    all its tokens with the environment's last answer, as before any reply, as far as the critic has
+    positions.
     """
     bootstraps = training.gae.truncation == "bootstrap"
     cut = [k for k, t in enumerate(trajectories) if bootstraps and t.truncated]
     finals = np.zeros(len(trajectories))
-    finals[cut] = [row[0] for row in critic.values([_after(trajectories[k]) for k in cut])]
+    longest = critic.body.architecture.max_position_embeddings
+    finals[cut] = [row[0] for row in critic.values([_after(trajectories[k], longest) for k in cut])]
     made = []
     for trajectory, row, final in zip(trajectories, values, finals, strict=True):
         rewards = np.array([turn.env_reward for turn in trajectory.turns], dtype=np.float64)
@@ -62,8 +64,8 @@ def estimates(
     return made
 
 
-def _after(trajectory: Trajectory) -> SampledSequence:
-    state = [*trajectory.token_ids, *trajectory.unread]
+def _after(trajectory: Trajectory, longest: int) -> SampledSequence:
+    state = [*trajectory.token_ids, *trajectory.unread][: longest - 1]
     # The value before a token does not depend on the token, so 0 stands for any reply.
     return SampledSequence([*state, 0], [(len(state), len(state) + 1)], name=trajectory.name)
 

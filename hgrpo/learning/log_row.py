@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hgrpo.learning.advantages import turn_share
 from hgrpo.learning.batch import GroupAdvantages, training_returns
 from hgrpo.learning.filters.scores import mean_deviation
 from hgrpo.learning.settings import TrainingConfig
@@ -57,18 +58,21 @@ def trained_row(trained: Sequence[np.ndarray]) -> dict:
 def advantage_row(
     groups: Sequence[Sequence[Trajectory]], advantages: Sequence[GroupAdvantages]
 ) -> dict:
-    """Log entries: numbers of dead groups and of groups with flat credit, mean absolute advantages.
+    """Log entries: dead groups, groups with flat credit, `turn_share`, mean absolute advantages.
 
     `advantages`, in the order of `groups`, gives the advantages per trajectory and per turn. The
     turns in `groups` hold the blended advantages, which are averaged over tokens.
     """
-    turns = [turn for group in groups for trajectory in group for turn in trajectory.turns]
+    played = [trajectory for group in groups for trajectory in group]
+    turns = [turn for trajectory in played for turn in trajectory.turns]
     per_token = np.concatenate([np.full(t.span[1] - t.span[0], t.advantage) for t in turns])
     per_turn = np.concatenate([row for group in advantages for row in group.turns])
+    blended = [np.array([turn.advantage for turn in t.turns]) for t in played]
     per_trajectory = np.concatenate([group.trajectory for group in advantages])
     return {
         "dead_groups": sum(group.dead for group in advantages),
         "flat_credit_groups": sum(group.flat for group in advantages),
+        "turn_share": turn_share(blended),
         "mean_abs_traj_adv": float(np.abs(per_trajectory).mean()),
         "mean_abs_turn_adv": float(np.abs(per_turn).mean()),
         "mean_abs_token_adv": float(np.abs(per_token).mean()),

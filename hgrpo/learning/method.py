@@ -8,6 +8,17 @@ from hgrpo.config.strict import Strict
 from hgrpo.credit.section import CreditConfig
 from hgrpo.learning.rules.section import ObjectiveConfig
 
+# Below this share of turns in the advantages, they correlate with flat GRPO's by 0.995 or more.
+FAINT = 0.01
+
+
+def faint_credit(share: float) -> str:
+    """The caution that turns of one trajectory train almost alike; `share` as of `turn_share`."""
+    return (
+        f"only {100 * share:.2g} % of its advantages' sum of squares lies between turns of a "
+        "trajectory, so it is flat GRPO in practice (see alpha, turn_norm and the credit's size)"
+    )
+
 
 class MethodConfig(Strict):
     """One arm of a study. With alpha = 1 it trains as flatGRPO, whatever the turns' credit is."""
@@ -116,14 +127,21 @@ class MethodConfig(Strict):
         compares = self.train and self.advantage == "group"
         return compares and "alpha" not in self.credit.declared.demands
 
-    def credit_caution(self, flat: bool) -> str:
-        """Why turn credit has no effect, or ""; `flat` if `is_flat` held for it in all groups."""
+    def credit_caution(self, flat: bool, share: float = 1.0) -> str:
+        """Why turn credit has little or no effect, or "".
+
+        Args:
+            flat: whether `is_flat` held for it in all groups.
+            share: `turn_share` of the advantages.
+        """
         if self._chooses_alpha and self.alpha == 1.0:
             return f"alpha is 1, so no update reads its credit (kind {self.credit.kind})"
-        if flat and self.train and self.advantage == "group" and self.credit.declared.of_turns:
+        if not (self.train and self.advantage == "group" and self.credit.declared.of_turns):
+            return ""
+        if flat:
             given = f"0, constant, or made so by turn_norm: {self.turn_norm}"
             return f"its credit tells no turn of a trajectory from another ({given})"
-        return ""
+        return faint_credit(share) if share < FAINT else ""
 
     @property
     def uses_critic(self) -> bool:

@@ -60,8 +60,12 @@ def credit_caution(played: Round) -> str:
     """Why the round's turn credit had no effect, or ""; without a fit, it is only a stand-in."""
     method, rows = played.id.method, played.rows
     unfitted = method.credit.declared.fits and played.id.index == 1
+    if unfitted or not rows:
+        return method.credit_caution(flat=False)
     flat = all(row["flat_credit_groups"] == row["n_groups"] for row in rows)
-    return method.credit_caution(flat and bool(rows) and not unfitted)
+    # Logs of an older step, from a checkpoint, hold no share.
+    shares = [row["turn_share"] for row in rows if row.get("turn_share") is not None]
+    return method.credit_caution(flat, sum(shares) / len(shares) if shares else 1.0)
 
 
 def totals(rows: Sequence[Mapping]) -> dict:

@@ -1,21 +1,24 @@
-"""What the expert, the training logs and published runs add to the top of the report."""
+"""Sentences at the top of the report: poor starts, idle credit, equal arms, published spread."""
 
 import json
-from collections.abc import Collection
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from hgrpo.evaluation.cautions import dead_caution, far_from_expert
+from hgrpo.evaluation.cautions import dead_caution, far_from_expert, poor_expert
+from hgrpo.report.arms import Arms
 from hgrpo.report.inputs import Inputs
 from hgrpo.report.tables import IMITATED
+from hgrpo.report.words import listing
 
 # Written by workflow_scripts/publish.py from docs/tables.
 PUBLISHED = Path(__file__).with_name("published_spread.json")
 
 
 def cautions(inputs: Inputs, scripted: pd.DataFrame) -> list[str]:
-    """The cautions about the SFT policy, and about the round and arm with the most dead groups.
+    """The cautions about the expert, the SFT policy, and the round with the most dead groups.
 
     `scripted` is from `tables.scripted_players`.
     """
@@ -32,8 +35,37 @@ def cautions(inputs: Inputs, scripted: pd.DataFrame) -> list[str]:
         for (number, method), rows in rounds
     ]
     pairs = zip(sft.head(1).to_numpy(), expert.to_numpy(), strict=False)
-    lines = [far_from_expert(*pair) for pair in pairs] + list(filter(None, dead))[:1]
+    lines = [poor_expert(rate) for rate in expert["success"]]
+    lines += [far_from_expert(*pair) for pair in pairs] + list(filter(None, dead))[:1]
     return list(filter(None, lines))
+
+
+def arm_cautions(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
+    """Arms whose turn credit had no effect, and arms whose final weights are equal.
+
+    `rounds` are the contents of every round's summary.json.
+    """
+    played = Counter(row["method"] for row in rounds)
+    idle = Counter((row["method"], row.get("credit_caution")) for row in rounds)
+    cautions = [
+        f"{arms.label(name)}: {text} ({number} of {played[name]} rounds)."
+        for (name, text), number in idle.items()
+        if text
+    ]
+    last = {(row["seed"], row["method"]): row for row in sorted(rounds, key=lambda r: r["round"])}
+    ends, equal = defaultdict(set), defaultdict(list)
+    for (seed, name), row in last.items():
+        ends[seed, row["policy"]].add(arms.label(name))
+        if arms.untrained:
+            ends[seed, row["parents"]["sft"]].add(arms.label(arms.untrained))
+    for (seed, _), labels in ends.items():
+        equal[tuple(sorted(labels))].append(str(seed))
+    return cautions + [
+        f"{listing(list(labels))} are one arm: their final weights are equal bit for bit (seed "
+        f"{', '.join(seeds)})."
+        for labels, seeds in equal.items()
+        if len(labels) > 1
+    ]
 
 
 def published_spread(study: str, overridden: Collection[str], reference: str) -> str:

@@ -1,8 +1,6 @@
 """Draws the figures of a study and of its single runs."""
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -77,17 +75,8 @@ def study_drawings(
         lambda: training.health(logs, arms),
     ]
     for make in makers:
-        drawing = make()
-        if drawing and comparison.seeds["seed"].nunique() == 1:
-            drawing = replace(drawing, caption=_without_intervals(drawing.caption))
-        if drawing:
+        if drawing := make():
             yield drawing
-
-
-def _without_intervals(caption: str) -> str:
-    """A caption without its words about intervals, which one seed does not have."""
-    caption = re.sub(r",? with its \S+\s% interval", "", caption)
-    return " ".join(each for each in re.split(r"(?<=\.) ", caption) if "interval" not in each)
 
 
 def draw_all(

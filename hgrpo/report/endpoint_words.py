@@ -15,9 +15,9 @@ def endpoint_phrase(comparison: Comparison) -> str:
     """The declared endpoint in a sentence: `mean success over rounds 1 to 5`."""
     settings = comparison.protocol.settings
     measure, last = MEASURES[settings.score], max(comparison.last_round.values())
-    if settings.endpoint == AREA and last > 1:
-        return f"mean {measure} over rounds 1 to {last}"
-    if settings.endpoint in (AREA, LAST_ROUND):
+    if settings.endpoint == AREA:
+        return f"mean {measure} over {f'rounds 1 to {last}' if last > 1 else 'the only round'}"
+    if settings.endpoint == LAST_ROUND:
         return f"{measure} after the last round"
     return f"{measure} at a budget of {settings.endpoint.budget:,} trajectories played"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from hgrpo.config.user_path import user_text
 from hgrpo.errors import UserError
 
 STATED = ("packages", "revision", "code", "python", "hardware", "system")
@@ -14,10 +15,8 @@ STATED = ("packages", "revision", "code", "python", "hardware", "system")
 def read_mapping(path: Path) -> dict:
     """Read a JSON or YAML file; UserError if it is missing, unreadable, or not a mapping."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = user_text(Path(path))
         loaded = json.loads(text) if Path(path).suffix == ".json" else yaml.safe_load(text)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
     except (json.JSONDecodeError, yaml.YAMLError) as error:
         raise UserError(f"{path}: neither JSON nor YAML ({error})") from None
     if not isinstance(loaded, dict):

@@ -16,6 +16,7 @@ from hgrpo.report.endpoint_words import endpoint_phrase
 
 MINUS, SPACE, DASH = "\u2212", "\u00a0", "\u2013"
 MOST_NAMED = 5  # A sentence with more arms than this gives their number only.
+_LESS = ", less than the A/A twin moved"
 _NO_SPREAD = "all runs of an arm have the same score, so the spread between them is not known"
 
 
@@ -25,8 +26,8 @@ class Answer:
 
     Attributes:
         headline: which arm differs from the reference, and which runs collapsed.
-        sure: whether training beats sampling alone; with one seed, how far apart chance alone puts
-            arms; or what it means that no arm has solved anything. It may be "".
+        sure: whether training significantly beats sampling alone; with too few seeds, what
+            is known of chance; or what it means that no arm has solved anything. It may be "".
         cautions: why the comparison may mean little, and what to change.
         paragraphs: what the first table does not show, each (heading, sentences).
     """
@@ -137,39 +138,61 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
         done = "solved" if comparison.protocol.settings.score == "success" else "was paid for"
         return f"No arm {done} a single test task, so there is nothing to compare."
     measured = f"in {endpoint_phrase(comparison)}"
+    twins = table.loc[table["method"].isin(arms.twins), "difference"].abs()
+    moved = listing([points(size)[1:] for size in twins])
+    chance = f"; chance alone made {moved} points here (A/A)" if moved else ""
     if _too_few(table):
         number = int(table["n_seeds"].iloc[0])
-        none = f"{_capital(_count(number))} seed{'s' if number > 1 else ''}, no verdict"
-        gated = {gate.arm for gate in comparison.protocol.settings.gates}
-        table = table[[not (name in gated or arms.is_control(name)) for name in table["method"]]]
-        if table.empty:
-            return f"{none}: beside {reference}, only controls were trained."
-        best = table.loc[table["difference"].idxmax()]
-        if best["difference"] <= 0:
-            return f"{none}: no arm is above {reference} {measured}."
-        above = points(best["difference"])[1:]
-        label = arms.label(best["method"])
-        return f"{none}: {label} is highest, {above} points above {reference} {measured}."
-    groups = {
-        verdict: [arms.label(name) for name in table.loc[table["verdict"] == verdict, "method"]]
-        for verdict in ("better", "worse", "inconclusive")
-    }
-    parts = []
+        seeds = _capital(_count(number)) + (" seeds" if number > 1 else " seed")
+        return f"{seeds}, no verdict: {_highest(comparison, arms, measured, twins.max())}{chance}."
+    parts, unclear = [], table[table["verdict"] == "inconclusive"]
     verbs = {"better": ("beats", "beat"), "worse": ("does worse than", "do worse than")}
-    for verdict, (one, several) in verbs.items():
-        if names := groups[verdict]:
-            parts.append(f"{_named(names)} {one if len(names) == 1 else several} {reference}")
+    for verdict, forms in verbs.items():
+        if len(rows := table[table["verdict"] == verdict]):
+            compared = _sized(rows, arms, twins.max())
+            parts.append(f"{compared} {forms[len(rows) > 1]} {reference}")
     if not parts:
-        number = len(groups["inconclusive"])
-        what = {
-            1: f"{groups['inconclusive'][0]} cannot",
-            2: "neither of the two other arms can",
-        }.get(number, f"none of the {_count(number)} other arms can")
-        return f"Inconclusive: {what} be told apart from {reference} {measured}."
+        compared = _sized(unclear, arms)
+        return f"Inconclusive: {compared} cannot be told apart from {reference} {measured}{chance}."
     parts[0] += f" {measured}"
-    if groups["inconclusive"]:
-        parts.append(f"inconclusive for {_named(groups['inconclusive'], 'others')}")
-    return f"{'; '.join(parts)}."
+    if len(unclear):
+        parts.append(f"inconclusive for {_sized(unclear, arms, rest='others')}")
+    return f"{'; '.join(parts)}{chance}."
+
+
+def _highest(comparison: Comparison, arms: Arms, measured: str, chance: float) -> str:
+    """The highest arm that is neither a control nor gated; `chance` as in `_sized`."""
+    table, reference = comparison.against_reference, arms.label(arms.reference)
+    gated = {gate.arm for gate in comparison.protocol.settings.gates}
+    tested = table[[not (name in gated or arms.is_control(name)) for name in table["method"]]]
+    if tested.empty:
+        return f"beside {reference}, only controls were trained"
+    best, controls = tested.loc[tested["difference"].idxmax()], len(tested) < len(table)
+    if best["difference"] <= 0:
+        return f"no arm {'under test ' if controls else ''}is above {reference} {measured}"
+    return (
+        f"{arms.label(best['method'])} is highest{' of the arms under test' if controls else ''}, "
+        f"{points(best['difference'])[1:]} points above {reference} {measured}"
+        f"{_LESS if best['difference'] < chance else ''}"
+    )
+
+
+def _sized(rows: pd.DataFrame, arms: Arms, chance: float = 0.0, rest: str = "arms") -> str:
+    """Arms with their differences in points, and with the intervals of one or two arms.
+
+    `chance` is the largest absolute difference of an A/A twin; arms with a smaller one are marked.
+    """
+    if len(rows) > MOST_NAMED:
+        less = int((rows["difference"].abs() < chance).sum())
+        few = f", {_count(less)} of them{_LESS[1:]}" if less else ""
+        low, high = points(rows["difference"].min()), points(rows["difference"].max())
+        return f"{_count(len(rows))} {rest} ({low} to {high} points{few})"
+    names = []
+    for row in rows.itertuples():
+        interval = ends(points(row.lower), points(row.upper), ", {}") if len(rows) < 3 else ""
+        small = _LESS if abs(row.difference) < chance else ""
+        names.append(f"{arms.label(row.method)} ({points(row.difference)} points{interval}{small})")
+    return listing(names)
 
 
 def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
@@ -224,32 +247,27 @@ def _nothing_won(comparison: Comparison) -> bool:
 
 
 def _chance(comparison: Comparison, arms: Arms, spread: str) -> str:
-    """How far apart chance alone puts arms, as far as one seed and published runs show it."""
+    """How far apart chance alone puts arms, as far as few seeds and published runs show it."""
     table, reference = comparison.against_reference, arms.label(arms.reference)
-    twins = table[table["method"].isin(arms.twins)]
+    twins = [arms.label(name) for name in table["method"] if name in arms.twins]
     parts = [
-        f"Chance alone made {points(abs(size))[1:]} points here: {arms.label(name)} differs from "
-        f"{reference} in its random numbers only."
-        for name, size in zip(twins["method"], twins["difference"], strict=True)
+        f"{_capital(name)} differs from {reference} in its random numbers only." for name in twins
     ]
-    unknown = "How much chance alone makes is not known: one seed shows no spread between seeds."
+    unknown = "How much chance alone makes is not known from so few seeds."
     return " ".join(filter(None, [*parts, spread])) or unknown
 
 
 def _sure(comparison: Comparison, arms: Arms, spread: str) -> str:
     table, compared = comparison.against_untrained, comparison.against_reference
-    one = len(compared) and int(compared["n_seeds"].iloc[0]) == 1
-    if one and not _nothing_won(comparison):
+    if len(compared) and _too_few(compared) and not _nothing_won(comparison):
         return _chance(comparison, arms, spread)
-    if not len(table):
+    if not len(table) or (_too_few(table) and not _nothing_won(comparison)):
         return ""
     if _nothing_won(comparison):
         return (
             "This is normal for a small model after a few steps of training, and no sign of a "
             "fault. It says nothing about the arms: that takes longer training, or an easier game."
         )
-    if _too_few(table):
-        return ""
     decided = table["p_holm"] < 1 - comparison.protocol.level
     better, worse = (int((decided & (sign * table["difference"] > 0)).sum()) for sign in (1, -1))
     sampling = f"sampling alone ({_sampling(comparison, arms)})"
@@ -260,8 +278,8 @@ def _sure(comparison: Comparison, arms: Arms, spread: str) -> str:
         than = "than it" if better else f"than {sampling}"
         parts.append(f"{'' if better else 'training '}does worse {than}{_share(worse, len(table))}")
     if not parts:
-        return f"It is not sure either that training beats {sampling} in any arm."
-    return f"What is sure: {', and '.join(parts)}."
+        return f"In no arm is the difference from {sampling} significant after correction."
+    return f"Significant after correction: {', and '.join(parts)}."
 
 
 def _share(number: int, all_arms: int) -> str:
@@ -272,10 +290,6 @@ def _share(number: int, all_arms: int) -> str:
 
 def _sampling(comparison: Comparison, arms: Arms) -> str:
     return opponent(arms, arms.untrained, comparison.best_temperature)
-
-
-def _named(names: list[str], rest: str = "arms") -> str:
-    return listing(names) if len(names) <= MOST_NAMED else f"{_count(len(names))} {rest}"
 
 
 def _against_reference(comparison: Comparison, arms: Arms) -> list[str]:
@@ -358,7 +372,8 @@ def _corrected(open_rows: pd.DataFrame, arms: Arms) -> list[str]:
     outside = open_rows[(open_rows["lower"] > 0) | (open_rows["upper"] < 0)]
     if outside.empty:
         return []
-    names = _named([arms.label(name) for name in outside["method"]])
+    labels = [arms.label(name) for name in outside["method"]]
+    names = listing(labels) if len(labels) <= MOST_NAMED else f"{_count(len(labels))} arms"
     return [
         f"The interval of {names} excludes zero. Among several comparisons this is expected now "
         "and then, so Holm's correction makes the verdict inconclusive."

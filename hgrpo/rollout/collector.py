@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hgrpo.envs.base import Observation, Task, TextEnv, check_step
+from hgrpo.envs.base import Observation, Task, TextEnv, check_step, wrong
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.rollout.branching import Branching
 from hgrpo.rollout.engine import Completion, Request, RolloutEngine
@@ -78,7 +78,7 @@ class Collector:
             hold does not depend on how many episodes were in flight.
 
         Raises:
-            UserError: a task's first text leaves no room for a reply.
+            UserError: a task's first text leaves no room for a reply; see also `check_group`.
         """
         starts = [
             Start(task, k, key(*stream, task.task_id, k), self.turn_cap)
@@ -86,7 +86,10 @@ class Collector:
             for k in range(rollouts)
         ]
         played = self.play(starts, on_done)
-        return [played[i : i + rollouts] for i in range(0, len(played), rollouts)]
+        groups = [played[i : i + rollouts] for i in range(0, len(played), rollouts)]
+        for group in groups:
+            check_group(self._idle_envs[0], group)
+        return groups
 
     def play(
         self, starts: Sequence[Start], on_done: Callable[[], None] = lambda: None
@@ -209,6 +212,23 @@ class Collector:
             trajectory.truncated = trajectory.context_overflow = True
             return False
         return True
+
+
+def check_group(env: TextEnv, group: Sequence[Trajectory]) -> None:
+    """Raise UserError if the environment answered equal actions of two episodes differently."""
+    known: dict[tuple[str, ...], tuple] = {}
+    for trajectory in group:
+        actions = [turn.action for turn in trajectory.turns]
+        for number, turn in enumerate(trajectory.turns):
+            for what, end, answer in (
+                ("observation", number, (trajectory.goal, turn.observation)),
+                ("reward", number + 1, (turn.env_reward, turn.progress, turn.admissible)),
+            ):
+                before = known.setdefault((what, *actions[:end]), answer)
+                if before != answer:
+                    where = f"task {trajectory.task.task_id} turn {number}: {what} {answer!r:.200}"
+                    mistake = f"{where}, but after equal actions of another episode {before!r:.200}"
+                    raise wrong(env, "step" if end else "reset", mistake)
 
 
 def check_progress(trajectory: Trajectory) -> None:

@@ -23,7 +23,7 @@ from hgrpo.atomic import atomic_folder
 from hgrpo.config.strict import Strict
 from hgrpo.envs.base import Task
 from hgrpo.envs.kinds import load
-from hgrpo.envs.panels import check_sizes, write_panels
+from hgrpo.envs.panels import check_filled, check_sizes, write_panels
 from hgrpo.envs.user_files import reads_user_files, user_files_digest
 from hgrpo.errors import UserError
 from hgrpo.provenance import provenance
@@ -102,6 +102,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         try:
             for split, task in environment.make_tasks(settings.env, job.seed, made, skipped):
                 panels[split].append(task)
+            check_filled(panels, settings.env.panels.sizes)
             check_sizes(panels, settings.model_dump(mode="json", exclude_none=True))
         except UserError as error:
             bad = [f"; left out: {n} {why}" for why, n in skipped.items() if why.startswith("bad ")]

@@ -28,7 +28,7 @@ from hgrpo.envs.panels import check_sizes, read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import STATISTICS, EvaluationConfig
 from hgrpo.provenance import provenance
-from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder
+from hgrpo.stages.files import BASE, EVERY_SEED, PANELS, TASKS, policy_files, policy_folder, runs
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder
 from hgrpo.stages.playing import Playing, playing
@@ -100,7 +100,11 @@ def from_whole_study(given: Mapping, job: Job) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The tasks, the base and the policy of the round."""
+    """The tasks, the base and the policy of the round; UserError if the study lacks the job."""
+    known = [FOLDER.format(**dict(zip(JOB, run, strict=True))) for run in runs(study)]
+    if (mine := FOLDER.format(**vars(job))) not in known:
+        first = next(each for each in known if each.startswith(f"eval/{job.method}/"))
+        raise UserError(f"{mine}: no such evaluation; {job.method} has {first}")
     policy = policy_folder(job.method, job.seed, job.round)
     return {"panels": PANELS, "tasks": TASKS, **BASE, **policy_files(study, policy)}
 
@@ -119,6 +123,11 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.rollout.canary import check_sync
     from hgrpo.rollout.engine import Sampling
 
+    if not settings.train and (job.seed, job.round) != (EVERY_SEED, 0):
+        raise UserError(
+            f"--seed {job.seed} --round {job.round}: {job.method} is not trained; its one "
+            f"evaluation has --seed {EVERY_SEED} --round 0"
+        )
     began = time.perf_counter()
     evaluation = settings.evaluation
     panels = read_panels(paths.assets / "panels.json")

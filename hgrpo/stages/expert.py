@@ -84,6 +84,7 @@ def reusable(settings: Settings) -> bool:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Collect the demonstrations, and write them and a summary of their success."""
+    from hgrpo.evaluation.cautions import poor_expert
     from hgrpo.evaluation.potential_and_reward import progress_and_reward
 
     began = time.perf_counter()
@@ -133,6 +134,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     _show_progress(summary["progress"])
     for reason, count in summary["skipped"].items():
         print(f"left out or noted: {count} ({reason})")
+    if caution := poor_expert(summary["success"]["all"]["at_turn_cap"]):
+        print(f"caution: {caution}")
 
 
 def _write(rows: list[dict], path: Path) -> None:

@@ -14,7 +14,7 @@ from hgrpo.envs.kinds import environment_settings
 from hgrpo.errors import UserError
 from hgrpo.learning.method import MethodConfig
 from hgrpo.policy.settings import ModelConfig
-from hgrpo.study.overrides import parse_overrides
+from hgrpo.study.overrides import parse_each
 
 _MAKE = {
     "env": environment_settings,
@@ -50,11 +50,14 @@ class NamedFiles:
         place = f"methods.{name}" if kind == "method" else kind
         if not (keys := self.typed.get(place)):
             return settings
-        changed = parse_overrides(keys, type(settings), f"{place}.")
-        here = {f"{place}.{key}": reduce(getitem, key.split("."), changed) for key in keys}
-        self.overridden.update(here)
-        source = f"command line: {source} with {', '.join(here)} overridden"
-        return _MAKE[kind](merge(content, changed), source)
+        changed = parse_each(keys, type(settings), mistakes, f"{place}.")
+        here = ", ".join(f"{place}.{key}" for key in keys)
+        source = f"command line: {source} with {here} overridden"
+        settings = mistakes.attempt(_MAKE[kind], merge(content, changed), source)
+        mistakes.end()
+        for key in keys:
+            self.overridden[f"{place}.{key}"] = reduce(getitem, key.split("."), changed)
+        return settings
 
 
 def named(folder: Path, name: str, where: str, also: Iterable[str] = ()) -> tuple[dict, str]:

@@ -8,13 +8,14 @@ Snakemake allows no dot in a key of its `--config`, so there the key `set` takes
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import get_args, get_origin
 
 from pydantic import BaseModel
 
 from hgrpo.config.merge import merge
+from hgrpo.config.mistakes import Mistakes
 from hgrpo.config.read import did_you_mean, for_snakemake, read_value
 from hgrpo.errors import UserError
 
@@ -32,18 +33,20 @@ def read_assignments(words: Iterable[str]) -> dict[str, str]:
     """The mapping that words KEY=VALUE make up.
 
     Raises:
-        UserError: a word is no assignment, a key is listed twice, or the study has no name.
+        UserError: words are no assignments, a key is listed twice, or the study has no name.
     """
     given: dict[str, str] = {}
+    mistakes = Mistakes()
     for word in words:
         key, sign, value = word.partition("=")
         if not sign or not _KEY.fullmatch(key):
-            raise UserError(f"KEY=VALUE was expected, not {word!r}")
-        if key == "study" and not value:
-            raise UserError("study=: the name of a study was expected, such as study=bakeoff")
-        if key in given:
-            raise UserError(f"{key} is given twice")
+            mistakes.append(f"KEY=VALUE was expected, not {word!r}")
+        elif key == "study" and not value:
+            mistakes.append("study=: the name of a study was expected, such as study=bakeoff")
+        elif key in given:
+            mistakes.append(f"{key} is given twice")
         given[key] = value
+    mistakes.end()
     return given
 
 
@@ -72,10 +75,11 @@ def parse_overrides(
             nearest = did_you_mean(first, [*known, *others])
             nearest = "; a file keeps its name" if first == "name" else nearest
             nearest = f"; did you mean 'methods.{key}'?" if inner and first in arms else nearest
-            raise UserError(f"--config {key}: unknown key{nearest}")
+            raise UserError(f"command line: {key}: unknown key{nearest}")
         # Snakemake makes None of `methods=`, and the word "null" stays a word.
         if value is None or value == "":
-            raise UserError(f"{key}=: a value was expected; without {key}=, that of the file holds")
+            said = f"a value was expected; without {key}=, that of the file holds"
+            raise UserError(f"command line: {key}=: {said}")
         change = _typed(value, key, _kinds_of(model, [first, *inner]))
         for name in reversed(inner):
             change = {name: change}
@@ -83,11 +87,19 @@ def parse_overrides(
     return parsed
 
 
-def of_files(given: Mapping[str, object]) -> tuple[dict, dict[str, dict]]:
+def parse_each(given: Mapping, model: type[BaseModel], mistakes: Mistakes, *more: object) -> dict:
+    """`parse_overrides` of all keys but those with a mistake, which add lines to `mistakes`."""
+    parsed: dict = {}
+    for each in ({key: value} for key, value in given.items()):
+        parsed = merge(parsed, mistakes.attempt(parse_overrides, each, model, *more) or {})
+    return parsed
+
+
+def of_files(given: Mapping[str, object], mistakes: Mistakes) -> tuple[dict, dict[str, dict]]:
     """Overrides of the study's file, and by section those of the files that it names."""
     study, files = {}, {}
     for key, value in flat(given).items():
-        for name, each in _dotted(key, value).items():
+        for name, each in (mistakes.attempt(_dotted, key, value) or {}).items():
             section, _, inner = name.partition(".")
             named = inner and section in NAMED
             (files.setdefault(section, {}) if named else study)[inner if named else name] = each
@@ -97,21 +109,26 @@ def of_files(given: Mapping[str, object]) -> tuple[dict, dict[str, dict]]:
 def _dotted(key: str, value: object) -> dict[str, object]:
     """A section such as `env={turn_cap: 50}` as keys with dots; other keys stay as they are."""
     if key in NAMED and isinstance(value, str) and value.startswith("{"):
-        value = read_value(value, f"--config {key}")
+        value = read_value(value, f"command line: {key}")
     if key.split(".")[0] not in NAMED or not isinstance(value, Mapping):
         return {key: value}
     inner = [_dotted(f"{key}.{name}", each) for name, each in value.items()]
     return {name: each for keys in inner for name, each in keys.items()}
 
 
-def by_method(given: Mapping[str, object], methods: Iterable[str]) -> dict[str, dict[str, object]]:
-    """Overrides such as `Vine.alpha`, by method; UserError if a key is of none of `methods`."""
+def by_method(
+    given: Mapping[str, object], methods: Iterable[str], others: Collection[str], mistakes: Mistakes
+) -> dict[str, dict[str, object]]:
+    """Overrides such as `Vine.alpha`, by method; `others` are methods for a hint at a mistake."""
     known, by = sorted(methods, key=len, reverse=True), {}
     for key, value in given.items():
         method = next((name for name in known if key.startswith(f"{name}.")), None)
         if method is None:
-            nearest = did_you_mean(key.split(".")[0], known)
-            raise UserError(f"--config methods.{key}: no method of the study's file{nearest}")
+            name = key.split(".")[0]
+            nearest = did_you_mean(name, [*known, *others])
+            nearest = "; add it to `methods` first" if name in others else nearest
+            mistakes.append(f"command line: methods.{key}: no method of the study's file{nearest}")
+            continue
         by.setdefault(method, {})[key.removeprefix(f"{method}.")] = value
     return by
 
@@ -125,7 +142,7 @@ def flat(given: Mapping[str, object]) -> dict[str, object]:
     plain = {key: value for key, value in given.items() if key != SET}
     assigned = _of_set(given.get(SET))
     for key in plain.keys() & assigned.keys():
-        raise UserError(f"--config {SET}: {key} is given twice")
+        raise UserError(f"command line: {SET}: {key} is given twice")
     return plain | assigned
 
 
@@ -134,7 +151,8 @@ def _of_set(given: object) -> dict[str, str]:
     try:
         return read_assignments(_ASSIGNMENT.findall(_from_yaml(given)))
     except UserError as error:
-        raise UserError(f"--config {SET}: {error}") from None
+        lines = [f"command line: {SET}: {line}" for line in str(error).splitlines()]
+        raise UserError("\n".join(lines)) from None
 
 
 def _from_yaml(given: object) -> str:
@@ -157,7 +175,7 @@ def _typed(value: object, key: str, kinds: Sequence[object]) -> object:
     is_text = bool(kinds) and {*kinds} <= {str, NoneType} and value != "null"
     if not isinstance(value, str) or (is_text and not value.startswith(("'", '"'))):
         return value
-    return read_value(value, f"--config {key}")
+    return read_value(value, f"command line: {key}")
 
 
 def _kinds_of(model: type[BaseModel], names: Sequence[str]) -> list:

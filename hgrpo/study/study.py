@@ -1,6 +1,6 @@
 """A study: one environment, one base model, several methods, several seeds."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -29,7 +29,7 @@ from hgrpo.study.axis_arms import arms_of_axes, check_axes, members, shared_poin
 from hgrpo.study.checks import check
 from hgrpo.study.name import Name
 from hgrpo.study.named_files import NamedFiles, named
-from hgrpo.study.overrides import by_method, changes, of_files, parse_overrides
+from hgrpo.study.overrides import by_method, changes, of_files, parse_each
 from hgrpo.study.resources import Resources
 
 
@@ -199,9 +199,9 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
             mistake. It names the file and the key, and says if the command line is to blame.
     """
     path, mistakes = Path(path), Mistakes()
-    own, typed = of_files(overrides or {})
+    own, typed = of_files(overrides or {}, mistakes)
     methods = [file.stem for file in (path.parent.parent / "methods").glob("*.yaml")]
-    given = parse_overrides(own, StudyConfig, arms=methods)
+    given = parse_each(own, StudyConfig, mistakes, "", methods)
     study = mistakes.attempt(_load_study, path, given, typed, mistakes)
     if study is None:
         alone = Mistakes()
@@ -212,11 +212,13 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     return study
 
 
-def _refuse_unknown_axes(given: Mapping, known: Mapping, where: str) -> None:
-    """The command line may change an axis, or give a whole new one."""
-    for name, axis in given.items() if isinstance(given, Mapping) else ():
+def _with_known_axes(given: Mapping, known: Mapping, where: str) -> Mapping:
+    """Return `given`, which may change an axis or hold a whole new one; otherwise UserError."""
+    axes = given.get("axes", {})
+    for name, axis in axes.items() if isinstance(axes, Mapping) else ():
         if name not in known and isinstance(axis, Mapping) and "of" not in axis:
             raise UserError(f"{where}: axes.{name}: no such axis{did_you_mean(name, known)}")
+    return given
 
 
 class _Lenient(StudyConfig):
@@ -249,11 +251,19 @@ def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) 
     # The command line may take the axes of another study.
     axes_of = {"axes_of": given["axes_of"]} if "axes_of" in given else {}
     stated = attempt(_with_axes_of, {**file, **axes_of}, path, where) or file
-    _refuse_unknown_axes(given.get("axes", {}), stated.get("axes") or {}, where)
+    other = {key: value for key, value in given.items() if key != "axes"}
+    given = attempt(_with_known_axes, given, stated.get("axes") or {}, where) or other
     before = _config(stated, path, mistakes)
+    made = {f"variants.{name}": [name] for name in given.get("variants") or ()}
     if "methods" in typed:
         chosen = _config(merge(stated, given), path, Mistakes())
-        typed, given = _typed_methods(typed, given, before.methods, chosen)
+        listed = [*before.methods, *chosen.methods, *chosen.variants]
+        others = [file.stem for file in (configs / "methods").glob("*.yaml")]
+        keys = by_method(typed["methods"], listed, others, mistakes)
+        typed = {**typed, **{f"methods.{name}": each for name, each in keys.items()}}
+        for name in keys.keys() & chosen.variants.keys():
+            change = parse_each(keys[name], MethodConfig, mistakes, f"methods.{name}.")
+            given = merge(given, {"variants": {name: change}})
     config = _config(merge(stated, given), path, mistakes) if given else before
     config = _with_claims(config, stated, given)
     overridden = changes(before.model_dump(mode="json"), config.model_dump(mode="json"))
@@ -306,6 +316,11 @@ def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) 
     complete = not mistakes
     run_as = shared_points(config.axes, listed, whole) if complete else {arm: arm for arm in arms}
     config = _with_arms(config, run_as, chosen="methods" in given)
+    axis_arms = members(config.axes, run_as)
+    made = {key: names for key, names in made.items() if methods.keys() >= {*names}}
+    if complete:
+        made |= {f"axes.{axis}": axis_arms[axis].values() for axis in given.get("axes", ())}
+    mistakes.extend(_of_other_arms(typed, made, config.methods) if config.methods else ())
     if config.axes and "methods" in given:
         # Also if the file lists the same ones, because then the axes' arms are left out.
         overridden["methods"] = config.methods
@@ -316,21 +331,24 @@ def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) 
         {name: methods[name] for name in config.methods if name in methods},
         {name: training[name] for name in config.methods if name in methods},
         overridden,
-        members(config.axes, run_as),
+        axis_arms,
     )
     attempt(check, study, path, complete)
     return None if mistakes else study
 
 
-def _typed_methods(
-    typed: Mapping, given: Mapping, listed: Iterable[str], chosen: StudyConfig
-) -> tuple[Mapping, Mapping]:
-    """Overrides of single methods, by method, and those of variants among those of the study."""
-    keys = by_method(typed["methods"], [*listed, *chosen.methods, *chosen.variants])
-    for name in keys.keys() & chosen.variants.keys():
-        change = parse_overrides(keys[name], MethodConfig, f"methods.{name}.")
-        given = merge(given, {"variants": {name: change}})
-    return {**typed, **{f"methods.{name}": each for name, each in keys.items()}}, given
+def _of_other_arms(
+    typed: Mapping, made: Mapping[str, Collection[str]], arms: Collection[str]
+) -> list[str]:
+    """A mistake for each change of the command line that no arm of the run reads.
+
+    `typed` maps `methods.<name>` to overrides; `made` maps keys of variants and axes to their arms.
+    """
+    places = [place for place in typed if place.startswith("methods.")]
+    keys = {f"{each}.{next(iter(typed[each]))}": [each.removeprefix("methods.")] for each in places}
+    said = f"no arm of this run reads it; its arms are {', '.join(arms)}"
+    by_key = {**keys, **made}.items()
+    return [f"command line: {key}: {said}" for key, names in by_key if not {*arms} & {*names}]
 
 
 def _with_axes_of(stated: Mapping, path: Path, where: str) -> Mapping:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from hgrpo.workflow.telling_line import telling_line
+from hgrpo.workflow.telling_line import EXCEPTION, telling_line
 from hgrpo.workflow.watch.jobs import StudyJob
 from hgrpo.workflow.watch.status import State, job_statuses, kept_steps
 
@@ -27,7 +27,10 @@ _STOPPED = re.compile(
 
 
 def last_lines(
-    snakemake_log: str, jobs: Sequence[StudyJob], left: Collection[str] = ()
+    snakemake_log: str,
+    jobs: Sequence[StudyJob],
+    left: Collection[str] = (),
+    interrupted: bool = False,
 ) -> list[str]:
     """The last lines of a run that did not succeed: failed jobs, and what an interrupted run kept.
 
@@ -35,11 +38,11 @@ def last_lines(
         snakemake_log: text of the log of the run of snakemake.
         jobs: all jobs of the study.
         left: files that the run still had to make; older ones may be there.
+        interrupted: whether snakemake got SIGINT, which its log need not show.
     """
-    failed = failure_lines(snakemake_log)
-    if not _STOPPED.search(snakemake_log):
-        return failed
-    return [line for line in failed if ": interrupted: " not in line] + [kept_line(jobs, left)]
+    if interrupted or _STOPPED.search(snakemake_log):
+        return [*failure_lines(snakemake_log, errors_only=True), kept_line(jobs, left)]
+    return failure_lines(snakemake_log)
 
 
 def kept_line(jobs: Sequence[StudyJob], left: Collection[str] = ()) -> str:
@@ -57,11 +60,12 @@ def kept_line(jobs: Sequence[StudyJob], left: Collection[str] = ()) -> str:
     return f"interrupted: kept {', '.join(kept)}; the same command goes on from there"
 
 
-def failure_lines(snakemake_log: str) -> list[str]:
+def failure_lines(snakemake_log: str, errors_only: bool = False) -> list[str]:
     """For each failed job: its rule and the line that best explains the failure, then its log.
 
     Args:
         snakemake_log: text of the log of a run of snakemake. A job that was retried counts once.
+        errors_only: leave out jobs whose logs name no error, as those of interrupted jobs.
     """
     failed = {}
     starts = [*_FAILED.finditer(snakemake_log)]
@@ -71,7 +75,10 @@ def failure_lines(snakemake_log: str) -> list[str]:
         named = _LOG.search(snakemake_log, match.end(), end)
         path = Path(named.group(1)) if named else None
         text = path.read_text(errors="replace", encoding="utf-8") if path and path.is_file() else ""
-        said = telling_line(text).removeprefix("error: ") or _NOTHING_SAID
+        line = telling_line(text)
+        if errors_only and not EXCEPTION.match(line):
+            continue
+        said = line.removeprefix("error: ") or _NOTHING_SAID
         failed[path or match.start()] = f"error: {match.group(1)}: {said}"
         if path:
             failed[path] += f"\n       (log: {path})"

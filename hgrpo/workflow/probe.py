@@ -123,6 +123,8 @@ def _data(study: Study) -> Iterator[Finding]:
             yield Finding(file.path, f"there is no {gone}{hint}", lacking=True)
         elif damage := _damage(file):
             yield Finding(file.path, f"{damage}; remove it, then {remedy}", lacking=True)
+        elif file.path == study.model.path and (refusal := _refusal(study)):
+            yield Finding(file.path, refusal, lacking=True)
         else:
             same = ", with the official file's SHA-256" if file.sha256 else ""
             yield Finding(file.path, f"there{same}")
@@ -137,6 +139,20 @@ def _damage(file: UserPath) -> str:
     except OSError as error:
         return f"cannot be read ({error.strerror})"
     return "" if same else "damaged: its SHA-256 is not the official file's"
+
+
+def _refusal(study: Study) -> str:
+    """Why no conversation can be made for the user's model; "" if one can."""
+    try:
+        # Imported here: the package tokenizers may be among those that are lacking.
+        from hgrpo.agent.conversation import conversation_for
+
+        conversation_for(user_path(study.model.path, "path"), study.model.system)
+    except UserError as error:
+        return str(error)
+    except ImportError:
+        pass
+    return ""
 
 
 def _remedy(file: UserPath, study: Study) -> str:

@@ -63,7 +63,7 @@ def switch(given: object) -> bool:
     """
     found = _SWITCH.get(str(given).lower())
     if found is None:
-        raise UserError(f"--config reuse: yes or no was expected, not {given!r}")
+        raise UserError(f"command line: reuse: yes or no was expected, not {given!r}")
     return found
 
 

@@ -4,10 +4,12 @@ import atexit
 import logging
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import IO, TYPE_CHECKING, TypeVar
 
 from hgrpo.errors import UserError
@@ -35,6 +37,8 @@ T, R = TypeVar("T"), TypeVar("R")
 _SETTINGS = re.compile(r"--config '\{.*?\}' (?=--|>|$)", re.DOTALL)
 # The open files that hold the locks of this process.
 _HELD: list[IO[str]] = []
+# Numbers of the signals that interrupted this process.
+INTERRUPTS: list[int] = []
 
 
 @contextmanager
@@ -162,6 +166,19 @@ def check_rule_names(workflow: "Workflow") -> None:
     ):
         if unknown := sorted(set(rules) - known):
             raise UserError(f"{option}: no such rule: {', '.join(unknown)}")
+
+
+def note_interrupts() -> None:
+    """From now on list each SIGINT of this process in `INTERRUPTS`."""
+    handle = signal.getsignal(signal.SIGINT)
+
+    def record(number: int, frame: FrameType | None) -> None:
+        INTERRUPTS.append(number)
+        handle(number, frame)
+
+    # Snakemake's logger swallows a KeyboardInterrupt, and then only the jobs seem to have failed.
+    if callable(handle):  # a shell starts background jobs with SIGINT ignored
+        signal.signal(signal.SIGINT, record)
 
 
 def after_jobs(results: Path) -> None:

@@ -20,8 +20,11 @@ from project_copy import paths_below
             "set=training.filter.value=1.5",
             "configs/studies/grid.yaml with training overridden: training.filter.value: 1.5: str",
         ),
-        ("methods=", "error: methods=: a value was expected; without methods=, that of the"),
-        ("sedes=11", "--config sedes: unknown key; did you mean 'seeds'?"),
+        (
+            "methods=",
+            "error: command line: methods=: a value was expected; without methods=, that of the",
+        ),
+        ("sedes=11", "command line: sedes: unknown key; did you mean 'seeds'?"),
         ("study=gird", "configs/studies/gird.yaml: no such file; did you mean 'grid'?"),
         (
             "set=axes.a={of: PPO, key: training.lr, values: [1.0, 1]}",
@@ -31,7 +34,7 @@ from project_copy import paths_below
             "set=axes.a={of: PPO, key: training.lrr, values: [1, 2]}",
             "grid.yaml with axes overridden: axes.a: a_1: training.lrr: unknown key; did you mean",
         ),
-        ("set=env.turn_cp=3", "--config env.turn_cp: unknown key; did you mean 'turn_cap'?"),
+        ("set=env.turn_cp=3", "command line: env.turn_cp: unknown key; did you mean 'turn_cap'?"),
         (
             "set=env.turn_cap=0",
             "error: command line: configs/envs/",
@@ -149,6 +152,9 @@ def test_a_mistake_in_a_file(checkout, name, old, new, expected):
         "credit_fit/SFTOnly/seed_11/round_1/model.json",
         "eval/flatGRPO/seed_11/round_3/summary.json",
         "eval/SFTOnly/seed_0/round_1/summary.json",
+        "eval/SFTOnly/seed_11/round_0/summary.json",
+        "eval/flatGRPO/seed_11/round_0/summary.json",
+        "eval/flatGRPO/seed_0/round_1/summary.json",
         "gradients/SFTOnly/seed_11/round_0/summary.json",
         "gradients/flatGRPO/seed_11/round_3/summary.json",
         "truth/round_3/summary.json",
@@ -160,7 +166,7 @@ def test_a_job_that_the_study_does_not_have_is_not_planned(finished, target):
     assert done.returncode != 0 and "Job 0" not in said
     missing = (
         f"No rule to produce results/grid/{target} ",
-        "Missing input files for rule evaluate",
+        "error: eval/",
     )
     assert any(words in said for words in missing)
     assert "Traceback" not in said

@@ -40,7 +40,7 @@ LEFT_OUT = {
     "python -m hgrpo.cli.board": "tests/integration/test_board.py",
     "python -m hgrpo.cli.score_credit": "reads docs/truth: tests/unit/cli/test_score_credit.py",
     "python -m hgrpo.cli.monitor": "reads real episodes: tests/unit/workflow/watch",
-    "python -m hgrpo.envs.alfworld.check_parity": "tests/integration/test_alfworld_parity.py",
+    "python benchmarks/alfworld_parity.py": "tests/integration/test_alfworld_parity.py",
 }
 STANDS_FOR = {"<study>": "bakeoff", "<file>": "base/model.safetensors", "<stage>": "rl_round"}
 # A study for a GPU and official data: what this machine lacks ends the command with status 2.

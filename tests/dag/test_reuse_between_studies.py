@@ -120,4 +120,4 @@ def test_turned_off_every_job_runs(real):
 def test_a_switch_that_is_neither_yes_nor_no_is_refused(checkout):
     done = checkout.snakemake("-n", "reuse=maybe")
     assert done.returncode != 0
-    assert "error: --config reuse: yes or no was expected, not 'maybe'" in done.stderr
+    assert "error: command line: reuse: yes or no was expected, not 'maybe'" in done.stderr

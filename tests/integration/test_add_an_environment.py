@@ -64,6 +64,36 @@ def run(checkout, *command):
     return done.stdout
 
 
+def test_too_small_a_panel_ends_the_assets_stage(checkout, tmp_path):
+    # Two doors of six colours, in order, and one of them to leave by: 6 * 5 * 2 = 60 halls.
+    sizes = {"train": 50, "validation": 6, "test": 10}
+    given = json.dumps({"name": "doors", "turn_cap": 5, "doors": 2, "panels": sizes})
+    done = subprocess.run(
+        [sys.executable, "-m", "hgrpo.cli.assets", "--config", given, "--seed", "0"]
+        + ["--out", str(tmp_path / "assets")],
+        cwd=checkout,
+        env=os.environ | {"PYTHONPATH": str(checkout)},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 2 and done.stderr.splitlines()[-1] == (
+        "error: env.panels.test: too few tasks (10 wanted, 4 made); the panels got train 50, "
+        "validation 6, test 4"
+    )
+
+
+def test_an_expert_that_solves_nothing_is_named_at_once(checkout, tmp_path):
+    sizes = {"train": 9, "validation": 2, "test": 2}
+    config = {"name": "doors", "turn_cap": 2, "panels": sizes, "expert": {"trajectories": 9}}
+    job = ["--config", json.dumps(config), "--seed", "0"]
+    assets = ["--assets", str(tmp_path / "assets")]
+    run(checkout, "-m", "hgrpo.cli.assets", *job, "--out", assets[1])
+    out = run(checkout, "-m", "hgrpo.cli.expert", *job, *assets, "--out", str(tmp_path / "expert"))
+    # The shortest way out has three turns: the key, the lock, the door.
+    assert out.splitlines()[-1].startswith("caution: The expert, which SFT imitates, solves 0.0 %")
+
+
 @pytest.fixture(scope="module")
 def results(checkout):
     """Results of the page's study."""

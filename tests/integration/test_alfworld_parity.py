@@ -7,10 +7,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import alfworld_parity
 import pytest
-from places import SHARED
-
-from hgrpo.envs.alfworld.check_parity import (
+from alfworld_parity import (
     GameReport,
     Mismatch,
     check_games,
@@ -19,6 +18,8 @@ from hgrpo.envs.alfworld.check_parity import (
     older_language,
     random_walk,
 )
+from places import SHARED
+
 from hgrpo.envs.alfworld.gamefile import load_compiled, read_game
 from hgrpo.envs.alfworld.generator import generate, write
 from hgrpo.envs.alfworld.grammar import Each, RuleCall, parse_symbols
@@ -291,7 +292,7 @@ def test_command_line(games, tmp_path):
         (folder / "game.tw-pddl").write_text(json.dumps(data), encoding="utf-8")
         kind = {"cool": "pick_cool_then_place_in_recep", "light": "look_at_obj_in_light"}[name]
         (folder / "traj_data.json").write_text(json.dumps({"task_type": kind}), encoding="utf-8")
-    command = [sys.executable, "-m", "hgrpo.envs.alfworld.check_parity", str(tmp_path / "games")]
+    command = [sys.executable, alfworld_parity.__file__, str(tmp_path / "games")]
     command += ["--steps", "30", "--stock-steps", "5"]
     done = subprocess.run(command, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr

@@ -8,7 +8,7 @@ import numpy as np
 from tqdm import tqdm
 
 from hgrpo import streams
-from hgrpo.config.user_path import files_below, user_path
+from hgrpo.config.user_path import files_below, user_path, user_text
 from hgrpo.envs.base import Task
 from hgrpo.envs.left_out import leave_out
 from hgrpo.envs.panels import SPLITS, share_out
@@ -16,7 +16,6 @@ from hgrpo.envs.sokoban.distances import TooManyBoardsError
 from hgrpo.envs.sokoban.files import (
     compiled,
     content_hash,
-    read_text,
     split_levels,
     write_levels,
 )
@@ -86,7 +85,7 @@ def _collected(
     for split in SPLITS:
         rows: list[Row] = []
         for file, name in _files(root / getattr(config.levels.splits, split), split):
-            levels = split_levels(read_text(file))
+            levels = split_levels(user_text(file))
             if not levels:
                 leave_out(skipped, "level file", UserError(f"{file}: no level in it"), root)
             for number, (title, text) in enumerate(levels):

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from hgrpo.config.user_path import user_text
 from hgrpo.envs.sokoban.distances import distances
 from hgrpo.envs.sokoban.level import Board, Level
 from hgrpo.errors import UserError
@@ -64,17 +65,9 @@ def write_levels(path: Path, levels: Iterable[tuple[str, str]]) -> None:
     path.write_text("".join(f"; {title}\n{text}\n\n" for title, text in levels), encoding="utf-8")
 
 
-def read_text(path: Path) -> str:
-    """A level file's text. Raise UserError if it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not a level file ({error})") from None
-
-
 @lru_cache(maxsize=16)
 def _texts(path: Path) -> list[str]:
-    return [text for _, text in split_levels(read_text(path))]
+    return [text for _, text in split_levels(user_text(path))]
 
 
 def level_text(folder: Path, place: str) -> str:

@@ -56,6 +56,10 @@ def alpha(
         success.axhline(level, color=MUTED, linewidth=1.2, linestyle=":")
         dotted = f" Dotted: {opponent(arms, arms.untrained, comparison.best_temperature)}."
     measured = endpoint_phrase(comparison)
+    bars = (
+        " Ticks are single seeds. Bars are "
+        f"{percent(comparison.protocol.level, 0)} intervals of each arm."
+    )
     titles = [f"Test: {measured}", f"Test {measure.name} by round"]
     titles += ["Dead groups", "Mean |advantage|"]
     for ax, title in zip(axes.flat, titles, strict=True):
@@ -74,10 +78,8 @@ def alpha(
         "outcome",
         "How much of the advantage should come from the turn?",
         "At alpha 1 only the trajectory's advantage counts, at 0 only the turn's."
-        f"{if_several(comparison.seeds['seed'], ' Ticks are single seeds.')} "
-        f"Bars are {percent(comparison.protocol.level, 0)} intervals of each arm. "
-        "Verdicts use the paired differences instead. The update learns nothing from a dead "
-        f"group.{dotted}",
+        f"{if_several(comparison.seeds['seed'], bars)} Verdicts use the paired differences "
+        f"instead. The update learns nothing from a dead group.{dotted}",
         f"Greedy test play, {measured}, by alpha: {said}.",
         figure,
         table,

@@ -13,7 +13,7 @@ from hgrpo.report.axes import AxisArms, kept_the_same
 from hgrpo.report.endpoint_words import endpoint_phrase
 from hgrpo.report.figures.measures import MEASURES
 from hgrpo.report.style import MUTED, Drawing
-from hgrpo.report.words import listing, percent
+from hgrpo.report.words import if_several, listing, percent
 from hgrpo.trajectories.collapse_row import ANY
 
 # Column of a collapse table -> the title of its panel.
@@ -59,12 +59,16 @@ def axis_figure(
     said = ", ".join(
         f"{100 * row.endpoint:.1f}{measure.unit} at {row.value}" for row in table.itertuples()
     )
+    bars = if_several(
+        comparison.seeds["seed"],
+        f"Bars are {percent(comparison.protocol.level, 0)} intervals of each arm; verdicts use the "
+        "paired differences instead. ",
+    )
     return Drawing(
         f"axis_{axis.name}",
         "outcome",
         f"{axis.label}: one key, {len(table)} values",
-        f"Bars are {percent(comparison.protocol.level, 0)} intervals of each arm; verdicts use the "
-        f"paired differences instead. {_notes(table, measured)}{_same(logs, axis)}".rstrip(),
+        f"{bars}{_notes(table, measured)}{_same(logs, axis)}".rstrip(),
         f"Greedy test play, {endpoint_phrase(comparison)}, by {axis.label}: {said}.",
         figure,
         table,

@@ -132,13 +132,17 @@ def _caption(
         if 0 in doses.values()
         else ""
     )
+    seeds = comparison.seeds["seed"]
+    bars = (
+        f" Bars are {percent(comparison.protocol.level, 0)} intervals: of the endpoint over seeds "
+        "and tasks, of times over seeds."
+    )
     return (
-        "Arms whose credit is the oracle's, spoilt by a declared amount. Bars are "
-        f"{percent(comparison.protocol.level, 0)} intervals: of the endpoint over seeds and tasks, "
-        "of times over seeds. Times are means up to the end of training, at which a run that "
+        "Arms whose credit is the oracle's, spoilt by a declared amount."
+        f"{if_several(seeds, bars)} Times are means up to the end of training, at which a run that "
         f"never got there counts; they are multiples of a round.{step}{shuffled} Above the line of "
         f"{arms.label(arms.reference)} in the first panel, and below it in the others, credit pays."
-        f"{if_several(comparison.seeds['seed'], ' Verdicts use the paired differences instead.')}"
+        f"{if_several(seeds, ' Verdicts use the paired differences instead.')}"
     )
 
 

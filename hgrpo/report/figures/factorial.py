@@ -8,7 +8,7 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.designs import CREDIT, Factorial
 from hgrpo.report.endpoint_words import endpoint_phrase
 from hgrpo.report.style import Drawing, canvas, difference_intervals
-from hgrpo.report.words import percent, points, with_interval
+from hgrpo.report.words import if_several, percent, points, with_interval
 
 NAMES = {
     CREDIT: "credit",
@@ -71,10 +71,11 @@ def _level(factor: str, level: Hashable) -> str:
 
 
 def _caption(comparison: Comparison, table: pd.DataFrame) -> str:
+    interval = f", with its {percent(comparison.protocol.level, 0)} interval"
     caption = (
         "A main effect is the mean of all arms with one level minus the mean of all arms with the "
-        f"other, paired by seed and task, in {endpoint_phrase(comparison)}, with its "
-        f"{percent(comparison.protocol.level, 0)} interval. A filled point is significant after "
+        f"other, paired by seed and task, in {endpoint_phrase(comparison)}"
+        f"{if_several(comparison.seeds['seed'], interval)}. A filled point is significant after "
         "Holm's correction over all rows."
     )
     if (table["kind"] == "interaction").any():

@@ -36,7 +36,12 @@ def learning_curves(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> 
         others = [each for each in MEASURES.values() if each not in measures]
         measures += others if comparison.partial else []
         figure = _together(table, comparison, arms, measures, stops)
-    seeds = if_several(comparison.seeds["seed"], " Thin lines are single seeds.")
+    several = comparison.seeds["seed"]
+    bars = (
+        " The bars beside the last round are its "
+        f"{percent(comparison.protocol.level, 0)} intervals."
+    )
+    seeds = if_several(several, " Thin lines are single seeds.")
     seeds += " A cross marks where a rule has ended a run." if len(stops) else ""
     score = " The score is 100 times the mean return." if SCORE in measures else ""
     return Drawing(
@@ -44,9 +49,8 @@ def learning_curves(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> 
         "learning",
         "Learning curves",
         f"Greedy {' and '.join(m.name for m in measures)} on the {comparison.n_test} test tasks "
-        f"after every round.{seeds} The endpoint is {endpoint_phrase(comparison)}. The bars "
-        f"beside the last round are its {percent(comparison.protocol.level, 0)} "
-        f"intervals.{score}{apart}",
+        f"after every round.{seeds} The endpoint is {endpoint_phrase(comparison)}."
+        f"{if_several(several, bars)}{score}{apart}",
         " ".join(_said(table, arms, measure) for measure in measures),
         figure,
         table,

@@ -7,6 +7,7 @@ from matplotlib.patches import Rectangle
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST, VALIDATION
+from hgrpo.evaluation.statistics import FEWEST_SEEDS
 from hgrpo.report import style
 from hgrpo.report.arms import REFERENCE_COLOUR, Arms
 from hgrpo.report.endpoint_words import endpoint_phrase
@@ -63,13 +64,13 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
         "outcome",
         "Paired differences",
         f"Differences in {measured}, of greedy play on the test panel. A point with a bar is the "
-        f"difference over {'seeds and ' if several else ''}tasks with "
-        f"its {percent(comparison.protocol.level, 0)} interval."
+        f"difference over {'seeds and ' if several else ''}tasks"
         + (
-            " The ticks below are single seeds. A filled point is better or worse after Holm's "
-            "correction; a hollow point is not."
+            f" with its {percent(comparison.protocol.level, 0)} interval. The ticks below are "
+            "single seeds. A filled point is better or worse after Holm's correction, which takes "
+            f"{FEWEST_SEEDS} seeds; a hollow point is not."
             if several
-            else " One seed gives no verdict."
+            else ". One seed gives no verdict."
         ),
         f"Paired differences: {said}.",
         figure,
@@ -149,11 +150,9 @@ def task_types(comparison: Comparison, arms: Arms) -> Drawing:
         )
         for kind in kinds
     )
-    shown = (
-        "Per cent of the tasks of each type, greedy, after the last round. The CSV has intervals. "
-        if many
-        else "Bars are intervals within the type. "
-    )
+    shown = "Per cent of the tasks of each type, greedy, after the last round. " if many else ""
+    bars = "The CSV has intervals. " if many else "Bars are intervals within the type. "
+    shown += if_several(comparison.seeds["seed"], bars)
     return Drawing(
         "task_types",
         "outcome",

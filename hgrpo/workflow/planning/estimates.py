@@ -1,17 +1,22 @@
 """Estimates of a study's jobs: from its past jobs, else from reference rates or time limits."""
 
+import contextlib
 import functools
 import statistics
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from hgrpo.config.canonical import as_json
+from hgrpo.errors import UserError
+from hgrpo.stages.order import load, runs_a_model
+from hgrpo.study.recorded import recorded_study
 from hgrpo.study.study import Study
 from hgrpo.workflow.exchange.imports import imported
 from hgrpo.workflow.planning.jobs import SHARED
 from hgrpo.workflow.planning.machine_speed import MachineSpeed, machine_speed
 from hgrpo.workflow.planning.past_jobs import bytes_of_jobs, seconds_of_jobs
-from hgrpo.workflow.planning.reference import Reference
+from hgrpo.workflow.planning.reference import OF_ANY_MODEL, Reference
 
 # Sources of an estimate: past jobs of the same arm; of other arms or of a colleague; rates of a
 # reference machine; the job's time limit.
@@ -30,6 +35,7 @@ class Estimates:
 
     Past jobs of the same arm count first. Those of other arms are scaled by the ratio of the
     reference estimates. A colleague's seconds count only if no job of the stage has run here.
+    Jobs with other settings do not count: a small trial says little about a large run.
 
     Args:
         study: the study.
@@ -39,9 +45,14 @@ class Estimates:
 
     def __init__(self, study: Study, folder: Path, speed: MachineSpeed | None = None):
         self._arms, self._folder = {SHARED, *study.methods}, folder
+        self._study, self._recorded = study, study
         self._reference = Reference(study, speed or machine_speed())
         self._seconds, self._imported = functools.cache(self._past_seconds), imported(folder)
-        self._bytes = functools.cache(functools.partial(bytes_of_jobs, folder))
+        self._bytes = functools.cache(
+            lambda stage: self._as_now(bytes_of_jobs(folder, stage), stage)
+        )
+        with contextlib.suppress(UserError):  # no run yet, or one of an earlier version
+            self._recorded = recorded_study(folder)
 
     def seconds(self, stage: str, arm: str) -> Estimate:
         """Seconds of a job."""
@@ -58,7 +69,25 @@ class Estimates:
     def _past_seconds(self, stage: str) -> tuple[Mapping[str, list[float]], int]:
         """Seconds of past jobs by arm, and the source that they are for the same arm."""
         here = seconds_of_jobs(self._folder, stage, lambda job: not self._imported(job))
-        return (here, OWN) if here else (seconds_of_jobs(self._folder, stage), OTHER_ARMS)
+        past = here or seconds_of_jobs(self._folder, stage)
+        return self._as_now(past, stage), OWN if here else OTHER_ARMS
+
+    def _as_now(self, past: Mapping[str, list[float]], stage: str) -> dict[str, list[float]]:
+        """The past values of arms with the present settings, games, model and engine."""
+        return {arm: values for arm, values in past.items() if self._unchanged(stage, arm)}
+
+    def _unchanged(self, stage: str, arm: str) -> bool:
+        now, then, method = self._study, self._recorded, None if arm == SHARED else arm
+        if stage in OF_ANY_MODEL or now is then:
+            return True
+        if method and not {method} <= now.methods.keys() & then.methods.keys():
+            return False
+
+        def settings(study: Study) -> tuple:
+            model = (study.model, study.config.engine) if runs_a_model(stage) else ()
+            return study.env, model, as_json(load(stage).from_study(study, method))
+
+        return settings(now) == settings(then)
 
     def _estimate(
         self,

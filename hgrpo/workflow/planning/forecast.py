@@ -138,7 +138,7 @@ def _shared_seconds(expected: Iterable[Forecast], study: Study) -> float:
     for one in expected:
         if one.job.to_run and one.job.arm == SHARED:
             of[one.job.stage] += one.seconds.value
-    data, base = of["assets"] + of["expert"], of["base"]
+    data, base = of["fetch_assets"] + of["assets"] + of["expert"], of["base"]
     beginning = max(data, base) if study.model.tiny is None else data + base
     return beginning + sum(of[stage] for stage in ("sft", "merge", "figures", "report"))
 

@@ -19,7 +19,7 @@ _ALL_TASKS = 3553  # of a panel without a size: as many as ALFWorld has for trai
 _FURTHER_PLAY = 1.8
 CRITIC = 2.4  # an update with a critic in GRPO updates, see docs/benchmarks.md
 _GROWTH = 0.9  # seconds of a token grow as the parameters to this power, from 0.5 M to 135 M
-_OF_ANY_MODEL = ("study_config", "merge", "figures", "report")
+OF_ANY_MODEL = ("study_config", "merge", "figures", "report")
 
 
 class Reference:
@@ -54,7 +54,7 @@ class Reference:
         """Whether `seconds` is the time limit: rates hold for no GPU and no other engine."""
         on_gpu = any(each.gpu for each in dict(self._study.config.resources).values())
         other = self._study.config.engine.kind != "torch" or not parameters(self._study.model)
-        unknown = (on_gpu or other) and stage not in _OF_ANY_MODEL
+        unknown = (on_gpu or other) and stage not in OF_ANY_MODEL
         return unknown or stage not in self._known["starts"]
 
     def seconds(self, stage: str, arm: str) -> float:

@@ -14,6 +14,7 @@ _FOOTNOTES = {
 }
 # Minutes and dollars of a round by kind of credit: README of JosephLi2023/CS224R, 32eb059.
 _H_GRPO = {"flat": (13, 5), "progress": (13, 5), "judge": (15, 6), "turnrd": (20, 8)}
+_H_GRPO_ROUND = 160 * 30  # trajectories times turn cap
 _NAME = 24  # least width of a label, in characters
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -65,16 +66,21 @@ def wall_line(everything: Row, minutes: float, profile: Profile) -> str:
     return f"{everything.to_run} jobs to run, {known} {_duration(minutes)} {where}"
 
 
-def foreign_lines(kinds: Sequence[str]) -> list[str]:
-    """Published price of H-GRPO's rounds, for the kind of credit of each round to run on GPUs."""
-    if not kinds:
+def foreign_lines(rounds: Sequence[tuple[str, int]]) -> list[str]:
+    """Published price of H-GRPO's rounds, scaled to the rounds to run on GPUs.
+
+    Args:
+        rounds: kind of credit, and trajectories times turn cap, of each round.
+    """
+    if not rounds:
         return []
-    prices = [_H_GRPO.get(kind, _H_GRPO["flat"]) for kind in kinds]
-    minutes, dollars = (sum(price[n] for price in prices) for n in (0, 1))
-    text = f"the {len(kinds)} rounds to run: {_duration(minutes)}, ${dollars:,}"
+    prices = [(_H_GRPO.get(kind, _H_GRPO["flat"]), played) for kind, played in rounds]
+    minutes, dollars = (sum(price[n] * played for price, played in prices) for n in (0, 1))
+    text = f"{_duration(minutes / _H_GRPO_ROUND)}, ${dollars / _H_GRPO_ROUND:,.0f}"
     return [
-        "foreign: a round of H-GRPO took 13 minutes and $5 (flat, Progressive), 15 and $6 (judge),",
-        f"  20 and $8 (TurnRD); {text}",
+        "foreign: a round of H-GRPO, of 160 trajectories of up to 30 turns, took 13 minutes and $5",
+        "  (flat, Progressive), 15 and $6 (judge), 20 and $8 (TurnRD);",
+        f"  in proportion to trajectories x turns, the {len(rounds)} rounds to run: {text}",
     ]
 
 

@@ -4,9 +4,9 @@ import atexit
 import contextlib
 import json
 import sys
-import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
+from threading import Event, Thread
 
 from hgrpo.evaluation.cautions import far_from_expert
 from hgrpo.workflow.watch.jobs import StudyJob
@@ -14,12 +14,16 @@ from hgrpo.workflow.watch.status import JobStatus, State, job_statuses
 from hgrpo.workflow.watch.words import doing
 
 _EVERY_S = 20.0
+Files = Callable[[], Collection[str]]
 
 
-def show_progress(jobs: Sequence[StudyJob], every_s: float = _EVERY_S) -> None:
-    """Print a line for each running job every `every_s` seconds, until this process ends."""
-    ends = threading.Event()
-    thread = threading.Thread(target=_show, args=(jobs, every_s, ends), daemon=True)
+def show_progress(jobs: Sequence[StudyJob], to_make: Files, every_s: float = _EVERY_S) -> None:
+    """Print a line for each of a run's running jobs every `every_s` seconds, until it ends.
+
+    `to_make` returns the files that the run has not made yet; older ones may be there.
+    """
+    ends = Event()
+    thread = Thread(target=_show, args=(jobs, to_make, every_s, ends), daemon=True)
     thread.start()
 
     def stop() -> None:
@@ -30,20 +34,22 @@ def show_progress(jobs: Sequence[StudyJob], every_s: float = _EVERY_S) -> None:
     atexit.register(stop)
 
 
-def _show(jobs: Sequence[StudyJob], every_s: float, ends: threading.Event) -> None:
+def _show(jobs: Sequence[StudyJob], to_make: Files, every_s: float, ends: Event) -> None:
     before: list[str] = []
     warned: set[str] = set()
     while not ends.wait(every_s):
+        left = set(to_make())
         statuses = job_statuses(jobs)
         lines = progress_lines(statuses)
         for line in lines:
             if line not in before:
                 print(line, file=sys.stderr, flush=True)
         before = lines
-        done = [status.job for status in statuses if status.state is State.DONE]
+        # Snakemake deletes an older result only when its job begins.
+        made = [s.job for s in statuses if s.state is State.DONE and left.isdisjoint(s.job.outputs)]
         # A summary of an earlier version may lack a number; the lines of progress go on without it.
         with contextlib.suppress(KeyError, ValueError, OSError):
-            for kind, caution in cautions(done).items():
+            for kind, caution in cautions(made).items():
                 if kind not in warned:  # numbers may change while more rounds end
                     print(caution, file=sys.stderr, flush=True)
                     warned.add(kind)
@@ -61,14 +67,10 @@ def progress_lines(statuses: Iterable[JobStatus]) -> list[str]:
 def cautions(jobs: Sequence[StudyJob]) -> dict[str, str]:
     """Kind -> line, of cautions that ended jobs give reason for.
 
-    That about the SFT policy compares its evaluation with its expert; rounds log their own.
+    That about the SFT policy compares its evaluation with its expert; other stages log their own.
     """
-    logs = [job.log for job in jobs if job.stage == "rl_round" and job.log.is_file()]
-    lines = [
-        line
-        for log in logs
-        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
-    ]
+    logs = [job.log for job in jobs if job.stage in ("expert", "rl_round") and job.log.is_file()]
+    lines = [x for f in logs for x in f.read_text(encoding="utf-8", errors="replace").splitlines()]
     expert, sft = _summary(jobs, "expert"), _summary(jobs, "evaluate")
     if expert and sft:
         theirs = expert["success"]["all"]

@@ -1,5 +1,6 @@
 """Credit of others: the same row as the built-in method that it imitates, and every mistake."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -167,11 +168,11 @@ def surprise(tmp_path, monkeypatch):
     source = f"import numpy as np\nfrom hgrpo.credit.base import CreditAssigner\n\n\n{source}"
     source += "\n\ndef make(settings, context):\n    return Mine()\n"
 
-    def score(expression, alpha=0.5):
+    def score(expression, alpha=0.5, more=""):
         (tmp_path / "surprise.py").write_text(source.format(expression), encoding="utf-8")
         methods = tmp_path / "configs/methods"
         methods.mkdir(parents=True, exist_ok=True)
-        text = f"name: Surprise\nalpha: {alpha}\ncredit: {{kind: surprise}}\n"
+        text = f"name: Surprise\nalpha: {alpha}\ncredit: {{kind: surprise}}\n{more}"
         (methods / "Surprise.yaml").write_text(text, encoding="utf-8")
         monkeypatch.setattr(hgrpo.credit, "__path__", [*hgrpo.credit.__path__, str(tmp_path)])
         monkeypatch.delitem(sys.modules, "hgrpo.credit.surprise", raising=False)
@@ -198,6 +199,19 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
     out, err = capsys.readouterr()
     assert out.count("> Surprise ") == 1
     assert said in err and bool(said) == bool(err)
+
+
+@pytest.mark.parametrize(
+    ("credit", "said"),
+    [
+        ("1e-3 * np.arange(len(t.turns))", "it is flat GRPO in practice"),
+        ("np.random.rand(len(t.turns))", "computed again, its credit is another"),
+    ],
+)
+def test_a_score_that_the_update_does_not_bear_out_is_named(surprise, capsys, credit, said):
+    surprise(f"{credit} for t in group.trajectories", more="turn_norm: none\n")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("caution: Surprise: ") and said in line
 
 
 @pytest.mark.parametrize(
@@ -240,6 +254,28 @@ def test_rows_may_stand_in_any_order_and_credit_is_the_advantage(places, tmp_pat
     credit, advantage = read_credits(path, places)
     np.testing.assert_array_equal(credit, np.arange(len(places)))
     np.testing.assert_array_equal(advantage, credit)
+
+
+@pytest.mark.parametrize("index", [["task_id"], ["turn"], ["task_id", "rollout", "turn"]])
+def test_columns_that_pandas_wrote_as_an_index_are_columns(places, tmp_path, index):
+    mine = places.assign(credit=np.arange(len(places), dtype=np.float64))
+    path = tmp_path / "mine.parquet"
+    mine.set_index(index).to_parquet(path)
+    np.testing.assert_array_equal(read_credits(path, places)[0], np.arange(len(places)))
+    mine.replace({"turn": {1: 0}}).set_index(index).to_parquet(path)
+    with pytest.raises(UserError, match=rf"^{path}: {first(places)} turn 0 is listed twice$"):
+        read_credits(path, places)
+    # The published files may be written anew too.
+    for name in (TURNS_FILE, TRUTH_FILE):
+        table = pq.read_table(PUBLISHED / name)
+        pq.write_table(table.replace_schema_metadata(indexed(index)), tmp_path / name)
+    pd.testing.assert_frame_equal(read_published(tmp_path)[0], places)
+
+
+def indexed(names):
+    """What pandas notes in a Parquet file about columns that were its index."""
+    about = {"index_columns": names, "column_indexes": [], "columns": []}
+    return {"pandas": json.dumps(about)}
 
 
 def first(places):

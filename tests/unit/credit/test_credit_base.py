@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from assigner_checks import make_group
 from judge_cases import failures, group
 
 from hgrpo.credit.base import CreditAssigner, assign_all
@@ -81,3 +82,24 @@ def test_one_that_sees_all_groups_gives_credit_for_each():
         assign_all(Together([[RIGHT, RIGHT]]), GROUPS)
     with pytest.raises(UserError, match="Together: task task rollout 11: 3 credits for 4 turns"):
         assign_all(Together([[RIGHT, RIGHT], [RIGHT[:3], RIGHT]]), GROUPS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.turns.reverse(),
+        lambda t: t.turns[0].logprobs.sort(),
+        lambda t: t.token_ids.append(1),
+        lambda t: setattr(t.turns[0], "env_reward", 1.0),
+    ],
+)
+def test_an_assigner_that_changes_what_was_played_is_refused(change):
+    class Changes(CreditAssigner):
+        def assign(self, group):
+            for trajectory in group.trajectories:
+                change(trajectory)
+            return [np.zeros(len(t.turns)) for t in group.trajectories]
+
+    played = make_group([{"logprobs": [-1.0, -2.0]}, {}], [{"env_reward": 0.5}])
+    with pytest.raises(UserError, match="task task: the assigner changed turns, rewards, tokens"):
+        assign_all(Changes(), [played])

@@ -3,7 +3,7 @@
 import pytest
 
 from hgrpo.envs.base import Task
-from hgrpo.envs.panels import check_disjoint, read_panels, write_panels
+from hgrpo.envs.panels import check_disjoint, check_filled, read_panels, write_panels
 from hgrpo.errors import UserError
 
 
@@ -41,3 +41,25 @@ def test_a_broken_file_is_named(tmp_path, text):
 def test_a_missing_file_says_what_to_run(tmp_path):
     with pytest.raises(UserError, match="run the assets stage first"):
         read_panels(tmp_path / "panels.json")
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        ((26, 6, 4), "test: too few tasks (10 wanted, 4 made); the panels got train 26, "),
+        (
+            (36, 0, 0),
+            "train: too few tasks (100 wanted, 36 made); the panels got train 36, ",
+        ),
+        ((36, 0, 10), "validation: too few tasks (1 wanted, 0 made); the panels got train 36, "),
+    ],
+)
+def test_a_panel_that_gets_too_few_tasks_names_what_the_others_took(made, line):
+    panels = dict(
+        zip(("train", "validation", "test"), ([task(1)] * size for size in made), strict=True)
+    )
+    sizes = {"train": 100 if "100" in line else None, "validation": None, "test": 10}
+    with pytest.raises(UserError) as caught:
+        check_filled(panels, sizes)
+    assert str(caught.value).startswith(f"env.panels.{line}")
+    check_filled(panels | {"validation": [task(1)]}, {"train": made[0], "validation": None})

@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from hgrpo.evaluation.cautions import far_from_expert, first_collapse
+from hgrpo.evaluation.cautions import far_from_expert, first_collapse, poor_expert
 
 
 def test_an_sft_policy_far_below_its_expert():
@@ -20,12 +20,20 @@ def test_an_sft_policy_far_below_its_expert():
     assert not far_from_expert((0.0, 0.0), (0.0, 1.0))  # the expert itself runs out of turns
 
 
+def test_an_expert_that_solves_few_games():
+    line = poor_expert(0.0)
+    assert line.startswith("The expert, which SFT imitates, solves 0.0 % of its games within ")
+    # One success or more in a group of eight: 1 - 0.95^8 = 0.337, and 1 - 0.951^8 = 0.331.
+    assert poor_expert(0.049) and not poor_expert(0.05)
+
+
 def test_no_published_sft_policy_is_far_below_its_expert(project):
     seen = 0
     for folder in sorted((project / "docs/tables").iterdir()):
         if not (folder / "expert.json").is_file():
             continue
         expert = json.loads((folder / "expert.json").read_text(encoding="utf-8"))["success"]["all"]
+        assert poor_expert(expert["at_turn_cap"]) == "", folder.name
         table = pd.read_csv(folder / "sft_temperatures.csv")
         greedy = table.query("panel == 'test' and temperature == 0").iloc[0]
         theirs = expert["at_turn_cap"], expert.get("score", 1.0)

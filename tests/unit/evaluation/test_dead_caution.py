@@ -23,3 +23,9 @@ def test_groups_that_training_has_solved_are_no_caution():
     assert dead_caution("flatGRPO", 1, rows(90, success=0.95)).endswith(" harder games.")
     assert dead_caution("flatGRPO", 4, rows(95, success=0.97)) == ""
     assert dead_caution("flatGRPO", 4, rows(95, success=0.0)) != ""
+
+
+def test_without_any_success_more_rollouts_are_no_advice():
+    line = dead_caution("flatGRPO", 1, rows(100, success=0.0))
+    assert line.endswith("learn from. Try a better expert or SFT policy, or easier games.")
+    assert "rollouts_per_task" not in line

@@ -39,6 +39,13 @@ def test_a_missing_column_is_named_with_its_file(tmp_path, episodes):
         merge_episodes([path])
 
 
+@pytest.mark.parametrize("index", ["task_id", ["method", "seed"]])
+def test_columns_that_pandas_wrote_as_an_index_are_columns(tmp_path, episodes, index):
+    path = tmp_path / "episodes.parquet"
+    episodes.set_index(index).to_parquet(path)
+    pd.testing.assert_frame_equal(merge_episodes([path]), episodes)
+
+
 def test_a_file_that_is_not_parquet_is_named(tmp_path):
     path = tmp_path / "episodes.parquet"
     path.write_text("hello", encoding="utf-8")

@@ -102,6 +102,17 @@ def test_a_run_shorter_than_the_interval_saves_nothing(base, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_one_thread_a_share_does_not_change_the_result(base):
+    before, ends = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            ends.append(train(base))
+    finally:
+        torch.set_num_threads(before)
+    assert same(ends[0], ends[1]) and same(ends[0], ends[2])
+
+
 @pytest.mark.parametrize("where", ["weights", "step"])
 def test_numbers_that_are_not_finite_stop_it_and_save_nothing(base, tmp_path, where):
     policy, rows = load_policy(*base), []

@@ -61,4 +61,6 @@ def test_groups_whose_credit_tells_no_turn_from_another_are_counted(norm, credit
     )
     rows = [np.array(row, dtype=float) for row in credit]
     made = group_advantages(group, rows, method, TrainingConfig())
-    assert advantage_row([group.trajectories] * 2, [made] * 2)["flat_credit_groups"] == 2 * flat
+    row = advantage_row([group.trajectories] * 2, [made] * 2)
+    assert row["flat_credit_groups"] == 2 * flat
+    assert (row["turn_share"] < 1e-12) == bool(flat)

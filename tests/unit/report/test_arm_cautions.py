@@ -4,8 +4,8 @@ import json
 
 from report_fixtures import build_report, resolved_arm, write_study
 
-from hgrpo.report.arm_cautions import arm_cautions
 from hgrpo.report.arms import read_arms
+from hgrpo.report.cautions import arm_cautions
 
 NAMES = ("flatGRPO", "Mine", "Other")
 ARMS = read_arms({"reference": "flatGRPO", "methods": {name: resolved_arm(name) for name in NAMES}})

@@ -2,13 +2,16 @@
 
 import json
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 from report_fixtures import STUDIES, inputs_of, write_merged_study
 from stage_settings import stage_settings
 
+from hgrpo.evaluation.comparison import compare
 from hgrpo.report.axes import AxisArms, kept_the_same, read_axes
 from hgrpo.report.draw import study_drawings
+from hgrpo.report.figures.axes import axis_figure
 from hgrpo.report.logs import read_fits, run_of
 from hgrpo.report.names import figure_names
 from hgrpo.study.study import load_study
@@ -143,3 +146,15 @@ def test_batches_after_the_first_difference_say_nothing():
     axis = AxisArms("p", "p", "training.filter.value", {"0.6": "b", "0.4": "c"})
     assert kept_the_same(logs(b=one, c=other), axis) == [("0.6", "0.4", 1)]
     assert kept_the_same(logs(b=[(None, 0.0)], c=[(1, 0.0)]), axis) == []
+
+
+def test_one_seed_of_an_axis_has_no_bars(study, drawn):
+    inputs = inputs_of(study)
+    one = compare(inputs.episodes.query("seed == 11"), inputs.comparison.protocol)
+    captions = [
+        axis_figure(one, inputs.logs, inputs.stops, inputs.collapse, inputs.arms, axis).caption
+        for axis in inputs.axes
+    ]
+    assert all("Bars are" in drawn[f"axis_{axis}"].caption for axis in AXES)
+    assert len(captions) == 3 and not any("interval" in caption for caption in captions)
+    plt.close("all")

@@ -17,6 +17,7 @@ from hgrpo.report.tables import scripted_players
 
 SMALL = {"rounds": 2, "n_test": 60, "n_validation": 24, "steps": 2}
 ARMS = ("SFTOnly", "flatGRPO", "flatGRPO_AA", "RandomCredit", "Vine", "LLMJudge")
+AREA = "in mean success over rounds 1 to 2"
 INTERVAL = re.compile(r"\d\.\d(?:\s%)? to [-\u2212+\u00b1]?\d")
 
 
@@ -69,16 +70,46 @@ def test_with_one_seed_the_headline_is_about_an_arm_that_is_no_control(one_seed)
     differences = {"flatGRPO_AA": 0.4, "RandomCredit": 0.3, "Vine": 0.2, "LLMJudge": 0.1}
     comparison = with_differences(one_seed, differences)
     headline = words.answer(comparison, one_seed.arms).headline
-    assert headline.startswith("One seed, no verdict: Vine (4 continuations) is highest, 20.0 ")
+    assert headline == (
+        "One seed, no verdict: Vine (4 continuations) is highest of the arms under test, 20.0 "
+        f"points above flat GRPO {AREA}, less than the A/A twin moved; chance alone made 40.0 "
+        "points here (A/A)."
+    )
     gates = comparison.protocol.settings.model_copy(
         update={"gates": [Gate(arm="Vine", expect="above")]}
     )
     gated = replace(comparison, protocol=replace(comparison.protocol, settings=gates))
     headline = words.answer(gated, one_seed.arms).headline
-    assert "LLMJudge (offline rubric) is highest, 10.0 points above flat GRPO" in headline
+    assert "LLMJudge (offline rubric) is highest of the arms under test, 10.0 points" in headline
     controls = gated.against_reference.query("method != 'LLMJudge'")
     headline = words.answer(replace(gated, against_reference=controls), one_seed.arms).headline
-    assert headline == "One seed, no verdict: beside flat GRPO, only controls were trained."
+    only = "One seed, no verdict: beside flat GRPO, only controls were trained"
+    assert headline == f"{only}; chance alone made 40.0 points here (A/A)."
+
+
+def test_with_one_seed_controls_may_be_above_although_no_arm_is(one_seed):
+    differences = {"flatGRPO_AA": 0.0, "RandomCredit": 0.3, "Vine": -0.2, "LLMJudge": -0.1}
+    assert words.answer(with_differences(one_seed, differences), one_seed.arms).headline == (
+        f"One seed, no verdict: no arm under test is above flat GRPO {AREA}; chance alone made 0.0 "
+        "points here (A/A)."
+    )
+
+
+def test_the_headline_sets_each_arm_beside_what_chance_made(one_seed):
+    differences = {"flatGRPO_AA": -0.097, "RandomCredit": 0.01, "Vine": 0.232, "LLMJudge": 0.036}
+    comparison = with_differences(one_seed, differences, seeds=5)
+    table = comparison.against_reference.set_index("method")
+    verdicts = {"Vine": "better", "LLMJudge": "better"}
+    table["verdict"] = pd.Series(verdicts).reindex(table.index, fill_value="inconclusive")
+    table = table.assign(lower=table["difference"] - 0.03, upper=table["difference"] + 0.03)
+    compared = replace(comparison, against_reference=table.reset_index())
+    assert words.answer(compared, one_seed.arms).headline == (
+        "Vine (4 continuations) (+23.2 points, +20.2 to +26.2) and LLMJudge (offline rubric) (+3.6 "
+        "points, +0.6 to +6.6, less than the A/A twin moved) beat flat GRPO "
+        f"{AREA}; inconclusive for flat GRPO again (A/A) (\u22129.7 points, \u221212.7 to "
+        "\u22126.7) and random credit (+1.0 points, \u22122.0 to +4.0); chance alone made "
+        "9.7 points here (A/A)."
+    )
 
 
 def test_controls_of_the_calibration(tmp_path):
@@ -97,12 +128,12 @@ def test_under_the_headline_stands_what_chance_alone_made(one_seed):
     comparison = with_differences(one_seed, differences)
     spread = published_spread("bakeoff", ["seeds"], "flat GRPO")
     assert words.answer(comparison, one_seed.arms, spread=spread).sure == (
-        "Chance alone made 8.6 points here: flat GRPO again (A/A) differs from flat GRPO in its "
-        "random numbers only. In the 5 published seeds of this study, the difference of one seed "
+        "Flat GRPO again (A/A) differs from flat GRPO in its random numbers only. In the 5 "
+        "published seeds of this study, the difference of one seed "
         "from flat GRPO has a standard deviation of 4.5 points."
     )
     alone = replace(comparison, against_reference=comparison.against_reference.head(0))
-    assert "Chance" not in words.answer(alone, one_seed.arms).sure
+    assert "random numbers" not in words.answer(alone, one_seed.arms).sure
     table = comparison.against_reference.query("method != 'flatGRPO_AA'")
     without = replace(comparison, against_reference=table)
     assert words.answer(without, one_seed.arms).sure.startswith("How much chance alone makes is ")
@@ -133,13 +164,45 @@ def test_the_published_spread_is_that_of_the_published_tables(project, tmp_path)
 
 
 def test_two_seeds_support_no_verdict(two_seeds):
-    answer = words.answer(two_seeds.comparison, two_seeds.arms)
-    assert answer.cautions[0].startswith("The report gives verdicts from five seeds on: ")
-    assert "10 points" in answer.cautions[0]
+    # A p-value of one degree of freedom that would decide.
+    table = two_seeds.comparison.against_untrained.assign(p_holm=0.001, difference=0.2)
+    answer = words.answer(replace(two_seeds.comparison, against_untrained=table), two_seeds.arms)
+    assert answer.headline.startswith("Two seeds, no verdict: ")
+    (caution,) = answer.cautions
+    assert caution.startswith("The report gives verdicts from five seeds on: ")
+    assert "10 points" in caution
+    assert answer.sure == "How much chance alone makes is not known from so few seeds."
+    assert not any("10 points" in text for _, texts in answer.paragraphs for text in texts)
     four = with_differences(two_seeds, {"Progressive": 0.1, "RandomCredit": 0.1}, seeds=4)
     assert words.answer(four, two_seeds.arms).headline.startswith("Four seeds, no verdict: ")
     five = with_differences(two_seeds, {"Progressive": 0.1, "RandomCredit": 0.1}, seeds=5)
     assert words.answer(five, two_seeds.arms).cautions == []
+
+
+def test_two_seeds_have_no_marks(tmp_path, capsys):
+    study = write_study(
+        tmp_path, methods=("SFTOnly", "flatGRPO", "Oracle"), seeds=(11, 23), **SMALL
+    )
+    # Oracle solves every task, the others none: p is 0 over tasks and seeds alike.
+    for path in study.files("eval/*/*/*/episodes.parquet"):
+        frame = pd.read_parquet(path)
+        frame["success"] = "Oracle" in path.parts
+        frame["env_return"] = frame["success"].astype(float)
+        frame.to_parquet(path, index=False)
+    page = build_report(study)
+    last = capsys.readouterr().out.splitlines()[-1]
+    html = page.read_text(encoding="utf-8")
+    assert "Two seeds, no verdict: " in last and "Significant" not in html + last
+    for mark in (
+        'class="chip better"',
+        "A filled mark",
+        'aria-label="Seeds needed"',
+    ):
+        assert mark not in html
+    for name in ("against_reference", "against_sft"):
+        table = pd.read_csv(page.parent / f"tables/{name}.csv")
+        assert (table["difference"].max(), set(table["verdict"])) == (1, {"too few seeds"})
+        assert table[["p_value", "p_holm"]].isna().all(axis=None)
 
 
 def test_no_difference_beyond_what_the_score_allows_is_called_detectable(two_seeds):
@@ -232,6 +295,12 @@ def test_the_worst_round_is_the_one_that_is_named(two_seeds):
     (line,) = cautions(replace(two_seeds, logs=logs), scripted_players({}))
     assert "in round 2, 94 % of those of random credit" in line
     assert cautions(two_seeds, scripted_players({})) == []
+
+
+def test_an_expert_that_solves_nothing_is_named_first(two_seeds):
+    nothing = {"success": {"all": {"trajectories": 9, "at_turn_cap": 0.0, "score": 0.0}}}
+    (line,) = cautions(two_seeds, scripted_players(nothing))
+    assert line.startswith("The expert, which SFT imitates, solves 0.0 % ")
 
 
 def test_a_page_without_scripted_players_has_an_answer(two_seeds, tmp_path):

@@ -23,6 +23,8 @@ from hgrpo.report.provenance_rows import provenance_rows
 from hgrpo.report.svg import axis, inline, scale, whisker
 
 AREA = "in mean success over rounds 1 to 2"
+FIRST = "Progressive (+3.6 points, +1.0 to +6.0)"
+SECOND = "random credit (\u22122.0 points, \u22125.0 to +1.0)"
 PANELS = {"n_test": 60, "n_validation": 24}
 
 
@@ -275,6 +277,7 @@ def protocol_of(study):
 
 def with_verdicts(comparison, verdicts):
     table = comparison.against_reference.assign(verdict=verdicts, n_seeds=5)
+    table = table.assign(difference=[0.036, -0.02], lower=[0.01, -0.05], upper=[0.06, 0.01])
     return replace(comparison, against_reference=table)
 
 
@@ -283,16 +286,19 @@ def with_verdicts(comparison, verdicts):
     [
         (
             ["better", "worse"],
-            f"Progressive beats flat GRPO {AREA}; random credit does worse than flat GRPO.",
+            f"{FIRST} beats flat GRPO {AREA}; {SECOND} does worse than flat GRPO.",
         ),
-        (["better", "better"], f"Progressive and random credit beat flat GRPO {AREA}."),
+        (
+            ["better", "better"],
+            f"{FIRST} and {SECOND} beat flat GRPO {AREA}.",
+        ),
         (
             ["better", "inconclusive"],
-            f"Progressive beats flat GRPO {AREA}; inconclusive for random credit.",
+            f"{FIRST} beats flat GRPO {AREA}; inconclusive for {SECOND}.",
         ),
         (
             ["inconclusive", "inconclusive"],
-            f"Inconclusive: neither of the two other arms can be told apart from flat GRPO {AREA}.",
+            f"Inconclusive: {FIRST} and {SECOND} cannot be told apart from flat GRPO {AREA}.",
         ),
     ],
 )
@@ -308,9 +314,12 @@ def test_a_headline_counts_arms_when_there_are_many(compared):
     arms = read_arms({"reference": "flat", "methods": methods})
     table = pd.DataFrame(
         {"method": names, "verdict": ["better"] * 2 + ["inconclusive"] * 6, "n_seeds": 5}
-    )
+    ).assign(difference=[0.2, 0.1, 0.05, 0, 0, 0, 0, -0.01], lower=0.05, upper=0.3)
     headline = words._headline(replace(comparison, against_reference=table), arms)
-    assert headline == f"arm 0 and arm 1 beat flat {AREA}; inconclusive for six others."
+    assert headline == (
+        "arm 0 (+20.0 points, +5.0 to +30.0) and arm 1 (+10.0 points, +5.0 to +30.0) beat flat "
+        f"{AREA}; inconclusive for six others (\u22121.0 to +5.0 points)."
+    )
 
 
 def test_an_interval_that_only_holms_correction_takes_back_is_explained(compared):
@@ -329,6 +338,7 @@ def test_one_seed_is_called_one_seed(study):
     assert set(comparison.against_untrained["verdict"]) == {"one seed"}
     answer = words.answer(comparison, read_arms(study.config))
     assert answer.headline.startswith("One seed, no verdict: Progressive is highest, ")
+    assert "under test" not in answer.headline and "chance" not in answer.headline
     assert answer.headline.endswith(f" points above flat GRPO {AREA}.")
     told = " ".join(text for _, texts in answer.paragraphs for text in texts)
     assert "better" not in told and "four times out of five" not in told

@@ -8,6 +8,7 @@ import pytest
 from report_fixtures import STUDIES, inputs_of, write_merged_study
 from stage_settings import stage_settings
 
+from hgrpo.evaluation.comparison import compare
 from hgrpo.report.headers import HEADERS
 from hgrpo.report.logs import run_of
 from hgrpo.report.names import TABLES, table_names
@@ -64,6 +65,18 @@ def test_test_counts_come_from_the_last_greedy_round(study, inputs):
     )
     assert table.loc["Progressive", "test_inadmissible"] == played["n_inadmissible"].sum()
     assert table.loc["Progressive", "test_truncated"] == played["truncated"].sum()
+
+
+def test_one_evaluation_for_every_seed_is_counted_once(inputs):
+    arms = inputs.episodes
+    mine = arms["method"] == "SFTOnly"
+    once = pd.concat([arms[~mine], arms[mine & (arms["seed"] == 11)].assign(seed=0)])
+    compared = compare(once, inputs.comparison.protocol)
+    row = counts(compared, inputs.logs, inputs.arms).set_index("method").loc["SFTOnly"]
+    played = once.query("method == 'SFTOnly' and panel == 'test' and temperature == 0")
+    assert row["test_episodes"] == len(played) == 30
+    assert row["test_inadmissible"] == played["n_inadmissible"].sum() > 0
+    assert row["test_truncated"] == played["truncated"].sum() > 0
 
 
 def test_an_untrained_arm_has_no_training_counts(inputs):

@@ -1,4 +1,4 @@
-"""The page's first sentences: what is sure, and nothing that the table says better."""
+"""The page's first sentences: what is significant, and nothing that the table says better."""
 
 from dataclasses import replace
 
@@ -10,10 +10,11 @@ from report_fixtures import inputs_of, write_merged_study
 from hgrpo.evaluation.settings import Budget
 from hgrpo.report import words
 from hgrpo.report.draw import drawings
-from hgrpo.report.endpoint_words import over_budget
+from hgrpo.report.endpoint_words import endpoint_phrase, over_budget
 from hgrpo.report.logs import play_by_round, read_fits
 
 SMALL = {"rounds": 2, "n_test": 60, "n_validation": 24, "steps": 2}
+AFTER = "Significant after correction"
 SAMPLING = "sampling alone (SFT only, greedy)"
 
 
@@ -35,7 +36,7 @@ def inputs(request):
 @pytest.mark.parametrize(
     ("seeds", "differences", "p_holm", "said"),
     [
-        (5, [0.2, 0.1, 0.3], 0.01, f"What is sure: training beats {SAMPLING} in all three arms."),
+        (5, [0.2, 0.1, 0.3], 0.01, f"{AFTER}: training beats {SAMPLING} in all three arms."),
         (5, [0.2, -0.1, 0.3], [0.01, 0.2, 0.01], f"beats {SAMPLING} in two of three arms."),
         (
             5,
@@ -43,29 +44,46 @@ def inputs(request):
             [0.01, 0.01, 0.5],
             f"beats {SAMPLING} in one of three arms, and does worse than it in one of three arms.",
         ),
-        (5, [-0.2, -0.1, 0.3], [0.01, 0.01, 0.5], f"sure: training does worse than {SAMPLING} in "),
-        (5, [0.2, 0.1, 0.3], 0.3, f"It is not sure either that training beats {SAMPLING} in any"),
-        (4, [0.2, 0.1, 0.3], 0.01, ""),
+        (
+            5,
+            [-0.2, -0.1, 0.3],
+            [0.01, 0.01, 0.5],
+            f"{AFTER}: training does worse than {SAMPLING} in ",
+        ),
+        (5, [0.2, 0.1, 0.3], 0.3, f"In no arm is the difference from {SAMPLING} significant"),
+        (4, [0.2, 0.1, 0.3], 0.01, "How much chance alone makes is not known from so few seeds."),
     ],
 )
-def test_what_is_sure(two_seeds, seeds, differences, p_holm, said):
+def test_what_is_significant(two_seeds, seeds, differences, p_holm, said):
     table = two_seeds.comparison.against_untrained
     table = table.assign(n_seeds=seeds, difference=differences, p_holm=p_holm)
-    changed = replace(two_seeds.comparison, against_untrained=table, best_temperature=0.0)
-    sure = words.answer(changed, two_seeds.arms).sure
-    assert said in sure and bool(said) == bool(sure)
+    changed = replace(
+        two_seeds.comparison,
+        against_reference=two_seeds.comparison.against_reference.assign(n_seeds=seeds),
+        against_untrained=table,
+        best_temperature=0.0,
+    )
+    assert said in words.answer(changed, two_seeds.arms).sure
 
 
 def test_an_only_arm_is_not_counted(two_seeds):
     table = two_seeds.comparison.against_untrained.head(1)
     table = table.assign(difference=0.2, p_holm=0.001, n_seeds=5)
-    changed = replace(two_seeds.comparison, against_untrained=table, best_temperature=0.5)
+    changed = replace(
+        two_seeds.comparison,
+        against_reference=pd.DataFrame(),
+        against_untrained=table,
+        best_temperature=0.5,
+    )
     said = words.answer(changed, two_seeds.arms).sure
-    assert said == "What is sure: training beats sampling alone (SFT only, T\u00a0=\u00a00.5)."
+    assert said == f"{AFTER}: training beats sampling alone (SFT only, T\u00a0=\u00a00.5)."
 
 
 def test_nothing_is_sure_of_training_without_an_untrained_arm(two_seeds):
-    changed = replace(two_seeds.comparison, against_untrained=pd.DataFrame())
+    table = two_seeds.comparison.against_reference.assign(n_seeds=5)
+    changed = replace(
+        two_seeds.comparison, against_reference=table, against_untrained=pd.DataFrame()
+    )
     assert words.answer(changed, two_seeds.arms).sure == ""
 
 
@@ -106,6 +124,19 @@ def test_captions_speak_of_seeds_only_if_there_are_several(inputs):
     for name in ("forest", "learning_curves", "learning_by_play", "equal_budget", "health"):
         assert ("over seeds" in drawn[name] or "single seeds" in drawn[name]) == several
     assert ("One seed gives no verdict" in drawn["forest"]) != several
+
+
+def test_an_area_over_one_round_is_not_called_the_last_round(two_seeds):
+    comparison = replace(two_seeds.comparison, last_round={"SFTOnly": 1, "flatGRPO": 1})
+    settings = comparison.protocol.settings
+
+    def phrase(**changes):
+        changed = replace(comparison.protocol, settings=settings.model_copy(update=changes))
+        return endpoint_phrase(replace(comparison, protocol=changed))
+
+    assert phrase() == "mean success over the only round"
+    assert phrase(score="return") == "mean score over the only round"
+    assert phrase(endpoint="last_round") == "success after the last round"
 
 
 def test_arms_whose_first_round_takes_more_than_the_budget_are_named(two_seeds):

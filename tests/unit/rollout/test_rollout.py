@@ -112,6 +112,37 @@ def test_a_flag_of_a_game_is_true_or_false(policy, monkeypatch, change):
         collect(policy, 8, tasks=1)
 
 
+@pytest.mark.parametrize(
+    ("method", "spoil", "said"),
+    [
+        ("reset", lambda n, seen: replace(seen, text=f"{seen.text} Day {n}."), "observation"),
+        ("reset", lambda n, seen: replace(seen, goal=f"find {n}."), "observation ('find 1.',"),
+        (
+            "step",
+            lambda n, step: replace(step, observation=replace(step.observation, text=f"{n}")),
+            "observation",
+        ),
+        ("step", lambda n, step: replace(step, env_reward=float(n)), "reward (1.0,"),
+        ("step", lambda n, step: replace(step, info={"admissible": n % 2 == 0}), "reward"),
+    ],
+)
+def test_a_game_that_answers_equal_actions_differently_is_refused(
+    policy, monkeypatch, method, spoil, said
+):
+    honest, calls = getattr(HallEnv, method), []
+
+    def spoilt(*given):
+        calls.append(given)
+        return spoil(len(calls) - 1, honest(*given))
+
+    monkeypatch.setattr(HallEnv, method, spoilt)
+    with pytest.raises(UserError) as caught:
+        collect(policy, 8, tasks=1, temperature=0.0)
+    line = str(caught.value)
+    assert line.startswith(f"tiny_policy.HallEnv.{method}: task hall-0-1 turn ")
+    assert f": {said} " in line and "), but after equal actions of another episode (" in line
+
+
 def test_numbers_of_numpy_are_stored_as_floats(policy, monkeypatch):
     step = HallEnv.step
     as_numpy = {"env_reward": np.float32(0.5), "progress": 0, "success": np.True_, "done": 1}

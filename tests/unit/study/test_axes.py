@@ -51,6 +51,14 @@ def refused(configs: Path, axes: dict, **keys: object) -> str:
     return message.removeprefix(f"{path}: ")
 
 
+def test_values_of_an_axis_without_an_arm_are_refused():
+    with pytest.raises(UserError) as caught:
+        interventions(**{"axes.kl.values": "0.1,0.2", "methods": "entropy_0.01"})
+    said = "command line: axes.kl: no arm of this run reads it; its arms are entropy_0.01"
+    assert str(caught.value) == said
+    assert list(interventions(**{"axes.kl.values": "0.1,0.2", "methods": "kl_0.2"}).methods)
+
+
 def test_a_misspelt_axis_on_the_command_line_is_one_line():
     with pytest.raises(UserError) as caught:
         interventions(**{"axes.kll.values": "0,1"})

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from config_schemas import SECTIONS, schemas
 from places import PROJECT
 from stage_settings import stage_settings
 
-from hgrpo.cli.schema import SECTIONS, schemas
 from hgrpo.config.canonical import as_json
 from hgrpo.config.read import did_you_mean, read_yaml, validate
 from hgrpo.credit import kinds
@@ -546,7 +546,7 @@ def test_a_missing_file_is_named_with_its_nearest_neighbour(configs, key, value,
 @pytest.mark.parametrize(
     ("overrides", "expected"),
     [
-        ({"seed": 1}, "--config seed: unknown key; did you mean 'seeds'?"),
+        ({"seed": 1}, "command line: seed: unknown key; did you mean 'seeds'?"),
         ({"rounds": -2}, "with rounds overridden: rounds: input should be greater"),
         ({"seeds": "a"}, "with seeds overridden: seeds: input should be a valid integer"),
         ({"methods": "flatGRPO,QQQ"}, "with methods overridden: methods: 'QQQ': no such file"),

@@ -65,6 +65,27 @@ def test_a_section_has_several_spellings(given):
     assert study.overridden == {"env.turn_cap": 50}
 
 
+def test_a_section_in_braces_keeps_the_other_keys_of_the_file():
+    config, plain = bakeoff().config, bakeoff().methods["LLMJudge"].credit.settings
+    assert set(yaml.safe_load((CONFIGS / "studies/bakeoff.yaml").read_bytes())["training"]) > {"lr"}
+    for typed in ("{max_calls: 7}", "{kind: judge, max_calls: 7}"):
+        study = bakeoff(set=f"methods.LLMJudge.credit={typed} training={{lr: 1e-4}}")
+        assert study.methods["LLMJudge"].credit.settings == plain | {"max_calls": 7}
+        assert study.config.training == config.training.model_copy(update={"lr": 1e-4})
+    address = "base_url: https://api.openai.com/v1"
+    credit = {"set": f"methods.LLMJudge.credit={{model: gpt-4o-mini, {address}}}"}
+    changed = bakeoff(**credit).methods["LLMJudge"].credit.settings
+    assert changed["base_url"] == "https://api.openai.com/v1" != plain["base_url"]
+
+
+def test_variants_may_have_credit_of_another_kind():
+    keys = "{of: LLMJudge, turn_norm: none, credit: {kind: vine, continuations: 4}}"
+    study = bakeoff(set=f"variants.Cheap={keys} methods=SFTOnly,flatGRPO,flatGRPO_AA,Cheap")
+    credit = study.methods["Cheap"].credit
+    assert (credit.kind, credit.declared.continuations) == ("vine", 4)
+    assert "model" not in credit.settings
+
+
 def test_a_key_changes_a_file_that_the_command_line_names():
     games = {"evaluation.test_games": 8, "evaluation.validation_games": 8}
     study = bakeoff(**{"env": "alfworld-smoke", "env.turn_cap": "50"}, **games)
@@ -110,15 +131,21 @@ def test_a_variant_is_a_method_too(configs):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"env.turn_cp": 5}, "--config env.turn_cp: unknown key; did you mean 'turn_cap'?"),
-        ({"env.name": "x"}, "--config env.name: unknown key; a file keeps its name"),
-        ({"env.turn_cap": ""}, "env.turn_cap=: a value was expected"),
-        ({"Vine.alpha": 1}, "--config Vine.alpha: unknown key; did you mean 'methods.Vine.alpha'?"),
+        ({"env.turn_cp": 5}, "command line: env.turn_cp: unknown key; did you mean 'turn_cap'?"),
+        ({"env.name": "x"}, "command line: env.name: unknown key; a file keeps its name"),
+        ({"env.turn_cap": ""}, "command line: env.turn_cap=: a value was expected"),
+        (
+            {"Vine.alpha": 1},
+            "command line: Vine.alpha: unknown key; did you mean 'methods.Vine.alpha'?",
+        ),
         (
             {"methods.Vin.alpha": 1},
-            "--config methods.Vin.alpha: no method of the study's file; did",
+            "command line: methods.Vin.alpha: no method of the study's file; did",
         ),
-        ({"methods.GiGPO.alpha": 1}, "--config methods.GiGPO.alpha: no method of the study's file"),
+        (
+            {"methods.GiGPO.alpha": 1},
+            "command line: methods.GiGPO.alpha: no method of the study's file",
+        ),
         (
             {"env.turn_cap": "x"},
             f"command line: {CONFIGS}/envs/alfworld-long.yaml with env.turn_cap overridden: "
@@ -128,6 +155,18 @@ def test_a_variant_is_a_method_too(configs):
             {"methods.Vine.credit.continuation": 8},
             f"command line: {CONFIGS}/methods/Vine.yaml with methods.Vine.credit.continuation "
             "overridden: credit.continuation: unknown key; did you mean 'continuations'?",
+        ),
+        (
+            {"methods.Vine.alpha": 0.5, "methods": "SFTOnly,flatGRPO"},
+            "command line: methods.Vine.alpha: no arm of this run reads it; its arms are SFTOnly,",
+        ),
+        (
+            {"methods": "flatGRPO", "set": "methods.flatGRPO.alpha=1 methods.Vine.alpha=0.5"},
+            "command line: methods.Vine.alpha: no arm of this run reads it; its arms are flatGRPO",
+        ),
+        (
+            {"variants.Slow": "{of: Vine, training: {lr: 1.0e-5}}"},
+            "command line: variants.Slow: no arm of this run reads it; its arms are SFTOnly, flat",
         ),
         (
             {"env.panels.test": 3},
@@ -180,6 +219,38 @@ def test_mistakes_in_several_files_are_listed_at_once_with_their_files(configs):
         ["methods/Progressive.yaml", "training.lr"],
         ["methods/GiGPO.yaml", "labl"],
     ]
+
+
+SEVERAL = {
+    "training.lr=fast": "lr: input should be a valid number",
+    "sft.epoch=3": "sft.epoch: unknown key; did you mean 'epochs'?",
+    "foo=3": "foo: unknown key; known: ",
+    "seeds=": "seeds=: a value was expected",
+    "env.turn_cap=abc": "turn_cap: input should be a valid integer",
+    "env.turn_capp=3": "env.turn_capp: unknown key; did you mean 'turn_cap'?",
+    "model={max_length:": "model: {max_length:: not a value",
+    "methods.flatGRPO.alfa=1": "methods.flatGRPO.alfa: unknown key; did you mean 'alpha'?",
+    "methods.flatGRPO.alpha=2": "alpha: input should be less than or equal to 1, not 2",
+    "methods.Vin.alpha=0.3": "methods.Vin.alpha: no method of the study's file; did you mean 'Vin",
+    "methods.Vine.alpha=0.3": "methods.Vine.alpha: no method of the study's file; add it to `meth",
+    "methods.Quick.alfa=1": "methods.Quick.alfa: unknown key; did you mean 'alpha'?",
+    "axes.b.values=1,2": "axes.b: no such axis",
+    "variants.Slow={of: flatGRPO}": "variants.Slow: no arm of this run reads it; its arms are",
+}
+
+
+def test_all_mistakes_of_the_command_line_are_listed_at_once(configs):
+    """Vine is a method that the study smoke does not have."""
+    path = configs / "studies/smoke.yaml"
+    methods = ["flatGRPO", "SFTOnly", "LLMJudge", "Quick"]
+    edit(path, methods=methods, smoke_wave=[], variants={"Quick": {"of": "flatGRPO"}})
+    lines = mistakes(path, set=" ".join(SEVERAL))
+    for typed, said in SEVERAL.items():
+        assert [said in line for line in lines].count(True) == 1, typed
+    typed = [line for line in lines if line.startswith("command line: ")]
+    assert len(typed) == len(SEVERAL)
+    # The gates of the file name arms that the test took away.
+    assert all("evaluation." in line for line in lines if line not in typed)
 
 
 def test_only_what_was_typed_is_the_command_lines(configs):

@@ -63,16 +63,19 @@ def test_text_gets_the_type_of_its_key(given, expected):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"trainin.lr": 1}, "--config trainin.lr: unknown key; did you mean 'training'?"),
-        ({"name": "x"}, "--config name: unknown key"),
-        ({"set": "lr"}, "--config set: KEY=VALUE was expected, not 'lr'"),
-        ({"set": "a=1 a=2"}, "--config set: a is given twice"),
-        ({"rounds": 1, "set": "rounds=2"}, "--config set: rounds is given twice"),
-        ({"set": "training.lr='1"}, "--config training.lr: '1: not a value"),
-        ({"seeds": None}, "seeds=: a value was expected; without seeds=, that of the file"),
-        ({"methods": ""}, "methods=: a value was expected; "),
-        ({"set": "training.lr="}, "training.lr=: a value was expected; "),
-        ({"training.lr": "[1"}, "--config training.lr: [1: not a value"),
+        ({"trainin.lr": 1}, "command line: trainin.lr: unknown key; did you mean 'training'?"),
+        ({"name": "x"}, "command line: name: unknown key"),
+        ({"set": "lr"}, "command line: set: KEY=VALUE was expected, not 'lr'"),
+        ({"set": "a=1 a=2"}, "command line: set: a is given twice"),
+        ({"rounds": 1, "set": "rounds=2"}, "command line: set: rounds is given twice"),
+        ({"set": "training.lr='1"}, "command line: training.lr: '1: not a value"),
+        (
+            {"seeds": None},
+            "command line: seeds=: a value was expected; without seeds=, that of the file",
+        ),
+        ({"methods": ""}, "command line: methods=: a value was expected; "),
+        ({"set": "training.lr="}, "command line: training.lr=: a value was expected; "),
+        ({"training.lr": "[1"}, "command line: training.lr: [1: not a value"),
     ],
 )
 def test_a_mistake_names_the_key(given, said):
@@ -80,6 +83,23 @@ def test_a_mistake_names_the_key(given, said):
         parse_overrides(given, StudyConfig)
     assert str(refused.value).startswith(said)
     assert "\n" not in str(refused.value)
+
+
+def test_all_words_that_are_no_assignments_are_listed():
+    with pytest.raises(UserError) as refused:
+        read_assignments(["study=", "lr", "seeds=1", "seeds=2", "x y"])
+    assert str(refused.value).splitlines() == [
+        "study=: the name of a study was expected, such as study=bakeoff",
+        "KEY=VALUE was expected, not 'lr'",
+        "seeds is given twice",
+        "KEY=VALUE was expected, not 'x y'",
+    ]
+    with pytest.raises(UserError) as refused:
+        parse_overrides({"set": "lr seeds=1 seeds=2"}, StudyConfig)
+    assert str(refused.value).splitlines() == [
+        "command line: set: KEY=VALUE was expected, not 'lr'",
+        "command line: set: seeds is given twice",
+    ]
 
 
 def test_a_wrong_value_and_a_wrong_inner_key_are_named_with_the_file():

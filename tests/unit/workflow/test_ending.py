@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from places import PROJECT
@@ -11,6 +12,7 @@ from watched_study import finish, jobs, record
 
 from hgrpo.errors import UserError
 from hgrpo.learning.scratch import step_folder
+from hgrpo.workflow import run
 from hgrpo.workflow.ending import failure_lines, finding, last_lines, results_to_say
 from hgrpo.workflow.run import remove_empty_scratch
 from hgrpo.workflow.study_lock import hold_study
@@ -71,6 +73,41 @@ def test_an_interrupted_run_says_what_it_kept_and_not_that_its_jobs_failed(tmp_p
         "TurnRDV2 seed 11 round 1; the same command goes on from there",
     ]
     assert last_lines(said, jobs_of_study) == failure_lines(said)
+
+
+INTERRUPTED_JOBS = {
+    "a finished job's last words": "base: 470,000 parameters, vocabulary 512\n",
+    "Python ended before it could say more": "Traceback:\n  File x\nKeyboardInterrupt\n",
+    "killed": "",
+    "an error that it got over": "error: no server\ninterrupted: run the same command again\n",
+}
+
+
+@pytest.mark.parametrize("text", INTERRUPTED_JOBS.values(), ids=INTERRUPTED_JOBS)
+def test_a_lost_interrupt_does_not_make_a_failure_of_its_jobs(tmp_path, text):
+    """Snakemake's logger swallows a KeyboardInterrupt, and its log then shows failed jobs alone."""
+    known = list(jobs(record(tmp_path / "grid")).values())
+    log = tmp_path / "base.log"
+    log.write_text(text, encoding="utf-8")
+    said = FAILED.format(rule="base", log=log)
+    assert last_lines(said, known, interrupted=True) == [
+        "interrupted: kept 1 of 18 jobs; the same command goes on from there"
+    ]
+    assert last_lines(said, known) == failure_lines(said) != []
+
+
+def test_an_interrupt_is_recorded_even_if_it_is_swallowed(monkeypatch):
+    monkeypatch.setattr(run, "INTERRUPTS", [])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        run.note_interrupts()
+        assert not run.INTERRUPTS
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1)
+        assert run.INTERRUPTS == [signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_the_finding_is_the_last_line_of_the_reports_log(tmp_path):

@@ -26,7 +26,11 @@ def test_help_names_every_target(project):
     [
         ("SEED=23", "SEED: no such variable; known: PYTHON STUDY SEEDS"),
         ("EXTRAS=webshopp", "EXTRAS: no such extra: webshopp; known: train lm-bandit"),
-        ("STUDY=", "STUDY: the name of a study was expected, such as STUDY=bakeoff"),
+        ("STUDY=", "STUDY: the name of one study was expected, such as STUDY=bakeoff"),
+        ("STUDY=corridor first_look", "such as STUDY=bakeoff, not corridor first_look"),
+        ("PROFILE=lapptop", "PROFILE: no such profile: lapptop; known: default kubernetes laptop"),
+        ("PROFILE=", "PROFILE: no such profile: ; known: default kubernetes laptop"),
+        ("PROFILE=laptop slurm", "PROFILE: no such profile: laptop slurm; known: default kuber"),
         ("LR=1e-4", "LR: no such variable; known: PYTHON STUDY SEEDS"),
     ],
 )
@@ -56,6 +60,7 @@ def test_lists_reach_the_study_with_commas(project):
 def test_a_gpu_has_constraints_and_a_build_of_vllm_of_its_own(project, tmp_path):
     for name in ("Makefile", "pyproject.toml", "constraints.txt", "constraints-gpu.txt"):
         shutil.copy(project / name, tmp_path)
+    shutil.copytree(project / "profiles", tmp_path / "profiles")
 
     def said(*given):
         return subprocess.run(
@@ -90,6 +95,7 @@ def clones(project, tmp_path, request):
         clone.mkdir(parents=True)
         for name in ("Makefile", "pyproject.toml", "constraints.txt"):
             shutil.copy(project / name, clone)
+        shutil.copytree(project / "profiles", clone / "profiles")
     python = first / ".venv/bin/python"
     python.parent.mkdir(parents=True)
     python.write_text(PYTHON, encoding="utf-8")

@@ -5,6 +5,7 @@ import importlib.metadata
 from types import SimpleNamespace
 
 import pytest
+from chat_models import write_chat
 from places import PROJECT
 
 from hgrpo.envs.source import Source
@@ -51,7 +52,7 @@ def test_each_file_of_the_shop_and_the_models_weights_are_looked_for(monkeypatch
     monkeypatch.setenv("HGRPO_MODELS", str(tmp_path))
     model = tmp_path / "Qwen2.5-1.5B-Instruct"
     model.mkdir()
-    (model / "config.json").write_text("{}", encoding="utf-8")
+    (write_chat(model) / "config.json").write_text("{}", encoding="utf-8")
     (tmp_path / "data").mkdir()
     (tmp_path / "data/items_shuffle_1000.json.part").write_text("[", encoding="utf-8")
     found = lacking("webshop_5x40", {"OPENAI_API_KEY": "k"})
@@ -76,6 +77,27 @@ def test_each_file_of_the_shop_and_the_models_weights_are_looked_for(monkeypatch
         monkeypatch.setitem(OFFICIAL, name, Source("https://x/", 2, digest))
     found = lacking("webshop_5x40", {"OPENAI_API_KEY": "k"})
     assert not [name for name in found if name.startswith("$")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("chat_template.jinja", b"{% if", "chat_template.jinja: not a chat template"),
+        ("chat_template.jinja", "grün".encode("latin-1"), "chat_template.jinja:1: not UTF-8; "),
+        ("chat_template.jinja", b"hello", "does not give every message back once"),
+        ("tokenizer_config.json", b"{}", ": no chat template, neither "),
+        ("tokenizer.json", b"{}", "tokenizer.json: not a tokenizer"),
+    ],
+)
+def test_a_model_without_conversations_lacks_something(monkeypatch, tmp_path, name, text, said):
+    monkeypatch.setenv("HGRPO_MODELS", str(tmp_path))
+    model = write_chat(tmp_path / "Qwen2.5-1.5B-Instruct")
+    for other in ("config.json", "model.safetensors"):
+        (model / other).write_text("{}", encoding="utf-8")
+    path = "$HGRPO_MODELS/Qwen2.5-1.5B-Instruct"
+    assert path not in lacking("webshop_5x40")
+    (model / name).write_bytes(text)
+    assert said in lacking("webshop_5x40")[path]
 
 
 def test_a_gpu_is_named_with_its_memory(monkeypatch):

@@ -332,5 +332,5 @@ def test_the_switch_says_yes_or_no(given, found):
 
 
 def test_the_switch_knows_nothing_else():
-    with pytest.raises(UserError, match="--config reuse: yes or no was expected, not 'maybe'"):
+    with pytest.raises(UserError, match="command line: reuse: yes or no was expected, not 'maybe'"):
         switch("maybe")

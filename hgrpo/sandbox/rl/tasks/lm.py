@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from hgrpo.config.user_path import user_text
 from hgrpo.errors import UserError
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import BanditPolicy, Policy, Sampled, taken
@@ -146,10 +147,5 @@ class LmBandit:
 
 def _read(settings: RlSettings) -> str:
     """The user's text, or the made-up one."""
-    if settings.data is None:
-        return made_up_text(_SENTENCES, "lm_bandit")
-    try:
-        return Path(settings.data).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise UserError(f"--data: {settings.data}: {reason}") from None
+    made_up = settings.data is None
+    return made_up_text(_SENTENCES, "lm_bandit") if made_up else user_text(Path(settings.data))

@@ -16,9 +16,10 @@ import yaml
 from sokoban_levels import CORNER, LINE, PAIR, PANELS, panels, world
 from stage_settings import run_stage
 
+from hgrpo.config.user_path import user_text
 from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.envs.sokoban import distances as table
-from hgrpo.envs.sokoban.files import compiled, level_text, read_text, split_levels
+from hgrpo.envs.sokoban.files import compiled, level_text, split_levels
 from hgrpo.envs.sokoban.generator import bands, task_type
 from hgrpo.envs.sokoban.level import Board, Level, canonical, read_level
 from hgrpo.errors import UserError
@@ -439,7 +440,7 @@ def test_dialects(tmp_path, text, titles):
     ]
     file = tmp_path / "levels.xsb"
     file.write_bytes(b"\xef\xbb\xbf" + text.encode())
-    assert split_levels(read_text(file)) == split_levels(text.replace("\r", ""))
+    assert split_levels(user_text(file)) == split_levels(text.replace("\r", ""))
 
 
 def test_what_is_no_level_is_not_half_read(tmp_path):
@@ -448,8 +449,8 @@ def test_what_is_no_level_is_not_half_read(tmp_path):
     assert text == "#####\n#@$.x\n#####" and other == "###"
     file = tmp_path / "levels.txt"
     file.write_bytes(LINE.encode("utf-16"))
-    with pytest.raises(UserError, match=rf"^{file}: not a level file .*codec can't decode.*$"):
-        read_text(file)
+    with pytest.raises(UserError, match=rf"^{file}:1: not UTF-8; save the file in this encoding$"):
+        user_text(file)
 
 
 def test_folders_of_folders_and_links_are_read(tmp_path):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import yaml
 from places import PROJECT
 from travelling import imported_round
 
@@ -28,8 +29,8 @@ def seconds(folder, arm, stage="rl_round"):
     return Estimates(STUDY, folder, SPEED).seconds(stage, arm)
 
 
-def benchmark(folder, name, value):
-    path = folder / f"benchmarks/rl_round/{name}.jsonl"
+def benchmark(folder, name, value, stage="rl_round"):
+    path = folder / f"benchmarks/{stage}/{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"s": value}) + "\n", encoding="utf-8")
 
@@ -93,3 +94,32 @@ def test_on_gpus_time_limits_stand_in_until_a_job_has_run(tmp_path):
     assert Estimates(study, tmp_path, SPEED).seconds("rl_round", "Progressive") == Estimate(
         780, OTHER_ARMS
     )
+
+
+@pytest.mark.parametrize(
+    ("changed", "sft", "rounds"),
+    [
+        ({}, OWN, OWN),
+        ({"seeds": "1,2", "rounds": 9}, OWN, OWN),
+        ({"sft.epochs": 200}, REFERENCE, OWN),
+        ({"env.expert.trajectories": 40000}, REFERENCE, REFERENCE),
+        ({"training.steps_per_round": 600}, OWN, REFERENCE),
+        ({"methods.flatGRPO.group_norm": "mean"}, OWN, REFERENCE),
+        ({"model.train_dtype": "float32"}, REFERENCE, REFERENCE),
+        ({"engine.compiled": False}, REFERENCE, REFERENCE),
+    ],
+)
+def test_jobs_with_other_settings_do_not_count(tmp_path, changed, sft, rounds):
+    arms = {"methods": "SFTOnly,flatGRPO,Progressive,Vine"}
+    (tmp_path / "config.yaml").write_text(
+        yaml.safe_dump(STUDY.resolved(), sort_keys=False), encoding="utf-8"
+    )
+    benchmark(tmp_path, "flatGRPO.seed_1.round_1", 10)
+    benchmark(tmp_path, "merge", 3, "merge")
+    (tmp_path / "sft").mkdir()
+    (tmp_path / "sft/timing.json").write_text('{"s": 50}', encoding="utf-8")
+    study = load_study(PROJECT / "configs/studies/bakeoff.yaml", arms | changed)
+    estimates = Estimates(study, tmp_path, SPEED)
+    assert estimates.seconds("sft", "shared").source == sft
+    assert estimates.seconds("rl_round", "flatGRPO").source == rounds
+    assert estimates.seconds("merge", "shared") == Estimate(3, OWN)

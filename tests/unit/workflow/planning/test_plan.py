@@ -216,14 +216,19 @@ def test_before_any_job_on_gpus_hours_and_money_are_a_ceiling_beside_foreign_fig
     assert "4 jobs to run, at most 3.0 hours with 100 at a time, without waiting in queues" in lines
     assert any(line.startswith("< a ceiling") for line in lines)
     assert any("H-GRPO" in line for line in lines)
-    assert any(line.endswith("the 3 rounds to run: 39.0 minutes, $15") for line in lines)
+    # 6 steps of 32 tasks, 8 rollouts each, of up to 12 turns: 3.84 times 160 x 30.
+    assert any(line.endswith("the 3 rounds to run: 2.5 hours, $58") for line in lines)
 
 
 def test_foreign_figures_by_kind_of_credit():
     assert foreign_lines([]) == []
     # 2 * 13 + 3 * 15 + 20 + 13 minutes; 2 * 5 + 3 * 6 + 8 + 5 dollars.
     kinds = ["flat", "progress", "judge", "judge", "judge", "turnrd", "state_graph"]
-    assert foreign_lines(kinds)[-1].endswith("; the 7 rounds to run: 104.0 minutes, $41")
+    same = [(kind, 160 * 30) for kind in kinds]
+    assert foreign_lines(same)[-1].endswith("the 7 rounds to run: 104.0 minutes, $41")
+    # 1,920 trajectories of up to 50 turns: 20 times as much.
+    (*_, line) = foreign_lines([("flat", 1920 * 50), ("judge", 160 * 15)])
+    assert line.endswith(f"the 2 rounds to run: {(13 * 20 + 7.5) / 60:.1f} hours, $103")
 
 
 def test_without_prices_there_is_no_money(configs, planned):
@@ -349,7 +354,9 @@ def test_a_plan_of_other_rounds_is_not_compared(configs, tmp_path, monkeypatch, 
     )
 
 
-@pytest.mark.parametrize(("name", "minutes"), [("smoke", 3 + 5 + 7), ("smollm2_cpu", 5 + 7)])
+@pytest.mark.parametrize(
+    ("name", "minutes"), [("smoke", 9 + 3 + 5 + 7), ("smollm2_cpu", 9 + 5 + 7)]
+)
 def test_a_pretrained_base_is_made_beside_the_demonstrations(project, name, minutes):
     study = load_study(project / f"configs/studies/{name}.yaml")
     expected = [
@@ -359,7 +366,10 @@ def test_a_pretrained_base_is_made_beside_the_demonstrations(project, name, minu
             Estimate(0),
             StageResources(),
         )
-        for stage, each in (("base", 3), ("expert", 5), ("sft", 7), ("credit_agreement", 60))
+        for stage, each in (
+            *(("fetch_assets", 9), ("base", 3), ("expert", 5), ("sft", 7)),
+            ("credit_agreement", 60),
+        )
     ]
     assert wall_minutes(expected, study, Profile(project, cores=100)) == minutes
 

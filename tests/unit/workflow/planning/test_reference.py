@@ -1,6 +1,7 @@
 """Estimates before any job has run: by hand, for shipped studies, and against published runs."""
 
 import json
+import os
 
 import pytest
 from places import PROJECT
@@ -174,7 +175,7 @@ def test_gpu_hours_of_a_gpu_study_are_a_ceiling_from_its_time_limits(tmp_path):
     assert (row.gpu_hours, row.source) == (2 + 50 * 3 + 1, CEILING)
 
 
-def test_a_machines_speed_is_measured_once(tmp_path, monkeypatch):
+def test_a_machines_speed_is_measured_once_a_day(tmp_path, monkeypatch):
     monkeypatch.setattr("hgrpo.workflow.planning.machine_speed._MEASURED_S", 0.01)
     first = machine_speed(tmp_path)
     assert first.matmul > 0 and first.python > 0
@@ -183,6 +184,10 @@ def test_a_machines_speed_is_measured_once(tmp_path, monkeypatch):
     kept = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(kept | {"speed": kept["speed"] | {"python": 7.0}}), encoding="utf-8")
     assert machine_speed(tmp_path).python == 7.0
+    yesterday = path.stat().st_mtime - 25 * 3600
+    os.utime(path, (yesterday, yesterday))
+    assert machine_speed(tmp_path).python < 1
+    assert json.loads(path.read_text(encoding="utf-8"))["speed"]["python"] < 1
     # The home folder may have come from another machine, or be damaged.
     for text in (json.dumps(kept | {"machine": ["another"]}), "{", "[]", '{"machine": 1}'):
         path.write_text(text, encoding="utf-8")

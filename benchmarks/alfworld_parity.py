@@ -6,7 +6,7 @@ flag must be equal. For speed, the official engine gets a cache; then both engin
 --stock-steps more commands without it. This needs the extra `alfworld`.
 
 Example:
-  python -m hgrpo.envs.alfworld.check_parity ~/alfworld/json_2.1.1/valid_seen --stock-steps 20
+  python benchmarks/alfworld_parity.py ~/alfworld/json_2.1.1/valid_seen --stock-steps 20
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Write the JSON Schemas with which editors check the config files.
 
 Example:
-    python -m hgrpo.cli.schema configs/schema
+    python workflow_scripts/config_schemas.py configs/schema
 """
 
 import json
