@@ -6,18 +6,8 @@ from pydantic import Field, model_validator
 
 from hgrpo.config.strict import Strict
 from hgrpo.credit.section import CreditConfig
+from hgrpo.learning.advantages import faint_credit
 from hgrpo.learning.rules.section import ObjectiveConfig
-
-# Below this share of turns in the advantages, they correlate with flat GRPO's by 0.995 or more.
-FAINT = 0.01
-
-
-def faint_credit(share: float) -> str:
-    """The caution that turns of one trajectory train almost alike; `share` as of `turn_share`."""
-    return (
-        f"only {100 * share:.2g} % of its advantages' sum of squares lies between turns of a "
-        "trajectory, so it is flat GRPO in practice (see alpha, turn_norm and the credit's size)"
-    )
 
 
 class MethodConfig(Strict):
@@ -141,7 +131,7 @@ class MethodConfig(Strict):
         if flat:
             given = f"0, constant, or made so by turn_norm: {self.turn_norm}"
             return f"its credit tells no turn of a trajectory from another ({given})"
-        return faint_credit(share) if share < FAINT else ""
+        return faint_credit(share)
 
     @property
     def uses_critic(self) -> bool:

@@ -204,7 +204,7 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
 @pytest.mark.parametrize(
     ("credit", "said"),
     [
-        ("1e-3 * np.arange(len(t.turns))", "it is flat GRPO in practice"),
+        ("1e-3 * np.arange(len(t.turns))", "its turns train almost alike"),
         ("np.random.rand(len(t.turns))", "computed again, its credit is another"),
     ],
 )
@@ -222,6 +222,7 @@ def test_a_score_that_the_update_does_not_bear_out_is_named(surprise, capsys, cr
         (lambda t: t["rollout"] / 3, "what the loss sees is equal over the turns of every"),
         (lambda t: 0.1 * 3 + t["turn"] * 1e-17, "what the loss sees is equal over the turns"),
         (lambda t: t["turn"] * 1e-9, ""),
+        (lambda t: t["rollout"] + t["turn"] * 1e-3, "so its turns train almost alike"),
     ],
 )
 def test_a_file_of_credit_without_effect_is_named(

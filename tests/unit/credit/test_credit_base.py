@@ -91,6 +91,9 @@ def test_one_that_sees_all_groups_gives_credit_for_each():
         lambda t: t.turns[0].logprobs.sort(),
         lambda t: t.token_ids.append(1),
         lambda t: setattr(t.turns[0], "env_reward", 1.0),
+        lambda t: setattr(t.turns[0], "admissible", False),
+        lambda t: setattr(t.turns[0], "observation", "cut"),
+        lambda t: setattr(t, "success", True),
     ],
 )
 def test_an_assigner_that_changes_what_was_played_is_refused(change):
@@ -101,5 +104,5 @@ def test_an_assigner_that_changes_what_was_played_is_refused(change):
             return [np.zeros(len(t.turns)) for t in group.trajectories]
 
     played = make_group([{"logprobs": [-1.0, -2.0]}, {}], [{"env_reward": 0.5}])
-    with pytest.raises(UserError, match="task task: the assigner changed turns, rewards, tokens"):
+    with pytest.raises(UserError, match="task task: the assigner changed its group"):
         assign_all(Changes(), [played])
