@@ -118,7 +118,7 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
 
 
 def _played(group: Group) -> list:
-    """What was played in a group, in lists of its own; assigners may add to the other fields."""
+    """Copy of the fields of a group that training reads; assigners may fill in the others."""
     return [
         (t.goal, t.success, t.truncated, [*t.token_ids])
         + tuple((u.observation, u.action, u.span, u.env_reward, u.progress) for u in t.turns)

@@ -106,7 +106,7 @@ class Round:
         diagnostics = self._update(played, advantages, chosen, step)
         elapsed = time.perf_counter() - began
         self.rows.append(
-            # Columns of the log win over those of an assigner with the same name.
+            # The log's own columns take precedence over an assigner's.
             reported
             | {"step": step, "round": self.id.index}
             | rollout_row(played)
