@@ -68,9 +68,17 @@ def main() -> None:
         credit, advantage = credited(method, args.truth)
         name = args.name or method.shown_label
         flat = not truth.centred(advantage).any()
-        cautions = [method.credit_caution(flat, share(advantage, truth))]
-        if not np.array_equal(credit, credited(method, args.truth)[0], equal_nan=True):
-            cautions += ["computed again, its credit is another; draw from the group's stream"]
+        # Only credit that is not normalised can be of another size than the trajectory's advantage.
+        turns = credit if method.turn_norm == "none" else np.zeros(1)
+        rest = (advantage - (1 - method.alpha) * turns) / (method.alpha or 1.0)
+        sizes = [float(np.nanmean(np.abs(values))) for values in (rest, turns)]
+        cautions = [method.credit_caution(flat, share(advantage, truth), *sizes)]
+        again, _ = credited(method, args.truth, backwards=True)
+        if not np.array_equal(credit, again, equal_nan=True):
+            cautions += [
+                "its credit changes if it is computed again with the last group first; credit a "
+                "group from its own turns, and draw from its stream"
+            ]
     else:
         credit, advantage = read_credits(args.file, places)
         name = args.name or args.file.stem

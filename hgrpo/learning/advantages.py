@@ -89,9 +89,24 @@ def faint_credit(share: float | None) -> str:
     if share is None or share >= _FAINT:
         return ""
     return (
-        f"only {100 * share:.2g} % of its advantages' sum of squares lies between turns of a "
+        f"under {100 * _FAINT:g} % of its advantages' sum of squares lies between turns of a "
         "trajectory, so its turns train almost alike (see alpha, turn_norm, and the credit's size "
         "and mean)"
+    )
+
+
+def drowned_return(trajectory: float, turns: float) -> str:
+    """The caution that turn credit leaves hardly any weight to the return, or "".
+
+    Args:
+        trajectory: mean of |alpha A_traj|.
+        turns: mean of |(1 - alpha) A_turn|.
+    """
+    if not 0 < trajectory < _FAINT * turns:
+        return ""
+    return (
+        f"its turn credit is over {1 / _FAINT:g} times as large as the trajectory's advantage, so "
+        "the return hardly counts (see alpha, turn_norm, and the credit's size and mean)"
     )
 
 
