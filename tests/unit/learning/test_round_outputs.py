@@ -84,9 +84,8 @@ def test_a_round_says_if_credit_told_no_turns_apart_in_any_group(
     project, method, index, flat, said
 ):
     config = MethodConfig(**read_yaml(project / f"configs/methods/{method}.yaml"))
-    rows = [
-        {"n_groups": 2, "flat_credit_groups": number, "turn_share": 0.2} | SIZES for number in flat
-    ]
+    row = {"n_groups": 2, "turn_share": 0.2} | SIZES
+    rows = [row | {"flat_credit_groups": number} for number in flat]
     caution = credit_caution(SimpleNamespace(id=RoundId(config, 11, index), rows=rows))
     assert said in caution and bool(said) == bool(caution)
 
@@ -102,9 +101,8 @@ def test_a_round_says_if_credit_told_no_turns_apart_in_any_group(
 )
 def test_a_round_names_credit_too_small_to_matter(project, method, shares, said):
     config = MethodConfig(**read_yaml(project / f"configs/methods/{method}.yaml"))
-    rows = [
-        {"n_groups": 2, "flat_credit_groups": 0, "turn_share": share} | SIZES for share in shares
-    ]
+    row = {"n_groups": 2, "flat_credit_groups": 0} | SIZES
+    rows = [row | {"turn_share": share} for share in shares]
     caution = credit_caution(SimpleNamespace(id=RoundId(config, 11, 1), rows=rows))
     assert caution.startswith(said) and bool(said) == bool(caution)
 
