@@ -138,7 +138,8 @@ def _checked(credit: object, group: Group, name: str) -> list[np.ndarray]:
 
 
 def _check_list(given: object, length: int, where: str, items: str) -> None:
-    if not isinstance(given, Sequence | np.ndarray):
+    # Of an array [K, K], nothing shows which axis is the trajectories'.
+    if not isinstance(given, Sequence):
         raise UserError(f"{where}: a list was expected, not {type(given).__name__}")
     if len(given) != length:
         raise UserError(f"{where}: credit for {len(given)} {items} instead of {length}")
@@ -146,7 +147,7 @@ def _check_list(given: object, length: int, where: str, items: str) -> None:
 
 def _checked_row(row: object, turns: int, where: str) -> np.ndarray:
     try:
-        given = np.asarray(row)
+        given = None if np.ma.is_masked(row) else np.asarray(row)
     except (TypeError, ValueError):
         given = None
     if given is None or given.dtype.kind not in "fiu":

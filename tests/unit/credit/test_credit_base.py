@@ -67,6 +67,12 @@ def test_a_group_without_trajectories_or_turns_has_no_credit():
         ([RIGHT], f"{WHO}: credit for 1 trajectories instead of 2"),
         ([RIGHT] * 3, f"{WHO}: credit for 3 trajectories instead of 2"),
         (None, f"{WHO}: a list was expected, not NoneType"),
+        # If K = T, an array may have the turns first.
+        (np.stack([RIGHT, RIGHT]), f"{WHO}: a list was expected, not ndarray"),
+        (
+            [np.ma.masked_less(RIGHT, 1), RIGHT],
+            f"{WHO} rollout 1: the credit is not an array of numbers",
+        ),
     ],
 )
 def test_anything_else_is_named(credit, expected):
