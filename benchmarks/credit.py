@@ -6,10 +6,9 @@ A method's share is its median time to credit a batch, divided by the median tim
 and update on it. TurnRD's share includes the time that pooling embeddings adds to the collection.
 Judges answer from a warm cache. The share of counterfactual credit includes the episodes it plays.
 
-Then copies of the batch are stored as one round of 10,000 trajectories, with embeddings and
-situations. Every method of the study `bakeoff_plateau_plus` reads the round and credits it. Rounds
-may also be stored without embeddings or situations. The time to compute these is measured on one
-batch and scaled up to the round.
+Then copies of the batch are stored as one round of 10,000 trajectories with embeddings. Every
+method of the study `bakeoff_plateau_plus` reads the round and credits it. Rounds may also be stored
+without embeddings. The time to compute these is measured on one batch and scaled up to the round.
 """
 
 import json
@@ -45,7 +44,6 @@ from hgrpo.policy.precision import autocast_dtype
 from hgrpo.rollout.collector import Collector
 from hgrpo.study.study import load_study
 from hgrpo.trajectories.played_groups import PlayedGroup, read_groups
-from hgrpo.trajectories.replay import add_fingerprints
 from hgrpo.trajectories.store import concatenate, sequence_table, turn_table, write_table
 from hgrpo.trajectories.trajectory import Trajectory
 
@@ -53,11 +51,7 @@ GAMES, ROLLOUTS, TURNS, REPLY, REPEATS, CACHED = 16, 8, 12, 12, 3, 10_000
 PLAYS = "counterfactual"
 
 
-class _ReadsStates(CreditSettings):
-    reads_situations = True
-
-
-class _ReadsStatesAndEmbeddings(_ReadsStates):
+class _ReadsEmbeddings(CreditSettings):
     reads_embeddings = True
 
 
@@ -70,7 +64,7 @@ def measure(laptop: Laptop, scratch: Path) -> dict:
     policy = laptop.policy()
     plain, pooled = (
         laptop.collector(policy, GAMES * ROLLOUTS, TURNS, REPLY, needs=needs())
-        for needs in (_ReadsStates, _ReadsStatesAndEmbeddings)
+        for needs in (CreditSettings, _ReadsEmbeddings)
     )
     conversation = Conversation(policy.tokenizer)
     context = Context(laptop.env.name, policy, conversation, pooled, scratch)
@@ -90,7 +84,6 @@ def measure(laptop: Laptop, scratch: Path) -> dict:
     }
     flat = [trajectory for group in steps.groups for trajectory in group.trajectories]
     embedding, _ = _timed(_embed, policy, steps.groups)
-    situations, _ = _timed(add_fingerprints, _without_situations(flat), laptop.make_env())
     cached, trajectories = _cached(flat, laptop, methods, fitted, context, scratch)
     return {
         "step_s": step,
@@ -102,7 +95,6 @@ def measure(laptop: Laptop, scratch: Path) -> dict:
         "cached_trajectories": trajectories,
         "cached_s": cached,
         "embedding_s": embedding * trajectories / len(flat),
-        "situations_s": situations * trajectories / len(flat),
     }
 
 
@@ -192,13 +184,6 @@ def _update(learner: Learner, groups: Sequence[Group]) -> None:
 def _embed(policy: Policy, groups: Sequence[Group]) -> None:
     for group in groups:
         turn_embeddings(policy, group.trajectories)
-
-
-def _without_situations(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-    return [
-        replace(t, final=None, turns=[replace(turn, state="", commands="") for turn in t.turns])
-        for t in trajectories
-    ]
 
 
 def _worst(shares: Mapping[str, float], kinds: Mapping[str, str]) -> dict[str, float]:

@@ -67,7 +67,7 @@ class Laptop:
         conversation = Conversation(policy.tokenizer)
         made = engine.make(policy, capacity, Sampling(1.0, reply), needs.reads_embeddings)
         make_env = self.make_env()
-        return Collector(made, conversation, make_env, turns, reply, needs.reads_situations)
+        return Collector(made, conversation, make_env, turns, reply)
 
 
 def prepare(folder: Path, name: str = "alfworld-laptop") -> Laptop:

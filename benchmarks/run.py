@@ -185,8 +185,8 @@ def _credit_rows(credit: dict) -> list[str]:
         f"| the same, other assigners | the same | {others} | - |",
         f"| credit of {credit['cached_trajectories']:,} cached trajectories by every method of "
         f"`bakeoff_plateau_plus` | - | **{credit['cached_s']:.0f} s**; "
-        f"{credit['embedding_s']:.0f} s more if the round was stored without TurnRD's embeddings, "
-        f"{credit['situations_s']:.0f} s if without situations | at most {_CACHED_S} s"
+        f"{credit['embedding_s']:.0f} s more if the round was stored without TurnRD's embeddings "
+        f"| at most {_CACHED_S} s"
         f"{_short(credit['cached_s'] <= _CACHED_S)} |",
     ]
 

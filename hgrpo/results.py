@@ -142,15 +142,32 @@ class Results:
         """One row per training step of a run, with the columns round and batch added.
 
         Raises:
-            UserError: the run has no round, or a log is damaged.
+            UserError: the run has no round, a log is damaged, or a round was trained with another
+                setting of `training` than the study has now.
         """
         home = self._run(method, seed)
         paths = {int(path.parent.name[6:]): path for path in home.glob("round_*/train_log.json")}
         if not paths:
             raise UserError(f"{home}: no finished round")
-        parts = [_rows(path).assign(round=number) for number, path in sorted(paths.items())]
+        parts = [self._rows(path, method).assign(round=n) for n, path in sorted(paths.items())]
         table = pd.concat(parts, ignore_index=True)
         return table.assign(batch=range(1, len(table) + 1))
+
+    def _rows(self, path: Path, method: str) -> pd.DataFrame:
+        """The rows of a training log."""
+        try:
+            log = json.loads(path.read_bytes())
+            rows, trained = pd.DataFrame(log["rows"]), log["config"].get("training", {})
+        except (ValueError, LookupError, TypeError) as error:
+            raise UserError(f"{path}: not a train log ({one_line(error)})") from None
+        arm = self.config.get("methods", {}).get(method, {"training": trained})
+        for key in trained.keys() - arm.get("training", {}):
+            if trained[key] != self.config["training"].get(key):
+                raise UserError(
+                    f"{path}: trained with training.{key} {trained[key]!r}, and the study has "
+                    f"{self.config['training'].get(key)!r} now; run it again"
+                )
+        return rows
 
     def _of_round(self, method: str, seed: int, round: int, name: str) -> pd.DataFrame:
         run = self._run(method, seed)
@@ -190,13 +207,6 @@ def _numbers(folder: Path, prefix: str) -> str:
     """The numbers in the names of subfolders: seeds or rounds."""
     found = sorted(int(path.name.removeprefix(prefix)) for path in folder.glob(f"{prefix}*"))
     return ", ".join(map(str, found)) or "none"
-
-
-def _rows(path: Path) -> pd.DataFrame:
-    try:
-        return pd.DataFrame(json.loads(path.read_bytes())["rows"])
-    except (ValueError, LookupError, TypeError) as error:
-        raise UserError(f"{path}: not a train log ({one_line(error)})") from None
 
 
 def load(folder: Path | str) -> Results:

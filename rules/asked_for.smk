@@ -18,7 +18,7 @@ rule viewer:
     resources:
         **asks("viewer"),
     params:
-        cfg=of.cfg("viewer"),
+        cfg=lambda _: of.cfg("viewer"),
         code=of.code("viewer"),
         options=of.options("viewer"),
         # Not inputs: whoever wants to look at trajectories need not want truth, which takes long.
@@ -44,7 +44,7 @@ rule paper:
     resources:
         **asks("paper"),
     params:
-        cfg=of.cfg("paper"),
+        cfg=lambda _: of.cfg("paper"),
         code=of.code("paper"),
         options=of.options("paper"),
     message:

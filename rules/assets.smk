@@ -22,7 +22,7 @@ rule study_config:
     # The monitor reads this file while the study runs, so it comes first.
     priority: 100
     params:
-        cfg=of.cfg("study_config"),
+        cfg=lambda _: of.cfg("study_config"),
         code=of.code("study_config"),
         options=of.options("study_config"),
     message:
@@ -41,7 +41,7 @@ rule fetch_assets:
     # jobs share no disk with that machine, it runs where their data is.
     localrule: not ELSEWHERE
     params:
-        cfg=of.cfg("fetch_assets"),
+        cfg=lambda _: of.cfg("fetch_assets"),
         code=of.code("fetch_assets"),
         options=of.options("fetch_assets"),
     message:
@@ -63,7 +63,7 @@ rule assets:
     resources:
         **asks("assets"),
     params:
-        cfg=of.cfg("assets"),
+        cfg=lambda _: of.cfg("assets"),
         code=of.code("assets"),
         options=of.options("assets"),
         user_files=of.user_files_digest("assets"),
@@ -88,7 +88,7 @@ rule expert:
     resources:
         **asks("expert"),
     params:
-        cfg=of.cfg("expert"),
+        cfg=lambda _: of.cfg("expert"),
         code=of.code("expert"),
         options=of.options("expert"),
         user_files=of.user_files_digest("expert"),

@@ -41,6 +41,8 @@ STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/studies"))
 # A thread of a job that waits for the other gives its core away. By default it spins, and beside other
 # work a job of two threads then takes ten times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# hash() of a text is the same in every job.
+os.environ["PYTHONHASHSEED"] = "0"
 
 with one_line_errors():
     # `study=` with nothing behind it is no request for the default study.

@@ -25,7 +25,7 @@ rule credit_agreement:
     resources:
         **asks("credit_agreement"),
     params:
-        cfg=of.cfg("credit_agreement"),
+        cfg=lambda _: of.cfg("credit_agreement"),
         code=of.code("credit_agreement"),
         seed=study.config.seeds[0],
         options=of.options("credit_agreement"),

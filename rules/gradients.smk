@@ -49,7 +49,7 @@ rule gradients_page:
     resources:
         **asks("gradients_page"),
     params:
-        cfg=of.cfg("gradients_page"),
+        cfg=lambda _: of.cfg("gradients_page"),
         code=of.code("gradients_page"),
         options=of.options("gradients_page"),
     message:

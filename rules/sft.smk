@@ -23,7 +23,7 @@ rule base:
     resources:
         **asks("base"),
     params:
-        cfg=of.cfg("base"),
+        cfg=lambda _: of.cfg("base"),
         code=of.code("base"),
         source=of.model_folder_digest(),
         contents=contents("base"),
@@ -48,7 +48,7 @@ rule sft:
     resources:
         **asks("sft"),
     params:
-        cfg=of.cfg("sft"),
+        cfg=lambda _: of.cfg("sft"),
         code=of.code("sft"),
         given=of.given_adapter_digest(),
         options=of.options("sft"),

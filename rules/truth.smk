@@ -22,7 +22,7 @@ rule truth_round:
     resources:
         **asks("truth_round"),
     params:
-        cfg=of.cfg("truth_round"),
+        cfg=lambda _: of.cfg("truth_round"),
         code=of.code("truth_round"),
         seed=study.config.seeds[0],
         options=of.options("truth_round"),

@@ -12,6 +12,9 @@ from places import PROJECT
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Tests start hundreds of processes. Each would compile the whole package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# `make test EXTRAS=alfworld` would hand its variables on to each make that a test starts.
+for name in ("MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "EXTRAS", "TESTS"):
+    os.environ.pop(name, None)
 
 # How long an example takes depends on what else the machine does.
 settings.register_profile("untimed", deadline=None)

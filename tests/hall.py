@@ -17,14 +17,13 @@ def hall_collector(
     capacity: int = 32,
     temperature: float = 1.0,
     embeddings: bool = False,
-    situations: bool = False,
     compiled: bool = False,
 ) -> Collector:
     """A collector over an engine of `capacity` rows."""
     conversation = Conversation(policy.tokenizer)
     sampling = Sampling(temperature, MAX_TOKENS)
     engine = TorchEngine(policy, capacity, sampling, embeddings, compiled)
-    return Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS, situations=situations)
+    return Collector(engine, conversation, HallEnv, TURN_CAP, MAX_TOKENS)
 
 
 def collect(

@@ -318,7 +318,8 @@ def _write_round(folder, method, seed, number, steps, gain, credit, rng):
     log["finished"] = f"2026-02-{seed % 9 + number:02d}T12:00:00+00:00"
     (folder / "train_log.json").write_text(json.dumps(log), encoding="utf-8")
     snapshot = {
-        "method": method,
+        "method": {"name": method, "credit": credit},
+        "training": {"lr": 1e-4},
         "seed": seed,
         "round": number,
         **PROVENANCE,

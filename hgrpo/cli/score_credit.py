@@ -24,8 +24,10 @@ from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.errors import UserError
+from hgrpo.evaluation.truth.measured import MeasuredTruth
 from hgrpo.evaluation.truth.published import TURN, read_credits, read_published
 from hgrpo.evaluation.truth.scoring import score
+from hgrpo.learning.advantages import faint_credit, turn_share
 from hgrpo.report.csv_file import write_csv
 from hgrpo.report.truth_section import SHOWN, table_rows
 from hgrpo.standardise import standardise
@@ -59,23 +61,32 @@ def main() -> None:
     if args.method:
         # Imported here: advantages need torch, and a file of credits does not.
         from hgrpo.evaluation.truth.update import credited
-        from hgrpo.learning.advantages import turn_share
         from hgrpo.learning.method import MethodConfig
 
         path = PROJECT / "configs/methods" / f"{args.method}.yaml"
         method = validate(MethodConfig, read_yaml(path), str(path))
         credit, advantage = credited(method, args.truth)
         name = args.name or method.shown_label
-        rows = np.split(np.nan_to_num(advantage), np.cumsum(truth.lengths)[:-1])
         flat = not truth.centred(advantage).any()
-        cautions = [method.credit_caution(flat, turn_share(rows) or 1.0)]
-        if not np.array_equal(credit, credited(method, args.truth)[0], equal_nan=True):
-            cautions += ["computed again, its credit is another; draw from the group's stream"]
+        # Only credit that is not normalised can be of another size than the trajectory's advantage.
+        turns = credit if method.turn_norm == "none" else np.zeros(1)
+        rest = (advantage - (1 - method.alpha) * turns) / (method.alpha or 1.0)
+        sizes = [float(np.nanmean(np.abs(values))) for values in (rest, turns)]
+        cautions = [method.credit_caution(flat, share(advantage, truth), *sizes)]
+        again, _ = credited(method, args.truth, backwards=True)
+        if not np.array_equal(credit, again, equal_nan=True):
+            cautions += [
+                "its credit changes if it is computed again with the last group first; credit a "
+                "group from its own turns, and draw from its stream"
+            ]
     else:
         credit, advantage = read_credits(args.file, places)
         name = args.name or args.file.stem
         equal = "equal over the turns of every trajectory" if advantage.any() else "0"
-        cautions = [] if truth.centred(advantage).any() else [f"what the loss sees is {equal}"]
+        flat = not truth.centred(advantage).any()
+        cautions = [
+            f"what the loss sees is {equal}" if flat else faint_credit(share(advantage, truth))
+        ]
     row = pd.DataFrame([{"method": name, "label": name} | score(credit, advantage, truth)])
     others = known_rows(args.truth)
     print("\n".join(lines(row, others)))
@@ -91,6 +102,12 @@ def main() -> None:
     if args.csv:
         with atomic_file(args.csv) as path:
             write_csv(row, path, _DIGITS)
+
+
+def share(advantage: np.ndarray, truth: MeasuredTruth) -> float:
+    """`turn_share` of advantages [N]; NaN counts as 0, and 1 if all are 0."""
+    rows = np.split(np.nan_to_num(advantage), np.cumsum(truth.lengths)[:-1])
+    return turn_share(rows) or 1.0
 
 
 def worst_turns(folder: Path, credit: np.ndarray, truth: np.ndarray) -> str:

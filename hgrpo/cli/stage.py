@@ -2,11 +2,13 @@
 
 import argparse
 import os
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields, replace
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 from pydantic import BaseModel
 
 from hgrpo.cli.entry import command_parser, read_config
@@ -14,7 +16,9 @@ from hgrpo.command import run
 from hgrpo.config.read import did_you_mean, validate
 from hgrpo.errors import UserError
 from hgrpo.stages.job import Job
+from hgrpo.stages.order import runs_a_model
 from hgrpo.stages.paths import option
+from hgrpo.streams import key
 from hgrpo.workflow.code_version import code_of, package_digest
 from hgrpo.workflow.plan_check import PACKAGE_VARIABLE, check_plan, planned_code
 from hgrpo.workflow.reuse import reusable_job
@@ -53,6 +57,7 @@ def parse_and_run(stage: ModuleType, words: Sequence[str] | None = None) -> None
     reusable = reusable_job(stage, settings, job, args.reads, paths["out"])
     if reusable is not None and reusable.take():
         return
+    _seed_globals(_name(stage), job)
     try:
         stage.run(settings, job, stage.Paths(**paths))
     except SystemExit as ended:  # a round that several processes share ends in this way
@@ -60,6 +65,17 @@ def parse_and_run(stage: ModuleType, words: Sequence[str] | None = None) -> None
             raise
     if reusable is not None:
         reusable.record()
+
+
+def _seed_globals(stage: str, job: Job) -> None:
+    """Seed what assigners and games draw from if they use no stream: each job draws others."""
+    seed = key(stage, job.method, job.seed, job.round) % 2**32
+    random.seed(seed)
+    np.random.seed(seed)
+    if runs_a_model(stage):
+        import torch
+
+        torch.manual_seed(seed)
 
 
 def _name(stage: ModuleType) -> str:

@@ -71,7 +71,10 @@ class CreditAssigner(ABC):
         return [self.assign(group) for group in groups]
 
     def report(self) -> dict[str, float]:
-        """Numbers for the log about the groups credited since the last report."""
+        """Numbers for the log about the groups credited since the last report.
+
+        The log's own columns replace numbers of the same names.
+        """
         return {}
 
 
@@ -107,21 +110,21 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
     for group, played in zip(groups, before, strict=True):
         if _played(group) != played:
             raise UserError(
-                f"{name}: task {group.trajectories[0].task.task_id}: the assigner changed turns, "
-                "rewards, tokens or log-probs of its group, which training reads; work on copies"
+                f"{name}: task {group.trajectories[0].task.task_id}: the assigner changed its "
+                "group, such as turns, rewards, tokens or log-probs; work on copies"
             )
     _check_list(given, len(groups), f"{name}.assign_many", "groups")
     return [_checked(credit, group, name) for credit, group in zip(given, groups, strict=True)]
 
 
 def _played(group: Group) -> list:
-    """What training reads of a group, in lists of its own; assigners may add embeddings."""
-    turns = [
-        (t.action, t.span, t.env_reward, t.progress, [*t.token_ids], [*t.logprobs])
-        for trajectory in group.trajectories
-        for t in trajectory.turns
+    """Copy of the fields of a group that training reads; assigners may fill in the others."""
+    return [
+        (t.goal, t.success, t.truncated, [*t.token_ids])
+        + tuple((u.observation, u.action, u.span, u.env_reward, u.progress) for u in t.turns)
+        + tuple((u.admissible, u.overlong, [*u.token_ids], [*u.logprobs]) for u in t.turns)
+        for t in group.trajectories
     ]
-    return [turns, *([*t.token_ids] for t in group.trajectories)]
 
 
 def _checked(credit: object, group: Group, name: str) -> list[np.ndarray]:
@@ -135,7 +138,8 @@ def _checked(credit: object, group: Group, name: str) -> list[np.ndarray]:
 
 
 def _check_list(given: object, length: int, where: str, items: str) -> None:
-    if not isinstance(given, Sequence | np.ndarray):
+    # Of an array [K, K], nothing shows which axis is the trajectories'.
+    if not isinstance(given, Sequence):
         raise UserError(f"{where}: a list was expected, not {type(given).__name__}")
     if len(given) != length:
         raise UserError(f"{where}: credit for {len(given)} {items} instead of {length}")
@@ -143,7 +147,7 @@ def _check_list(given: object, length: int, where: str, items: str) -> None:
 
 def _checked_row(row: object, turns: int, where: str) -> np.ndarray:
     try:
-        given = np.asarray(row)
+        given = None if np.ma.is_masked(row) else np.asarray(row)
     except (TypeError, ValueError):
         given = None
     if given is None or given.dtype.kind not in "fiu":

@@ -34,8 +34,8 @@ class CreditSettings(Strict):
     therefore not import torch.
 
     Attributes:
-        reads_situations: the assigner needs fingerprints of the states that turns were taken in.
-        reads_embeddings: it needs an embedding of each turn, pooled by the engine where possible.
+        reads_embeddings: the assigner needs an embedding of each turn, pooled by the engine where
+            possible.
         needs_policy: it uses the policy, the conversation or the collector of its `Context`.
         plays: it plays episodes of its own to compute credit.
         fits: it learns between rounds, with its module's `fit` (see `kinds`).
@@ -57,7 +57,6 @@ class CreditSettings(Strict):
         fallback_column: key in the assigner's report that counts trajectories with stand-in credit.
     """
 
-    reads_situations: ClassVar[bool] = False
     reads_embeddings: ClassVar[bool] = False
     needs_policy: ClassVar[bool] = False
     plays: ClassVar[bool] = False

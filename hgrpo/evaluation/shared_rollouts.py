@@ -63,14 +63,11 @@ class SharedRollouts:
         stored: the groups in the order of play.
         seed: seed of the run that played the groups.
         own_stream: the setting `stream` of the method that played the groups.
-        add_states: function that adds missing state fingerprints to trajectories in place; called
-            only for an assigner that reads fingerprints.
     """
 
     stored: list[PlayedGroup]
     seed: int
     own_stream: int
-    add_states: Callable[[Sequence[Trajectory]], object] = lambda trajectories: None
 
     @cached_property
     def named(self) -> list[Group]:
@@ -158,8 +155,6 @@ def compute(
             return
     try:
         assigner = make_assigner(computation.credit, replace(context, fitted=computation.fitted))
-        if declared.reads_situations:
-            rollouts.add_states(rollouts.trajectories)
         if not declared.reads_embeddings:
             # The assigner may write embeddings into the turns, which TurnRD would then read.
             groups = [_copied(group) for group in groups]

@@ -95,7 +95,7 @@ class _Imitator:
     def _differentiate(
         self, tokens: int, parts: list[list[Example]]
     ) -> tuple[float, list[torch.Tensor | None]]:
-        """A share's part of the batch's loss, and its gradient; None for weights without part."""
+        """Loss and gradients of one share of the batch; None for weights that it does not use."""
         parameters = [p for _, p in self.policy.trainable]
         total, gradients = 0.0, [None] * len(parameters)
         for part in parts:

@@ -6,18 +6,8 @@ from pydantic import Field, model_validator
 
 from hgrpo.config.strict import Strict
 from hgrpo.credit.section import CreditConfig
+from hgrpo.learning.advantages import drowned_return, faint_credit
 from hgrpo.learning.rules.section import ObjectiveConfig
-
-# Below this share of turns in the advantages, they correlate with flat GRPO's by 0.995 or more.
-FAINT = 0.01
-
-
-def faint_credit(share: float) -> str:
-    """The caution that turns of one trajectory train almost alike; `share` as of `turn_share`."""
-    return (
-        f"only {100 * share:.2g} % of its advantages' sum of squares lies between turns of a "
-        "trajectory, so it is flat GRPO in practice (see alpha, turn_norm and the credit's size)"
-    )
 
 
 class MethodConfig(Strict):
@@ -127,12 +117,16 @@ class MethodConfig(Strict):
         compares = self.train and self.advantage == "group"
         return compares and "alpha" not in self.credit.declared.demands
 
-    def credit_caution(self, flat: bool, share: float = 1.0) -> str:
-        """Why turn credit has little or no effect, or "".
+    def credit_caution(
+        self, flat: bool, share: float = 1.0, trajectory: float = 0.0, turns: float = 0.0
+    ) -> str:
+        """Why turn credit, or the return beside it, has little or no effect, or "".
 
         Args:
             flat: whether `is_flat` held for it in all groups.
             share: `turn_share` of the advantages.
+            trajectory: mean of |A_traj|.
+            turns: mean of |A_turn|.
         """
         if self._chooses_alpha and self.alpha == 1.0:
             return f"alpha is 1, so no update reads its credit (kind {self.credit.kind})"
@@ -141,7 +135,8 @@ class MethodConfig(Strict):
         if flat:
             given = f"0, constant, or made so by turn_norm: {self.turn_norm}"
             return f"its credit tells no turn of a trajectory from another ({given})"
-        return faint_credit(share) if share < FAINT else ""
+        drowned = drowned_return(self.alpha * trajectory, (1 - self.alpha) * turns)
+        return faint_credit(share) or drowned
 
     @property
     def uses_critic(self) -> bool:

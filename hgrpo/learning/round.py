@@ -106,12 +106,13 @@ class Round:
         diagnostics = self._update(played, advantages, chosen, step)
         elapsed = time.perf_counter() - began
         self.rows.append(
-            {"step": step, "round": self.id.index}
+            # The log's own columns take precedence over an assigner's.
+            reported
+            | {"step": step, "round": self.id.index}
             | rollout_row(played)
             | spread_row(played, training)
             | trained_row(chosen.trajectories)
             | advantage_row(played, advantages)
-            | reported
             | chosen.row
             | stop_row(self.learner.stop, training.stops)
             | collapse

@@ -65,7 +65,9 @@ def credit_caution(played: Round) -> str:
     flat = all(row["flat_credit_groups"] == row["n_groups"] for row in rows)
     # Logs of an older step, from a checkpoint, hold no share.
     shares = [row["turn_share"] for row in rows if row.get("turn_share") is not None]
-    return method.credit_caution(flat, sum(shares) / len(shares) if shares else 1.0)
+    share = sum(shares) / len(shares) if shares else 1.0
+    sizes = (sum(row[f"mean_abs_{of}_adv"] for row in rows) for of in ("traj", "turn"))
+    return method.credit_caution(flat, share, *sizes)
 
 
 def totals(rows: Sequence[Mapping]) -> dict:

@@ -210,5 +210,4 @@ def _collector(
         load(settings.env.name).factory(settings.env, inputs.tasks),
         settings.env.turn_cap,
         training.max_action_tokens,
-        needs.reads_situations,
     )

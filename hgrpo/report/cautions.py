@@ -68,6 +68,31 @@ def arm_cautions(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
     ]
 
 
+def confounded(arms: Arms, snapshots: Sequence[Mapping]) -> list[str]:
+    """Arms that differ from the reference in credit and in `training`.
+
+    `snapshots` are the contents of every round's config.yaml.
+    """
+    settings = {row["method"]["name"]: row for row in snapshots}
+    reference, differ = settings.pop(arms.reference, None), defaultdict(list)
+    for name, row in settings.items() if reference else ():
+        method, other = row["method"], reference["method"]
+        if all(method.get(key) == other.get(key) for key in ("credit", "alpha", "turn_norm")):
+            continue
+        keys = [
+            f"training.{key}"
+            for key, value in row["training"].items()
+            if value != reference["training"].get(key)
+        ]
+        differ[listing(sorted(keys))].append(arms.label(name))
+    return [
+        f"{listing(labels)} {'differs' if len(labels) == 1 else 'differ'} from "
+        f"{arms.label(arms.reference)} in {keys} too, not in credit alone."
+        for keys, labels in differ.items()
+        if keys
+    ]
+
+
 def published_spread(study: str, overridden: Collection[str], reference: str) -> str:
     """How far seeds differ in published runs of a study; "" if it has none, or other settings."""
     row = json.loads(PUBLISHED.read_text(encoding="utf-8")).get(study)

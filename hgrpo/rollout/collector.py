@@ -34,8 +34,6 @@ class Collector:
         make_env: makes an environment; called when an episode starts and no environment is idle.
         turn_cap: longest episode, in turns.
         max_reply_tokens: longest reply in tokens, with its closing token.
-        situations: whether to compute the fingerprints of the state before each turn and of the
-            final state. This takes time. Episodes that begin within another one never get them.
     """
 
     def __init__(
@@ -45,11 +43,9 @@ class Collector:
         make_env: Callable[[], TextEnv],
         turn_cap: int,
         max_reply_tokens: int,
-        situations: bool = False,
     ):
         self.engine = engine
         self.turn_cap = turn_cap
-        self._situations = situations
         self._conversation = conversation
         self.make_env = make_env
         self._max_reply_tokens = max_reply_tokens
@@ -135,9 +131,8 @@ class Collector:
     def _close(self, episode: _Episode) -> None:
         """Check and complete an episode that began at the reset."""
         check_progress(episode.trajectory)
-        if self._situations:
-            situation = episode.env.situation()
-            episode.trajectory.final = FinalState(episode.observation.text, *situation)
+        situation = episode.env.situation()
+        episode.trajectory.final = FinalState(episode.observation.text, *situation)
 
     def _take_env(self) -> TextEnv:
         return self._idle_envs.pop() if self._idle_envs else self.make_env()
@@ -175,8 +170,8 @@ class Collector:
                 f"{trajectory.name} turn {number}: the engine's log-probabilities are not finite"
             )
         action = self._conversation.command(completion.token_ids)
-        wanted = self._situations and episode.start.before is None
-        state, commands = episode.env.situation() if wanted else ("", "")
+        # Of an episode that begins within another one, only the return is read.
+        state, commands = episode.env.situation() if episode.start.before is None else ("", "")
         start = len(trajectory.token_ids)
         trajectory.token_ids.extend(completion.token_ids)
         step = episode.env.step(action)

@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from hgrpo.evaluation.truth.played import Played
     from hgrpo.learning.method import MethodConfig
     from hgrpo.study.study import Study
-    from hgrpo.trajectories.trajectory import Trajectory
 
 FOLDER = "credit_agreement"
 JOB = ("seed",)
@@ -241,15 +240,9 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 def _read(settings: Settings, job: Job, paths: Paths, stored: Path) -> "SharedRollouts":
     from hgrpo.evaluation.shared_rollouts import SharedRollouts
     from hgrpo.trajectories.played_groups import read_groups
-    from hgrpo.trajectories.replay import add_fingerprints
 
     panel = read_panels(paths.assets / "panels.json")["train"]
-    make_env = _make_env(settings, paths)
-
-    def fingerprint(trajectories: "Sequence[Trajectory]") -> None:
-        add_fingerprints(tqdm(trajectories, desc="states", unit="traj"), make_env)
-
-    return SharedRollouts(read_groups(stored, panel), job.seed, settings.stream, fingerprint)
+    return SharedRollouts(read_groups(stored, panel), job.seed, settings.stream)
 
 
 def _credit(

@@ -28,7 +28,7 @@ from hgrpo.envs.panels import check_sizes, read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import STATISTICS, EvaluationConfig
 from hgrpo.provenance import provenance
-from hgrpo.stages.files import BASE, EVERY_SEED, PANELS, TASKS, policy_files, policy_folder, runs
+from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder, runs
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder
 from hgrpo.stages.playing import Playing, playing
@@ -123,11 +123,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.rollout.canary import check_sync
     from hgrpo.rollout.engine import Sampling
 
-    if not settings.train and (job.seed, job.round) != (EVERY_SEED, 0):
-        raise UserError(
-            f"--seed {job.seed} --round {job.round}: {job.method} is not trained; its one "
-            f"evaluation has --seed {EVERY_SEED} --round 0"
-        )
     began = time.perf_counter()
     evaluation = settings.evaluation
     panels = read_panels(paths.assets / "panels.json")

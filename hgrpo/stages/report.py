@@ -105,7 +105,7 @@ def outputs(study: "Study") -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the results, compare the arms, and write the page, the tables and the JSON summary."""
-    from hgrpo.report.cautions import arm_cautions
+    from hgrpo.report.cautions import arm_cautions, confounded
     from hgrpo.report.export_comparison import methods_comparison
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.logs import last_day
@@ -133,7 +133,10 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         finished=last_day(paths.train_logs),
         truth=paths.agreement,
         supervised=supervised(stages.get("sft", {})),
-        cautions=arm_cautions(inputs.arms, [read_mapping(path) for path in paths.rounds]),
+        cautions=[
+            *confounded(inputs.arms, snapshots["rl rounds"]),
+            *arm_cautions(inputs.arms, [read_mapping(path) for path in paths.rounds]),
+        ],
     )
     tables = all_tables(inputs, scripted)
     labels = {name: inputs.arms.label(name) for name in inputs.arms.names}

@@ -1,10 +1,10 @@
 """Plays a trajectory's actions again and checks that the environment gives the same answers."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from hgrpo.envs.base import Forkable, Observation, TextEnv
 from hgrpo.errors import UserError
-from hgrpo.trajectories.trajectory import FinalState, Trajectory
+from hgrpo.trajectories.trajectory import Trajectory
 
 
 class ReplayError(UserError, RuntimeError):
@@ -66,28 +66,3 @@ class Replay:
         if env is None:
             env, self._env = self._env, None
         return env, self._seen
-
-
-def add_fingerprints(trajectories: Iterable[Trajectory], make_env: Callable[[], TextEnv]) -> int:
-    """Fill in missing state fingerprints by replay; return the number of turns played again.
-
-    Trajectories and their final states are filled in place. A trajectory without turns, or with all
-    fingerprints, stays as it is. `make_env` is called once, when the first trajectory needs it.
-
-    Raises:
-        ReplayError: raised by `play_again`.
-    """
-    env, played = None, 0
-    for trajectory in trajectories:
-        turns = trajectory.turns
-        if not turns or (trajectory.final and all(turn.state for turn in turns)):
-            continue
-        env = env or make_env()
-        for index, seen in enumerate(play_again(env, trajectory, len(turns))):
-            state, commands = env.situation()
-            if index < len(turns):
-                turns[index].state, turns[index].commands = state, commands
-            else:
-                trajectory.final = FinalState(seen.text, state, commands)
-        played += len(turns)
-    return played

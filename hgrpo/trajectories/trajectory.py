@@ -18,7 +18,7 @@ class Turn:
         progress: change of the environment's potential in the turn, see `envs.base.Step`.
         overlong: whether the reply was cut at the token limit.
         state: fingerprint of what the agent could know before the turn, for example where it is
-            and what it holds. Empty until the collector or `add_fingerprints` computes it.
+            and what it holds. Empty within continuations.
         commands: fingerprint of the commands that were admissible before the turn. Empty if
             `state` is empty.
         embedding: float [D], the policy's embedding of the turn; None if none was computed. The
@@ -66,8 +66,7 @@ class Trajectory:
         context_overflow: whether the episode ended because no further reply fitted the context.
         unread: at the turn cap, the tokens of the environment's last answer; the policy never reads
             them. The state after the last turn is `token_ids` followed by these.
-        final: the state after the last turn; None until the collector or `add_fingerprints`
-            computes fingerprints.
+        final: the state after the last turn; None of a continuation.
     """
 
     task: Task

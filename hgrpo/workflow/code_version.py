@@ -2,7 +2,7 @@
 
 Snakemake sees only a stage's shell command, so it cannot notice an edit in a Python module. This
 hash covers the modules of the stage, environment, engine, credit assigners and update rule of the
-job, all that they import from the package, also inside functions, and the data files beside them.
+job, all that they import from this checkout, also inside functions, and the data files beside them.
 Plug-ins are imported by name, so those of other jobs do not count.
 
 Three things are left out besides: what a stage's module holds for planning, whose effect reaches
@@ -156,8 +156,7 @@ def _read(name: str, uses: frozenset[str], package: Path) -> tuple[str, frozense
     if function:
         tree.body = _reached(tree.body, {function})
     write("", tree)
-    inside = [each for each in imports if each.partition(".")[0] == package.name]
-    files = [each for each in inside if _path(each.partition(":")[0], package).is_file()]
+    files = [each for each in imports if _path(each.partition(":")[0], package).is_file()]
     return _digest("".join(text)), frozenset(files)
 
 

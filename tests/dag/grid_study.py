@@ -9,6 +9,8 @@ from hgrpo.workflow.rules import StudyRules, flat
 
 STUDY = {
     "name": "grid",
+    # Text in braces is no wildcard.
+    "description": "{two} arms and {method}",
     "env": "alfworld-laptop",
     "model": "tiny",
     "methods": ["SFTOnly", "flatGRPO", "Progressive"],

@@ -86,7 +86,7 @@ def collector(policy, folder) -> Collector:
     engine = TorchEngine(policy, 32, Sampling(1.0, MAX_TOKENS), embeddings=True)
     make_env = load("sokoban").factory(SETTINGS, folder)
     conversation = Conversation(policy.tokenizer)
-    return Collector(engine, conversation, make_env, SETTINGS.turn_cap, MAX_TOKENS, situations=True)
+    return Collector(engine, conversation, make_env, SETTINGS.turn_cap, MAX_TOKENS)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """A study's results in pandas: what comes, and what is said of what is not there."""
 
+import json
 import re
 
 import pandas as pd
@@ -123,6 +124,21 @@ def test_what_is_not_there_is_named(loaded, ask, said):
     with pytest.raises(UserError) as refused:
         ask(loaded)
     assert said in str(refused.value)
+
+
+def test_rounds_trained_with_other_settings_than_the_study_has_now_are_no_one_log(tmp_path):
+    methods = "methods: {Mine: {training: {lr: 3}}, Other: {training: {}}}\n"
+    (tmp_path / "config.yaml").write_text(f"training: {{lr: 2, kl: 0}}\n{methods}", "utf-8")
+    for arm, number, lr in (("Mine", 1, 3), ("Other", 1, 2), ("Other", 2, 1), ("Gone", 1, 9)):
+        home = tmp_path / f"rl/{arm}/seed_11/round_{number}"
+        home.mkdir(parents=True)
+        log = {"rows": [{"step": 0}], "config": {"training": {"lr": lr, "kl": 0}}}
+        (home / "train_log.json").write_text(json.dumps(log), encoding="utf-8")
+    study = results.load(tmp_path)
+    assert len(study.train_log("Mine", 11)) == 1  # the arm has its own learning rate
+    assert len(study.train_log("Gone", 11)) == 1  # an arm that the study no longer has
+    with pytest.raises(UserError, match=r"round_2/train_log.json: trained with training.lr 1, and"):
+        study.train_log("Other", 11)
 
 
 def test_damaged_files_are_named(tmp_path):

@@ -44,7 +44,6 @@ _WHY = "its credit is the whole advantage, see credit."
 class Settings(CreditSettings):
     """Keys beside `kind: state_graph`."""
 
-    reads_situations = True
     demands = {
         "alpha": (0.0, f"{_WHY}trajectory.weight"),
         "turn_norm": ("none", f"{_WHY}terms"),

@@ -43,15 +43,22 @@ def _advantages(group: Group, credit: np.ndarray, update: ArmUpdate) -> GroupAdv
     return group_advantages(group, np.split(credit, ends[:-1]), update.method, update.training)
 
 
-def credited(method: MethodConfig, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+def credited(
+    method: MethodConfig, folder: Path, backwards: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """A method's credit and advantage of the N turns of published rollouts, float64 [N] each.
+
+    Args:
+        method: the arm whose assigner, `alpha` and `turn_norm` count.
+        folder: rollouts as in docs/truth.
+        backwards: the last group is credited first.
 
     Raises:
         UserError: the method needs more than the rollouts, or a file is missing or damaged.
     """
     names = ["task_id", "content_hash", "task_type"]
     rows = read_sequences(folder / SEQUENCES_FILE, names).to_pylist()
-    stored = read_groups(folder, [Task(path="", **row) for row in rows])
+    stored = read_groups(folder, [Task(path="", **row) for row in rows])[:: -1 if backwards else 1]
     rollouts = SharedRollouts(stored, read_yaml(folder / "summary.json").get("seed", 0), 0)
     if source := _source(method, rollouts):
         raise UserError(
@@ -62,7 +69,11 @@ def credited(method: MethodConfig, folder: Path) -> tuple[np.ndarray, np.ndarray
     compute(computed, rollouts.named, rollouts, Context())
     training = {key: method.training[key] for key in TRAINING & set(method.training)}
     update = ArmUpdate(method=method, training=training)
-    return computed.values, update_advantages(computed.values, rollouts.named, update)
+    advantages = update_advantages(computed.values, rollouts.named, update)
+    ends = np.cumsum([sum(len(t.turns) for t in group.trajectories) for group in stored])[:-1]
+    by_group = [np.split(values, ends) for values in (computed.values, advantages)]
+    credit, advantage = [np.concatenate(p[::-1] if backwards else p) for p in by_group]
+    return credit, advantage
 
 
 def _source(method: MethodConfig, rollouts: SharedRollouts) -> str:
@@ -72,7 +83,4 @@ def _source(method: MethodConfig, rollouts: SharedRollouts) -> str:
         return f"a critic ({method.advantage})" if method.train else "no assigner"
     if declared.plays or declared.needs_policy or declared.reads_embeddings or declared.fits:
         return "the policy, its hidden states, further play or a fit"
-    states = any(turn.state for played in rollouts.trajectories for turn in played.turns)
-    if declared.reads_situations and not states:
-        return "fingerprints of states"
     return "the game or a service" if declared.uses or declared.may_be_unreachable else ""

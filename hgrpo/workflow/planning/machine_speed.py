@@ -13,7 +13,7 @@ from hgrpo.atomic import atomic_file
 from hgrpo.provenance import processor
 
 _MEASURED_S = 0.4  # of each task
-_KEPT_S = 24 * 3600.0  # other load, heat and frequency limits change a machine's speed
+_MAX_AGE_S = 24 * 3600.0  # other load, heat and frequency limits change a machine's speed
 _BFLOAT16 = (" avx512_bf16", " amx_bf16")  # of /proc/cpuinfo; as `policy.precision` has them
 
 
@@ -32,7 +32,7 @@ def machine_speed(cache: Path | None = None) -> MachineSpeed:
     machine = [processor(), platform.node(), platform.python_version()]
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
         known = json.loads(path.read_text(encoding="utf-8"))
-        if known["machine"] == machine and abs(time.time() - path.stat().st_mtime) < _KEPT_S:
+        if known["machine"] == machine and abs(time.time() - path.stat().st_mtime) < _MAX_AGE_S:
             return MachineSpeed(**known["speed"])
     speed = measure()
     with contextlib.suppress(OSError), atomic_file(path) as file:  # a home may be read-only

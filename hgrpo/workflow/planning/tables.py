@@ -10,7 +10,7 @@ _MARKS = {OWN: "", OTHER_ARMS: "+", REFERENCE: "*", CEILING: "<"}
 _FOOTNOTES = {
     OTHER_ARMS: "+ in part from other arms of this study, or from a colleague's machine",
     REFERENCE: "* in part from reference rates, scaled to this machine",
-    CEILING: "< a ceiling: in part the jobs' time limits, `resources.<stage>.runtime`",
+    CEILING: "< a ceiling if no job is retried: partly time limits, `resources.<stage>.runtime`",
 }
 # Minutes and dollars of a round by kind of credit: README of JosephLi2023/CS224R, 32eb059.
 _H_GRPO = {"flat": (13, 5), "progress": (13, 5), "judge": (15, 6), "turnrd": (20, 8)}

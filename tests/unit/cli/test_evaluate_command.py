@@ -78,11 +78,3 @@ def test_only_trained_arms_may_leave_validation_out(train, validated, panels):
 def test_an_arm_that_the_settings_do_not_know_is_named(given, method, message):
     with pytest.raises(UserError, match=message):
         read_settings(evaluate, WHOLE | given, Job(method))
-
-
-@pytest.mark.parametrize("job", [Job("SFTOnly", 11, 0), Job("SFTOnly", 0, 1)])
-def test_an_untrained_arm_has_one_evaluation(tmp_path, job):
-    settings = read_settings(evaluate, WHOLE | {"train": False}, job)
-    paths = evaluate.Paths(**dict.fromkeys(("assets", "base", "policy", "out"), tmp_path / "none"))
-    with pytest.raises(UserError, match="SFTOnly is not trained; its one .* --seed 0 --round 0"):
-        evaluate.run(settings, job, paths)

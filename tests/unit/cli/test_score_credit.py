@@ -89,16 +89,17 @@ def row_of(monkeypatch, tmp_path, *words):
     return pd.read_csv(tmp_path / "row.csv").iloc[0]
 
 
-@pytest.mark.parametrize("method", ["flatGRPO", "Progressive", "ProgressiveToGo", "RandomCredit"])
+@pytest.mark.parametrize(
+    "method", ["flatGRPO", "Progressive", "ProgressiveToGo", "RandomCredit", "GiGPO"]
+)
 def test_a_method_of_configs_gets_the_row_that_its_study_gave_it(
     tmp_path, monkeypatch, capsys, method
 ):
     monkeypatch.chdir(tmp_path)  # the default folder of rollouts does not depend on it
     mine = row_of(monkeypatch, tmp_path, "--method", method)
     built_in = pd.read_csv(PUBLISHED / "truth.csv").set_index("method").loc[method]
-    assert (
-        mine["label"] == built_in["label"] and mine["beats_shuffled"] == built_in["beats_shuffled"]
-    )
+    same = ["label", "beats_shuffled"]
+    pd.testing.assert_series_equal(mine[same], built_in[same], check_names=False)
     for name in (
         "credit_pearson",
         "advantage_pearson",
@@ -110,7 +111,8 @@ def test_a_method_of_configs_gets_the_row_that_its_study_gave_it(
         assert mine[name] == expected, name
     out, err = capsys.readouterr()
     table, worst = out.split("\n\n")
-    assert len(table.splitlines()) == 11 and err == ""
+    assert len(table.splitlines()) == 11
+    assert ("its turns train almost alike" in err) == (method == "GiGPO")
     header, *rows = worst.splitlines()[1:]
     columns = ["task_id", "rollout", "turn", "observation", "action", "credit", "truth"]
     assert header.split() == columns
@@ -138,7 +140,6 @@ def test_the_most_wrong_turns_are_those_of_a_calculation_by_hand(monkeypatch, ca
         ("PPO", r"a critic \(gae\)"),
         *((name, "the policy, its hidden states") for name in ("Vine", "Oracle", "EMPG", "BiPACE")),
         *((name, "the policy, its hidden states") for name in ("TurnRDV2", "Counterfactual")),
-        ("GiGPO", "fingerprints of states"),
         ("LLMJudge", "the game or a service"),
     ],
 )
@@ -204,8 +205,10 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
 @pytest.mark.parametrize(
     ("credit", "said"),
     [
-        ("1e-3 * np.arange(len(t.turns))", "it is flat GRPO in practice"),
-        ("np.random.rand(len(t.turns))", "computed again, its credit is another"),
+        ("1e-3 * np.arange(len(t.turns))", "its turns train almost alike"),
+        ("1e3 * np.arange(len(t.turns))", "its turn credit is over 100 times as large"),
+        ("np.random.rand(len(t.turns))", "changes if it is computed again with the last group"),
+        ("self.__dict__.setdefault('first', t.env_return) + np.arange(len(t.turns))", "its credit"),
     ],
 )
 def test_a_score_that_the_update_does_not_bear_out_is_named(surprise, capsys, credit, said):
@@ -222,6 +225,7 @@ def test_a_score_that_the_update_does_not_bear_out_is_named(surprise, capsys, cr
         (lambda t: t["rollout"] / 3, "what the loss sees is equal over the turns of every"),
         (lambda t: 0.1 * 3 + t["turn"] * 1e-17, "what the loss sees is equal over the turns"),
         (lambda t: t["turn"] * 1e-9, ""),
+        (lambda t: t["rollout"] + t["turn"] * 1e-3, "so its turns train almost alike"),
     ],
 )
 def test_a_file_of_credit_without_effect_is_named(

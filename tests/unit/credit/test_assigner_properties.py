@@ -53,7 +53,7 @@ def policy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def collector(policy):
-    return hall_collector(policy, embeddings=True, situations=True)
+    return hall_collector(policy, embeddings=True)
 
 
 @pytest.fixture(scope="module")

@@ -67,6 +67,12 @@ def test_a_group_without_trajectories_or_turns_has_no_credit():
         ([RIGHT], f"{WHO}: credit for 1 trajectories instead of 2"),
         ([RIGHT] * 3, f"{WHO}: credit for 3 trajectories instead of 2"),
         (None, f"{WHO}: a list was expected, not NoneType"),
+        # If K = T, an array may have the turns first.
+        (np.stack([RIGHT, RIGHT]), f"{WHO}: a list was expected, not ndarray"),
+        (
+            [np.ma.masked_less(RIGHT, 1), RIGHT],
+            f"{WHO} rollout 1: the credit is not an array of numbers",
+        ),
     ],
 )
 def test_anything_else_is_named(credit, expected):
@@ -91,6 +97,9 @@ def test_one_that_sees_all_groups_gives_credit_for_each():
         lambda t: t.turns[0].logprobs.sort(),
         lambda t: t.token_ids.append(1),
         lambda t: setattr(t.turns[0], "env_reward", 1.0),
+        lambda t: setattr(t.turns[0], "admissible", False),
+        lambda t: setattr(t.turns[0], "observation", "cut"),
+        lambda t: setattr(t, "success", True),
     ],
 )
 def test_an_assigner_that_changes_what_was_played_is_refused(change):
@@ -101,5 +110,5 @@ def test_an_assigner_that_changes_what_was_played_is_refused(change):
             return [np.zeros(len(t.turns)) for t in group.trajectories]
 
     played = make_group([{"logprobs": [-1.0, -2.0]}, {}], [{"env_reward": 0.5}])
-    with pytest.raises(UserError, match="task task: the assigner changed turns, rewards, tokens"):
+    with pytest.raises(UserError, match="task task: the assigner changed its group"):
         assign_all(Changes(), [played])

@@ -23,7 +23,6 @@ PAID = {"kind": "judge", "model": "gpt-4o-mini"}
 GRAPH = {"kind": "state_graph", "trajectory": {"mode": "loo"}}
 HIDDEN = GRAPH | {"terms": [{"key": {"state": "hidden"}, "value": "mc_mean", "credit": "G-V"}]}
 PLAIN = {
-    "reads_situations": False,
     "reads_embeddings": False,
     "needs_policy": False,
     "plays": False,
@@ -64,8 +63,8 @@ JUDGED = {
         ({"kind": "zero"}, {"is_control": True}),
         ({"kind": "random"}, {"sums_to": "progress", "is_control": True}),
         ({"kind": "counterfactual"}, {"needs_policy": True, "plays": True}),
-        (GRAPH, {"reads_situations": True}),
-        (HIDDEN, {"reads_situations": True, "needs_policy": True}),
+        (GRAPH, {}),
+        (HIDDEN, {"needs_policy": True}),
         (TURNRD, LEARNT),
         (WARM, LEARNT | {"continues_fit": True}),
         (TAUGHT, LEARNT | {"plays": True}),

@@ -55,7 +55,7 @@ def study(tmp_path_factory):
     policy = make_policy(root / "base")
     imitate_random_doors(policy)
     policy.save_adapter(root / "policy")
-    collector = hall_collector(policy, situations=True)
+    collector = hall_collector(policy)
     groups = collector.collect(TASKS[:4], 4, ("train", SEED, 1, 0))
     flat = [trajectory for group in groups for trajectory in group]
     (root / "round").mkdir()

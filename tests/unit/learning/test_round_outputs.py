@@ -9,6 +9,8 @@ from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.round import RoundId
 from hgrpo.learning.round_outputs import credit_caution, totals
 
+SIZES = {"mean_abs_traj_adv": 0.8, "mean_abs_turn_adv": 0.8}
+
 
 def row(reward, norm, **counts):
     numbers = dict.fromkeys(
@@ -82,7 +84,8 @@ def test_a_round_says_if_credit_told_no_turns_apart_in_any_group(
     project, method, index, flat, said
 ):
     config = MethodConfig(**read_yaml(project / f"configs/methods/{method}.yaml"))
-    rows = [{"n_groups": 2, "flat_credit_groups": number, "turn_share": 0.2} for number in flat]
+    row = {"n_groups": 2, "turn_share": 0.2} | SIZES
+    rows = [row | {"flat_credit_groups": number} for number in flat]
     caution = credit_caution(SimpleNamespace(id=RoundId(config, 11, index), rows=rows))
     assert said in caution and bool(said) == bool(caution)
 
@@ -90,7 +93,7 @@ def test_a_round_says_if_credit_told_no_turns_apart_in_any_group(
 @pytest.mark.parametrize(
     ("method", "shares", "said"),
     [
-        ("Progressive", (0.0001, 0.0003), "only 0.02 % of its advantages' sum of squares"),
+        ("Progressive", (0.0001, 0.0003), "under 1 % of its advantages' sum of squares"),
         ("Progressive", (0.001, None, 0.03), ""),
         ("Progressive", (None, None), ""),
         ("flatGRPO", (0.0, 0.0), ""),
@@ -98,6 +101,30 @@ def test_a_round_says_if_credit_told_no_turns_apart_in_any_group(
 )
 def test_a_round_names_credit_too_small_to_matter(project, method, shares, said):
     config = MethodConfig(**read_yaml(project / f"configs/methods/{method}.yaml"))
-    rows = [{"n_groups": 2, "flat_credit_groups": 0, "turn_share": share} for share in shares]
+    row = {"n_groups": 2, "flat_credit_groups": 0} | SIZES
+    rows = [row | {"turn_share": share} for share in shares]
     caution = credit_caution(SimpleNamespace(id=RoundId(config, 11, 1), rows=rows))
     assert caution.startswith(said) and bool(said) == bool(caution)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "trajectory", "turns", "caution"),
+    [
+        (
+            0.5,
+            0.8,
+            90.0,
+            "its turn credit is over 100 times as large as the trajectory's advantage",
+        ),
+        (0.5, 0.8, 79.0, ""),
+        (0.9, 0.8, 500.0, ""),  # 0.9 * 0.8 = 0.72, and 0.1 * 500 = 50
+        (0.0, 0.8, 90.0, ""),  # the assigner's credit is the whole advantage
+        (0.5, 0.0, 90.0, ""),  # all returns are equal
+    ],
+)
+def test_a_round_names_credit_too_large_for_the_return(alpha, trajectory, turns, caution):
+    config = MethodConfig(name="Mine", alpha=alpha, turn_norm="none", credit={"kind": "progress"})
+    row = {"n_groups": 2, "flat_credit_groups": 0, "turn_share": 0.9}
+    row |= {"mean_abs_traj_adv": trajectory, "mean_abs_turn_adv": turns}
+    text = credit_caution(SimpleNamespace(id=RoundId(config, 11, 1), rows=[row, row]))
+    assert text.startswith(caution) and bool(text) == bool(caution)

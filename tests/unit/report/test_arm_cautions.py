@@ -5,7 +5,7 @@ import json
 from report_fixtures import build_report, resolved_arm, write_study
 
 from hgrpo.report.arms import read_arms
-from hgrpo.report.cautions import arm_cautions
+from hgrpo.report.cautions import arm_cautions, confounded
 
 NAMES = ("flatGRPO", "Mine", "Other")
 ARMS = read_arms({"reference": "flatGRPO", "methods": {name: resolved_arm(name) for name in NAMES}})
@@ -46,6 +46,25 @@ def test_cautions_of_rounds_are_counted_by_arm_and_older_summaries_have_none():
     rounds += [summary("Mine", 1, "m1"), summary("Other", 1, "o1")]
     del rounds[-1]["credit_caution"]
     assert arm_cautions(ARMS, rounds) == ["Mine: it is 0 (2 of 3 rounds)."]
+
+
+def snapshot(name, lr=1e-4, kl=0.1, **method):
+    return {"method": {"name": name, "alpha": 0.5} | method, "training": {"lr": lr, "kl": kl}}
+
+
+def test_arms_with_other_credit_and_other_training_are_named_with_the_keys():
+    flat = snapshot("flatGRPO", alpha=1.0)
+    assert confounded(ARMS, [flat, snapshot("Mine"), snapshot("Other", turn_norm="none")]) == []
+    assert confounded(ARMS, [flat, flat, snapshot("Mine", lr=1e-3), snapshot("Other")]) == [
+        "Mine differs from flat GRPO in training.lr too, not in credit alone."
+    ]
+    assert confounded(ARMS, [snapshot("Other", 1e-3, 0), flat, snapshot("Mine", 1e-3, 0)]) == [
+        "Other and Mine differ from flat GRPO in training.kl and training.lr too, not in credit "
+        "alone."
+    ]
+    # Another learning rate for equal credit is what the study compares.
+    assert confounded(ARMS, [flat, snapshot("Mine", lr=1e-3, alpha=1.0)]) == []
+    assert confounded(ARMS, [snapshot("Mine", lr=1e-3)]) == []
 
 
 def test_cautions_stand_on_top_of_the_page_and_in_the_last_line_of_the_run(tmp_path, capsys):

@@ -182,8 +182,12 @@ def package(tmp_path):
     """A package with a stage `train` that imports all but `unused`."""
     files = {
         "cli/train.py": "from toy.core import a\nfrom toy import late_parent\n",
-        "core/a.py": '"""Doc."""\nfrom . import b\n\ndef f():\n    import toy.lazy\n    return 1\n',
+        "core/a.py": '"""Doc."""\nfrom . import b\n\ndef f():\n    import toy.lazy, mine, json\n',
         "core/b.py": "X = 1\n",
+        "../mine.py": "import toy_tools.words\n",
+        "../toy_tools/__init__.py": "",
+        "../toy_tools/words.py": "WORDS = []\n",
+        "../toy_tools/words.json": "[]\n",
         "lazy.py": "from toy.core.b import X\n",
         "late_parent.py": "import os, json\n",
         "unused.py": "Y = 2\n",
@@ -218,6 +222,10 @@ def test_contents_are_the_imported_modules_and_their_data(package):
         "toy.late_parent",
         "toy.lazy",
         "toy/core/data/words.txt",
+        "mine",
+        "toy_tools",
+        "toy_tools.words",
+        "toy_tools/words.json",
     }
 
 
@@ -231,6 +239,8 @@ def test_contents_are_the_imported_modules_and_their_data(package):
         ("core/data/words.txt", "apples\n"),
         ("core/__init__.py", "VERSION = 1\n"),
         ("core/data/more.txt", ""),
+        ("../mine.py", "import toy_tools.words as words\n"),
+        ("../toy_tools/words.json", "[1]\n"),
     ],
 )
 def test_an_edit_that_counts_changes_the_version(package, file, text):

@@ -91,7 +91,6 @@ def collector(shop):
         lambda: WebshopEnv(folder),
         TURN_CAP,
         max_reply_tokens=64,
-        situations=True,
     )
 
 
