@@ -4,16 +4,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
+from older_pages import BEFORE
 
 from hgrpo.evaluation.comparison import pays_in_part
 from hgrpo.evaluation.dose_response import ENDPOINT, TRAJECTORIES
 from hgrpo.evaluation.outcomes import TEST
 from hgrpo.evaluation.power import MOST_SEEDS
 from hgrpo.evaluation.settings import Score
+from hgrpo.evaluation.statistics import DECIDED, FEWEST_SEEDS
 from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_title, threshold_text
 from hgrpo.report.figures.axes import COLLAPSE
-from hgrpo.report.gate_rows import claim, found, verdict_on_gates
-from hgrpo.report.words import MINUS, percent, points
+from hgrpo.report.gate_rows import claim, found, power, verdict_on_gates
+from hgrpo.report.words import MINUS, percent, with_interval
 from hgrpo.study.axis import as_text
 
 Tables = Mapping[str, pd.DataFrame]
@@ -53,7 +55,7 @@ def results(tables: Tables) -> str:
         score = [f"{100 * row.score:.1f}"] if partial else []
         own = f"{100 * row.score:.1f}" if first.endswith("score") else percent(row.success)
         lines.append([name, own, *score, "", ""])
-    return as_markdown(lines)
+    return as_markdown(lines) + _judged_again(reference, untrained)
 
 
 def cost(tables: Tables) -> str:
@@ -82,7 +84,7 @@ def effects(tables: Tables) -> str:
     lines = [["effect", "points"]]
     for row in tables["effects"].itertuples():
         lines.append([row.label.replace("\n", " "), _said(row)])
-    return as_markdown(lines)
+    return as_markdown(lines) + _judged_again(tables["effects"])
 
 
 def areas(tables: Tables) -> str:
@@ -144,10 +146,14 @@ def gates(tables: Tables) -> str:
     table = tables["gates"]
     labels = tables["methods"].set_index("method")["label"]
     reference = labels[tables["against_reference"]["baseline"].iloc[0]]
-    lines = [["control", f"claim, against {reference}, points", "found (interval)", "result"]]
-    for row in table.to_dict("records"):
-        said = claim(row["expect"], row["points"])
-        lines.append([row["label"], said, found(row), f"**{row['result']}**"])
+    powers = [power(row) for row in table.to_dict("records")]
+    title = [f"claim, against {reference}, points", "found (interval)"]
+    lines = [["control", *title, *["a repeat"] * any(powers), "result"]]
+    for row, shown in zip(table.to_dict("records"), powers, strict=True):
+        cells = [row["label"], claim(row["expect"], row["points"]), found(row)]
+        result, before = row["result"], row.get("result_before", row["result"])
+        was = "" if result == before else f" (was {before})"
+        lines.append([*cells, *[shown] * any(powers), f"**{result}**{was}"])
     return f"**{verdict_on_gates(table)}**\n\n{as_markdown(lines)}"
 
 
@@ -156,8 +162,8 @@ def pairs(tables: Tables) -> str:
     labels = tables["methods"].set_index("method")["label"]
     lines = [["arm", "against", "difference, points"]]
     for row in tables["pairs"].to_dict("records"):
-        lines.append([row["label"], labels[row["baseline"]], f"{found(row)}, {row['verdict']}"])
-    return as_markdown(lines)
+        lines.append([row["label"], labels[row["baseline"]], _said(row)])
+    return as_markdown(lines) + _judged_again(tables["pairs"])
 
 
 def thresholds(tables: Tables) -> str:
@@ -330,9 +336,33 @@ def _difference(table: pd.DataFrame, method: str) -> str:
     return _said(table.loc[method]) if method in table.index else ""
 
 
-def _said(row: pd.Series | tuple) -> str:
-    interval = f"{points(row.lower)} to {points(row.upper)}"
-    return f"{points(row.difference)} ({interval}), {row.verdict}"
+def _said(row: pd.Series | Mapping | tuple) -> str:
+    """A difference in points, its interval and verdict, and the verdict before if it is another."""
+    row = row._asdict() if isinstance(row, tuple) else dict(row)
+    text = with_interval(row["difference"], row["lower"], row["upper"])
+    before, verdict = row.get(BEFORE, row["verdict"]), row["verdict"]
+    if verdict in (*DECIDED, "inconclusive"):
+        text += f", {verdict}"
+        return text if before == verdict else f"{text} (was {before})"
+    return f"{text} (was {before})" if before in DECIDED else text
+
+
+def _judged_again(*families: pd.DataFrame) -> str:
+    """What a page says below comparisons that were published before November 2026; "" if none."""
+    table = pd.concat(families)
+    if BEFORE not in table:
+        return ""
+    seeds = int(table["n_seeds"].max())
+    if seeds < FEWEST_SEEDS:
+        return (
+            f"\n\n*{seeds} seeds give [no verdict](statistics.md). Until November 2026 these "
+            "comparisons had one: *was*, or else inconclusive. The intervals are those of then.*"
+        )
+    changed = int((table["verdict"] != table[BEFORE]).sum())
+    return (
+        f"\n\n*Judged again from the published seeds by the [analysis](statistics.md) of November "
+        f"2026: {changed} of {len(table)} verdicts changed (was).*"
+    )
 
 
 def as_markdown(lines: list[list[str]]) -> str:

@@ -10,7 +10,10 @@ Examples:
   python workflow_scripts/publish.py bakeoff alpha_sweep   # after the studies have run
   python workflow_scripts/publish.py --truth bakeoff_plus   # after `snakemake credit_agreement`
   python workflow_scripts/publish.py --gradients sokoban_gradients   # after `snakemake gradients`
+  python workflow_scripts/publish.py --tuning first_look --results results tune_1 tune_2
   python workflow_scripts/publish.py                         # only fill the pages again
+  python workflow_scripts/publish.py --judge-again   # studies published without their games
+  python workflow_scripts/publish.py --check   # recompute what is published; exit 1 if it differs
 """
 
 import argparse
@@ -20,13 +23,17 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import check_published
+import evidence
 import markdown_tables
+import older_pages
 import page_blocks
 import pandas as pd
 
 from hgrpo.command import run
 from hgrpo.config.read import read_yaml
 from hgrpo.errors import UserError
+from hgrpo.evaluation.statistics import FEWEST_SEEDS
 from hgrpo.report.cautions import PUBLISHED
 
 TABLES = (
@@ -42,6 +49,9 @@ TABLES = (
     "endpoints",
     "other_endpoints",
     "thresholds",
+    "thresholds_by_seed",
+    "rounds_by_seed",
+    "counts",
     "seeds_needed",
     "cost",
     "factorial",
@@ -76,7 +86,6 @@ _CURVES = re.compile(
     r'<figure id="figure-runs/(?P<arm>\w+)_seed_(?P<seed>\d+)">.*?</figure>\n', re.DOTALL
 )
 _SVG, _INDENTS = re.compile(r"<svg.*?</svg>", re.DOTALL), re.compile(r"\s*\n\s*")
-SEEDS = 3
 
 
 def main() -> None:
@@ -92,9 +101,21 @@ def main() -> None:
     parser.add_argument(
         "--gradients", nargs="*", default=[], help="names of studies that analysed gradients"
     )
+    parser.add_argument("--tuning", metavar="STUDY", help="publish the tuning of STUDY: `studies`")
+    parser.add_argument("--judge-again", action="store_true", help="judge older pages again")
+    parser.add_argument("--check", action="store_true", help="write nothing; recompute all")
     args = parser.parse_args()
-    for study in args.studies:
+    if args.check:
+        check(DOCS, STUDIES)
+        return
+    for study in () if args.tuning else args.studies:
         copy(args.results / study / "report", study)
+        evidence.copy(args.results / study, DOCS / "tables" / study, STUDIES / f"{study}.yaml")
+    if args.tuning:
+        folders = [args.results / study for study in args.studies]
+        evidence.copy_tuning(folders, DOCS / "tables" / args.tuning)
+    for folder in _without_games(DOCS / "tables") if args.judge_again else ():
+        older_pages.judge_again(folder)
     for study in args.truth:
         copy_further(args.results / study / "credit_agreement", study, TRUTH)
     for study in args.gradients:
@@ -106,6 +127,33 @@ def main() -> None:
     print(PUBLISHED)
 
 
+def check(docs: Path, studies_folder: Path) -> None:
+    """Recompute the tables in docs/, and fill the pages again, without writing anything.
+
+    Raises:
+        UserError: a number differs from what its study's files give, or a page from its tables.
+    """
+    wrong = []
+    for folder in sorted((docs / "tables").iterdir()):
+        found, rest = check_published.check(folder, DRAWN)
+        wrong += found
+        print(f"{folder.name}: {'differs' if found else 'as published'}")
+        print("".join(f"    cannot be recomputed: {each}\n" for each in rest), end="")
+    for page, text in filled(docs, studies_folder).items():
+        if page.read_text(encoding="utf-8") != text:
+            wrong.append(f"{page}: a table is not that of docs/tables")
+    if wrong:
+        raise UserError("\n".join(wrong))
+
+
+def _without_games(tables: Path) -> list[Path]:
+    return [path.parent for path in sorted(tables.glob("*/seeds.csv")) if not _has_games(path)]
+
+
+def _has_games(seeds: Path) -> bool:
+    return seeds.with_name(evidence.GAMES).is_file()
+
+
 def copy(report: Path, study: str) -> None:
     """Copy a report's tables and figures.
 
@@ -115,11 +163,13 @@ def copy(report: Path, study: str) -> None:
     if not (report / "report.html").is_file():
         raise UserError(f"{report}: no report.html; run the study first")
     seeds = pd.read_csv(report / "tables/seeds.csv")["seed"].nunique()
-    if seeds < SEEDS:
-        raise UserError(f"{report}: {seeds} seeds; publish studies with {SEEDS} seeds or more")
+    if seeds < FEWEST_SEEDS:
+        raise UserError(
+            f"{report}: {seeds} seeds give no verdict; publish studies with {FEWEST_SEEDS} or more"
+        )
     tables, figures = _folders(study)
     for old in (*tables.iterdir(), *figures.iterdir()):
-        if not any(old.match(kept) for kept in (*TRUTH, *GRADIENTS)):
+        if not any(old.match(kept) for kept in (*TRUTH, *GRADIENTS, evidence.TUNING)):
             old.unlink()
     for name in TABLES:
         if (report / f"tables/{name}.csv").is_file():

@@ -70,7 +70,9 @@ class Runs:
         spread = run_spread(runs, of_twin)
         if baseline[0] == self.reference and twin and method != twin:
             tables += (self._table((twin, GREEDY)),)
-        variance, freedom = _of_runs(spread, names, method, baseline[0], self.reference, twin)
+        variance, freedom = variance_of_runs(
+            spread, names, method, baseline[0], self.reference, twin
+        )
         if baseline[0] not in self.trained:
             variance = variance + theirs.mean(axis=1).var(ddof=1) / len(seeds)
         return _difference(mine, tables, variance.item(), freedom.item(), self)
@@ -86,7 +88,7 @@ class Runs:
         return self.twin if {self.twin, self.reference} <= {*self._alike(seeds)} else None
 
 
-def _of_runs(
+def variance_of_runs(
     spread: RunSpread, names: Sequence[str], method: str, baseline: str, reference: str, twin: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Variance between runs of a mean difference, and its degrees of freedom."""

@@ -62,6 +62,19 @@ def read_inputs(
         UserError: a setting of the statistics is wrong; or raised by `read_arms`, `merge_episodes`,
             `read_logs` or `compare`.
     """
+    collapse = read_collapse(train_logs) if config.get("collapse") else None
+    logged = read_logs(train_logs, fits), read_stops(train_logs), collapse
+    return make_inputs(config, episodes, *logged)
+
+
+def make_inputs(
+    config: Mapping,
+    episodes: Path,
+    logs: pd.DataFrame,
+    stops: pd.DataFrame,
+    collapse: pd.DataFrame | None,
+) -> Inputs:
+    """`read_inputs` from logs that are read already."""
     arms = read_arms(config)
     merged = merge_episodes([episodes], arms.names)
     protocol = Protocol(
@@ -75,8 +88,6 @@ def read_inputs(
         ),
     )
     merged = merged[merged["method"].isin(arms.names)]
-    logs = read_logs(train_logs, fits)
-    stops = read_stops(train_logs)
     play = play_by_round(logs, stops)
     comparison = compare(merged, protocol, play)
     sweep, design = alpha_sweep(config["methods"]), factorial(config["methods"], arms.reference)
@@ -84,7 +95,6 @@ def read_inputs(
     if design:
         found = effects(comparison.scores, design, protocol.settings.score, protocol.level)
     known, axes = doses(config["methods"]), read_axes(config)
-    collapse = read_collapse(train_logs) if config.get("collapse") else None
     return Inputs(
         *(arms, merged, logs, play, stops, collapse, comparison, sweep, known, axes, design, found)
     )

@@ -1,0 +1,166 @@
+"""Recomputes the numbers in docs/tables from the published files alone.
+
+A study with games.parquet is recomputed completely, from `evidence.FILES`. Of an older study,
+seeds.csv gives what rests on the runs' scores (`older_pages`); the rest is named.
+"""
+
+from collections.abc import Mapping
+from io import StringIO
+from pathlib import Path
+
+import evidence
+import matplotlib.pyplot as plt
+import numpy as np
+import older_pages
+import pandas as pd
+
+from hgrpo.config.read import read_yaml
+from hgrpo.report.draw import study_drawings
+from hgrpo.report.tables import all_tables, scripted_players
+
+# Primary data, from which the others are computed.
+GIVEN = {"expert.json", "collapse.csv", "stops.csv", evidence.TUNING, *evidence.FILES}
+# Columns of comparisons that need every game, or the analysis that has been replaced.
+OF_GAMES = ("bootstrap_lower", "bootstrap_upper", "verdict_before", "standard_error_before")
+# Score -> its column in seeds.csv, after the last round.
+LAST = {"success": "success", "return": "mean_return"}
+# Rounding of sums whose order differs between machines.
+CLOSE = {"rtol": 1e-6, "atol": 1e-9, "equal_nan": True}
+
+
+def check(folder: Path, drawn: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Compare a study's tables with what its own files give.
+
+    Args:
+        folder: docs/tables/<study>.
+        drawn: name of a figure's data in the report -> its name in `folder`.
+
+    Returns:
+        The numbers that differ, and the files that nothing published gives, or gives in part.
+    """
+    if (folder / evidence.GAMES).is_file():
+        expected = recomputed(folder, drawn)
+    elif (folder / "seeds.csv").is_file():
+        expected = from_seeds(folder)
+    else:
+        expected = {}
+    wrong, rest = [], []
+    for path in sorted(folder.iterdir()):
+        if path.name in GIVEN or (path.name == "seeds.csv" and path.name[:-4] not in expected):
+            continue
+        if path.stem not in expected:
+            rest.append(path.name)
+            continue
+        here, there = pd.read_csv(path), _as_file(expected[path.stem])
+        wrong += [f"{path}: {each}" for each in differences(here, there)]
+        lacking = [name for name in here if name not in there]
+        rest += [f"{path.name}{_part(lacking, there)}"] if lacking else []
+    return wrong, rest
+
+
+def recomputed(folder: Path, drawn: Mapping[str, str]) -> dict[str, pd.DataFrame]:
+    """Name -> table, of a study whose games are published."""
+    inputs, fits = evidence.published(folder)
+    expert = folder / "expert.json"
+    tables = all_tables(inputs, scripted_players(read_yaml(expert) if expert.is_file() else {}))
+    for drawing in study_drawings(inputs, {}, {}, fits):
+        name = drawing.name if drawing.name.startswith("axis_") else drawn.get(drawing.name)
+        if name:
+            tables[name] = drawing.data
+        plt.close(drawing.figure)
+    return tables
+
+
+def from_seeds(folder: Path) -> dict[str, pd.DataFrame]:
+    """Name -> table with the columns that seeds.csv gives, of a study without published games."""
+    runs = older_pages.read_runs(folder)
+    tables = {}
+    for name in older_pages.FAMILIES:
+        table = older_pages.read(folder, name)
+        if len(table):
+            before = table.assign(standard_error=table["standard_error_before"])
+            found = older_pages.family(table, older_pages.of_games(before, runs), runs)
+            tables[name] = found.drop(columns=[each for each in OF_GAMES if each in found])
+    gates = older_pages.read(folder, "gates")
+    if len(gates):
+        tables["gates"] = older_pages.judged_gates(gates, tables["against_reference"])
+    by_seed = pd.read_csv(folder / "seeds.csv")
+    columns = [name for name in ("endpoint", "success", "mean_return") if name in by_seed]
+    arms = by_seed.groupby(["method", "temperature"], sort=False)
+    means = arms[columns].mean().assign(n_seeds=arms.size()).reset_index()
+    methods = pd.read_csv(folder / "methods.csv")[["method", "temperature"]]
+    tables["methods"] = methods.merge(means, how="left")
+    declared = older_pages.read(folder, "endpoints")
+    if len(declared):
+        tables["endpoints"] = _endpoints(declared, means)
+    others = older_pages.read(folder, "other_endpoints")
+    if len(others):
+        tables["other_endpoints"] = _other_endpoints(others, means)
+    tables["rounds"] = _rounds(pd.read_csv(folder / "rounds.csv"), means)
+    return tables
+
+
+def _endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
+    """Means at the declared endpoint and at the last round; others stay as published."""
+    arms = means.set_index(["method", "temperature"])
+    found = [
+        arms.at[(row.method, row.temperature), "endpoint" if row.declared else LAST[row.score]]
+        if row.declared or row.endpoint == "last_round"
+        else row.mean
+        for row in published.itertuples()
+    ]
+    keys = ["endpoint", "score", "declared", "method", "temperature"]
+    return published[keys].assign(mean=found)
+
+
+def _other_endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
+    """Differences at the last round; others stay as published."""
+    arms = means.set_index(["method", "temperature"])
+    found = [
+        arms.at[(row.method, 0.0), LAST[row.score]]
+        - arms.at[(row.baseline, row.baseline_temperature), LAST[row.score]]
+        if row.endpoint == "last_round"
+        else row.difference
+        for row in published.itertuples()
+    ]
+    keys = ["endpoint", "score", "method", "baseline", "baseline_temperature"]
+    return published[keys].assign(difference=found)
+
+
+def _rounds(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
+    """Success on the test panel after the last round; others stay as published."""
+    greedy = means[means["temperature"] == 0].set_index("method")["success"]
+    ends = published.groupby("method")["round"].transform("max") == published["round"]
+    last = ends & (published["panel"] == "test")
+    success = published["success"].mask(last, published["method"].map(greedy))
+    return published[["method", "round", "panel"]].assign(success=success)
+
+
+def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
+    """Where a published table differs from the recomputed one, in the columns of both."""
+    if len(here) != len(there):
+        return [f"{len(here)} rows, not {len(there)}"]
+    found = [f"no column {name}" for name in there if name not in here]
+    for name in (name for name in there if name in here):
+        mine, other = here[name], there[name]
+        if pd.api.types.is_numeric_dtype(mine) and pd.api.types.is_numeric_dtype(other):
+            equal = np.isclose(mine.to_numpy(float), other.to_numpy(float), **CLOSE)
+        else:
+            equal = (mine.astype(str) == other.astype(str)).to_numpy()
+        for place in np.flatnonzero(~equal)[:1]:
+            rows = f"row {place + 1}" + (f" and {(~equal).sum() - 1} more" * ((~equal).sum() > 1))
+            found.append(f"{name}, {rows}: {mine[place]}, but the files give {other[place]}")
+    return found
+
+
+def _part(lacking: list[str], there: pd.DataFrame) -> str:
+    """Which columns of a table cannot be recomputed, in few words."""
+    names = {"method", "label", "baseline", "baseline_temperature", "temperature"}
+    given = [name for name in there if name not in names]
+    if len(lacking) <= len(given):
+        return f": {', '.join(lacking)}"
+    return f" but for {', '.join(given)}"
+
+
+def _as_file(table: pd.DataFrame) -> pd.DataFrame:
+    return pd.read_csv(StringIO(table.to_csv(index=False)))

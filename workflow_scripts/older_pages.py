@@ -1,0 +1,204 @@
+"""Judges studies again that were published without the outcome of every game.
+
+The analysis of `hgrpo.evaluation.differences` needs the runs' scores, which seeds.csv has, and the
+variance between games, `of_games`. The standard errors that were published until November 2026 were
+
+    se^2 = s^2(seeds' differences) / S + of_games,
+
+so they hold it. The runs of an A/A twin count as an arm's of its own: that they count as the
+reference's was not declared before these studies ran. With fewer than `FEWEST_SEEDS` seeds the
+published intervals stay, and no verdict does. What was published before is in the columns
+`verdict_before` and `standard_error_before`.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from hgrpo.evaluation import gates, power
+from hgrpo.evaluation.differences import variance_of_runs
+from hgrpo.evaluation.outcomes import GREEDY
+from hgrpo.evaluation.run_spread import RunSpread, run_spread
+from hgrpo.evaluation.statistics import (
+    FEWEST_SEEDS,
+    LEVEL,
+    Estimate,
+    probability_of_improvement,
+    with_verdicts,
+)
+
+FAMILIES = ("against_reference", "against_sft", "pairs")
+# Verdict of a comparison whose runs, or whose parts, are not published.
+NOT_JUDGED = "not judged again"
+BEFORE = "verdict_before"
+# These rest on the analysis of their time and on outcomes of games, so older pages lose them.
+WITHOUT_GAMES = ("seeds_needed",)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Scores of a study's runs at its endpoint, from seeds.csv.
+
+    Attributes:
+        scores: one row per seed, one column per (method, temperature).
+        trained: the trained arms.
+        success: whether an episode counts its success.
+    """
+
+    scores: pd.DataFrame
+    trained: list[str]
+    success: bool
+
+    @property
+    def spread(self) -> RunSpread:
+        return run_spread(np.array([self.scores[name, GREEDY] for name in self.trained]))
+
+
+def judge_again(folder: Path) -> None:
+    """Rewrite a study's comparisons and gates; what was judged again already stays as it is."""
+    runs = read_runs(folder)
+    for name in FAMILIES:
+        table = read(folder, name)
+        if len(table) and BEFORE not in table:
+            write(family(table, of_games(table, runs), runs), folder, name)
+    for path in (*folder.glob("*_against_reference.csv"), *folder.glob("effects.csv")):
+        table = pd.read_csv(path)
+        if BEFORE not in table:
+            few = table["n_seeds"].max() < FEWEST_SEEDS
+            write(_without(table, "too few seeds" if few else NOT_JUDGED), folder, path.stem)
+    table, against = read(folder, "gates"), read(folder, "against_reference")
+    if len(table) and "result_before" not in table:
+        write(judged_gates(table, against), folder, "gates")
+    for name in WITHOUT_GAMES:
+        (folder / f"{name}.csv").unlink(missing_ok=True)
+
+
+def read_runs(folder: Path) -> Runs:
+    """The runs of a study, from its published files."""
+    seeds, endpoints = pd.read_csv(folder / "seeds.csv"), read(folder, "endpoints")
+    scored = endpoints.loc[endpoints["declared"], "score"].iloc[0] if len(endpoints) else "success"
+    column = "endpoint" if "endpoint" in seeds else "success"
+    scores = seeds.pivot(index="seed", columns=["method", "temperature"], values=column)
+    fixed = read(folder, "against_sft")["baseline"].iloc[0]
+    trained = [name for name in dict.fromkeys(seeds["method"]) if name != fixed]
+    return Runs(scores, trained, scored == "success")
+
+
+def of_games(table: pd.DataFrame, runs: Runs) -> pd.Series:
+    """Variance between games of each mean difference, from the standard error of its time."""
+    error = table["standard_error"]
+    return error**2 - [_of_seeds(row, runs)[0] for row in table.itertuples()]
+
+
+def family(table: pd.DataFrame, games: pd.Series, runs: Runs) -> pd.DataFrame:
+    """The comparisons of a published table, by the analysis of today.
+
+    Args:
+        games: what `of_games` returned.
+    """
+    before = {BEFORE: table.get(BEFORE, table["verdict"])}
+    error = table.get("standard_error_before", table["standard_error"])
+    before["standard_error_before"] = error
+    rows = list(table.itertuples())
+    found = [_estimate(row, value, runs) for row, value in zip(rows, games, strict=True)]
+    ends = ("lower", "upper", "standard_error", "degrees_of_freedom", "p_value")
+    score = "endpoint" if "endpoint" in table else "success"
+    means = runs.scores.mean()
+    table = table.assign(
+        **{score: [means[name, GREEDY] for name in table["method"]]},
+        **{f"baseline_{score}": [means[_baseline(row)] for row in rows]},
+        difference=[each.mean for each in found],
+        **{name: [getattr(each, name) for each in found] for name in ends},
+        probability_of_improvement=[_improvement(row, runs) for row in rows],
+        minimum_detectable_effect=[_detectable(each, len(table)) for each in found],
+    )
+    table = with_verdicts(table, LEVEL)
+    judged = zip(found, table["verdict"], strict=True)
+    repeats = [power.repeats_alike(each, word, len(table)) for each, word in judged]
+    return table.assign(repeats_alike=repeats, of_games=games, **before)
+
+
+def judged_gates(table: pd.DataFrame, against: pd.DataFrame) -> pd.DataFrame:
+    """A study's gates by the comparisons of `family`."""
+    before = table.get("result_before", table["result"])
+    given = table.astype({"points": object}).where(table.notna(), None)
+    asked = [
+        gates.Gate(
+            arm=row.method, expect=row.expect, **({"points": row.points} if row.points else {})
+        )
+        for row in given.itertuples()
+    ]
+    found = gates.judge(asked, against, LEVEL).assign(result_before=before)
+    # A repeat with as few seeds would judge no gate.
+    found["power"] = found["power"].mask(found["n_seeds"] < FEWEST_SEEDS)
+    found.insert(1, "label", table["label"])
+    return found
+
+
+def _of_seeds(row: tuple, runs: Runs) -> tuple[float, float]:
+    """Variance of a mean difference between seeds, as it was until November 2026, and the mean.
+
+    Two pseudo-games per seed made it smaller (Bonett and Price 2012).
+    """
+    each = _differences(row, runs)
+    share = row.n_tasks / (row.n_tasks + 2) if runs.success else 1.0
+    return share**2 * each.var(ddof=1) / len(each), each.mean()
+
+
+def _differences(row: tuple, runs: Runs) -> np.ndarray:
+    return (runs.scores[row.method, GREEDY] - runs.scores[_baseline(row)]).to_numpy()
+
+
+def _baseline(row: tuple) -> tuple[str, float]:
+    return row.baseline, row.baseline_temperature
+
+
+def _estimate(row: tuple, games: float, runs: Runs) -> Estimate:
+    seeds, mean = row.n_seeds, float(_differences(row, runs).mean())
+    if seeds < FEWEST_SEEDS:
+        of_runs, _ = _of_seeds(row, runs)
+        panel = row.n_tasks + 2 * runs.success
+        spread = of_runs**2 / (seeds - 1) + games**2 / (panel - 1)
+        freedom = (of_runs + games) ** 2 / spread
+    else:
+        pair = row.method, row.baseline
+        found = variance_of_runs(runs.spread, runs.trained, *pair, row.baseline, None)
+        of_runs, freedom = found[0].item(), found[1].item()
+    error = float(np.sqrt(of_runs + games))
+    half = error * stats.t.ppf((1 + LEVEL) / 2, freedom)
+    lower, upper = mean - half, mean + half
+    if runs.success:
+        lower, upper = max(-1.0, lower), min(1.0, upper)
+    return Estimate(mean, lower, upper, error, float(freedom), seeds, row.n_tasks)
+
+
+def _improvement(row: tuple, runs: Runs) -> float | None:
+    arms = (row.method, GREEDY), _baseline(row)
+    # The statistic compares runs, so that one mean a run stands for its games.
+    return probability_of_improvement(*(runs.scores[[arm, arm]].to_numpy() for arm in arms))
+
+
+def _detectable(estimate: Estimate, comparisons: int) -> float:
+    if estimate.n_seeds < FEWEST_SEEDS:
+        return np.nan
+    return power.minimum_detectable_effect(estimate, comparisons)
+
+
+def _without(table: pd.DataFrame, verdict: str) -> pd.DataFrame:
+    tested = ["p_value", "p_holm", "minimum_detectable_effect"]
+    empty = {name: np.nan for name in tested if name in table}
+    return table.assign(**empty, **{BEFORE: table["verdict"]}, verdict=verdict)
+
+
+def read(folder: Path, name: str) -> pd.DataFrame:
+    """A table of a study; empty if it is not published."""
+    path = folder / f"{name}.csv"
+    return pd.read_csv(path) if path.is_file() else pd.DataFrame()
+
+
+def write(table: pd.DataFrame, folder: Path, name: str) -> None:
+    """Write a table of a study."""
+    table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
