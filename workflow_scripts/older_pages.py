@@ -13,15 +13,19 @@ published intervals stay, and no verdict does. What was published before is in t
 
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from hgrpo.config.read import validate
 from hgrpo.evaluation import gates, power
 from hgrpo.evaluation.differences import variance_of_runs
 from hgrpo.evaluation.outcomes import GREEDY
+from hgrpo.evaluation.protocol import Protocol
 from hgrpo.evaluation.run_spread import RunSpread, run_spread
+from hgrpo.evaluation.settings import STATISTICS, StatisticsConfig
 from hgrpo.evaluation.statistics import (
     FEWEST_SEEDS,
     LEVEL,
@@ -29,6 +33,11 @@ from hgrpo.evaluation.statistics import (
     probability_of_improvement,
     with_verdicts,
 )
+from hgrpo.report.arms import read_arms
+from hgrpo.report.figures.outcome import forest
+from hgrpo.report.style import Drawing
+from hgrpo.stages.comparison import comparison
+from hgrpo.study.study import load_study
 
 FAMILIES = ("against_reference", "against_sft", "pairs")
 # Verdict of a comparison whose runs, or whose parts, are not published.
@@ -74,6 +83,23 @@ def judge_again(folder: Path) -> None:
         write(judged_gates(table, against), folder, "gates")
     for name in WITHOUT_GAMES:
         (folder / f"{name}.csv").unlink(missing_ok=True)
+
+
+def redraw(folder: Path, study_file: Path) -> Drawing:
+    """The figure of a study's paired differences, from its tables."""
+    settings = comparison(load_study(study_file))
+    statistics = {name: settings[name] for name in STATISTICS}
+    seeds = pd.read_csv(folder / "seeds.csv")
+    if "endpoint" not in seeds:
+        seeds = seeds.assign(endpoint=seeds["success"])
+    published = SimpleNamespace(
+        protocol=Protocol(settings=validate(StatisticsConfig, statistics, str(study_file))),
+        seeds=seeds,
+        against_reference=read(folder, "against_reference"),
+        against_untrained=read(folder, "against_sft"),
+        last_round={"": pd.read_csv(folder / "rounds.csv")["round"].max()},
+    )
+    return forest(published, read_arms(settings))
 
 
 def read_runs(folder: Path) -> Runs:

@@ -22,6 +22,7 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import check_published
 import evidence
@@ -34,6 +35,7 @@ from hgrpo.command import run
 from hgrpo.config.read import read_yaml
 from hgrpo.errors import UserError
 from hgrpo.evaluation.statistics import FEWEST_SEEDS
+from hgrpo.report import style
 from hgrpo.report.cautions import PUBLISHED
 
 TABLES = (
@@ -116,6 +118,7 @@ def main() -> None:
         evidence.copy_tuning(folders, DOCS / "tables" / args.tuning)
     for folder in _without_games(DOCS / "tables") if args.judge_again else ():
         older_pages.judge_again(folder)
+        _redraw(folder)
     for study in args.truth:
         copy_further(args.results / study / "credit_agreement", study, TRUTH)
     for study in args.gradients:
@@ -144,6 +147,15 @@ def check(docs: Path, studies_folder: Path) -> None:
             wrong.append(f"{page}: a table is not that of docs/tables")
     if wrong:
         raise UserError("\n".join(wrong))
+
+
+def _redraw(tables: Path) -> None:
+    figures = DOCS / "figures" / tables.name
+    if (figures / "forest.svg").is_file():
+        drawing = older_pages.redraw(tables, STUDIES / f"{tables.name}.yaml")
+        with TemporaryDirectory() as folder:
+            style.save(drawing, Path(folder))
+            shutil.copy(Path(folder) / "forest.svg", figures)
 
 
 def _without_games(tables: Path) -> list[Path]:
