@@ -60,7 +60,8 @@ def copy_tuning(folders: list[Path], tables: Path) -> None:
             arm = method.model_dump(mode="json", exclude={"name", "label", "training"})
             training = study.training[name].model_dump(mode="json")
             dtype = {"train_dtype": study.model.train_dtype}
-            row = pd.json_normalize(dtype | arm | {"training": training}).iloc[0]
+            settings = pd.json_normalize(dtype | arm | {"training": training}).iloc[0]
+            row = settings.map(lambda each: json.dumps(each) if isinstance(each, list) else each)
             runs = pd.read_csv(folder / "report/tables/rounds_by_seed.csv")
             runs = runs[(runs["method"] == name) & (runs["panel"] == "validation")]
             parts.append(runs[["method", "seed", "round", "success", "mean_return"]].assign(**row))

@@ -60,8 +60,6 @@ TABLES = (
     "collapse",
     "stops",
 )
-# Seconds depend on the machine's other work, so only counts are published.
-TIMINGS = ["seconds", "collect_s", "credit_s", "update_s", "fit_s"]
 # Figure -> name of its data in docs/tables.
 DRAWN = {"factorial": "effects", "turnrd": "turnrd", "dose_response": "dose_response"}
 FIGURES = (
@@ -186,7 +184,7 @@ def copy(report: Path, study: str) -> None:
     for name in TABLES:
         if (report / f"tables/{name}.csv").is_file():
             shutil.copy(report / f"tables/{name}.csv", tables)
-    costs = pd.read_csv(tables / "cost.csv").drop(columns=TIMINGS)
+    costs = pd.read_csv(tables / "cost.csv").drop(columns=evidence.TIMINGS, errors="ignore")
     costs.to_csv(tables / "cost.csv", index=False, lineterminator="\n")
     for name, kept in DRAWN.items():
         if (report / f"figures/{name}.csv").is_file():

@@ -1,5 +1,6 @@
 """Tables for pages: what they say of a row, and that the project's own pages say nothing else."""
 
+import evidence
 import markdown_tables as markdown
 import page_blocks
 import pandas as pd
@@ -324,7 +325,7 @@ def test_publishing_copies_gates_and_the_dose_response(tmp_path, monkeypatch, ca
     report = tmp_path / "results/hard/report"
     for name in ("tables", "figures"):
         (report / name).mkdir(parents=True)
-    calibrated["cost"] = calibrated["cost"].assign(**dict.fromkeys(publish.TIMINGS, 1.0))
+    calibrated["cost"] = calibrated["cost"].assign(**dict.fromkeys(evidence.TIMINGS, 1.0))
     calibrated["seeds"] = pd.DataFrame({"seed": [11, 23, 31]})
     for name, table in calibrated.items():
         folder = "figures" if name == "dose_response" else "tables"
@@ -442,7 +443,7 @@ def test_publishing_again_keeps_the_comparison_with_truth(tmp_path, monkeypatch)
     (report / "tables").mkdir(parents=True)
     (report / "report.html").touch()
     (report / "tables/seeds.csv").write_text("seed\n1\n2\n3\n", encoding="utf-8")
-    cost = pd.DataFrame({"method": ["a"]} | {key: [1.0] for key in publish.TIMINGS})
+    cost = pd.DataFrame({"method": ["a"]} | {key: [1.0] for key in evidence.TIMINGS})
     cost.to_csv(report / "tables/cost.csv", index=False)
     publish.copy(report, "some")
     kept = [
