@@ -46,7 +46,11 @@ def check(folder: Path, drawn: Mapping[str, str]) -> tuple[list[str], list[str]]
         expected = {}
     wrong, rest = [], []
     for path in sorted(folder.iterdir()):
-        if path.name in GIVEN or (path.name == "seeds.csv" and path.name[:-4] not in expected):
+        if (
+            path.is_dir()
+            or path.name in GIVEN
+            or (path.name == "seeds.csv" and path.name[:-4] not in expected)
+        ):
             continue
         if path.stem not in expected:
             rest.append(path.name)
@@ -64,7 +68,9 @@ def recomputed(folder: Path, drawn: Mapping[str, str]) -> dict[str, pd.DataFrame
     expert = folder / "expert.json"
     tables = all_tables(inputs, scripted_players(read_yaml(expert) if expert.is_file() else {}))
     tables["cost"] = tables["cost"].drop(columns=evidence.TIMINGS, errors="ignore")
-    for drawing in study_drawings(inputs, {}, {}, fits):
+    shown = any((folder / f"{name}.csv").is_file() for name in drawn.values())
+    shown = shown or any(folder.glob("axis_*.csv"))
+    for drawing in study_drawings(inputs, {}, {}, fits) if shown else ():
         name = drawing.name if drawing.name.startswith("axis_") else drawn.get(drawing.name)
         if name:
             tables[name] = drawing.data
@@ -148,9 +154,11 @@ def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
             equal = np.isclose(mine.to_numpy(float), other.to_numpy(float), **CLOSE)
         else:
             equal = (mine.astype(str) == other.astype(str)).to_numpy()
-        for place in np.flatnonzero(~equal)[:1]:
-            rows = f"row {place + 1}" + (f" and {(~equal).sum() - 1} more" * ((~equal).sum() > 1))
-            found.append(f"{name}, {rows}: {mine[place]}, but the files give {other[place]}")
+        places = np.flatnonzero(~equal)
+        if len(places):
+            first, more = places[0], f" and {len(places) - 1} more" if len(places) > 1 else ""
+            given = f"{mine[first]}, but the files give {other[first]}"
+            found.append(f"{name}, row {first + 1}{more}: {given}")
     return found
 
 

@@ -42,9 +42,9 @@ def copy(results: Path, tables: Path, study_file: Path) -> None:
     (tables / SETTINGS).write_text(text + "\n", encoding="utf-8")
     fits = sorted(results.glob("credit_fit/*/*/*/train_log.json"))
     logs = read_logs(sorted(results.glob("rl/*/*/*/train_log.json")), fits)
-    _write(logs[logs["method"].isin(order)].drop(columns=TIMINGS), tables / TRAINING)
+    write(logs[logs["method"].isin(order)].drop(columns=TIMINGS), tables / TRAINING)
     if fits:
-        _write(read_fits(fits), tables / FITS)
+        write(read_fits(fits), tables / FITS)
 
 
 def copy_tuning(folders: list[Path], tables: Path) -> None:
@@ -65,19 +65,19 @@ def copy_tuning(folders: list[Path], tables: Path) -> None:
             runs = pd.read_csv(folder / "report/tables/rounds_by_seed.csv")
             runs = runs[(runs["method"] == name) & (runs["panel"] == "validation")]
             parts.append(runs[["method", "seed", "round", "success", "mean_return"]].assign(**row))
-    _write(pd.concat(parts, ignore_index=True), tables / TUNING)
+    write(pd.concat(parts, ignore_index=True), tables / TUNING)
 
 
 def published(tables: Path) -> tuple[Inputs, pd.DataFrame]:
     """What the report read, from a study's published files; and the logs of its fits."""
     settings = json.loads((tables / SETTINGS).read_text(encoding="utf-8"))
-    logs = _read(tables / TRAINING).assign(**dict.fromkeys(TIMINGS, float("nan")))
+    logs = pd.read_csv(tables / TRAINING).assign(**dict.fromkeys(TIMINGS, float("nan")))
     stops = pd.read_csv(tables / "stops.csv")
     collapse = None
     if settings.get("collapse"):
-        collapse = _read(tables / "collapse.csv").drop(columns="label")
+        collapse = pd.read_csv(tables / "collapse.csv").drop(columns="label")
     inputs = make_inputs(settings, tables / GAMES, logs, stops.drop(columns="label"), collapse)
-    fits = _read(tables / FITS) if (tables / FITS).is_file() else read_fits([])
+    fits = pd.read_csv(tables / FITS) if (tables / FITS).is_file() else read_fits([])
     return inputs, fits
 
 
@@ -85,11 +85,7 @@ def _order(tables: Path) -> list[str]:
     return list(dict.fromkeys(pd.read_csv(tables / "methods.csv")["method"]))
 
 
-def _read(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path, float_precision="round_trip")
-
-
-def _write(table: pd.DataFrame, path: Path) -> None:
+def write(table: pd.DataFrame, path: Path) -> None:
     """Write a compressed CSV file; the same table gives the same bytes."""
     text = table.to_csv(index=False, lineterminator="\n")
     path.write_bytes(gzip.compress(text.encode(), mtime=0))

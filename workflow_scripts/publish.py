@@ -10,7 +10,8 @@ Examples:
   python workflow_scripts/publish.py bakeoff alpha_sweep   # after the studies have run
   python workflow_scripts/publish.py --truth bakeoff_plus   # after `snakemake credit_agreement`
   python workflow_scripts/publish.py --gradients sokoban_gradients   # after `snakemake gradients`
-  python workflow_scripts/publish.py --tuning first_look --results results tune_1 tune_2
+  python workflow_scripts/publish.py first_look --results float32 --variant float32   # beside it
+  python workflow_scripts/publish.py --tuning first_look tune_1 tune_2   # after the tuning studies
   python workflow_scripts/publish.py                         # only fill the pages again
   python workflow_scripts/publish.py --judge-again   # studies published without their games
   python workflow_scripts/publish.py --check   # recompute what is published; exit 1 if it differs
@@ -79,6 +80,7 @@ FIGURES = (
 # What two further targets of a study give.
 TRUTH = ("truth.csv", "closest.svg")
 GRADIENTS = ("slopes.csv", "dominance.csv", "norms_*.csv", "norms_*.svg")
+FURTHER = (*TRUTH, *GRADIENTS, evidence.TUNING)
 DOCS, STUDIES = Path("docs"), Path("configs/studies")
 # The study whose whole report is published, for a look before installing.
 SAMPLE = "first_look"
@@ -101,6 +103,7 @@ def main() -> None:
     parser.add_argument(
         "--gradients", nargs="*", default=[], help="names of studies that analysed gradients"
     )
+    parser.add_argument("--variant", default="", help="folder beside the study's own tables")
     parser.add_argument("--tuning", metavar="STUDY", help="publish the tuning of STUDY: `studies`")
     parser.add_argument("--judge-again", action="store_true", help="judge older pages again")
     parser.add_argument("--check", action="store_true", help="write nothing; recompute all")
@@ -109,8 +112,11 @@ def main() -> None:
         check(DOCS, STUDIES)
         return
     for study in () if args.tuning else args.studies:
-        copy(args.results / study / "report", study)
-        evidence.copy(args.results / study, DOCS / "tables" / study, STUDIES / f"{study}.yaml")
+        place = str(Path(study, args.variant))
+        copy(args.results / study / "report", place)
+        evidence.copy(args.results / study, DOCS / "tables" / place, STUDIES / f"{study}.yaml")
+        if args.variant:  # a page names its numbers, and shows no figures of it
+            shutil.rmtree(DOCS / "figures" / place)
     if args.tuning:
         folders = [args.results / study for study in args.studies]
         evidence.copy_tuning(folders, DOCS / "tables" / args.tuning)
@@ -135,10 +141,10 @@ def check(docs: Path, studies_folder: Path) -> None:
         UserError: a number differs from what its study's files give, or a page from its tables.
     """
     wrong = []
-    for folder in sorted((docs / "tables").iterdir()):
+    for folder in sorted(each for each in (docs / "tables").glob("**/") if any(each.glob("*.csv"))):
         found, rest = check_published.check(folder, DRAWN)
         wrong += found
-        print(f"{folder.name}: {'differs' if found else 'as published'}")
+        print(f"{folder.relative_to(docs / 'tables')}: {'differs' if found else 'as published'}")
         print("".join(f"    cannot be recomputed: {each}\n" for each in rest), end="")
     for page, text in filled(docs, studies_folder).items():
         if page.read_text(encoding="utf-8") != text:
@@ -179,7 +185,8 @@ def copy(report: Path, study: str) -> None:
         )
     tables, figures = _folders(study)
     for old in (*tables.iterdir(), *figures.iterdir()):
-        if not any(old.match(kept) for kept in (*TRUTH, *GRADIENTS, evidence.TUNING)):
+        kept = old.is_dir() or any(old.match(name) for name in FURTHER)
+        if not kept:
             old.unlink()
     for name in TABLES:
         if (report / f"tables/{name}.csv").is_file():

@@ -258,6 +258,41 @@ def test_gates_by_hand(calibrated):
     ]
 
 
+def test_a_gate_that_was_judged_again_shows_the_result_before(calibrated):
+    table = calibrated["gates"].assign(
+        notice=10.0, power=[0.876, None, 0.25], result_before=["passed", "passed", "open"]
+    )
+    lines = markdown.gates(calibrated | {"gates": table}).splitlines()
+    assert lines[2].endswith("| found (interval) | a repeat | result |")
+    assert lines[4].endswith("| passes in 88\u00a0% at +10 | **passed** |")
+    assert lines[5].endswith("|  | **failed** (was passed) |")
+    assert lines[6].endswith("| fails in 25\u00a0% at +10 | **open** |")
+
+
+def test_a_verdict_that_changed_stands_beside_the_old_one(tables):
+    rows = {"difference": 0.021, "lower": -0.01, "upper": 0.052, "n_seeds": 5}
+    verdicts = [("better", "inconclusive"), ("better", "better"), ("inconclusive", "worse")]
+    table = pd.DataFrame(
+        [{"label": now, "verdict": now, "verdict_before": was} | rows for now, was in verdicts]
+    )
+    gain = "+2.1 (\u22121.0 to +5.2)"
+    *lines, _, note = markdown.effects({"effects": table}).splitlines()[2:]
+    assert [line.split(" | ")[1] for line in lines] == [
+        f"{gain}, better (was inconclusive) |",
+        f"{gain}, better |",
+        f"{gain}, inconclusive (was worse) |",
+    ]
+    assert "2 of 3 verdicts changed" in note
+    few = table.assign(n_seeds=3, verdict="too few seeds")
+    *lines, _, note = markdown.effects({"effects": few}).splitlines()[2:]
+    assert [line.split(" | ")[1] for line in lines] == [
+        f"{gain} |",
+        f"{gain} (was better) |",
+        f"{gain} (was worse) |",
+    ]
+    assert note.startswith("*3 seeds give [no verdict]")
+
+
 def test_pairs_by_hand(calibrated):
     table = pd.DataFrame(
         [["A", "arm A", "flat", 0.12, 0.02, 0.22, "better"]],
@@ -326,7 +361,7 @@ def test_publishing_copies_gates_and_the_dose_response(tmp_path, monkeypatch, ca
     for name in ("tables", "figures"):
         (report / name).mkdir(parents=True)
     calibrated["cost"] = calibrated["cost"].assign(**dict.fromkeys(evidence.TIMINGS, 1.0))
-    calibrated["seeds"] = pd.DataFrame({"seed": [11, 23, 31]})
+    calibrated["seeds"] = pd.DataFrame({"seed": [11, 23, 31, 47, 59]})
     for name, table in calibrated.items():
         folder = "figures" if name == "dose_response" else "tables"
         table.to_csv(report / folder / f"{name}.csv", index=False)
@@ -442,7 +477,7 @@ def test_publishing_again_keeps_the_comparison_with_truth(tmp_path, monkeypatch)
     report = tmp_path / "results/report"
     (report / "tables").mkdir(parents=True)
     (report / "report.html").touch()
-    (report / "tables/seeds.csv").write_text("seed\n1\n2\n3\n", encoding="utf-8")
+    (report / "tables/seeds.csv").write_text("seed\n1\n2\n3\n4\n5\n", encoding="utf-8")
     cost = pd.DataFrame({"method": ["a"]} | {key: [1.0] for key in evidence.TIMINGS})
     cost.to_csv(report / "tables/cost.csv", index=False)
     publish.copy(report, "some")

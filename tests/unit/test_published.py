@@ -1,0 +1,122 @@
+"""Published numbers can be recomputed, and a change of what they rest on is found."""
+
+import re
+import shutil
+
+import check_published
+import evidence
+import numpy as np
+import older_pages
+import pandas as pd
+import pytest
+
+from hgrpo.evaluation import statistics
+
+
+@pytest.fixture
+def copied(project, tmp_path):
+    """Function: a copy of a study's published tables."""
+
+    def copy(study):
+        return shutil.copytree(project / "docs/tables" / study, tmp_path / study)
+
+    return copy
+
+
+def test_games_give_every_table_and_a_flipped_game_is_found(copied):
+    folder = copied("first_look")
+    wrong, rest = check_published.check(folder, {})
+    assert wrong == []
+    assert rest == ["dose_response.csv"]  # a figure's data, which takes drawing
+    games = pd.read_parquet(folder / evidence.GAMES)
+    trained = games["method"] == "Oracle"
+    sampled = (games["temperature"] == 0.3) & (games["panel"] == "validation")
+    for row, table in ((games.index[trained][700], "rounds"), (games.index[sampled][5], "sft_t")):
+        flipped = games.copy()
+        flipped.loc[row, "success"] = ~flipped.loc[row, "success"]
+        flipped.to_parquet(folder / evidence.GAMES)
+        wrong, _ = check_published.check(folder, {})
+        assert any(f"/{table}" in each for each in wrong), table
+
+
+def test_dead_groups_of_every_batch_are_published(copied):
+    folder = copied("first_look")
+    logs = pd.read_csv(folder / evidence.TRAINING)
+    assert len(logs) == 4 * 5 * 3 * 4  # arms, seeds, rounds, steps
+    assert logs["dead_groups"].between(0, logs["n_groups"]).all()
+    logs.loc[3, "dead_groups"] += 1
+    evidence.write(logs, folder / evidence.TRAINING)
+    wrong, _ = check_published.check(folder, {})
+    assert [each for each in wrong if "counts.csv: train_dead_groups" in each]
+
+
+def test_tuning_is_published_and_gives_the_table_in_the_studys_file(project):
+    runs = pd.read_csv(project / "docs/tables/first_look" / evidence.TUNING)
+    runs = runs[(runs["round"] > 0) & (runs["training.max_grad_norm"] > 1)]
+    runs["arm"] = runs["method"].str.extract(r"([A-Za-z]+)\d")[0]
+    by_seed = runs.groupby(["training.lr", "arm", "train_dtype", "seed"])["success"].mean()
+    means = 100 * by_seed.groupby(level=[0, 1, 2]).agg(["mean", "std"])
+    text = (project / "configs/studies/first_look.yaml").read_text(encoding="utf-8")
+    lines = re.findall(r"^#   (\d\.\de-3) (.*\))$", text, re.MULTILINE)
+    columns = [
+        (arm, dtype)
+        for arm in ("flatGRPO", "Oracle", "OracleShuffled")
+        for dtype in ("auto", "float32")
+    ]
+    assert len(lines) == 4
+    for rate, line in lines:
+        written = re.findall(r"([\d.]+) \( ?([\d.]+)\)", line)
+        found = [means.loc[(float(rate), *column)] for column in columns]
+        assert written == [(f"{row['mean']:.1f}", f"{row['std']:.1f}") for row in found]
+
+
+def test_an_older_page_is_judged_as_its_games_would_be(copied):
+    folder = copied("first_look")
+    inputs, _ = evidence.published(folder)
+    comparison = inputs.comparison
+    assert comparison.protocol.settings.pool_twin is False
+    expected = comparison.against_reference
+    flat = comparison.scores["flatGRPO"]
+    # What an older page has: the standard error of its time, over seeds and games.
+    errors = [
+        statistics.two_level_variance(statistics.with_pseudo_tasks(comparison.scores[name] - flat))[
+            0
+        ]
+        for name in expected["method"]
+    ]
+    older = expected.drop(columns="repeats_alike").assign(standard_error=errors)
+    runs = older_pages.read_runs(folder)
+    found = older_pages.family(older, older_pages.of_games(older, runs), runs)
+    assert check_published.differences(found[list(expected)], expected) == []
+
+
+def test_a_changed_seed_or_verdict_of_an_older_page_is_found(copied):
+    folder = copied("bakeoff")
+    assert check_published.check(folder, {})[0] == []
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    older_pages.judge_again(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    table = older_pages.read(folder, "against_reference")
+    older_pages.write(table.replace("inconclusive", "better"), folder, "against_reference")
+    wrong, _ = check_published.check(folder, {})
+    assert any("verdict, row 1" in each for each in wrong)
+    folder.joinpath("against_reference.csv").write_bytes(before["against_reference.csv"])
+    seeds = older_pages.read(folder, "seeds")
+    trained = seeds["method"] == "Vine"
+    older_pages.write(seeds.assign(endpoint=seeds["endpoint"] + 0.001 * trained), folder, "seeds")
+    wrong, rest = check_published.check(folder, {})
+    assert any("against_reference.csv: difference" in each for each in wrong)
+    assert "thresholds.csv" in rest
+
+
+def test_three_seeds_lose_their_verdicts_and_keep_their_intervals(project):
+    folder = project / "docs/tables/webshop"
+    table = older_pages.read(folder, "against_reference")
+    assert set(table["verdict"]) == {"too few seeds"}
+    assert table[["p_value", "p_holm"]].isna().all(axis=None)
+    runs = older_pages.read_runs(folder)
+    values = (runs.scores["TurnRDV1", 0.0] - runs.scores["flatGRPO", 0.0]) * 500 / 502
+    row = table.set_index("method").loc["TurnRDV1"]
+    variance = values.var(ddof=1) / 3 + row["of_games"]
+    assert np.isclose(row["standard_error"] ** 2, variance)
+    assert row["verdict_before"] == "worse"
