@@ -153,13 +153,20 @@ def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
         if pd.api.types.is_numeric_dtype(mine) and pd.api.types.is_numeric_dtype(other):
             equal = np.isclose(mine.to_numpy(float), other.to_numpy(float), **CLOSE)
         else:
-            equal = (mine.astype(str) == other.astype(str)).to_numpy()
+            texts = (
+                each.astype(object).where(each.notna(), "").astype(str) for each in (mine, other)
+            )
+            equal = np.equal(*(each.to_numpy() for each in texts))
         places = np.flatnonzero(~equal)
         if len(places):
             first, more = places[0], f" and {len(places) - 1} more" if len(places) > 1 else ""
             given = f"{mine[first]}, but the files give {other[first]}"
             found.append(f"{name}, row {first + 1}{more}: {given}")
     return found
+
+
+def _as_text(column: pd.Series) -> pd.Series:
+    return column.astype(object).where(column.notna(), "").astype(str)
 
 
 def _part(lacking: list[str], there: pd.DataFrame) -> str:

@@ -31,6 +31,7 @@ import markdown_tables
 import older_pages
 import page_blocks
 import pandas as pd
+import publish_sandbox
 
 from hgrpo.command import run
 from hgrpo.config.read import read_yaml
@@ -38,6 +39,7 @@ from hgrpo.errors import UserError
 from hgrpo.evaluation.statistics import FEWEST_SEEDS
 from hgrpo.report import style
 from hgrpo.report.cautions import PUBLISHED
+from hgrpo.sandbox.studies.study import read_study
 
 TABLES = (
     "gates",
@@ -146,11 +148,25 @@ def check(docs: Path, studies_folder: Path) -> None:
         wrong += found
         print(f"{folder.relative_to(docs / 'tables')}: {'differs' if found else 'as published'}")
         print("".join(f"    cannot be recomputed: {each}\n" for each in rest), end="")
+    wrong += _wrong_in_sandbox(docs / "sandbox", publish_sandbox.STUDIES)
+    print("sandbox: verdicts of pairs, from p-values that cannot be recomputed; nor can arms.csv")
     for page, text in filled(docs, studies_folder).items():
         if page.read_text(encoding="utf-8") != text:
             wrong.append(f"{page}: a table is not that of docs/tables")
     if wrong:
         raise UserError("\n".join(wrong))
+
+
+def _wrong_in_sandbox(docs: Path, studies: Path) -> list[str]:
+    wrong = []
+    for path in sorted(docs.glob(f"tables/*/{publish_sandbox.PAIRS}")):
+        study = read_study(studies / f"{path.parent.name}.yaml")
+        here, there = publish_sandbox.read_table(path), publish_sandbox.judged(path, study)
+        wrong += [f"{path}: {each}" for each in check_published.differences(here, there)]
+    page = (docs / "results.md").read_text(encoding="utf-8")
+    if page != publish_sandbox.filled(page, docs, studies):
+        wrong.append(f"{docs / 'results.md'}: a table is not that of {docs / 'tables'}")
+    return wrong
 
 
 def _redraw(tables: Path) -> None:

@@ -8,6 +8,7 @@ The blocks of docs/sandbox/results.md between `<!-- sandbox <study> -->`, or
 Examples:
   python workflow_scripts/publish_sandbox.py influence replay   # after the studies have run
   python workflow_scripts/publish_sandbox.py                    # only fill the page again
+  python workflow_scripts/publish_sandbox.py --judge-again      # the pairs that are published
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from older_pages import BEFORE
 
 from hgrpo.command import run
 from hgrpo.errors import UserError
@@ -25,7 +27,7 @@ from hgrpo.report.figure_index import INDEX, read_index
 from hgrpo.report.words import DASH, p_value
 from hgrpo.sandbox.studies.page import number, signed
 from hgrpo.sandbox.studies.results import ARMS, FIGURES, PAIRS, read_table
-from hgrpo.sandbox.studies.statistics import FAR
+from hgrpo.sandbox.studies.statistics import FAR, judge
 from hgrpo.sandbox.studies.study import SandboxStudy, read_study
 
 DOCS, STUDIES = Path("docs/sandbox"), Path("configs/sandbox")
@@ -46,7 +48,11 @@ def main() -> None:
     parser.add_argument(
         "--results", type=Path, default=Path("results/sandbox"), help="folder of the sandbox"
     )
+    parser.add_argument("--judge-again", action="store_true", help="judge what is published again")
     args = parser.parse_args()
+    for path in sorted(DOCS.glob(f"tables/*/{PAIRS}")) if args.judge_again else ():
+        table = judged(path, read_study(STUDIES / f"{path.parent.name}.yaml"))
+        table.to_csv(path, index=False, lineterminator="\n")
     for name in args.studies:
         copy(args.results / "studies" / name, DOCS, name)
     page = DOCS / "results.md"
@@ -75,6 +81,22 @@ def copy(made: Path, docs: Path, name: str) -> None:
         small = path.suffix == ".csv" and path.stat().st_size <= _LARGEST_CSV
         if path.suffix == ".svg" or small:
             shutil.copy(path, figures)
+
+
+def judged(path: Path, study: SandboxStudy) -> pd.DataFrame:
+    """A study's published pairs, judged again; `verdict_before` has the verdicts until then."""
+    rows = read_table(path).to_dict("records")
+    own = [row for row in rows if row["kind"] == "pair"]
+    for row in own:
+        row.setdefault(BEFORE, row["verdict"])
+    judge(own, study.metric)
+    return pd.DataFrame(rows)
+
+
+def _verdict(row: Mapping[str, Any]) -> str:
+    """The verdict, and the one before if it is another."""
+    before = row.get(BEFORE, row["verdict"])
+    return row["verdict"] + (f" (was {before})" if before != row["verdict"] else "")
 
 
 def filled(page: str, docs: Path, studies: Path) -> str:
@@ -125,7 +147,7 @@ def compared(pairs: pd.DataFrame) -> str:
     for row in own:
         p = row["p_equivalent_holm" if row["verdict"] == "equivalent" else "p_holm"]
         cells = [row["arm"], str(row["against"]), _difference(row), p_value(p)]
-        lines.append([*cells, row["verdict"], signed(row["published"])])
+        lines.append([*cells, _verdict(row), signed(row["published"])])
     alone = [_alone(row) for row in pairs[pairs["kind"] != "pair"].to_dict("records")]
     return "\n\n".join(part for part in (_table(lines) if own else "", *alone) if part)
 
@@ -202,7 +224,7 @@ def inferences(studies: Mapping[str, SandboxStudy], docs: Path) -> str:
         rows = [
             [
                 *(row["arm"], str(row["against"]), row["of"] or row["metric"], _difference(row)),
-                *(row["said"], row["verdict"], row["claim"]),
+                *(row["said"], _verdict(row), row["claim"]),
             ]
             for row in pairs.to_dict("records")
             if row["said"]

@@ -119,29 +119,36 @@ def _described(found: Measured, metric: Metric, stream: str) -> dict[str, float]
 def pair_table(study: SandboxStudy, rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """One row a pair, by the study's metric: difference paired by seed, tests and verdict.
 
-    The correction covers the pairs that the study lists under `pairs`, with differences and
-    equivalence together (`statistics.of_pairs`): at most 5 % of studies make any false claim of
-    either kind. The others (`kind` identical or again) ask no question, so they are not corrected
-    and get no verdict. The two
+    `judge` gives verdicts to the pairs that the study lists under `pairs`. The others (`kind`
+    identical or again) ask no question, so they are not corrected and get no verdict. The two
     halves of an A/A pair (again) have different seeds; the first of one half is compared with the
     first of the other, and so on. `p_equivalent` is that of two one-sided tests against the
     metric's margin. Times are equivalent only if every seed of
     both arms gets there; `unreached` is the share that does not.
     """
     table = [_compared(study, rows, pair, "pair") for pair in study.pairs]
-    margin = study.metric.margin is not None
-    equivalent = [line["p_equivalent"] for line in table if margin]
-    different, equivalent = of_pairs([line["p"] for line in table], equivalent)
-    for place, line in enumerate(table):
-        line["p_holm"] = different[place]
-        line["p_equivalent_holm"] = equivalent[place] if margin else 1.0
-        line["verdict"] = _verdict(line, study.metric)
-        line["claim"] = _claim(line)
+    judge(table, study.metric)
     table += [_compared(study, rows, pair, "identical") for pair in study.identical]
     if study.again:
         pair = Pair(arm=study.other, against=study.again)
         table.append(_compared(study, rows, pair, "again"))
     return pd.DataFrame(table)
+
+
+def judge(pairs: Sequence[dict], metric: Metric) -> None:
+    """Add `p_holm`, `p_equivalent_holm`, `verdict` and `claim` to the rows of a study's pairs.
+
+    The correction covers differences and equivalence together (`statistics.of_pairs`): at most 5 %
+    of studies make any false claim of either kind.
+    """
+    margin = metric.margin is not None
+    equivalent = [line["p_equivalent"] for line in pairs if margin]
+    different, equivalent = of_pairs([line["p"] for line in pairs], equivalent)
+    for place, line in enumerate(pairs):
+        line["p_holm"] = different[place]
+        line["p_equivalent_holm"] = equivalent[place] if margin else 1.0
+        line["verdict"] = _verdict(line, metric)
+        line["claim"] = _claim(line)
 
 
 def _compared(

@@ -2,6 +2,7 @@
 
 import json
 
+import check_published
 import publish_sandbox
 import pytest
 from study_files import rows, study
@@ -9,6 +10,7 @@ from study_files import rows, study
 from hgrpo.errors import UserError
 from hgrpo.report.words import DASH, MINUS
 from hgrpo.sandbox.studies.statistics import arm_table, pair_table
+from hgrpo.sandbox.studies.study import read_study
 
 INFERENCE = {"number": 2, "said": "A beats B"}
 PAIRS = [["A", "B", "better"]]
@@ -43,6 +45,24 @@ def test_the_page_in_the_tree_is_made_from_its_tables_and_names_every_study(proj
     assert page == filled, "run `python workflow_scripts/publish_sandbox.py`"
     studies = {path.stem for path in (project / "configs/sandbox").glob("*.yaml")}
     assert {name for name in studies if f"<!-- sandbox {name} -->" not in page} == set()
+
+
+def test_published_pairs_share_one_five_per_cent_and_changed_verdicts_show_the_old(project):
+    tables = project / "docs/sandbox/tables"
+    changed = []
+    for path in sorted(tables.glob("*/pairs.csv")):
+        declared = read_study(project / f"configs/sandbox/{path.parent.name}.yaml")
+        pairs = publish_sandbox.judged(path, declared)
+        assert check_published.differences(publish_sandbox.read_table(path), pairs) == []
+        own = pairs[pairs["kind"] == "pair"] if len(pairs) else pairs
+        differ = own[own["verdict"] != own["verdict_before"]] if len(own) else own
+        changed += [(path.parent.name, row.arm, row.verdict) for row in differ.itertuples()]
+    assert changed == [
+        ("entropy", "GRPO", "inconclusive"),
+        ("topk_warmup", "k 8, 100 steps", "inconclusive"),
+    ]
+    page = (project / "docs/sandbox/results.md").read_text(encoding="utf-8")
+    assert page.count("(was ") == 2
 
 
 def test_a_block_has_verdicts_means_the_originals_numbers_and_the_figure(run, tmp_path):
