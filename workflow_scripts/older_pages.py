@@ -12,6 +12,7 @@ published intervals stay, and no verdict does. What was published before is in t
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -61,7 +62,7 @@ class Runs:
     trained: list[str]
     success: bool
 
-    @property
+    @cached_property
     def spread(self) -> RunSpread:
         return run_spread(np.array([self.scores[name, GREEDY] for name in self.trained]))
 

@@ -150,6 +150,7 @@ def check(docs: Path, studies_folder: Path) -> None:
         print("".join(f"    cannot be recomputed: {each}\n" for each in rest), end="")
     wrong += _wrong_in_sandbox(docs / "sandbox", publish_sandbox.STUDIES)
     print("sandbox: verdicts of pairs, from p-values that cannot be recomputed; nor can arms.csv")
+    print("not recomputed: figures, and the numbers in sentences")
     for page, text in filled(docs, studies_folder).items():
         if page.read_text(encoding="utf-8") != text:
             wrong.append(f"{page}: a table is not that of docs/tables")

@@ -39,6 +39,14 @@ def test_games_give_every_table_and_a_flipped_game_is_found(copied):
         assert any(f"/{table}" in each for each in wrong), table
 
 
+def test_every_published_table_is_what_its_files_give(project):
+    folders = {path.parent for path in (project / "docs/tables").glob("**/seeds.csv")}
+    assert len(folders) >= 18
+    assert [
+        each for folder in sorted(folders) for each in check_published.check(folder, {})[0]
+    ] == []
+
+
 def test_dead_groups_of_every_batch_are_published(copied):
     folder = copied("first_look")
     logs = pd.read_csv(folder / evidence.TRAINING)
