@@ -22,7 +22,7 @@ The core, which every piece builds on:
   of each seed, [S], and metrics for the log. The losses of all seeds are added up before they are
   differentiated; no weight belongs to two seeds, so each seed gets its own gradient.
 - `command_line`: flags from settings, errors on one line, the file of rows.
-- `run_settings`, `transformer_settings`: what the settings of the pieces share.
+- `run_settings`: what the settings of the pieces share.
 - `learner`: a policy that learns, and the one way in which it is updated.
 - `trainer`: the loop over steps, the log, and the state from which another trainer goes on. The
   experiments of `opd` use it to train shared steps once; no command resumes an interrupted run.
@@ -31,11 +31,15 @@ The core, which every piece builds on:
 
 Formulas stand in `hgrpo.learning.objectives`, one module a rule; a term only applies them.
 
-A new piece is a package of modules, of which all but the last two import no torch: `settings`
-(a pydantic model of a run, which refuses what cannot run), `declared` (its rules), `needs` (what a
-rule may need, each with a function of the settings), `command` (`HELP`, `add_arguments`, `run`; its
-name goes into `PIECES` of `hgrpo.cli.sandbox`), `rules` (its terms), and `train` (a trainer that
-takes a step; `vpo.train` is the shortest example).
+A new piece is a package of modules: `settings` (a pydantic model of a run, which refuses what
+cannot run, and what a rule may need, each with a function of the settings), `declared` (its rules),
+`command` (`HELP`, `add_arguments`, `run`; its name goes into `PIECES` of `hgrpo.cli.sandbox`),
+`rules` (its terms), and `train` (a trainer that takes a step; `vpo.train` is the shortest example).
+
+Planning and checks are quick because they load no torch: `rule`, `run_settings`, `command_line` and
+`run_command` do not import it when they are imported, nor do modules named `settings`,
+`rule_settings`, `declared` and `command`, the experiments of `opd`, and of `studies` what a plan
+reads.
 
 Pieces: `rl`, `opd`, `vpo`, `pedagogy`. `studies` compares arms of all of them.
 """

@@ -1,7 +1,4 @@
-"""A piece's command that trains one arm: its flags, its settings and its file of rows.
-
-Importing this module imports no torch.
-"""
+"""A piece's command that trains one arm: its flags, its settings and its file of rows."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence

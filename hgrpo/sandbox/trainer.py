@@ -1,7 +1,7 @@
 """What the trainers of all pieces share: the loop over steps, the log, and the state of a run."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -9,11 +9,23 @@ from torch import Tensor
 
 from hgrpo.sandbox.learner import Learner
 from hgrpo.sandbox.policies import Policy
-from hgrpo.sandbox.rows import Row, seed_rows
 from hgrpo.sandbox.run_settings import ArmSettings
 
+# One row of a log, of one seed.
+Row = dict[str, float | int | str]
 # Numbers of each seed by column of the log, [S] each.
 Columns = dict[str, Tensor]
+
+
+def seed_rows(
+    seeds: Sequence[int], head: Mapping[str, float | int | str], columns: Mapping[str, Tensor]
+) -> list[Row]:
+    """One row for each seed: `head`, the seed, and its numbers out of `columns` [S]."""
+    values = {name: column.tolist() for name, column in columns.items()}
+    return [
+        {**head, "seed": seed, **{name: column[index] for name, column in values.items()}}
+        for index, seed in enumerate(seeds)
+    ]
 
 
 class ArmTrainer(ABC):

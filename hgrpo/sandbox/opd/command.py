@@ -1,4 +1,4 @@
-"""The command `opd`: flags, runs and files. Importing this module imports no torch."""
+"""The command `opd`: flags, runs and files."""
 
 import argparse
 from collections.abc import Mapping, Sequence

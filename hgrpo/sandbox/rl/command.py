@@ -1,4 +1,4 @@
-"""The command `rl`: flags, runs and the file of rows. Importing this module imports no torch."""
+"""The command `rl`: flags, runs and the file of rows."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The command `rl_oracle`: single samples against the oracle. Importing this imports no torch."""
+"""The command `rl_oracle`: single samples against the oracle."""
 
 import argparse
 from pathlib import Path

@@ -1,8 +1,7 @@
-"""Finds settings that a run of rl does not read. Importing this module imports no torch."""
+"""Finds settings that a run of rl does not read."""
 
 from hgrpo.sandbox.command_line import unread_fields
-from hgrpo.sandbox.rl.needs import BANDITS
-from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.rl.settings import BANDITS, RlSettings
 
 
 def unread(run: RlSettings) -> list[str]:

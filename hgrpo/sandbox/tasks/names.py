@@ -1,4 +1,4 @@
-"""Names of the tasks of sequences. Importing this module imports no torch."""
+"""Names of the tasks of sequences."""
 
 REVERSALS = ("token_reversal", "masked_reversal")
 CHAINS = ("chain_reversal", "chain_arithmetic", "format_answer")

@@ -1,7 +1,4 @@
-"""The experiments as data: flags, defaults, variants and figure of each.
-
-Importing this module imports no torch.
-"""
+"""The experiments as data: flags, defaults, variants and figure of each."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,9 +14,8 @@ from hgrpo.sandbox.opd.experiments.variant import (
     check_warmups,
     truncated,
 )
-from hgrpo.sandbox.opd.number_lists import Counts, Steps, Supports
 from hgrpo.sandbox.opd.rule_settings import Support
-from hgrpo.sandbox.opd.settings import Phase
+from hgrpo.sandbox.opd.settings import Counts, Phase, Steps, Supports
 
 FULL = "full_vocab_rkl"
 # Where the log gives the step of a switch, this stands for a run without one.

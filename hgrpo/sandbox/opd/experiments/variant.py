@@ -1,7 +1,4 @@
-"""A variant of an experiment: the phases it trains, and what its rows say of it.
-
-Importing this module imports no torch.
-"""
+"""A variant of an experiment: the phases it trains, and what its rows say of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
