@@ -29,8 +29,7 @@ from hgrpo.sandbox.command_line import (
     write_rows,
 )
 from hgrpo.sandbox.opd.declared import RULES
-from hgrpo.sandbox.opd.experiments.table import EXPERIMENTS, Experiment
-from hgrpo.sandbox.opd.experiments.variant import Variant
+from hgrpo.sandbox.opd.experiments.table import EXPERIMENTS, Experiment, Variant
 from hgrpo.sandbox.opd.microscope.settings import MicroscopeSettings
 from hgrpo.sandbox.opd.settings import OpdSettings
 

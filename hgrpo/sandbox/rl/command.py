@@ -22,12 +22,12 @@ from hgrpo.sandbox.command_line import (
     say_notes,
     say_written,
     truth,
+    unread_fields,
     unread_rule_flags,
     write_rows,
 )
 from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.rl.unread import unread
+from hgrpo.sandbox.rl.settings import BANDITS, RlSettings
 
 HELP = """\
 Train one update rule on a small task, and write its log as CSV.
@@ -149,3 +149,31 @@ def _assigned(word: str) -> tuple[str, object]:
     if not equals:
         raise UserError(f"--rule: KEY=VALUE was expected, not {word!r}")
     return key, read_value(value, f"--rule {key}")
+
+
+def unread(run: RlSettings) -> list[str]:
+    """Return a line for each setting that was changed although this run does not read it."""
+    task, rule = run.task, run.declared
+    sequences, text, replays = task not in BANDITS, task == "lm_bandit", run.replay_capacity > 0
+    return unread_fields(
+        run,
+        {
+            f"task {task}": {
+                "hidden": task == "mnist",
+                "score_len": task == "masked_reversal",
+                "model_name": text,
+                "context_len": text,
+                **dict.fromkeys(("vocab_size", "seq_len", "binary_reward"), sequences),
+                **dict.fromkeys(("d_model", "nhead", "num_layers"), sequences or text),
+            },
+            rule.name: {
+                "baseline": not rule.grouped,
+                "group_size": run.samples_groups or rule.candidates,
+                "grouped": not (rule.grouped or rule.candidates),
+            },
+            "a run without replay": {"replay_priority": replays, "replay_age_decay": replays},
+            f"replay by {run.replay_priority}": {
+                "replay_age_decay": not replays or run.replay_priority == "fresh_delight",
+            },
+        },
+    )

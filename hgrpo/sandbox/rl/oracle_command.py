@@ -15,8 +15,8 @@ from hgrpo.sandbox.command_line import (
     say_notes,
     write_rows,
 )
+from hgrpo.sandbox.rl.command import unread
 from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.rl.unread import unread
 
 HELP = """\
 Check for each sample whether its own update would lower the cross-entropy to the labels.

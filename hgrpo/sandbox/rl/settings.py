@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from hgrpo.sandbox.rl.declared import RULES
 from hgrpo.sandbox.rule import Need
 from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings, known, refuse_first
-from hgrpo.sandbox.tasks.names import CHAINS, REVERSALS
+from hgrpo.sandbox.tasks import CHAINS, REVERSALS
 
 TASKS = ("mnist", *REVERSALS, *CHAINS, "lm_bandit")
 BASELINES = ("zero", "constant", "expected", "collision", "group", "exact")

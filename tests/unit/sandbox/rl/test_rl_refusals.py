@@ -9,7 +9,7 @@ from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.sandbox.rl.declared import RULES
 from hgrpo.sandbox.rl.settings import NEEDS, RlSettings
-from hgrpo.sandbox.tasks.names import CHAINS
+from hgrpo.sandbox.tasks import CHAINS
 
 SEQUENCE = {"task": "token_reversal", "batch_size": 96}
 GROUPS = SEQUENCE | {"group_size": 8, "inner_epochs": 4}
