@@ -2,8 +2,7 @@
 
 from pydantic import Field
 
-from hgrpo.learning.rules.rule import TokenRule
-from hgrpo.learning.rules.settings import RuleSettings
+from hgrpo.learning.rules.rule import RuleSettings, TokenRule
 from hgrpo.learning.settings import TrainingConfig
 
 

@@ -6,8 +6,7 @@ from pydantic import Field
 
 from hgrpo.config.kind_section import KindSection
 from hgrpo.learning.rules import kinds
-from hgrpo.learning.rules.rule import UpdateRule
-from hgrpo.learning.rules.settings import RuleSettings
+from hgrpo.learning.rules.rule import RuleSettings, UpdateRule
 from hgrpo.learning.settings import TrainingConfig
 
 
