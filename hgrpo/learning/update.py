@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from hgrpo.errors import TrainingError
-from hgrpo.learning.batch import SampledSequence, TrainingSequence, not_finite
+from hgrpo.learning.batch import SampledSequence, TrainingSequence, minibatches, not_finite
 from hgrpo.learning.critic import Critic
 from hgrpo.learning.group_slopes import group_slopes
 from hgrpo.learning.kl import KlController
-from hgrpo.learning.minibatches import minibatches
+from hgrpo.learning.log_row import STEP_DIAGNOSTICS, SUMS, mismatch, over_steps
 from hgrpo.learning.objectives.importance import (
     effective_sample_share,
     importance_weights,
@@ -29,7 +29,6 @@ from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.rules.rule import GroupRule, UpdateRule
 from hgrpo.learning.rules.section import ObjectiveConfig
 from hgrpo.learning.settings import TrainingConfig
-from hgrpo.learning.step_diagnostics import STEP_DIAGNOSTICS, SUMS, mismatch, over_steps
 from hgrpo.learning.stops import StopState
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.sandbox.opd.settings import OpdSettings
-from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.rollout import Questions
 from hgrpo.sandbox.tasks.sequences import SequenceTask
 
 # Of inputs that are too many to list, an evaluation reads so many, the same ones every time.

@@ -10,7 +10,6 @@ from hgrpo.learning.objectives.group import leave_one_out
 from hgrpo.learning.objectives.mixed_groups import mixed_rate, mixed_reward_rate
 from hgrpo.learning.objectives.spread import collision_probability
 from hgrpo.sandbox.learner import Update
-from hgrpo.sandbox.reads_once import ReadsOnce
 from hgrpo.sandbox.rl import acquire
 from hgrpo.sandbox.rl.declared import CREDITS, PACKAGE
 from hgrpo.sandbox.rl.diagnostics import (
@@ -25,10 +24,9 @@ from hgrpo.sandbox.rl.noise import false_rates
 from hgrpo.sandbox.rl.replay import Supply
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Task, make_task
-from hgrpo.sandbox.rollout import Rollout
+from hgrpo.sandbox.rollout import Questions, Rollout
 from hgrpo.sandbox.seen import Seen, Term
-from hgrpo.sandbox.tasks.questions import Questions
-from hgrpo.sandbox.trainer import Columns, PolicyTrainer
+from hgrpo.sandbox.trainer import Columns, PolicyTrainer, ReadsOnce
 
 # A seed stops after so many batches in a row without a group of different rewards.
 _PATIENCE = 10

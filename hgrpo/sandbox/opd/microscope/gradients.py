@@ -13,8 +13,7 @@ from hgrpo.sandbox.opd import acquire
 from hgrpo.sandbox.opd.microscope.estimators import ESTIMATORS, Objective
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy, taken
-from hgrpo.sandbox.rollout import Rollout
-from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.rollout import Questions, Rollout
 
 # Tokens that are differentiated in one pass; bounds memory.
 _AT_ONCE = 40_000

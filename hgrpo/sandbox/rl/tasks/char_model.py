@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.adam import Adam, clip_rows
+from hgrpo.sandbox.learner import Adam, clip_rows
 from hgrpo.sandbox.nets.transformer import Transformer
 from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl.settings import RlSettings

@@ -21,7 +21,7 @@ from hgrpo.sandbox.nets.mlp import MLP
 from hgrpo.sandbox.policies import BanditPolicy, Policy, taken
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Bandit
-from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.rollout import Questions
 
 _CLASSES = 10
 _TEST_EVERY = 5

@@ -21,7 +21,7 @@ from hgrpo.sandbox.rl.tasks.char_model import char_model, encode, windows
 from hgrpo.sandbox.rl.tasks.hf_model import hf_model
 from hgrpo.sandbox.rl.tasks.made_up_text import made_up_text
 from hgrpo.sandbox.rl.tasks.task import Bandit
-from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.rollout import Questions
 
 MODEL = "char"
 _SENTENCES = 1500

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from hgrpo.sandbox.policies import Policy, Sampled
 from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.rollout import Questions
 
 
 class Task(Protocol):
