@@ -27,9 +27,10 @@ from hgrpo.envs.user_files import reads_user_files, user_files_digest
 from hgrpo.errors import UserError
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import data_files as fetched
-from hgrpo.stages.job import TIMING, Job, write_timing
-from hgrpo.stages.paths import folder
-from hgrpo.stages.sections import Env, file_or_section
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import file_or_section, folder
+from hgrpo.stages.sections import Env
+from hgrpo.stages.timing import TIMING, write_timing
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study

@@ -20,9 +20,10 @@ from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.settings import EngineConfig
-from hgrpo.stages.job import TIMING, Job, write_timing
-from hgrpo.stages.paths import folder
-from hgrpo.stages.sections import EnvName, only_the_name
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import folder, only_the_name
+from hgrpo.stages.sections import EnvName
+from hgrpo.stages.timing import TIMING, write_timing
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study

@@ -26,9 +26,10 @@ from hgrpo.envs.user_files import reads_user_files, user_files_digest
 from hgrpo.errors import UserError
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import PANELS, TASKS, data_files
-from hgrpo.stages.job import TIMING, Job, write_timing
-from hgrpo.stages.paths import folder
-from hgrpo.stages.sections import Env, file_or_section
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import file_or_section, folder
+from hgrpo.stages.sections import Env
+from hgrpo.stages.timing import TIMING, write_timing
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study

@@ -17,8 +17,8 @@ from hgrpo.config.strict import Strict
 from hgrpo.envs.kinds import load
 from hgrpo.stages.files import downloads
 from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder
-from hgrpo.stages.sections import Env, file_or_section
+from hgrpo.stages.paths import file_or_section, folder
+from hgrpo.stages.sections import Env
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study

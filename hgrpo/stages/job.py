@@ -1,11 +1,6 @@
-"""Which job of a stage runs, and how long it took."""
+"""Which job of a stage runs."""
 
-import json
-import time
 from dataclasses import dataclass
-from pathlib import Path
-
-TIMING = "timing.json"
 
 
 @dataclass(frozen=True)
@@ -23,13 +18,3 @@ class Job:
     seed: int = 0
     round: int = 0
     code: str = ""
-
-
-def write_timing(out: Path, began: float) -> None:
-    """Write the seconds since `began`, a reading of `time.perf_counter`.
-
-    Snakemake refuses a rule with both `benchmark` and `cache`, so stages that it may cache time
-    themselves.
-    """
-    text = json.dumps({"s": time.perf_counter() - began})
-    (out / TIMING).write_text(f"{text}\n", encoding="utf-8")

@@ -23,9 +23,10 @@ from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import BASE, policy_files
-from hgrpo.stages.job import TIMING, Job, write_timing
-from hgrpo.stages.paths import folder, place
-from hgrpo.stages.sections import EnvName, only_the_name
+from hgrpo.stages.job import Job
+from hgrpo.stages.paths import folder, only_the_name, place
+from hgrpo.stages.sections import EnvName
+from hgrpo.stages.timing import TIMING, write_timing
 from hgrpo.streams import key
 
 if TYPE_CHECKING:

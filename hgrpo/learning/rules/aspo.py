@@ -1,6 +1,7 @@
 """ASPO: tokens with a positive advantage get the inverse of their importance weight."""
 
-from hgrpo.learning.rules.rule import RuleSettings, TokenRule
+from hgrpo.learning.rules.rule import TokenRule
+from hgrpo.learning.rules.settings import RuleSettings
 from hgrpo.learning.settings import TrainingConfig
 
 

@@ -1,6 +1,7 @@
 """GroupPG: a policy gradient on whole trajectories, the first step towards TPO."""
 
-from hgrpo.learning.rules.rule import GroupRule, GroupRuleSettings
+from hgrpo.learning.rules.rule import GroupRule
+from hgrpo.learning.rules.settings import GroupRuleSettings
 from hgrpo.learning.settings import TrainingConfig
 
 Settings = GroupRuleSettings

@@ -4,7 +4,7 @@ from types import ModuleType
 
 from hgrpo.config.plug_in import import_plug_in
 from hgrpo.config.read import did_you_mean
-from hgrpo.learning.rules.rule import RuleSettings
+from hgrpo.learning.rules.settings import RuleSettings
 
 # The names of the literature, and the rules' modules in this package.
 _MODULES = {

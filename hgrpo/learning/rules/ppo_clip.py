@@ -1,6 +1,7 @@
 """The clipped surrogate of PPO, with the study's `clip_low` and `clip_high`: the default."""
 
-from hgrpo.learning.rules.rule import RuleSettings, TokenRule
+from hgrpo.learning.rules.rule import TokenRule
+from hgrpo.learning.rules.settings import RuleSettings
 from hgrpo.learning.settings import TrainingConfig
 
 

@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from hgrpo.learning.rules.rule import RuleSettings, TokenRule
+from hgrpo.learning.rules.rule import TokenRule
+from hgrpo.learning.rules.settings import RuleSettings
 from hgrpo.learning.settings import TrainingConfig
 
 

@@ -1,6 +1,7 @@
 """REINFORCE: the score-function gradient, which never looks at a ratio."""
 
-from hgrpo.learning.rules.rule import RuleSettings, TokenRule
+from hgrpo.learning.rules.rule import TokenRule
+from hgrpo.learning.rules.settings import RuleSettings
 from hgrpo.learning.settings import TrainingConfig
 
 

@@ -1,32 +1,11 @@
-"""The two kinds of update rule: one takes tokens one by one, the other a group as a whole.
-
-Reading a study imports this module, so it imports no torch.
-"""
+"""The two kinds of update rule: one takes tokens one by one, the other a group as a whole."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
-from pydantic import Field
-
-from hgrpo.config.strict import Strict
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-
-class RuleSettings(Strict):
-    """Settings of a rule; `of_groups` says whether it compares the rollouts of a group."""
-
-    of_groups: ClassVar[bool] = False
-
-
-class GroupRuleSettings(RuleSettings):
-    """How far the advantages reach."""
-
-    of_groups: ClassVar[bool] = True
-
-    eta: float = Field(1.0, gt=0, description="what a trajectory's advantage is divided by")
 
 
 @dataclass(frozen=True)

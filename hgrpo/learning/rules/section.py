@@ -6,7 +6,8 @@ from pydantic import Field
 
 from hgrpo.config.kind_section import KindSection
 from hgrpo.learning.rules import kinds
-from hgrpo.learning.rules.rule import RuleSettings, UpdateRule
+from hgrpo.learning.rules.rule import UpdateRule
+from hgrpo.learning.rules.settings import RuleSettings
 from hgrpo.learning.settings import TrainingConfig
 
 

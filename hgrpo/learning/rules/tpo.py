@@ -1,6 +1,7 @@
 """TPO: a group's trajectories are fitted to the old policy, tilted by their advantages."""
 
-from hgrpo.learning.rules.rule import GroupRule, GroupRuleSettings
+from hgrpo.learning.rules.rule import GroupRule
+from hgrpo.learning.rules.settings import GroupRuleSettings
 from hgrpo.learning.settings import TrainingConfig
 
 Settings = GroupRuleSettings

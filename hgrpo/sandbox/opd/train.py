@@ -4,7 +4,8 @@ from torch import Tensor
 
 from hgrpo.sandbox.opd import acquire
 from hgrpo.sandbox.opd.declared import PACKAGE
-from hgrpo.sandbox.opd.diagnostics import diagnose, examine
+from hgrpo.sandbox.opd.diagnostics import diagnose
+from hgrpo.sandbox.opd.evaluate import examine
 from hgrpo.sandbox.opd.settings import OpdSettings, Phase
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.rollout import Rollout

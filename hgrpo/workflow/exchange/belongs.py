@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hgrpo.errors import UserError
 from hgrpo.stages.files import EVERY_SEED
-from hgrpo.stages.job import TIMING
+from hgrpo.stages.timing import TIMING
 from hgrpo.study.study import Study
 from hgrpo.workflow.exchange.manifest import (
     OF_FINE_TUNING,

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-from hgrpo.stages.job import TIMING
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
+from hgrpo.stages.timing import TIMING
 from hgrpo.workflow.planning.jobs import SHARED
 from hgrpo.workflow.reuse import was_taken
 
