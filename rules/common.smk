@@ -42,7 +42,7 @@ STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/studies"))
 # work a job of two threads then takes ten times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # hash() of a text is the same in every job.
-os.environ["PYTHONHASHSEED"] = "0"
+os.environ.update(PYTHONHASHSEED="0")
 
 with one_line_errors():
     # `study=` with nothing behind it is no request for the default study.

@@ -65,7 +65,7 @@ def rules_page() -> str:
     parts = [_RULES]
     for piece, title in _TITLES.items():
         declared = importlib.import_module(f"hgrpo.sandbox.{piece}.declared")
-        needs = importlib.import_module(f"hgrpo.sandbox.{piece}.needs").NEEDS
+        needs = importlib.import_module(f"hgrpo.sandbox.{piece}.settings").NEEDS
         parts.append(f"## {title}\n")
         parts.append(
             "| rule | what it does | formulas | sources | kept and changed | settings | needs |"

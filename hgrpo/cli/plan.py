@@ -27,9 +27,9 @@ from pathlib import Path
 
 from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
+from hgrpo.config.bounds import NAME
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES
-from hgrpo.study.name import NAME
 from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
 from hgrpo.study.study import Study, load_study
 from hgrpo.workflow.exchange.overwrites import check_overwrites
@@ -54,8 +54,7 @@ from hgrpo.workflow.planning.tables import (
     table,
     wall_line,
 )
-from hgrpo.workflow.preflight import missing_variables
-from hgrpo.workflow.read_weights import check_read_weights
+from hgrpo.workflow.preflight import check_read_weights, missing_variables
 from hgrpo.workflow.watch.jobs import study_jobs
 
 RESULTS = Path("results")

@@ -23,8 +23,8 @@ from pathlib import Path
 
 from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
+from hgrpo.config.bounds import NAME
 from hgrpo.errors import UserError
-from hgrpo.study.name import NAME
 from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
 from hgrpo.study.study import load_study
 from hgrpo.workflow.code_version import PACKAGE

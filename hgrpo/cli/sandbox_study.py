@@ -54,7 +54,7 @@ def _statistics(told: Mapping[str, Any], code: str, target: Path) -> None:
 
 
 def _figures(told: Mapping[str, Any], code: str, target: Path) -> None:
-    from hgrpo.sandbox.studies.draw import write_figures
+    from hgrpo.sandbox.studies.figures import write_figures
 
     write_figures(told["name"], _study(told), _runs(told), told["settings"], target)
 

@@ -4,6 +4,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+# Names are used as folders of the results and as words in commands.
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+Name = Annotated[str, Field(pattern=NAME)]
+
 
 def _ordered(bounds: tuple[int, int]) -> tuple[int, int]:
     low, high = bounds

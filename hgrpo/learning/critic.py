@@ -22,10 +22,10 @@ from torch.optim import Optimizer
 from hgrpo.base_model.safetensors_file import check_checksum, write_tensors
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.learning.batch import SampledSequence, TrainingSequence, not_finite
-from hgrpo.learning.critic_settings import CriticConfig
 from hgrpo.learning.gae import Estimate
 from hgrpo.learning.optimisers import descend
 from hgrpo.learning.ranks import ALONE, Ranks
+from hgrpo.learning.settings import CriticConfig
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_states
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import cast

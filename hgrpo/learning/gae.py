@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hgrpo.learning.gae_settings import GaeConfig
+from hgrpo.learning.settings import GaeConfig
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,12 @@
-"""Settings of reinforcement learning: the rounds, the update and the KL penalty."""
+"""Settings of reinforcement learning: the rounds, the update, its KL penalty and its critic."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from hgrpo.config.bounds import Share
 from hgrpo.config.strict import Strict
-from hgrpo.learning.collapse_settings import CollapseConfig
-from hgrpo.learning.critic_settings import CriticConfig
 from hgrpo.learning.filters.settings import FilterConfig
-from hgrpo.learning.gae_settings import GaeConfig
 from hgrpo.learning.stop_settings import StopConfig
 
 # The keys of `TrainingConfig` that are needed to play turns without training on them.
@@ -58,6 +56,63 @@ class KlConfig(Strict):
         if self.adaptive and self.minimum > self.maximum:
             raise ValueError(f"minimum: {self.minimum:g} is above maximum, {self.maximum:g}")
         return self
+
+
+class GaeConfig(Strict):
+    """Discounts of the estimate; they do nothing for `advantage: group`."""
+
+    gamma: Share = Field(
+        1.0, description="discount from token to token, and for turn_gae from turn to turn"
+    )
+    lam: Share = Field(
+        1.0,
+        description="lambda: 1 trusts the rewards that were earned, 0 the critic's next value",
+    )
+    gamma_high: Share = Field(0.95, description="discount from turn to turn of bi_level_gae")
+    truncation: Literal["end", "bootstrap"] = Field(
+        "end",
+        description="what follows where the turn cap or the context length ended an episode: end: "
+        "nothing, the cap is a rule of the game; bootstrap: what the critic expects of the state "
+        "after the last turn, so the cap only cuts the play short",
+    )
+
+
+class CriticConfig(Strict):
+    """The critic: the SFT policy with a value head in the place of its language-model head."""
+
+    lr: float = Field(1e-3, gt=0, description="learning rate of the critic's AdamW")
+    minibatches: int = Field(2, gt=0, description="the critic's steps per batch and epoch")
+    epochs: int = Field(1, gt=0, description="the critic's passes over each batch")
+    clip: float = Field(
+        0.5,
+        gt=0,
+        description="a value further than this from the value before the batch's first step is "
+        "learnt no further in that direction; in units of the deviation of the first batch's "
+        "returns",
+    )
+    max_grad_norm: float = Field(
+        1.0, gt=0, description="gradients of a larger norm are scaled down to it"
+    )
+    warmup_steps: int = Field(
+        0,
+        ge=0,
+        description="first steps of a run in which only the critic learns and the policy stays",
+    )
+
+
+class CollapseConfig(Strict):
+    """How much replies depend on their prompts.
+
+    It is measured at the run's first step and at the last step of each round.
+    """
+
+    pairs: int = Field(
+        64,
+        gt=1,
+        description="trajectories, drawn from those of the step, of which a prompt and its reply "
+        "are taken; a step with fewer gives all of its own. Every reply is scored under every "
+        "prompt, so the cost grows with the square",
+    )
 
 
 class DynamicSampling(Strict):

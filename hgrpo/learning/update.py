@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
@@ -16,7 +17,7 @@ from hgrpo.learning.batch import SampledSequence, TrainingSequence, not_finite
 from hgrpo.learning.critic import Critic
 from hgrpo.learning.group_slopes import group_slopes
 from hgrpo.learning.kl import KlController
-from hgrpo.learning.minibatches import minibatches
+from hgrpo.learning.log_row import STEP_DIAGNOSTICS, SUMS, mismatch, over_steps
 from hgrpo.learning.objectives.importance import (
     effective_sample_share,
     importance_weights,
@@ -29,7 +30,6 @@ from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.rules.rule import GroupRule, UpdateRule
 from hgrpo.learning.rules.section import ObjectiveConfig
 from hgrpo.learning.settings import TrainingConfig
-from hgrpo.learning.step_diagnostics import STEP_DIAGNOSTICS, SUMS, mismatch, over_steps
 from hgrpo.learning.stops import StopState
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy
@@ -350,3 +350,26 @@ class Learner:
         with cast(self.policy.device, self.autocast):
             logprobs, entropy = sampled_logprobs(model, batch, self.training.temperature, entropies)
         return logprobs.cpu(), entropy.cpu() if entropies else None
+
+
+def minibatches(
+    order: Sequence[int], training: TrainingConfig, whole_groups: bool = False
+) -> list[list[int]]:
+    """Consecutive parts of `order`, as equal as possible, one for each optimiser step.
+
+    Args:
+        order: indices of trajectories, at least one; those of a group follow each other in the
+            batch, `rollouts_per_task` each.
+        whole_groups: whether a group must stay together. Groups then come in the order of their
+            first trajectories, and a minibatch may be larger than others by most of a group.
+    """
+    size = training.minibatch_trajectories
+    number = math.ceil(len(order) / size) if size else training.minibatches
+    if not whole_groups:
+        return [part.tolist() for part in np.array_split(order, min(len(order), number))]
+    groups: dict[int, list[int]] = {}
+    for index in order:
+        groups.setdefault(index // training.rollouts_per_task, []).append(index)
+    parts = np.array_split(np.arange(len(groups)), min(len(groups), number))
+    each = list(groups.values())
+    return [[index for place in part for index in each[place]] for part in parts]

@@ -14,16 +14,15 @@ The core, which every piece builds on:
   cache.
 - `policies`: a net with a way to act. `sample` and `greedy` act, `table` gives the log-probs of
   every action along given actions in one pass, with a gradient.
-- `adam`: Adam, which changes the weights in place, and the clip of the gradient's norm, for each
-  seed by itself.
 - `rule`: a rule is data: its name, its needs, its term, its settings and their flags. `refuse`
   compares the needs with what a run gives.
 - `seen`: a term takes a `Seen`, a batch under the current weights, and returns a `Term`: the loss
   of each seed, [S], and metrics for the log. The losses of all seeds are added up before they are
   differentiated; no weight belongs to two seeds, so each seed gets its own gradient.
 - `command_line`: flags from settings, errors on one line, the file of rows.
-- `run_settings`, `transformer_settings`: what the settings of the pieces share.
-- `learner`: a policy that learns, and the one way in which it is updated.
+- `run_settings`: what the settings of the pieces share.
+- `learner`: a policy that learns, and the one way in which it is updated: Adam, which changes the
+  weights in place, after a clip of the gradient's norm, for each seed by itself.
 - `trainer`: the loop over steps, the log, and the state from which another trainer goes on. The
   experiments of `opd` use it to train shared steps once; no command resumes an interrupted run.
 - `run_command`: the command of a piece that trains one arm a run.
@@ -31,11 +30,14 @@ The core, which every piece builds on:
 
 Formulas stand in `hgrpo.learning.objectives`, one module a rule; a term only applies them.
 
-A new piece is a package of modules, of which all but the last two import no torch: `settings`
-(a pydantic model of a run, which refuses what cannot run), `declared` (its rules), `needs` (what a
-rule may need, each with a function of the settings), `command` (`HELP`, `add_arguments`, `run`; its
-name goes into `PIECES` of `hgrpo.cli.sandbox`), `rules` (its terms), and `train` (a trainer that
-takes a step; `vpo.train` is the shortest example).
+A new piece is a package of modules: `settings` (a pydantic model of a run, which refuses what
+cannot run, and what a rule may need, each with a function of the settings), `declared` (its rules),
+`command` (`HELP`, `add_arguments`, `run`; its name goes into `PIECES` of `hgrpo.cli.sandbox`),
+`rules` (its terms), and `train` (a trainer that takes a step; `vpo.train` is the shortest example).
+
+Planning and checks are quick because they load no torch. Importing `rule`, `run_settings`,
+`command_line` or `run_command` imports none, nor do modules named `settings`, `rule_settings`,
+`declared` and `command`, `pieces` and `study` of `studies`, and the table of `opd`'s experiments.
 
 Pieces: `rl`, `opd`, `vpo`, `pedagogy`. `studies` compares arms of all of them.
 """

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -102,3 +103,10 @@ def seed_mean(values: Tensor, weight: Tensor) -> Tensor:
     """
     total = (values * weight).flatten(1).sum(1)
     return total / weight.flatten(1).sum(1).clamp(min=1.0)
+
+
+class Questions(NamedTuple):
+    """Inputs [S, N, ...] as the policy reads them, and the right actions int64 [S, N, T]."""
+
+    inputs: Tensor
+    labels: Tensor

@@ -1,7 +1,4 @@
-"""Rules as data, and the one validator that compares what a rule needs with what a run gives.
-
-Importing this module imports no torch.
-"""
+"""Rules as data, and the one validator that compares what a rule needs with what a run gives."""
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""A piece's command that trains one arm: its flags, its settings and its file of rows.
-
-Importing this module imports no torch.
-"""
+"""A piece's command that trains one arm: its flags, its settings and its file of rows."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -10,23 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from tqdm import tqdm
 
-from hgrpo.sandbox.command_line import (
-    add_fields,
-    add_rule_flags,
-    add_run_flags,
-    check_output,
-    checked,
-    chosen_fields,
-    chosen_rule,
-    chosen_seeds,
-    flag_names,
-    prepare_torch,
-    say_notes,
-    say_written,
-    unread_fields,
-    unread_rule_flags,
-    write_rows,
-)
+from hgrpo.sandbox import command_line as cli
 from hgrpo.sandbox.run_settings import RunSettings
 
 Settings = TypeVar("Settings", bound=RunSettings)
@@ -46,12 +27,12 @@ def add_run_arguments(
     Args:
         texts: by flag of a rule's setting, what it says.
     """
-    add_fields(parser, model, {"allow_degenerate": True}, skip=("rule", "seeds"))
-    add_rule_flags(parser, model.RULES, texts)
+    cli.add_fields(parser, model, {"allow_degenerate": True}, skip=("rule", "seeds"))
+    cli.add_rule_flags(parser, model.RULES, texts)
     parser.add_argument(
         "--output", type=Path, default=Path(output), help=f"file of rows (default {output})"
     )
-    add_run_flags(parser)
+    cli.add_run_flags(parser)
 
 
 def run_settings(args: argparse.Namespace, model: type[Settings], piece: str) -> Settings:
@@ -61,8 +42,8 @@ def run_settings(args: argparse.Namespace, model: type[Settings], piece: str) ->
         UserError: a value is refused; the message names it.
     """
     rule = model.RULES.get(args.method)
-    more = {"seeds": chosen_seeds(args), "rule": chosen_rule(args, rule)}
-    return checked(model, chosen_fields(args, model) | more, piece, flag_names(rule))
+    more = {"seeds": cli.chosen_seeds(args), "rule": cli.chosen_rule(args, rule)}
+    return cli.checked(model, cli.chosen_fields(args, model) | more, piece, cli.flag_names(rule))
 
 
 def train(
@@ -81,13 +62,13 @@ def train(
         headline: the column whose last mean the closing line tells.
         readers: what reads some of the settings, see `unread_fields`.
     """
-    check_output("--output", args.output)
-    unread = unread_rule_flags(args, settings.method, settings.RULES, type(settings))
-    say_notes([*settings.notes, *unread, *unread_fields(settings, readers)])
-    prepare_torch(args.device)
+    cli.check_output("--output", args.output)
+    unread = cli.unread_rule_flags(args, settings.method, settings.RULES, type(settings))
+    cli.say_notes([*settings.notes, *unread, *cli.unread_fields(settings, readers)])
+    cli.prepare_torch(args.device)
     with tqdm(total=settings.num_steps, unit="step", disable=not args.verbose) as bar:
         bar.set_description(settings.method)
         rows = trainer()(settings).run(bar.update)
-    write_rows(rows, args.output, first)
+    cli.write_rows(rows, args.output, first)
     if args.verbose:
-        say_written(args.output, rows, rows[-len(settings.seeds) :], headline)
+        cli.say_written(args.output, rows, rows[-len(settings.seeds) :], headline)

@@ -1,7 +1,4 @@
-"""What settings of the pieces share: a rule and its own settings, an arm's seeds and length.
-
-Importing this module imports no torch.
-"""
+"""What settings of the pieces share: rules, an arm's seeds and length, a transformer."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -119,6 +116,21 @@ class RunSettings(ArmSettings, RuleSettings):
     def unmet(self) -> list[str]:
         """A line for each degenerate need of the rule that is not met; others raise ValueError."""
         return refuse(self.declared, self.NEEDS, self, self.allow_degenerate)
+
+
+class TransformerSettings(Strict):
+    """Size of a `hgrpo.sandbox.nets.transformer.Transformer`."""
+
+    d_model: int = Field(64, gt=0, description="width of the transformer")
+    nhead: int = Field(2, gt=0, description="attention heads")
+    num_layers: int = Field(2, gt=0, description="blocks of the transformer")
+
+    def heads_fit(self) -> tuple[bool, str]:
+        """Whether the heads cannot share the width, and the line that says so."""
+        return (
+            self.d_model % self.nhead != 0,
+            f"d_model {self.d_model} is no multiple of nhead {self.nhead}",
+        )
 
 
 def known(value: str, names: Mapping[str, Any] | tuple[str, ...]) -> str:

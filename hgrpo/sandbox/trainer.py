@@ -1,19 +1,32 @@
 """What the trainers of all pieces share: the loop over steps, the log, and the state of a run."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from hgrpo.sandbox.learner import Learner
-from hgrpo.sandbox.policies import Policy
-from hgrpo.sandbox.rows import Row, seed_rows
+from hgrpo.sandbox.policies import Inputs, Policy, Sampled
 from hgrpo.sandbox.run_settings import ArmSettings
 
+# One row of a log, of one seed.
+Row = dict[str, float | int | str]
 # Numbers of each seed by column of the log, [S] each.
 Columns = dict[str, Tensor]
+
+
+def seed_rows(
+    seeds: Sequence[int], head: Mapping[str, float | int | str], columns: Mapping[str, Tensor]
+) -> list[Row]:
+    """One row for each seed: `head`, the seed, and its numbers out of `columns` [S]."""
+    values = {name: column.tolist() for name, column in columns.items()}
+    return [
+        {**head, "seed": seed, **{name: column[index] for name, column in values.items()}}
+        for index, seed in enumerate(seeds)
+    ]
 
 
 class ArmTrainer(ABC):
@@ -102,3 +115,52 @@ class PolicyTrainer(ArmTrainer):
     def weights(self) -> Tensor:
         """The policy's weights, [S, P]."""
         return self.learner.weights
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a policy has read of `inputs` under `weights`, with its gradient."""
+
+    weights: Tensor
+    inputs: Tensor
+    read: Inputs
+
+
+@dataclass
+class ReadsOnce:
+    """Wraps a policy, and keeps what it last read under the weights of the learner's next update.
+
+    The first update on a batch often has the inputs and the weights that sampled it. Who samples
+    with `Learner.leaf` lets that update use what was read then. Readings under other weights are
+    not kept: their graph may be freed before they are wanted again.
+    """
+
+    policy: Policy
+    learner: Learner
+    _kept: _Read | None = field(default=None, init=False)
+
+    def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
+        return self.policy.init(seeds, name)
+
+    def read(self, weights: Tensor, inputs: Inputs) -> Inputs:
+        """Inputs as the policy reads them."""
+        if weights is not self.learner.leaf:
+            return self.policy.read(weights, inputs)
+        kept = self._kept
+        if kept is None or kept.weights is not weights or kept.inputs is not inputs:
+            with torch.enable_grad():
+                kept = _Read(weights, inputs, self.policy.read(weights, inputs))
+            self._kept = kept
+        return kept.read
+
+    def table(self, weights: Tensor, inputs: Inputs, actions: Tensor) -> Tensor:
+        return self.policy.table(weights, self.read(weights, inputs), actions)
+
+    def listed(self, weights: Tensor, inputs: Inputs) -> Sampled:
+        return self.policy.listed(weights, self.read(weights, inputs))
+
+    def sample(self, weights: Tensor, inputs: Inputs, draws: Tensor) -> Sampled:
+        return self.policy.sample(weights, self.read(weights, inputs), draws)
+
+    def greedy(self, weights: Tensor, inputs: Inputs) -> Sampled:
+        return self.policy.greedy(weights, self.read(weights, inputs))

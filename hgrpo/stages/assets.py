@@ -13,7 +13,6 @@ import json
 import shutil
 import time
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +28,7 @@ from hgrpo.errors import UserError
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import data_files as fetched
 from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder
+from hgrpo.stages.paths import file_or_section, folder
 from hgrpo.stages.sections import Env
 from hgrpo.stages.timing import TIMING, write_timing
 
@@ -46,6 +45,7 @@ OUTPUTS = {
 }
 RESOURCES: dict[str, int] = {}
 ENV_USES = ("make_tasks", "task_files", "task_data_files")
+from_whole_study = file_or_section
 
 
 class Settings(Strict):
@@ -72,11 +72,6 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     }
     env = study.env.model_dump(mode="json", exclude={"expert"})
     return {"env": env} | ({"study": study.config.name, "evaluation": wanted} if wanted else {})
-
-
-def from_whole_study(given: Mapping, job: Job) -> dict:
-    """Accept also the content of a file in configs/envs, which has no key `env`."""
-    return dict(given) if "env" in given else {"env": given}
 
 
 def inputs(study: "Study", job: Job) -> dict:

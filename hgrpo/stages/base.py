@@ -6,7 +6,6 @@ Example:
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +21,7 @@ from hgrpo.errors import UserError
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder
+from hgrpo.stages.paths import folder, only_the_name
 from hgrpo.stages.sections import EnvName
 from hgrpo.stages.timing import TIMING, write_timing
 
@@ -40,6 +39,7 @@ OUTPUTS = {
 RESOURCES = {"mem_mb": 2000}
 ENV_USES = ("cut",)
 ENGINE_USES = ("check_playable",)
+from_whole_study = only_the_name
 
 
 class Settings(Strict):
@@ -64,12 +64,6 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     if study.model.tiny is not None:
         return {"model": model, "env": study.env.model_dump(mode="json", include={"name"})}
     return {"model": model, "engine": {"kind": study.config.engine.kind}}
-
-
-def from_whole_study(given: Mapping, job: Job) -> dict:
-    """Accept also a resolved study; of its section `env`, only `name` is read."""
-    env = given.get("env")
-    return {**given, "env": {"name": env.get("name")}} if isinstance(env, Mapping) else dict(given)
 
 
 def inputs(study: "Study", job: Job) -> dict:

@@ -8,7 +8,6 @@ Example:
 import json
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +27,7 @@ from hgrpo.errors import UserError
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import PANELS, TASKS, data_files
 from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder
+from hgrpo.stages.paths import file_or_section, folder
 from hgrpo.stages.sections import Env
 from hgrpo.stages.timing import TIMING, write_timing
 
@@ -44,6 +43,7 @@ OUTPUTS = {
 }
 RESOURCES: dict[str, int] = {}
 ENV_USES = ("factory", "demonstrate", "demonstration_data_files", "ceiling", "informed")
+from_whole_study = file_or_section
 # Like the arms, `Environment.ceiling` plays the test panel, so that results can be compared.
 _CEILING_PANEL, _CEILING_TASKS = "test", 1000
 
@@ -65,11 +65,6 @@ class Paths:
 def from_study(study: "Study", method: str | None = None) -> dict:
     """The environment with its expert."""
     return {"env": study.env.model_dump(mode="json")}
-
-
-def from_whole_study(given: Mapping, job: Job) -> dict:
-    """Accept also the content of a file in configs/envs, which has no key `env`."""
-    return dict(given) if "env" in given else {"env": given}
 
 
 def inputs(study: "Study", job: Job) -> dict:

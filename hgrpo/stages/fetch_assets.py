@@ -8,7 +8,6 @@ Example:
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from hgrpo.config.strict import Strict
 from hgrpo.envs.kinds import load
 from hgrpo.stages.files import downloads
 from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder
+from hgrpo.stages.paths import file_or_section, folder
 from hgrpo.stages.sections import Env
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ JOB: tuple[str, ...] = ()
 OUTPUTS = {"files": "files.json"}
 RESOURCES: dict[str, int] = {}
 ENV_USES = ("task_data_files", "demonstration_data_files")
+from_whole_study = file_or_section
 
 
 class Settings(Strict):
@@ -52,11 +52,6 @@ def needed(study: "Study") -> bool:
 def from_study(study: "Study", method: str | None = None) -> dict:
     """The environment with its expert."""
     return {"env": study.env.model_dump(mode="json")}
-
-
-def from_whole_study(given: Mapping, job: Job) -> dict:
-    """Accept also the content of a file in configs/envs, which has no key `env`."""
-    return dict(given) if "env" in given else {"env": given}
 
 
 def inputs(study: "Study", job: Job) -> dict:

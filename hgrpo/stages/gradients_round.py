@@ -174,8 +174,8 @@ def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -
     from hgrpo.learning.checkpoints import Checkpoints
     from hgrpo.learning.resume_key import resume_key
     from hgrpo.learning.round import RoundId
+    from hgrpo.learning.scratch import job_scratch
     from hgrpo.learning.set_up import RoundSettings, set_up
-    from hgrpo.stages.job_scratch import job_scratch
 
     warm_up = settings.training.critic.warmup_steps
     cold = settings.method.uses_critic and inputs.critic is None

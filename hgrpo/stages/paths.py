@@ -1,13 +1,16 @@
-"""The files and folders that a stage's command takes; the stage's `Paths` declares them as fields.
+"""The files and folders that a stage's command takes, and the forms of its --config.
 
-A stage's Snakemake rule and its command read the same declaration. The rule fills the options with
-its inputs and outputs, and the command parses the options.
+The stage's `Paths` declares files and folders as fields. A stage's Snakemake rule and its command
+read the same declaration. The rule fills the options with its inputs and outputs, and the command
+parses the options.
 """
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, field, fields
 from typing import Any
+
+from hgrpo.stages.job import Job
 
 
 def folder(of: str, description: str, optional: bool = False, many: bool = False) -> Any:
@@ -81,3 +84,14 @@ def words(paths: type, files: Mapping[str, str | Sequence[str]]) -> list[str]:
             options += [option(declared), *values]
     # Without the separator, an option with several values would swallow the positional files.
     return options + (["--", *last] if last else [])
+
+
+def file_or_section(given: Mapping, job: Job) -> dict:
+    """Accept also the content of a file in configs/envs, which has no key `env`."""
+    return dict(given) if "env" in given else {"env": given}
+
+
+def only_the_name(given: Mapping, job: Job) -> dict:
+    """Accept also a resolved study; of its section `env`, only `name` is read."""
+    env = given.get("env")
+    return {**given, "env": {"name": env.get("name")}} if isinstance(env, Mapping) else dict(given)

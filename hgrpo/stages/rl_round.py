@@ -143,8 +143,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.learning.checkpoints import Checkpoints
     from hgrpo.learning.ranks import become_ranks, joined_ranks
     from hgrpo.learning.resume_key import resume_key
+    from hgrpo.learning.scratch import job_scratch, scratch_root
     from hgrpo.learning.set_up import check_inputs, round_inputs
-    from hgrpo.stages.job_scratch import job_scratch, scratch_root
 
     if paths.processes < 1:
         raise UserError(f"--processes: {paths.processes}; one or more were expected")

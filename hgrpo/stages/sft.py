@@ -8,7 +8,6 @@ Example:
 import json
 import math
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ from hgrpo.policy.settings import ModelConfig
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import BASE, policy_files
 from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder, place
+from hgrpo.stages.paths import folder, only_the_name, place
 from hgrpo.stages.sections import EnvName
 from hgrpo.stages.timing import TIMING, write_timing
 from hgrpo.streams import key
@@ -40,6 +39,7 @@ JOB: tuple[str, ...] = ()
 OUTPUTS = {"log": "train_log.json", "summary": "summary.json", "timing": TIMING}
 # All runs wait for this stage, so it takes a second core.
 RESOURCES = {"mem_mb": 2500, "threads": 2}
+from_whole_study = only_the_name
 # Saving a checkpoint takes as long as several steps of a tiny model. So save only some steps.
 _SAVE_EVERY_S = 30.0
 
@@ -69,12 +69,6 @@ def from_study(study: "Study", method: str | None = None) -> dict:
         "model": study.model.model_dump(mode="json"),
         "sft": study.config.sft.model_dump(mode="json"),
     }
-
-
-def from_whole_study(given: Mapping, job: Job) -> dict:
-    """Accept also a resolved study; of its section `env`, only `name` is read."""
-    env = given.get("env")
-    return {**given, "env": {"name": env.get("name")}} if isinstance(env, Mapping) else dict(given)
 
 
 def inputs(study: "Study", job: Job) -> dict:
@@ -135,11 +129,11 @@ def _imitate(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.learning.imitation import imitate
     from hgrpo.learning.optimisers import sft_optimisers
     from hgrpo.learning.resume_key import resume_key
+    from hgrpo.learning.scratch import job_scratch
     from hgrpo.policy.compatible import weights_digest
     from hgrpo.policy.given_adapter import trained_on
     from hgrpo.policy.load import load_policy
     from hgrpo.policy.precision import autocast_dtype, dtype_name
-    from hgrpo.stages.job_scratch import job_scratch
 
     model, sft = settings.model, settings.sft
     began = time.perf_counter()

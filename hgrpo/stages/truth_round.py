@@ -99,10 +99,10 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """
     from hgrpo.evaluation.truth.measure import Measurement
     from hgrpo.learning.resume_key import files_in, resume_key
+    from hgrpo.learning.scratch import job_scratch
     from hgrpo.policy.compatible import check_adapter, check_policy
     from hgrpo.policy.load import load_policy
     from hgrpo.policy.score_sketch import ScoreSketcher
-    from hgrpo.stages.job_scratch import job_scratch
 
     if paths.policy is None:
         raise UserError(

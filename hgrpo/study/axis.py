@@ -8,12 +8,12 @@ from typing import Annotated, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from hgrpo.config.bounds import Name
 from hgrpo.config.merge import merge
 from hgrpo.config.read import SectionError, did_you_mean
 from hgrpo.config.strict import Strict
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
-from hgrpo.study.name import Name
 
 Value = bool | int | float | str
 # A target is a rule of Snakemake, and an axis may be changed with dots: `axes.kl.values=0,0.1`.

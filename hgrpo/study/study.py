@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from hgrpo.config.bounds import Name
 from hgrpo.config.merge import merge
 from hgrpo.config.mistakes import Mistakes
 from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate, without_mistakes
@@ -27,7 +28,6 @@ from hgrpo.rollout.settings import EngineConfig
 from hgrpo.study.axis import Axis, AxisName, read_axis
 from hgrpo.study.axis_arms import arms_of_axes, check_axes, members, shared_points
 from hgrpo.study.checks import check
-from hgrpo.study.name import Name
 from hgrpo.study.named_files import NamedFiles, named
 from hgrpo.study.overrides import by_method, changes, of_files, parse_each
 from hgrpo.study.resources import Resources

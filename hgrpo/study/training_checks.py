@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgrpo.errors import UserError
-from hgrpo.learning.gae_settings import GaeConfig
+from hgrpo.learning.settings import GaeConfig
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study

@@ -6,8 +6,8 @@ job, all that they import from this checkout, also inside functions, and the dat
 Plug-ins are imported by name, so those of other jobs do not count.
 
 Three things are left out besides: what a stage's module holds for planning, whose effect reaches
-jobs as params and inputs; the capabilities of a plug-in that the stage does not use; and the
-defaults and descriptions of settings, since `--config` gives a job every value.
+jobs as params and inputs; the capabilities of a plug-in that neither the stage nor the plug-in
+calls; and the descriptions of settings.
 """
 
 import ast
@@ -35,6 +35,7 @@ _PLUG_INS = {
     base.__name__: {name for name in vars(base) | base.__annotations__ if name[0] != "_"}
     for base in (Environment, EngineKind)
 }
+_CAPABILITIES = set().union(*_PLUG_INS.values())
 _IMPORTS = {ast.Import, ast.ImportFrom}
 _BLOCKS = {ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef}
 # Positions, and what follows from where a node stands.
@@ -108,27 +109,38 @@ def contents(
         UserError: a module is not Python.
     """
     found: dict[str, str] = {}
+    called: set[str] = set()
     waiting = [*(roots := set(roots))]
+    below = tuple(f"{root}." for root in roots)
     while waiting:
         name = waiting.pop()
         module = name.partition(":")[0]
         if name in found or module in _SKIPPED or module in skip:
             continue
         path = _path(module, package)
-        found[name], imports = _read(name, uses if name in roots else frozenset(), package)
+        of_root = uses if name in roots else frozenset()
+        found[name], imports, attributes = _read(name, of_root, package)
         waiting += imports
+        # A game may call its own capabilities in play.
+        if module in roots or module.startswith(below):
+            called |= attributes
         for data in _data_files(path.parent) if path.stem == "__init__" else ():
             found[f"{data.relative_to(package.parent)}"] = _digest(data)
+    if more := (called & _CAPABILITIES) - uses:
+        return contents(roots, uses | more, package, skip)
     return found
 
 
 @functools.cache
-def _read(name: str, uses: frozenset[str], package: Path) -> tuple[str, frozenset[str]]:
-    """The hash of a module or of a function in it, and what that imports."""
+def _read(
+    name: str, uses: frozenset[str], package: Path
+) -> tuple[str, frozenset[str], frozenset[str]]:
+    """The hash of a module or of a function in it, what that imports, and its attributes."""
     module, _, function = name.partition(":")
     path, parent = _path(module, package), module.rpartition(".")[0]
     within, imports = module if path.stem == "__init__" else parent, {parent}
     text: list[str] = []
+    attributes: set[str] = set()
 
     def write(field: str, value: object) -> None:
         """Append syntax to `text`; `ast.dump` writes it differently in other versions of Python."""
@@ -141,6 +153,10 @@ def _read(name: str, uses: frozenset[str], package: Path) -> tuple[str, frozense
                 imports.update(_imported(value, within, parent if function else None))
             elif kind in _BLOCKS:
                 value.body = _counted(value, uses, module)
+            elif kind is ast.Attribute:
+                attributes.add(value.attr)
+            elif kind is ast.Call and getattr(value.func, "id", "") == "Field":
+                value.keywords = [each for each in value.keywords if each.arg != "description"]
             text.append(f"{field}={kind.__name__}(")
             for name, part in vars(value).items():
                 if part is not None and name not in _NOT_WRITTEN:
@@ -157,7 +173,7 @@ def _read(name: str, uses: frozenset[str], package: Path) -> tuple[str, frozense
         tree.body = _reached(tree.body, {function})
     write("", tree)
     files = [each for each in imports if _path(each.partition(":")[0], package).is_file()]
-    return _digest("".join(text)), frozenset(files)
+    return _digest("".join(text)), frozenset(files), frozenset(attributes)
 
 
 def _imported(node: ast.Import | ast.ImportFrom, within: str, beside: str | None) -> list[str]:
@@ -180,17 +196,12 @@ def _counted(block: ast.AST, uses: frozenset[str], module: str) -> list[ast.stmt
         return body
     bases = [getattr(base, "id", "") for base in block.bases]
     unused = set().union(*(_PLUG_INS.get(base, ()) for base in bases)) - uses
-    body = [each for each in body if not _names(each) & unused]
-    # A dataclass, which has a decorator, may use its defaults.
-    for each in body if module.endswith("settings") and not block.decorator_list else ():
-        if isinstance(each, ast.AnnAssign) and "ClassVar" not in ast.dump(each.annotation):
-            each.value = None
-    return body
+    return [each for each in body if not _names(each) & unused]
 
 
 def _is_unread(statement: ast.stmt) -> bool:
     """Whether a statement is a docstring, or imports for type checking only."""
-    if isinstance(statement, ast.If):
+    if isinstance(statement, ast.If) and not statement.orelse:
         return getattr(statement.test, "id", "") == "TYPE_CHECKING"
     value = statement.value if isinstance(statement, ast.Expr) else None
     return isinstance(value, ast.Constant) and isinstance(value.value, str)

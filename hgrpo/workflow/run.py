@@ -24,8 +24,12 @@ from hgrpo.workflow.planning.forecast import forecasts, total, wall_minutes
 from hgrpo.workflow.planning.jobs import Job
 from hgrpo.workflow.planning.profile import Profile
 from hgrpo.workflow.planning.tables import wall_line
-from hgrpo.workflow.preflight import check_given_adapter, check_jobs, other_revision_line
-from hgrpo.workflow.read_weights import check_read_weights
+from hgrpo.workflow.preflight import (
+    check_given_adapter,
+    check_jobs,
+    check_read_weights,
+    other_revision_line,
+)
 from hgrpo.workflow.study_lock import hold_study
 
 if TYPE_CHECKING:

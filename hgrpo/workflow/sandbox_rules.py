@@ -25,7 +25,7 @@ _STUDIES = "hgrpo.sandbox.studies"
 # What each kind of job starts from.
 _ROOTS = {
     "statistics": (f"{_STUDIES}.tables",),
-    "figures": (f"{_STUDIES}.draw",),
+    "figures": (f"{_STUDIES}.figures",),
     "page": (f"{_STUDIES}.page",),
 }
 # The registries of pieces and rules: a run's settings spell out what it takes from them.

@@ -128,7 +128,9 @@ def test_what_is_not_there_is_named(loaded, ask, said):
 
 def test_rounds_trained_with_other_settings_than_the_study_has_now_are_no_one_log(tmp_path):
     methods = "methods: {Mine: {training: {lr: 3}}, Other: {training: {}}}\n"
-    (tmp_path / "config.yaml").write_text(f"training: {{lr: 2, kl: 0}}\n{methods}", "utf-8")
+    (tmp_path / "config.yaml").write_text(
+        f"training: {{lr: 2, kl: 0}}\n{methods}", encoding="utf-8"
+    )
     for arm, number, lr in (("Mine", 1, 3), ("Other", 1, 2), ("Other", 2, 1), ("Gone", 1, 9)):
         home = tmp_path / f"rl/{arm}/seed_11/round_{number}"
         home.mkdir(parents=True)

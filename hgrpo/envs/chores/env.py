@@ -2,9 +2,8 @@
 
 from hgrpo import streams
 from hgrpo.envs.base import Observation, PickledByReplay, Step, Task, check_action, fingerprint
-from hgrpo.envs.chores.game import Game, habits_of, read
+from hgrpo.envs.chores.game import BAGS, PLACES, Game, habits_of, read
 from hgrpo.envs.chores.settings import ChoresSettings
-from hgrpo.envs.chores.words import BAGS, PLACES
 
 LEAVE, NO_EFFECT = "leave", "Nothing happens."
 

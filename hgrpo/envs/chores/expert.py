@@ -12,9 +12,8 @@ import numpy as np
 from hgrpo import streams
 from hgrpo.envs.base import Task
 from hgrpo.envs.chores.env import LEAVE, ChoresEnv
-from hgrpo.envs.chores.game import habits_of
+from hgrpo.envs.chores.game import BAGS, PLACES, habits_of
 from hgrpo.envs.chores.settings import ChoresSettings
-from hgrpo.envs.chores.words import BAGS, PLACES
 from hgrpo.envs.demonstration import play, shared_out
 
 

@@ -6,9 +6,8 @@ import numpy as np
 
 from hgrpo import streams
 from hgrpo.envs.base import Task
-from hgrpo.envs.chores.game import Game, Habits, habits_of
+from hgrpo.envs.chores.game import CLIENTS, Game, Habits, habits_of
 from hgrpo.envs.chores.settings import ChoresSettings
-from hgrpo.envs.chores.words import CLIENTS
 from hgrpo.errors import UserError
 
 _DEFAULT = {"train": 4000, "validation": 200, "test": 500}

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from hgrpo.config.user_path import files_below
 from hgrpo.envs.left_out import leave_out
-from hgrpo.envs.webshop.json_checks import expect, shown, texts
+from hgrpo.envs.webshop.json_stream import expect, shown, texts
 from hgrpo.errors import UserError
 from hgrpo.zip_errors import BROKEN_ZIP
 

@@ -1,4 +1,4 @@
-"""Reads a large JSON file value by value, with Python's own JSON parser.
+"""Reads a large JSON file value by value, with Python's own JSON parser, and checks types.
 
 The original uses this parser too. It reads `NaN` and `Infinity` as numbers, although JSON does not
 have them.
@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from hgrpo.errors import UserError
 
@@ -21,6 +21,8 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 # If the end of the buffer cuts a value off, the parser's error lies within this many characters of
 # the end, or reports an unterminated string.
 _LONGEST_TOKEN = 16
+_KINDS = {str: "text", list: "a list", dict: "an object"}
+_LONGEST = 60
 
 
 def elements(path: Path, top: bytes) -> Iterator:
@@ -126,3 +128,26 @@ class _Values:
         if more:
             self._text, self._at = self._text[self._at :] + more, 0
         return bool(more)
+
+
+def expect(kind: type, value: object, place: str) -> Any:
+    """The value, if its type is `kind` (str, list or dict); UserError otherwise."""
+    if not isinstance(value, kind):
+        raise UserError(f"{place}: {_KINDS[kind]} was expected, not {shown(value)}")
+    return value
+
+
+def texts(value: object, place: str) -> tuple[str, ...]:
+    """A list of texts as a tuple; UserError for any other value."""
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise UserError(f"{place}: a list of texts was expected, not {shown(value)}")
+    return tuple(value)
+
+
+def shown(value: object) -> str:
+    """A value's `repr` for error messages, cut if it is long."""
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "something nested very deeply"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hgrpo.envs.left_out import leave_out
-from hgrpo.envs.webshop.json_checks import expect, shown, texts
-from hgrpo.envs.webshop.json_stream import elements
+from hgrpo.envs.webshop.json_stream import elements, expect, shown, texts
 from hgrpo.envs.webshop.records import Instruction, Product
 from hgrpo.errors import UserError
 

@@ -9,7 +9,9 @@ from collections.abc import Callable
 import numpy as np
 
 from hgrpo.learning.filters.settings import FilterConfig
-from hgrpo.learning.filters.shares import ROUNDING, share_of
+
+# A share counts as reached in spite of rounding, such as that of ten times 0.1.
+ROUNDING = 1e-12
 
 
 def select_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
@@ -86,6 +88,11 @@ def _top_k(scores: np.ndarray, config: FilterConfig, total: int) -> np.ndarray:
 
 def _top_k_abs(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
     return _first(scores, config, int(config.value))
+
+
+def share_of(share: float, many: int) -> int:
+    """A share of so many, rounded down."""
+    return int(np.floor(share * many * (1 + ROUNDING)))
 
 
 def _first(scores: np.ndarray, config: FilterConfig, many: int) -> np.ndarray:

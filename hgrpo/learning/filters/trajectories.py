@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hgrpo.learning.filters.groups import share_of
 from hgrpo.learning.filters.settings import FilterConfig
-from hgrpo.learning.filters.shares import share_of
 
 
 def select_trajectories(

@@ -1,4 +1,4 @@
-"""The command `opd`: flags, runs and files. Importing this module imports no torch."""
+"""The command `opd`: flags, runs and files."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -10,27 +10,9 @@ from tqdm import tqdm
 from hgrpo.atomic import atomic_file
 from hgrpo.config.read import validate
 from hgrpo.config.strict import Strict
-from hgrpo.sandbox.command_line import (
-    add_fields,
-    add_rule_flags,
-    add_run_flags,
-    check_folder,
-    check_output,
-    checked,
-    chosen_fields,
-    chosen_rule,
-    chosen_seeds,
-    flag_names,
-    prepare_torch,
-    say_notes,
-    say_written,
-    unread_fields,
-    unread_rule_flags,
-    write_rows,
-)
+from hgrpo.sandbox import command_line as cli
 from hgrpo.sandbox.opd.declared import RULES
-from hgrpo.sandbox.opd.experiments.table import EXPERIMENTS, Experiment
-from hgrpo.sandbox.opd.experiments.variant import Variant
+from hgrpo.sandbox.opd.experiments.table import EXPERIMENTS, Experiment, Variant
 from hgrpo.sandbox.opd.microscope.settings import MicroscopeSettings
 from hgrpo.sandbox.opd.settings import OpdSettings
 
@@ -71,12 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     train.add_argument(
         "--method", default="OPDReverseKL", help=f"one of {', '.join(RULES)} (default OPDReverseKL)"
     )
-    add_rule_flags(train, RULES, _RULE_FLAGS)
+    cli.add_rule_flags(train, RULES, _RULE_FLAGS)
     train.add_argument("--output", type=Path, default=Path("opd_results.csv"), help="file of rows")
     for name, experiment in EXPERIMENTS.items():
         parts = chosen.add_parser(name, help=experiment.help, allow_abbrev=False)
         _add_run(parts, OpdSettings, experiment.defaults, ("phases", *experiment.fixed))
-        add_fields(parts, experiment.own)
+        cli.add_fields(parts, experiment.own)
         _add_folder(parts)
     microscope = chosen.add_parser(
         _MICROSCOPE, help="how estimators of the gradient vary", allow_abbrev=False
@@ -91,8 +73,8 @@ def _add_run(
     defaults: Mapping[str, Any],
     skip: Sequence[str],
 ) -> None:
-    add_fields(parser, model, {"allow_degenerate": True, **defaults}, skip=("seeds", *skip))
-    add_run_flags(parser)
+    cli.add_fields(parser, model, {"allow_degenerate": True, **defaults}, skip=("seeds", *skip))
+    cli.add_run_flags(parser)
 
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:
@@ -113,9 +95,9 @@ def run(args: argparse.Namespace) -> None:
 
 def _train(args: argparse.Namespace) -> None:
     one = train_settings(args)
-    check_output("--output", args.output)
-    unread = [*unread_rule_flags(args, args.method, RULES, OpdSettings), *_unread(one)]
-    say_notes([*one.notes, *unread])
+    cli.check_output("--output", args.output)
+    unread = [*cli.unread_rule_flags(args, args.method, RULES, OpdSettings), *_unread(one)]
+    cli.say_notes([*one.notes, *unread])
     (rows,) = _train_all(args, [one])
     _write(rows, args.output)
     _close(args, rows, args.output)
@@ -124,8 +106,8 @@ def _train(args: argparse.Namespace) -> None:
 def _experiment(args: argparse.Namespace, experiment: Experiment) -> None:
     runs = variant_settings(args, experiment)
     folder = args.output_dir
-    check_folder("--output_dir", folder)
-    say_notes(note for _, run in runs for note in (*run.notes, *_unread(run)))
+    cli.check_folder("--output_dir", folder)
+    cli.say_notes(note for _, run in runs for note in (*run.notes, *_unread(run)))
     logs = _train_all(args, [run for _, run in runs])
     rows = []
     for (variant, run), log in zip(runs, logs, strict=True):
@@ -140,15 +122,15 @@ def _experiment(args: argparse.Namespace, experiment: Experiment) -> None:
 
 def _measure(args: argparse.Namespace) -> None:
     settings = validate(MicroscopeSettings, _given(args, MicroscopeSettings), _MICROSCOPE)
-    check_folder("--output_dir", args.output_dir)
+    cli.check_folder("--output_dir", args.output_dir)
     target = args.output_dir / f"{_MICROSCOPE}.csv"
-    prepare_torch(args.device)
+    cli.prepare_torch(args.device)
     from hgrpo.sandbox.opd.microscope.measure import measure
 
     total = len(settings.horizons) * len(settings.seeds)
     with tqdm(total=total, unit="horizon", disable=not args.verbose) as bar:
         rows = measure(settings, bar.update)
-    write_rows(rows, target, ("horizon", "seed", "estimator"))
+    cli.write_rows(rows, target, ("horizon", "seed", "estimator"))
     import pandas as pd
 
     from hgrpo.sandbox.opd.experiments.figures import variances
@@ -166,9 +148,9 @@ def _measure(args: argparse.Namespace) -> None:
 def train_settings(args: argparse.Namespace) -> OpdSettings:
     """The settings of the run that the flags of `train` ask for."""
     rule = RULES.get(args.method)
-    phase = {"method": args.method, "rule": chosen_rule(args, rule)}
+    phase = {"method": args.method, "rule": cli.chosen_rule(args, rule)}
     given = _given(args, OpdSettings) | {"phases": (phase,)}
-    return checked(OpdSettings, given, "opd", flag_names(rule))
+    return cli.checked(OpdSettings, given, "opd", cli.flag_names(rule))
 
 
 def variant_settings(
@@ -195,17 +177,17 @@ def _unread(run: OpdSettings) -> list[str]:
         "teacher_temperature": soft,
         "special_token_weight": soft,
     }
-    return unread_fields(run, {f"task {run.task}": names})
+    return cli.unread_fields(run, {f"task {run.task}": names})
 
 
 def _given(args: argparse.Namespace, model: type[Strict]) -> dict[str, Any]:
     """The fields that flags give, and the seeds where the model has some."""
-    seeds = {"seeds": chosen_seeds(args)} if "seeds" in model.model_fields else {}
-    return chosen_fields(args, model) | seeds
+    seeds = {"seeds": cli.chosen_seeds(args)} if "seeds" in model.model_fields else {}
+    return cli.chosen_fields(args, model) | seeds
 
 
 def _train_all(args: argparse.Namespace, runs: Sequence[OpdSettings]) -> list[list[dict]]:
-    prepare_torch(args.device)
+    cli.prepare_torch(args.device)
     from hgrpo.sandbox.opd.experiments.train_all import train_all
 
     total = sum(each.num_steps for each in runs)
@@ -242,10 +224,10 @@ def _draw(
 
 
 def _write(rows: Sequence[Mapping[str, Any]], target: Path) -> None:
-    write_rows(rows, target, [name for name in _FIRST if any(name in row for row in rows)])
+    cli.write_rows(rows, target, [name for name in _FIRST if any(name in row for row in rows)])
 
 
 def _close(args: argparse.Namespace, rows: Sequence[Mapping[str, Any]], target: Path) -> None:
     if args.verbose:
         end = max(row["step"] for row in rows)
-        say_written(target, rows, [row for row in rows if row["step"] == end], "test_error")
+        cli.say_written(target, rows, [row for row in rows if row["step"] == end], "test_error")

@@ -1,7 +1,4 @@
-"""The losses: what each needs, which function is its term, and where its settings come from.
-
-Importing this module imports no torch.
-"""
+"""The losses: what each needs, which function is its term, and where its settings come from."""
 
 from hgrpo.sandbox.opd.rule_settings import Clip, Truncation
 from hgrpo.sandbox.rule import Rule

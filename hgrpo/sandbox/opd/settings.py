@@ -1,20 +1,67 @@
 """Settings of a run of opd: task, teacher, phases of training and measurement.
 
-The names are those of the original's flags. Importing this module imports no torch.
+The names are those of the original's flags.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from hgrpo.sandbox.opd.declared import RULES
-from hgrpo.sandbox.opd.needs import NEEDS, PhaseOfRun
-from hgrpo.sandbox.rule import Rule, refuse
-from hgrpo.sandbox.run_settings import ArmSettings, RuleSettings, known
-from hgrpo.sandbox.transformer_settings import TransformerSettings
+from hgrpo.sandbox.opd.rule_settings import Support
+from hgrpo.sandbox.rule import Need, Rule, refuse
+from hgrpo.sandbox.run_settings import ArmSettings, RuleSettings, TransformerSettings, known
 
 TASKS = ("reversal", "soft_reversal", "format_answer")
+
+
+def split(given: Any) -> Any:
+    """The parts of a text between its commas, each once; anything else as it is.
+
+    A command line gives a setting that holds several values as one word.
+
+    Raises:
+        ValueError: the text has no parts, or the list is empty.
+    """
+    if isinstance(given, str):
+        given = tuple(dict.fromkeys(part.strip() for part in given.split(",") if part.strip()))
+    if given in ((), []):
+        raise ValueError("at least one value was expected")
+    return given
+
+
+Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(split)]
+Steps = Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(split)]
+Supports = Annotated[tuple[Support, ...], BeforeValidator(split)]
+
+
+@dataclass(frozen=True)
+class PhaseOfRun:
+    """A run, and the settings of the loss of one of its phases."""
+
+    run: "OpdSettings"
+    rule: dict[str, Any]
+
+
+NEEDS: dict[str, Need[PhaseOfRun]] = {
+    "several_tokens": Need(
+        "a top_k above 1; given a single token, its probability is always 1",
+        lambda phase: phase.rule["k"] > 1,
+    ),
+    "truncates": Need(
+        "a top_k below the number of actions; else it is the exact divergence",
+        lambda phase: phase.rule["k"] < phase.run.actions,
+        degenerate=True,
+    ),
+    "ratios": Need(
+        "ratios other than 1 for its clip to act: inner_epochs above 1",
+        lambda phase: phase.run.inner_epochs > 1,
+        degenerate=True,
+    ),
+}
 
 
 class Phase(RuleSettings):

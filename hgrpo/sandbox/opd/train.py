@@ -8,10 +8,9 @@ from hgrpo.sandbox.opd.diagnostics import diagnose
 from hgrpo.sandbox.opd.evaluate import examine
 from hgrpo.sandbox.opd.settings import OpdSettings, Phase
 from hgrpo.sandbox.opd.tasks import DistillTask
-from hgrpo.sandbox.reads_once import ReadsOnce
 from hgrpo.sandbox.rollout import Rollout
 from hgrpo.sandbox.seen import Term
-from hgrpo.sandbox.trainer import Columns, PolicyTrainer
+from hgrpo.sandbox.trainer import Columns, PolicyTrainer, ReadsOnce
 
 
 class Trainer(PolicyTrainer):

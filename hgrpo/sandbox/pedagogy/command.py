@@ -1,4 +1,4 @@
-"""The command `pedagogy`: flags, one run, the file of rows. Importing it imports no torch."""
+"""The command `pedagogy`: flags, one run, the file of rows."""
 
 import argparse
 

@@ -1,7 +1,4 @@
-"""The three rules: what each needs, which functions it takes, and where its settings come from.
-
-Importing this module imports no torch.
-"""
+"""The three rules: what each needs, which functions it takes, and where its settings come from."""
 
 from dataclasses import dataclass
 

@@ -12,9 +12,9 @@ from torch import Tensor
 from hgrpo.learning.objectives.full_kl import entropy
 from hgrpo.learning.objectives.mixed_groups import mixed_rate
 from hgrpo.sandbox import draws
+from hgrpo.sandbox.every import every
 from hgrpo.sandbox.pedagogy.arithmetic import HintedArithmetic, Questions, View
-from hgrpo.sandbox.pedagogy.success import success
-from hgrpo.sandbox.policies import SequencePolicy
+from hgrpo.sandbox.policies import SequencePolicy, taken
 
 # Beginnings of rollouts, a seed, that an evaluation follows.
 _MOST_BEGINNINGS = 2000
@@ -77,3 +77,34 @@ class Examiner:
 
 def _mean(values: Tensor) -> Tensor:
     return values.flatten(1).mean(1)
+
+
+@torch.no_grad()
+def success(
+    policy: SequencePolicy,
+    weights: Tensor,
+    prompts: Tensor,
+    answers: Tensor,
+    uniform: Tensor | None = None,
+) -> Tensor:
+    """P(the last tokens are the answer | prompt), float [S, N].
+
+    Free tokens come first. Without `uniform` every sequence of them is followed, and the result is
+    exact. Else it is the mean over D drawn ones, each with the exact probability of the answer.
+
+    Args:
+        prompts: int64 [S, N, L].
+        answers: int64 [S, N, A].
+        uniform: draws in [0, 1), float [S, N, D, 1, T].
+    """
+    scratch = policy.horizon - answers.shape[-1]
+    if uniform is None:
+        free = every(policy.net.vocabulary, scratch)[:, None].expand(*answers.shape[:2], -1, 1, -1)
+    else:
+        free = policy.sample(weights, prompts, uniform).actions[..., :scratch]
+    last = answers[:, :, None, None].expand(*free.shape[:-1], -1)
+    actions = torch.cat([free, last], -1)
+    logprobs = taken(policy.table(weights, prompts, actions), actions).squeeze(-2)
+    if uniform is None:
+        return logprobs.sum(-1).exp().sum(-1)
+    return logprobs[..., scratch:].sum(-1).exp().mean(-1)

@@ -1,4 +1,4 @@
-"""Settings of single rules. Importing this module imports no torch."""
+"""Settings of single rules."""
 
 from typing import Literal, Self
 

@@ -1,16 +1,29 @@
-"""Settings of a run of pedagogy. The names are those of the original's flags.
-
-Importing this module imports no torch.
-"""
+"""Settings of a run of pedagogy. The names are those of the original's flags."""
 
 from typing import Literal
 
 from pydantic import Field
 
 from hgrpo.sandbox.pedagogy.declared import RULES
-from hgrpo.sandbox.pedagogy.needs import NEEDS
-from hgrpo.sandbox.run_settings import RunSettings
-from hgrpo.sandbox.transformer_settings import TransformerSettings
+from hgrpo.sandbox.rule import Need
+from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings
+
+NEEDS: dict[str, Need["PedagogySettings"]] = {
+    "groups": Need("groups: group_size above 1", lambda run: run.group_size > 1),
+    "teacher_steps": Need(
+        "a teacher that learns: teacher_steps above 0", lambda run: run.teacher_steps > 0
+    ),
+    "penalty_counts": Need(
+        "a learnability_lambda above 0; else every form of the reward is plain success",
+        lambda run: run.rule["strength"] > 0,
+        degenerate=True,
+    ),
+    "tokens_to_compare": Need(
+        "a completion_len above 1; of one token the spike is the mean",
+        lambda run: run.rule["penalty"] != "spike" or run.completion_len > 1,
+        degenerate=True,
+    ),
+}
 
 
 class PedagogySettings(RunSettings, TransformerSettings):

@@ -12,8 +12,7 @@ from hgrpo.sandbox.rl.exact import expected_rewards
 from hgrpo.sandbox.rl.noise import corrupt
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Task
-from hgrpo.sandbox.rollout import Candidates, Rollout
-from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.rollout import Candidates, Questions, Rollout
 
 VIEW = "policy"
 # Rewards of a group that deviate by less are equal.

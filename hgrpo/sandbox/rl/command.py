@@ -1,4 +1,4 @@
-"""The command `rl`: flags, runs and the file of rows. Importing this module imports no torch."""
+"""The command `rl`: flags, runs and the file of rows."""
 
 import argparse
 from pathlib import Path
@@ -8,26 +8,9 @@ from tqdm import tqdm
 
 from hgrpo.config.read import read_value
 from hgrpo.errors import UserError
-from hgrpo.sandbox.command_line import (
-    add_fields,
-    add_rule_flags,
-    add_run_flags,
-    check_output,
-    checked,
-    chosen_fields,
-    chosen_rule,
-    chosen_seeds,
-    flag_names,
-    prepare_torch,
-    say_notes,
-    say_written,
-    truth,
-    unread_rule_flags,
-    write_rows,
-)
+from hgrpo.sandbox import command_line as cli
 from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.rl.unread import unread
+from hgrpo.sandbox.rl.settings import BANDITS, RlSettings
 
 HELP = """\
 Train one update rule on a small task, and write its log as CSV.
@@ -67,9 +50,9 @@ _FIRST = ("step", "loss", "seed", "method", "delay", "test_error", "entropy", "r
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags of the command."""
-    add_fields(parser, RlSettings, {"allow_degenerate": True}, skip=("rule", "seeds"))
-    add_run_flags(parser, seeds=5)
-    add_rule_flags(parser, RULES, _RULE_FLAGS).add_argument(
+    cli.add_fields(parser, RlSettings, {"allow_degenerate": True}, skip=("rule", "seeds"))
+    cli.add_run_flags(parser, seeds=5)
+    cli.add_rule_flags(parser, RULES, _RULE_FLAGS).add_argument(
         "--rule",
         nargs="*",
         default=[],
@@ -81,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=True,
         default=False,
-        type=truth,
+        type=cli.truth,
         help=f"run {', '.join(_SWEEP_METHODS)} with delays {', '.join(map(str, _SWEEP_DELAYS))}, "
         "whatever --method and --delay say. The rows are written when all have run; `snakemake "
         "sandbox_delay` is the same sweep with ten seeds, and keeps what has finished",
@@ -97,17 +80,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Check every run, train them one after another, and write all rows at once."""
     runs = settings(args)
-    check_output("--output", args.output)
-    say_notes(
+    cli.check_output("--output", args.output)
+    cli.say_notes(
         line
         for each in runs
         for line in (
             *each.notes,
-            *unread_rule_flags(args, each.method, RULES, RlSettings),
+            *cli.unread_rule_flags(args, each.method, RULES, RlSettings),
             *unread(each),
         )
     )
-    prepare_torch(args.device)
+    cli.prepare_torch(args.device)
 
     from hgrpo.sandbox.rl.tasks.task import make_task
     from hgrpo.sandbox.rl.train import Trainer
@@ -119,9 +102,9 @@ def run(args: argparse.Namespace) -> None:
         for each in runs:
             bar.set_description(f"{each.method}, delay {each.delay}")
             rows += Trainer(each, task).run(bar.update)
-    write_rows(rows, args.output, _FIRST)
+    cli.write_rows(rows, args.output, _FIRST)
     if args.verbose:
-        say_written(args.output, rows, rows[-len(runs[-1].seeds) :], "test_error")
+        cli.say_written(args.output, rows, rows[-len(runs[-1].seeds) :], "test_error")
 
 
 def settings(args: argparse.Namespace) -> list[RlSettings]:
@@ -134,13 +117,13 @@ def settings(args: argparse.Namespace) -> list[RlSettings]:
 
 def _settings(args: argparse.Namespace, method: str, delay: int) -> RlSettings:
     rule, assigned = RULES.get(method), dict(_assigned(word) for word in args.rule)
-    flags = chosen_rule(args, rule)
+    flags = cli.chosen_rule(args, rule)
     for key in flags.keys() & assigned:
-        raise UserError(f"--rule {key}: {flag_names(rule)[key]} gives it already")
+        raise UserError(f"--rule {key}: {cli.flag_names(rule)[key]} gives it already")
     own = flags | assigned
-    changes = {"method": method, "delay": delay, "seeds": chosen_seeds(args), "rule": own}
-    typed = flag_names(rule) | {key: f"--rule {key}" for key in assigned}
-    return checked(RlSettings, chosen_fields(args, RlSettings) | changes, "rl", typed)
+    changes = {"method": method, "delay": delay, "seeds": cli.chosen_seeds(args), "rule": own}
+    typed = cli.flag_names(rule) | {key: f"--rule {key}" for key in assigned}
+    return cli.checked(RlSettings, cli.chosen_fields(args, RlSettings) | changes, "rl", typed)
 
 
 def _assigned(word: str) -> tuple[str, object]:
@@ -149,3 +132,31 @@ def _assigned(word: str) -> tuple[str, object]:
     if not equals:
         raise UserError(f"--rule: KEY=VALUE was expected, not {word!r}")
     return key, read_value(value, f"--rule {key}")
+
+
+def unread(run: RlSettings) -> list[str]:
+    """Return a line for each setting that was changed although this run does not read it."""
+    task, rule = run.task, run.declared
+    sequences, text, replays = task not in BANDITS, task == "lm_bandit", run.replay_capacity > 0
+    return cli.unread_fields(
+        run,
+        {
+            f"task {task}": {
+                "hidden": task == "mnist",
+                "score_len": task == "masked_reversal",
+                "model_name": text,
+                "context_len": text,
+                **dict.fromkeys(("vocab_size", "seq_len", "binary_reward"), sequences),
+                **dict.fromkeys(("d_model", "nhead", "num_layers"), sequences or text),
+            },
+            rule.name: {
+                "baseline": not rule.grouped,
+                "group_size": run.samples_groups or rule.candidates,
+                "grouped": not (rule.grouped or rule.candidates),
+            },
+            "a run without replay": {"replay_priority": replays, "replay_age_decay": replays},
+            f"replay by {run.replay_priority}": {
+                "replay_age_decay": not replays or run.replay_priority == "fresh_delight",
+            },
+        },
+    )

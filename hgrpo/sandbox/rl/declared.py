@@ -1,7 +1,4 @@
-"""The 31 rules: what each needs, which function is its term, and where its settings come from.
-
-Importing this module imports no torch.
-"""
+"""The 31 rules: what each needs, which function is its term, and where its settings come from."""
 
 from hgrpo.sandbox.rl import rule_settings as of
 from hgrpo.sandbox.rule import Rule

@@ -16,9 +16,8 @@ from hgrpo.learning.objectives.importance import ratios
 from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl.acquire import VIEW, without_noise
 from hgrpo.sandbox.rl.exact import can_list, every_output
-from hgrpo.sandbox.rollout import Rollout, seed_mean
+from hgrpo.sandbox.rollout import Questions, Rollout, seed_mean
 from hgrpo.sandbox.seen import Seen
-from hgrpo.sandbox.tasks.questions import Questions
 
 if TYPE_CHECKING:
     from hgrpo.sandbox.rl.train import Trainer

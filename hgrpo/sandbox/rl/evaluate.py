@@ -15,7 +15,7 @@ from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Inputs, Policy, Sampled
 from hgrpo.sandbox.rl.exact import can_list, output_count
 from hgrpo.sandbox.rl.tasks.task import Task
-from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.rollout import Questions
 
 # Outputs of all seeds that are computed in one pass: what fits into a processor's cache is faster.
 # Listed ones share most of their tokens.

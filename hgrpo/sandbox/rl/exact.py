@@ -6,7 +6,7 @@ from torch import Tensor
 from hgrpo.sandbox.policies import Policy
 from hgrpo.sandbox.rl.settings import MOST_OUTPUTS
 from hgrpo.sandbox.rl.tasks.task import Task
-from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.rollout import Questions
 
 # Outputs of all seeds that are scored in one pass; with more, memory is slower.
 _AT_ONCE = 2_000

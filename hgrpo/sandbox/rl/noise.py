@@ -5,8 +5,7 @@ from torch import Tensor
 
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Task
-from hgrpo.sandbox.rollout import seed_mean
-from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.rollout import Questions, seed_mean
 
 
 def corrupt(

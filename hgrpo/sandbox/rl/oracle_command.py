@@ -1,4 +1,4 @@
-"""The command `rl_oracle`: single samples against the oracle. Importing this imports no torch."""
+"""The command `rl_oracle`: single samples against the oracle."""
 
 import argparse
 from pathlib import Path
@@ -6,17 +6,9 @@ from pathlib import Path
 from tqdm import tqdm
 
 from hgrpo.config.read import validate
-from hgrpo.sandbox.command_line import (
-    add_device_and_verbose,
-    add_fields,
-    check_output,
-    chosen_fields,
-    prepare_torch,
-    say_notes,
-    write_rows,
-)
+from hgrpo.sandbox import command_line as cli
+from hgrpo.sandbox.rl.command import unread
 from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.rl.unread import unread
 
 HELP = """\
 Check for each sample whether its own update would lower the cross-entropy to the labels.
@@ -46,13 +38,13 @@ _FIRST = ("step", "seed", "sample", "projection", "update_projection")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags of the command."""
-    add_fields(parser, RlSettings, _DEFAULTS, skip=("rule", "seeds", *_DERIVED))
+    cli.add_fields(parser, RlSettings, _DEFAULTS, skip=("rule", "seeds", *_DERIVED))
     parser.add_argument("--seed", type=int, default=0, help="seed (default 0)")
     parser.add_argument(
         "--train_steps", type=steps, default="0,100,500", help="steps, by comma (default 0,100,500)"
     )
     parser.add_argument("--output", type=Path, default=Path("samples.csv"), help="file of rows")
-    add_device_and_verbose(parser)
+    cli.add_device_and_verbose(parser)
 
 
 def steps(text: str) -> tuple[int, ...]:
@@ -74,16 +66,16 @@ def run(args: argparse.Namespace) -> None:
     """Train, write a row for each sample, and print the correlations with delight."""
     last = max(args.train_steps)
     more = {"num_steps": max(1, last), "seeds": (args.seed,), "eval_every": last + 1}
-    settings = validate(RlSettings, chosen_fields(args, RlSettings) | more, "rl_oracle")
-    check_output("--output", args.output)
-    say_notes([*settings.notes, *unread(settings)])
-    prepare_torch(args.device)
+    settings = validate(RlSettings, cli.chosen_fields(args, RlSettings) | more, "rl_oracle")
+    cli.check_output("--output", args.output)
+    cli.say_notes([*settings.notes, *unread(settings)])
+    cli.prepare_torch(args.device)
 
     from hgrpo.sandbox.rl.oracle_study import correlations, study
     from hgrpo.sandbox.rl.train import Trainer
 
     with tqdm(total=last, unit="step", disable=not args.verbose) as bar:
         rows = study(Trainer(settings), args.train_steps, bar.update)
-    write_rows(rows, args.output, _FIRST)
+    cli.write_rows(rows, args.output, _FIRST)
     for line in correlations(rows):
         print("  ".join(f"{name} {value:.4g}" for name, value in line.items()))

@@ -19,8 +19,8 @@ from hgrpo.sandbox.rl import acquire
 from hgrpo.sandbox.rl.diagnostics import oracle_gradient
 from hgrpo.sandbox.rl.train import Trainer
 from hgrpo.sandbox.rollout import Rollout
-from hgrpo.sandbox.rows import Row
 from hgrpo.sandbox.seen import Seen
+from hgrpo.sandbox.trainer import Row
 
 # Samples whose gradients are in memory at the same time.
 _AT_ONCE = 64

@@ -1,6 +1,6 @@
 """Settings of a run of rl: task, rule, acquisition and measurement.
 
-The names are those of the original's flags. Importing this module imports no torch.
+The names are those of the original's flags.
 """
 
 from typing import Any, Literal
@@ -8,10 +8,9 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rl.needs import BANDITS, NEEDS
-from hgrpo.sandbox.run_settings import RunSettings, known, refuse_first
-from hgrpo.sandbox.tasks.names import CHAINS, REVERSALS
-from hgrpo.sandbox.transformer_settings import TransformerSettings
+from hgrpo.sandbox.rule import Need
+from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings, known, refuse_first
+from hgrpo.sandbox.tasks import CHAINS, REVERSALS
 
 TASKS = ("mnist", *REVERSALS, *CHAINS, "lm_bandit")
 BASELINES = ("zero", "constant", "expected", "collision", "group", "exact")
@@ -23,6 +22,74 @@ NOISES = (
 )
 # Sequences of actions up to which E[R | input] is added up one by one.
 MOST_OUTPUTS = 729
+BANDITS = ("mnist", "lm_bandit")
+# No rewards within [0, 1] deviate by more.
+_LARGEST_DEVIATION = 0.5
+
+
+def _replay(run: "RlSettings") -> bool:
+    return run.replay_capacity > 0
+
+
+NEEDS: dict[str, Need["RlSettings"]] = {
+    "groups": Need("groups: group_size above 1", lambda run: run.group_size > 1),
+    "no_replay": Need(
+        "fresh groups: replay_capacity 0; the skills of a replayed group are those of an old "
+        "policy",
+        lambda run: not _replay(run),
+    ),
+    "sequences": Need("a task with sequences, not a bandit", lambda run: run.task not in BANDITS),
+    "bandit": Need("a bandit: task mnist or lm_bandit", lambda run: run.task in BANDITS),
+    "digits": Need("task mnist", lambda run: run.task == "mnist"),
+    "token_rewards": Need(
+        "the fractional reward of token_reversal or masked_reversal: binary_reward false",
+        lambda run: run.task in REVERSALS and not run.binary_reward,
+    ),
+    "right_or_wrong": Need(
+        "a reward that is 0 or 1: a bandit, or a reversal with binary_reward true",
+        lambda run: run.task in BANDITS or (run.task in REVERSALS and run.binary_reward),
+    ),
+    "clean": Need("rewards without noise: reward_noise 0", lambda run: run.reward_noise == 0),
+    "on_policy": Need(
+        "fresh batches: delay 0 and replay_capacity 0",
+        lambda run: run.delay == 0 and not _replay(run),
+    ),
+    "one_epoch": Need("one pass a batch: inner_epochs 1", lambda run: run.inner_epochs == 1),
+    "no_diagnostics": Need("diagnostics false", lambda run: not run.diagnostics),
+    "no_kl": Need("kl_weight 0", lambda run: run.kl_weight == 0),
+    "replay": Need("a replay buffer: replay_capacity above 0", _replay),
+    "ages": Need(
+        "batches that age: replay_capacity or delay above 0",
+        lambda run: _replay(run) or run.delay > 0,
+    ),
+    "two_survivors": Need(
+        "a screen that, with entropy_diagnostics, lets two samples pass on average: kondo_keep "
+        "times batch_size at least 2",
+        lambda run: not run.entropy_diagnostics or run.rule["keep"] * run.batch_size >= 2,
+    ),
+    "off_policy": Need(
+        "ratios other than 1: inner_epochs above 1, delay or replay_capacity above 0",
+        lambda run: run.inner_epochs > 1 or 0 < run.delay < run.num_steps or _replay(run),
+        degenerate=True,
+    ),
+    "ages_vary": Need(
+        "batches of different ages: replay_capacity above the larger of delay and replay_min_age, "
+        "plus 1",
+        lambda run: run.replay_capacity > max(run.delay, run.replay_min_age) + 1,
+        degenerate=True,
+    ),
+    "filter_acts": Need(
+        "an uncertainty_threshold below 0.5, the largest deviation of rewards in [0, 1]",
+        lambda run: run.rule["threshold"] < _LARGEST_DEVIATION,
+        degenerate=True,
+    ),
+    "filter_compares": Need(
+        "a deviation of each group (group_size above 1 with grouped true); that of the whole "
+        "batch switches all of it",
+        lambda run: run.grouped and run.group_size > 1,
+        degenerate=True,
+    ),
+}
 
 
 class RlSettings(RunSettings, TransformerSettings):

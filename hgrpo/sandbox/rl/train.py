@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hgrpo.learning.objectives.group import leave_one_out
 from hgrpo.learning.objectives.mixed_groups import mixed_rate, mixed_reward_rate
+from hgrpo.learning.objectives.spread import collision_probability
 from hgrpo.sandbox.learner import Update
-from hgrpo.sandbox.reads_once import ReadsOnce
 from hgrpo.sandbox.rl import acquire
-from hgrpo.sandbox.rl.baselines import baseline
 from hgrpo.sandbox.rl.declared import CREDITS, PACKAGE
 from hgrpo.sandbox.rl.diagnostics import (
     entropy_columns,
@@ -24,15 +24,15 @@ from hgrpo.sandbox.rl.noise import false_rates
 from hgrpo.sandbox.rl.replay import Supply
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Task, make_task
-from hgrpo.sandbox.rollout import Rollout
+from hgrpo.sandbox.rollout import Questions, Rollout
 from hgrpo.sandbox.seen import Seen, Term
-from hgrpo.sandbox.tasks.questions import Questions
-from hgrpo.sandbox.trainer import Columns, PolicyTrainer
+from hgrpo.sandbox.trainer import Columns, PolicyTrainer, ReadsOnce
 
 # A seed stops after so many batches in a row without a group of different rewards.
 _PATIENCE = 10
 # Gradients are compared at every so many evaluations.
 _DIAGNOSED = 5
+_CONSTANT = 0.5
 
 
 class Trainer(PolicyTrainer):
@@ -196,3 +196,24 @@ class Trainer(PolicyTrainer):
 
 def _columns(update: Update) -> Columns:
     return {"loss": update.term.loss, "grad_norm": update.norms, **update.term.metrics}
+
+
+def baseline(settings: RlSettings, rollout: Rollout, table: Tensor) -> Tensor:
+    """The baseline that the settings name, without a gradient; it broadcasts to [S, N, K, M, T].
+
+    Args:
+        table: log-probs under the current weights, [S, N, K, M, T, V].
+    """
+    name, stated = settings.baseline, rollout.expected
+    if stated is not None and (
+        name in ("expected", "exact")
+        or (settings.compat == "reference" and name in ("zero", "constant"))
+    ):
+        return stated[..., None, None, None]
+    if name in ("zero", "constant"):
+        value = _CONSTANT if name == "constant" else 0.0
+        return rollout.behaviour.new_full((1,) * rollout.behaviour.dim(), value)
+    if name == "group":
+        axis = 2 if rollout.group_size > 1 else 1
+        return leave_one_out(rollout.rewards, axis)[..., None, None]
+    return collision_probability(table)

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,12 +12,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from hgrpo.atomic import atomic_folder
 from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
 from hgrpo.evaluation.over_seeds import seed_interval
 from hgrpo.report.arms import COLOURS, LINES, MARKERS, REFERENCE_COLOUR
+from hgrpo.report.figure_index import save_all
 from hgrpo.report.style import Drawing, canvas, legend_below, log_axis
-from hgrpo.sandbox.studies.study import FigureSpec
+from hgrpo.sandbox.studies.results import read_rows
+from hgrpo.sandbox.studies.study import FigureSpec, SandboxStudy
 
 _PALETTE = (REFERENCE_COLOUR, *COLOURS)
 _PANEL = 1.75  # height of one panel in inches
@@ -190,3 +195,22 @@ def _drawing(
     shown = ", ".join(dict.fromkeys(map(_words, spec.panels)))
     alt = f"{spec.title}: {shown} of {data['arm'].nunique()} arms."
     return Drawing(spec.name, study, spec.title, said, alt, figure, data)
+
+
+def write_figures(
+    name: str,
+    study: SandboxStudy,
+    runs: Mapping[str, Path],
+    settings: Mapping[str, Mapping[str, Any]],
+    target: Path,
+) -> None:
+    """Write the study's figures, each with its CSV, and their index.
+
+    Args:
+        settings: of each arm, by label, those that figures read.
+    """
+    rows = read_rows(study, runs)
+    declared = [label for label in rows if label != study.other]
+    arms = {label: ArmRows(rows[label], settings.get(label, {})) for label in declared}
+    with atomic_folder(target) as folder:
+        save_all(drawings(name, study.figures, arms), folder)

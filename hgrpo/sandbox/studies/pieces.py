@@ -1,7 +1,4 @@
-"""What a study needs of each piece: its settings, and what trains a run.
-
-Importing this module imports no torch.
-"""
+"""What a study needs of each piece: its settings, and what trains a run."""
 
 import importlib
 from collections.abc import Mapping

@@ -1,7 +1,4 @@
-"""A study's file: question, arms, seeds, the metric that decides, and what to compare and draw.
-
-Importing this module imports no torch.
-"""
+"""A study's file: question, arms, seeds, the metric that decides, and what to compare and draw."""
 
 import importlib.util
 import itertools

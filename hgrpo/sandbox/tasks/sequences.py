@@ -14,9 +14,9 @@ from hgrpo.sandbox import draws
 from hgrpo.sandbox.every import every
 from hgrpo.sandbox.nets.transformer import Transformer
 from hgrpo.sandbox.policies import Policy, Sampled, SequencePolicy, taken
-from hgrpo.sandbox.tasks.names import CHAINS, REVERSALS
-from hgrpo.sandbox.tasks.questions import Questions
-from hgrpo.sandbox.transformer_settings import TransformerSettings
+from hgrpo.sandbox.rollout import Questions
+from hgrpo.sandbox.run_settings import TransformerSettings
+from hgrpo.sandbox.tasks import CHAINS, REVERSALS
 
 # More inputs than this are not all evaluated.
 _MOST_INPUTS = 4096

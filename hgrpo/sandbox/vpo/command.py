@@ -1,4 +1,4 @@
-"""The command `vpo`: flags, one run, the file of rows. Importing this module imports no torch."""
+"""The command `vpo`: flags, one run, the file of rows."""
 
 import argparse
 

@@ -1,7 +1,6 @@
 """The three rules: what each needs, how it scores a set, and where its settings come from.
 
-They differ in the score alone; all turn it into a clipped surrogate of each slot. Importing this
-module imports no torch.
+They differ in the score alone; all turn it into a clipped surrogate of each slot.
 """
 
 from dataclasses import dataclass

@@ -15,8 +15,14 @@ from hgrpo.learning.objectives.set_score import best_scalar, exact_set_score
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.vpo.pareto import GOLD, ParetoFront
 from hgrpo.sandbox.vpo.policy import SetPolicy
-from hgrpo.sandbox.vpo.set_metrics import coverage, distances, hypervolume, worst_regret
-from hgrpo.sandbox.vpo.subsets import subset_chances, subset_vectors
+from hgrpo.sandbox.vpo.set_metrics import (
+    coverage,
+    distances,
+    hypervolume,
+    subset_chances,
+    subset_vectors,
+    worst_regret,
+)
 
 # Answers that are pooled, set after set: policies of any set size get as many.
 _POOLS = (1, 3, 9)

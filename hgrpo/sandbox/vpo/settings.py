@@ -1,17 +1,26 @@
-"""Settings of a run of vpo. The names are those of the original's flags.
-
-Importing this module imports no torch.
-"""
+"""Settings of a run of vpo. The names are those of the original's flags."""
 
 from typing import Literal
 
 from pydantic import Field, field_validator
 
+from hgrpo.sandbox.rule import Need
 from hgrpo.sandbox.run_settings import RunSettings, known
 from hgrpo.sandbox.vpo.declared import RULES
-from hgrpo.sandbox.vpo.needs import NEEDS
 
 TASKS = ("pareto_front",)
+NEEDS: dict[str, Need["VpoSettings"]] = {
+    "groups": Need("groups: group_size above 1", lambda run: run.group_size > 1),
+    "one_answer": Need("sets of one answer: num_candidates 1", lambda run: run.num_candidates == 1),
+    "several_answers": Need(
+        "sets of several answers: num_candidates above 1", lambda run: run.num_candidates > 1
+    ),
+    "clip_acts": Need(
+        "ratios other than 1: inner_epochs above 1; else the clip never acts",
+        lambda run: run.inner_epochs > 1,
+        degenerate=True,
+    ),
+}
 
 
 class VpoSettings(RunSettings):

@@ -9,9 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hgrpo.report.run_status import RunStatus
-from hgrpo.workflow.watch.status import JobStatus, State
+from hgrpo.workflow.watch.status import JobStatus, State, doing, duration, ended
 from hgrpo.workflow.watch.time_left import Work
-from hgrpo.workflow.watch.words import doing, duration, ended
 
 _COLUMNS = ("arm", "seed", "round", "step", "reward", "success", "KL", "dead", "test", "now")
 # A narrow screen leaves these columns out, one after the other, until a row fits.

@@ -10,8 +10,7 @@ from threading import Event, Thread
 
 from hgrpo.evaluation.cautions import far_from_expert
 from hgrpo.workflow.watch.jobs import StudyJob
-from hgrpo.workflow.watch.status import JobStatus, State, job_statuses
-from hgrpo.workflow.watch.words import doing
+from hgrpo.workflow.watch.status import JobStatus, State, doing, job_statuses
 
 _EVERY_S = 20.0
 Files = Callable[[], Collection[str]]

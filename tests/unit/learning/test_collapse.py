@@ -25,9 +25,8 @@ from hgrpo.learning.collapse import (
     retrieval,
 )
 from hgrpo.learning.collapse_pairs import draw, draw_turn, measure, pair_of
-from hgrpo.learning.collapse_settings import CollapseConfig
 from hgrpo.learning.round_outputs import write_round
-from hgrpo.learning.settings import TrainingConfig
+from hgrpo.learning.settings import CollapseConfig, TrainingConfig
 from hgrpo.learning.stop_settings import RewardCollapse, StopConfig
 from hgrpo.policy.load import load_policy
 from hgrpo.trajectories import store

@@ -22,12 +22,10 @@ from hgrpo.learning.critic import (
     value_loss,
 )
 from hgrpo.learning.critic_advantages import estimates, store_advantages
-from hgrpo.learning.critic_settings import CriticConfig
 from hgrpo.learning.file_names import CRITIC
 from hgrpo.learning.gae import Estimate
-from hgrpo.learning.gae_settings import GaeConfig
 from hgrpo.learning.method import MethodConfig
-from hgrpo.learning.settings import TrainingConfig
+from hgrpo.learning.settings import CriticConfig, GaeConfig, TrainingConfig
 from hgrpo.policy.policy import Policy
 
 PPO = MethodConfig(name="PPO", advantage="gae")

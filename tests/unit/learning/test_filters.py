@@ -11,7 +11,7 @@ from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.learning.advantages import blend, trajectory_advantages, turn_advantages
 from hgrpo.learning.dead_groups import is_dead, takes_part
-from hgrpo.learning.filters.batch import filter_batch
+from hgrpo.learning.filters.batch import filter_batch, loss_factor, soft_weights
 from hgrpo.learning.filters.diagnostics import effective_number, kept_mass, selection_weights
 from hgrpo.learning.filters.groups import select_groups
 from hgrpo.learning.filters.scores import (
@@ -23,7 +23,6 @@ from hgrpo.learning.filters.scores import (
 )
 from hgrpo.learning.filters.settings import FilterConfig
 from hgrpo.learning.filters.trajectories import most_varied, select_trajectories
-from hgrpo.learning.filters.weights import loss_factor, soft_weights
 
 FLOOR = 1e-6
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgrpo.learning.gae import ESTIMATORS, bi_level_gae, gae, token_gae, turn_gae
-from hgrpo.learning.gae_settings import GaeConfig
+from hgrpo.learning.settings import GaeConfig
 
 
 def ends_of(*lengths):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from hgrpo.learning.muon import Muon, orthogonal
+from hgrpo.learning.optimisers import Muon, orthogonal
 
 SHAPES = [(24, 8), (8, 24), (16, 16)]
 

@@ -11,11 +11,10 @@ from hgrpo.credit.base import Context, make_assigner
 from hgrpo.errors import UserError
 from hgrpo.learning.checkpoints import Checkpoints, write_state
 from hgrpo.learning.critic import Critic, value_head
-from hgrpo.learning.critic_settings import CriticConfig
 from hgrpo.learning.filters.settings import FilterConfig
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.round import RoundId
-from hgrpo.learning.settings import KlConfig
+from hgrpo.learning.settings import CriticConfig, KlConfig
 from hgrpo.learning.stop_settings import EmptySteps, LowValidation, RewardCollapse, StopConfig
 from hgrpo.learning.stops import StopState
 from hgrpo.policy.load import load_policy

@@ -8,9 +8,9 @@ from test_update import FLAT, sequences, setting  # noqa: F401
 
 from hgrpo.config.read import UserError, validate
 from hgrpo.learning.method import MethodConfig
-from hgrpo.learning.minibatches import minibatches
 from hgrpo.learning.rules import kinds
 from hgrpo.learning.settings import KlConfig, TrainingConfig
+from hgrpo.learning.update import minibatches
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 
 OF_TOKENS = ("PPOClip", "DualClip", "REINFORCE", "PG", "ASPO", "R2VPO")

@@ -9,10 +9,10 @@ from report_fixtures import STUDIES, inputs_of, write_merged_study
 from stage_settings import stage_settings
 
 from hgrpo.evaluation.comparison import compare
-from hgrpo.report.headers import HEADERS
 from hgrpo.report.logs import run_of
 from hgrpo.report.names import TABLES, table_names
 from hgrpo.report.tables import (
+    HEADERS,
     all_tables,
     cost,
     counts,

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from hgrpo.sandbox.adam import Adam, clip_rows
+from hgrpo.sandbox.learner import Adam, clip_rows
 
 
 def test_each_row_moves_as_under_pytorchs_adam():

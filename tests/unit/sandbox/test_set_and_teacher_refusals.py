@@ -5,10 +5,10 @@ import pytest
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.sandbox.pedagogy.declared import RULES as LESSONS
-from hgrpo.sandbox.pedagogy.needs import NEEDS as LESSON_NEEDS
+from hgrpo.sandbox.pedagogy.settings import NEEDS as LESSON_NEEDS
 from hgrpo.sandbox.pedagogy.settings import PedagogySettings
 from hgrpo.sandbox.vpo.declared import RULES as SETS
-from hgrpo.sandbox.vpo.needs import NEEDS as SET_NEEDS
+from hgrpo.sandbox.vpo.settings import NEEDS as SET_NEEDS
 from hgrpo.sandbox.vpo.settings import VpoSettings
 
 BOTH = [

@@ -3,7 +3,7 @@
 import pytest
 
 from hgrpo.errors import UserError
-from hgrpo.stages.job_scratch import job_scratch
+from hgrpo.learning.scratch import job_scratch
 
 
 def test_a_folder_beside_the_results_goes_when_the_command_succeeds(tmp_path):

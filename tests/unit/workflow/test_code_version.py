@@ -280,24 +280,20 @@ def test_an_import_that_is_only_for_types_is_not_run(package):
 @pytest.mark.parametrize(
     ("text", "one", "other", "counts"),
     [
-        ("class S(Strict):\n    lr: float = {}\n", "1", "2", False),
         ("class S(Strict):\n    lr: float = Field(1, description={})\n", "'a'", "'b'", False),
+        ("class S(Strict):\n    lr: float = Field({}, description='a')\n", "1", "2", True),
+        ("class S(Strict):\n    _first: float = {}\n", "1", "2", True),
         ("class S(Strict):\n    lr: {} = 1\n", "float", "int", True),
-        ("class S(Strict):\n    reads: ClassVar[bool] = {}\n", "True", "False", True),
-        ("class S(Strict):\n    def f(self):\n        x: int = {}\n", "1", "2", True),
-        ("ROOMS: int = {}\n", "1", "2", True),
-        ("@dataclass\nclass R:\n    stands_in: int = {}\n", "1", "2", True),
+        ("class Weights:\n    late: float = {}\n", "1", "2", True),
+        ("if TYPE_CHECKING:\n    pass\nelse:\n    LATE = {}\n", "1", "2", True),
     ],
 )
-def test_of_settings_all_but_the_defaults_count(package, text, one, other, counts):
-    found = {}
-    for name in ("settings", "other"):
-        (package / "core/a.py").write_text(f"from toy.core import {name}\n", encoding="utf-8")
-        (package / f"core/{name}.py").write_text(text.format(one), encoding="utf-8")
-        before = version(package)
-        (package / f"core/{name}.py").write_text(text.format(other), encoding="utf-8")
-        found[name] = version(package) != before
-    assert found == {"settings": counts, "other": True}
+def test_of_settings_all_but_the_descriptions_count(package, text, one, other, counts):
+    (package / "core/a.py").write_text("from toy.core import settings\n", encoding="utf-8")
+    (package / "core/settings.py").write_text(text.format(one), encoding="utf-8")
+    before = version(package)
+    (package / "core/settings.py").write_text(text.format(other), encoding="utf-8")
+    assert (version(package) != before) == counts
 
 
 @pytest.mark.parametrize(
@@ -327,6 +323,23 @@ def test_of_a_plug_in_the_capabilities_of_other_stages_do_not_count(package, old
     assert "toy.lazy" in version(package, "toy.plug", frozenset({"demonstrate"}))
     (package / "plug.py").write_text(text.replace(old, new), encoding="utf-8")
     assert (version(package, "toy.plug", frozenset({"factory"})) != before) == counts
+
+
+def test_a_capability_that_a_game_calls_in_play_counts(package):
+    text = (
+        "class Own(Environment):\n"
+        "    def factory(self):\n        from toy.plug.game import Game\n"
+        "    def worths(self, game):\n        return 1\n"
+    )
+    game = "from . import OWN\nclass Game:\n    def step(self):\n        return OWN.worths(0)\n"
+    (package / "plug").mkdir()
+    (package / "plug/__init__.py").write_text(text, encoding="utf-8")
+    (package / "plug/game.py").write_text(game, encoding="utf-8")
+    before = version(package, "toy.plug", frozenset({"factory"}))
+    (package / "plug/__init__.py").write_text(
+        text.replace("return 1", "return -7"), encoding="utf-8"
+    )
+    assert version(package, "toy.plug", frozenset({"factory"})) != before
 
 
 @pytest.mark.parametrize(

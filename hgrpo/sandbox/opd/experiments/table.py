@@ -1,29 +1,66 @@
-"""The experiments as data: flags, defaults, variants and figure of each.
-
-Importing this module imports no torch.
-"""
+"""The experiments as data: flags, defaults, variants and figure of each."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from pydantic import Field
 
 from hgrpo.config.strict import Strict
-from hgrpo.sandbox.opd.experiments.variant import (
-    Variant,
-    after_warmup,
-    check_warmups,
-    truncated,
-)
-from hgrpo.sandbox.opd.number_lists import Counts, Steps, Supports
+from hgrpo.errors import UserError
 from hgrpo.sandbox.opd.rule_settings import Support
-from hgrpo.sandbox.opd.settings import Phase
+from hgrpo.sandbox.opd.settings import Counts, Phase, Steps, Supports
 
 FULL = "full_vocab_rkl"
 # Where the log gives the step of a switch, this stands for a run without one.
 _NEVER = -1
+# By the word in a variant's name, the losses that separate a leak from missing support.
+CONTROLS = {
+    "renormalised": "OPDTopKRenormalised",
+    "tail": "OPDTopKTail",
+    "forward": "OPDTopKForwardKL",
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The phases that a run trains.
+
+    `columns` go into each of its rows; `switch` is the step at which truncation begins.
+    """
+
+    name: str
+    phases: tuple[Phase, ...]
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    switch: int | None = None
+
+
+def truncated(k: int, support: str, controls: bool) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The losses over one top-k set: a word ("" for the original's), the loss, its settings."""
+    own = {"k": k, "support": support}
+    yield "", "OPDTopKReverseKL", own
+    for word, method in CONTROLS.items() if controls else ():
+        # Given one token, its probability is always 1.
+        if word != "renormalised" or k > 1:
+            yield word, method, own
+
+
+def after_warmup(before: str, warmup: int, method: str, own: dict, label: str) -> tuple[Phase, ...]:
+    """`warmup` steps of full-vocabulary reverse KL, logged as `before`, then the given loss."""
+    if not warmup:
+        return (Phase(method=method, rule=own, label=label),)
+    return (Phase(label=before), Phase(method=method, rule=own, label=label, start=warmup))
+
+
+def check_warmups(warmups: Sequence[int], num_steps: int) -> None:
+    """Refuse a warm-up after which nothing is left to train.
+
+    Raises:
+        UserError: a warm-up is not shorter than the run.
+    """
+    if max(warmups) >= num_steps:
+        raise UserError(f"warmup_steps: {max(warmups)} must be below num_steps, {num_steps}")
 
 
 class _Controlled(Strict):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.opd.train import Trainer
-from hgrpo.sandbox.rows import Row
+from hgrpo.sandbox.trainer import Row
 
 
 def train_all(

@@ -1,4 +1,4 @@
-"""The gradient of every batch and estimator, at weights that stay as they are."""
+"""The gradient of every batch and estimator, and the exact ones, at weights that never change."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,16 +6,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from hgrpo.learning.objectives.full_kl import reverse_kl
 from hgrpo.sandbox import draws
+from hgrpo.sandbox.every import every
 from hgrpo.sandbox.opd import acquire
-from hgrpo.sandbox.opd.microscope.estimators import ESTIMATORS
+from hgrpo.sandbox.opd.microscope.estimators import ESTIMATORS, Objective
 from hgrpo.sandbox.opd.tasks import DistillTask
-from hgrpo.sandbox.policies import Policy
-from hgrpo.sandbox.rollout import Rollout
-from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.policies import Policy, taken
+from hgrpo.sandbox.rollout import Questions, Rollout
 
 # Tokens that are differentiated in one pass; bounds memory.
 _AT_ONCE = 40_000
+# Pairs of input and output up to which they are listed.
+_MOST_PAIRS = 10_000
 
 
 @dataclass(frozen=True)
@@ -71,3 +74,30 @@ def _some(
         (gradient,) = torch.autograd.grad(losses.sum(), repeated, retain_graph=True)
         found[name] = losses.detach(), gradient
     return found
+
+
+def can_be_listed(task: DistillTask) -> bool:
+    """Whether `exact_gradients` accepts the task."""
+    s = task.settings
+    return (s.vocab_size * s.actions) ** s.seq_len <= _MOST_PAIRS
+
+
+def exact_gradients(task: DistillTask, policy: Policy, weights: Tensor) -> dict[Objective, Tensor]:
+    """Gradients [S, P] of the objectives that `estimators` states, at `weights` [S, P]."""
+    weights = weights.detach().requires_grad_()
+    s, seeds = task.settings, len(weights)
+    asked = task.sequences.ask(every(s.vocab_size, s.seq_len).expand(seeds, -1, -1))
+    actions, table = policy.listed(weights, asked.inputs)
+    teacher = task.teacher(asked.labels).expand_as(table)
+    own, theirs = (taken(each, actions).sum(-1) for each in (table, teacher))
+    chances, kl = own.exp(), reverse_kl(table, teacher).mean(-1)
+
+    def gradient(values: Tensor) -> Tensor:
+        """Of the sum over outputs, averaged over inputs; `values` [S, N, K, M]."""
+        loss = values.sum((2, 3)).mean(1).sum()
+        return torch.autograd.grad(loss, weights, retain_graph=True)[0]
+
+    return {
+        "token": gradient(chances.detach() * kl),
+        "sequence": gradient(chances * (own - theirs)),
+    }

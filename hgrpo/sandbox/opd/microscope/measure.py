@@ -9,8 +9,13 @@ from hgrpo.errors import TrainingError
 from hgrpo.sandbox.draws import generator
 from hgrpo.sandbox.nets.transformer import Transformer
 from hgrpo.sandbox.opd.microscope.estimators import BEST, ESTIMATORS, Objective
-from hgrpo.sandbox.opd.microscope.exact import can_be_listed, exact_gradients
-from hgrpo.sandbox.opd.microscope.gradients import Batches, gradients, sampled
+from hgrpo.sandbox.opd.microscope.gradients import (
+    Batches,
+    can_be_listed,
+    exact_gradients,
+    gradients,
+    sampled,
+)
 from hgrpo.sandbox.opd.microscope.settings import MicroscopeSettings
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy, SequencePolicy

@@ -1,17 +1,12 @@
-"""Settings of the variance microscope, under the original's names.
-
-Importing this module imports no torch.
-"""
+"""Settings of the variance microscope, under the original's names."""
 
 from typing import Self
 
 from pydantic import Field, model_validator
 
-from hgrpo.sandbox.opd.number_lists import Counts
-from hgrpo.sandbox.opd.settings import OpdSettings
+from hgrpo.sandbox.opd.settings import Counts, OpdSettings
 from hgrpo.sandbox.rule import Rule
-from hgrpo.sandbox.run_settings import refuse_first, seeds_differ
-from hgrpo.sandbox.transformer_settings import TransformerSettings
+from hgrpo.sandbox.run_settings import TransformerSettings, refuse_first, seeds_differ
 
 
 class MicroscopeSettings(TransformerSettings):

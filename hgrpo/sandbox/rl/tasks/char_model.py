@@ -1,16 +1,41 @@
-"""A small character model, trained on the spot by cross-entropy."""
+"""A language model as the net of a bandit, whose action is the token that follows a context.
+
+The one made here is a small character model, trained on the spot by cross-entropy.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.adam import Adam, clip_rows
+from hgrpo.sandbox.learner import Adam, clip_rows
 from hgrpo.sandbox.nets.transformer import Transformer
 from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.rl.tasks.next_token import NextToken
 
 _STEPS, _ROWS, _LR, _LARGEST_NORM = 150, 16, 3e-3, 1.0
+
+
+@dataclass(frozen=True)
+class NextToken:
+    """The first weights [1, P] of a model, and its logits [S, R, V] of contexts int64 [S, R, C].
+
+    `score` takes weights [S, P] and contexts.
+    """
+
+    first: Tensor
+    vocabulary: int
+    score: Callable[[Tensor, Tensor], Tensor]
+
+    def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
+        """The first weights, once for each seed."""
+        return self.first.repeat(len(seeds), 1)
+
+    def logits(self, weights: Tensor, contexts: Tensor) -> Tensor:
+        """[S, R, V]."""
+        return self.score(weights, contexts)
 
 
 def encode(text: str) -> tuple[Tensor, int]:

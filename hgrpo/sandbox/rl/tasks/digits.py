@@ -7,7 +7,7 @@ Pictures come from scikit-learn's digits, 8 by 8, or from the user's MNIST file.
 import gzip
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +18,10 @@ from torch import Tensor
 from hgrpo.errors import UserError, one_line
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.nets.mlp import MLP
-from hgrpo.sandbox.policies import BanditPolicy, Policy, Sampled, taken
+from hgrpo.sandbox.policies import BanditPolicy, Policy, taken
 from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.rl.tasks.task import Bandit
+from hgrpo.sandbox.rollout import Questions
 
 _CLASSES = 10
 _TEST_EVERY = 5
@@ -31,7 +32,7 @@ _IDX = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labe
 
 
 @dataclass(frozen=True)
-class Digits:
+class Digits(Bandit):
     """Pictures as rows of pixels in [0, 1], float [n, F], and their digits int64 [n]."""
 
     pictures: Tensor
@@ -41,8 +42,6 @@ class Digits:
     hidden: int
 
     actions = _CLASSES
-    horizon = 1
-    separator = None
     binary = True
 
     @classmethod
@@ -68,10 +67,6 @@ class Digits:
         labels = [torch.as_tensor(y.astype(np.int64)) for y in arrays[1::2]]
         return cls(rows[0], labels[0], rows[1], labels[1], settings.hidden)
 
-    @property
-    def scored(self) -> Tensor:
-        return torch.ones(1)
-
     def policy(self) -> Policy:
         return BanditPolicy(MLP(self.pictures.shape[1], self.hidden, _CLASSES))
 
@@ -82,27 +77,12 @@ class Digits:
     def examination(self) -> tuple[Questions, bool]:
         return Questions(self.test_pictures.unsqueeze(0), self.test_digits[None, :, None]), True
 
-    def rewards(self, actions: Tensor, labels: Tensor) -> Tensor:
-        return self.right(actions, labels).float()
-
-    def right(self, actions: Tensor, labels: Tensor) -> Tensor:
-        return (actions == labels).squeeze(-1)
-
-    def errors(self, actions: Tensor, labels: Tensor) -> Mapping[str, Tensor]:
-        return {"test_error": 1.0 - self.rewards(actions, labels)}
-
-    def more(self, greedy: Sampled, questions: Questions) -> dict[str, Tensor]:
-        return {}
-
     def stated(self, policy: Policy, weights: Tensor, questions: Questions) -> Tensor:
         """The probability of the right digit."""
         answer = questions.labels[:, :, None, None]
         with torch.no_grad():
             table = policy.table(weights, questions.inputs, answer)
             return taken(table, answer).exp()[:, :, 0, 0, 0]
-
-    def adjust(self, rewards: Tensor, sampled: Sampled, questions: Questions) -> Tensor:
-        return rewards
 
 
 def _scikit() -> tuple[np.ndarray, ...]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from hgrpo.errors import UserError, one_line
-from hgrpo.sandbox.rl.tasks.next_token import NextToken
+from hgrpo.sandbox.rl.tasks.char_model import NextToken
 
 
 def hf_model(name: str) -> tuple[Callable[[str], Tensor], NextToken]:

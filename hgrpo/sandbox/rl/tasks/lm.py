@@ -5,7 +5,7 @@ Face. All seeds start from the same model. The text is the user's, or sentences 
 grammar. A fifth of it, its end, is for the test.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,8 @@ from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.char_model import char_model, encode, windows
 from hgrpo.sandbox.rl.tasks.hf_model import hf_model
 from hgrpo.sandbox.rl.tasks.made_up_text import made_up_text
-from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.rl.tasks.task import Bandit
+from hgrpo.sandbox.rollout import Questions
 
 MODEL = "char"
 _SENTENCES = 1500
@@ -30,7 +31,7 @@ _LEVELS = ("easy", "medium", "hard")
 
 
 @dataclass(frozen=True)
-class LmBandit:
+class LmBandit(Bandit):
     """Tokens int64 [n] for training and for the test, and the policy that starts every seed."""
 
     text: Tensor
@@ -38,9 +39,6 @@ class LmBandit:
     start: BanditPolicy
     context: int
     kl_weight: float
-
-    horizon = 1
-    separator = None
 
     @classmethod
     def load(cls, settings: RlSettings) -> "LmBandit":
@@ -70,10 +68,6 @@ class LmBandit:
         return self.start.net.vocabulary
 
     @property
-    def scored(self) -> Tensor:
-        return torch.ones(1)
-
-    @property
     def binary(self) -> bool:
         """With a penalty, rewards are not 0 or 1."""
         return self.kl_weight == 0
@@ -92,15 +86,6 @@ class LmBandit:
 
     def _ask(self, text: Tensor, begins: Tensor) -> Questions:
         return Questions(*windows(text, begins, self.context))
-
-    def rewards(self, actions: Tensor, labels: Tensor) -> Tensor:
-        return self.right(actions, labels).float()
-
-    def right(self, actions: Tensor, labels: Tensor) -> Tensor:
-        return (actions == labels).squeeze(-1)
-
-    def errors(self, actions: Tensor, labels: Tensor) -> Mapping[str, Tensor]:
-        return {"test_error": 1.0 - self.rewards(actions, labels)}
 
     def more(self, greedy: Sampled, questions: Questions) -> dict[str, Tensor]:
         """Perplexity, and the error in thirds of the contexts by the first model's loss."""

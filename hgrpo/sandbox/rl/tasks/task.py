@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from hgrpo.sandbox.policies import Policy, Sampled
 from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.rollout import Questions
 
 
 class Task(Protocol):
@@ -55,6 +56,32 @@ class Task(Protocol):
     def adjust(self, rewards: Tensor, sampled: Sampled, questions: Questions) -> Tensor:
         """Rewards [S, N, K], less what the task charges, such as a KL to the first policy."""
         ...
+
+
+class Bandit:
+    """A task of one action, which is right or wrong and charges nothing."""
+
+    horizon = 1
+    separator = None
+
+    @property
+    def scored(self) -> Tensor:
+        return torch.ones(1)
+
+    def rewards(self, actions: Tensor, labels: Tensor) -> Tensor:
+        return self.right(actions, labels).float()
+
+    def right(self, actions: Tensor, labels: Tensor) -> Tensor:
+        return (actions == labels).squeeze(-1)
+
+    def errors(self, actions: Tensor, labels: Tensor) -> Mapping[str, Tensor]:
+        return {"test_error": 1.0 - self.rewards(actions, labels)}
+
+    def more(self, greedy: Sampled, questions: Questions) -> dict[str, Tensor]:
+        return {}
+
+    def adjust(self, rewards: Tensor, sampled: Sampled, questions: Questions) -> Tensor:
+        return rewards
 
 
 def make_task(settings: RlSettings) -> Task:

@@ -11,9 +11,8 @@ from pydantic import ValidationError
 from hgrpo.envs.base import Task
 from hgrpo.envs.chores.env import ChoresEnv
 from hgrpo.envs.chores.expert import beliefs
-from hgrpo.envs.chores.game import Game, habits_of
+from hgrpo.envs.chores.game import PLACES, THINGS, Game, habits_of
 from hgrpo.envs.chores.settings import ChoresSettings
-from hgrpo.envs.chores.words import PLACES, THINGS
 from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.errors import UserError
 

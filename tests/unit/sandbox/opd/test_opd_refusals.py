@@ -10,8 +10,7 @@ from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.sandbox.opd.declared import RULES
 from hgrpo.sandbox.opd.microscope.settings import MicroscopeSettings
-from hgrpo.sandbox.opd.needs import NEEDS
-from hgrpo.sandbox.opd.settings import OpdSettings
+from hgrpo.sandbox.opd.settings import NEEDS, OpdSettings
 
 TRAIN, COMPARE, STABLE, COLD = "", "compare", "topk_stability", "topk_cold_start"
 SWEEP, SOFT, MICROSCOPE = "topk_warmup_sweep", "soft_teacher_topk", "variance_microscope"

@@ -6,8 +6,7 @@ import pytest
 import torch
 from opd_runs import settings
 
-from hgrpo.sandbox.opd.tasks import DistillTask
-from hgrpo.sandbox.opd.teachers import graded, smoothed
+from hgrpo.sandbox.opd.tasks import DistillTask, graded, smoothed
 
 
 def test_the_smoothed_teacher_spreads_epsilon():

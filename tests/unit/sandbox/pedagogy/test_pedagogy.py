@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from hgrpo.sandbox import draws
+from hgrpo.sandbox.pedagogy.evaluate import success
 from hgrpo.sandbox.pedagogy.settings import PedagogySettings
-from hgrpo.sandbox.pedagogy.success import success
 from hgrpo.sandbox.pedagogy.train import Trainer
 from hgrpo.sandbox.policies import taken
 

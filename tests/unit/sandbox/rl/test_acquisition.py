@@ -8,7 +8,7 @@ from hgrpo.sandbox.rl.noise import corrupt, false_rates
 from hgrpo.sandbox.rl.replay import Supply
 from hgrpo.sandbox.rl.tasks.task import make_task
 from hgrpo.sandbox.rl.train import Trainer
-from hgrpo.sandbox.tasks.questions import Questions
+from hgrpo.sandbox.rollout import Questions
 
 # Four outputs for the input 0 1 (the answer is 1 0): right, separator, action 0 first, other.
 OUTPUTS = torch.tensor([[1, 0], [2, 1], [0, 1], [1, 1]]).view(1, 4, 1, 1, 2)

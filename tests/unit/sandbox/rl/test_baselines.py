@@ -5,8 +5,7 @@ import torch
 from small_runs import batch_of, settings
 
 from hgrpo.learning.objectives.mixed_groups import mixed_reward_rate
-from hgrpo.sandbox.rl.baselines import baseline
-from hgrpo.sandbox.rl.train import Trainer
+from hgrpo.sandbox.rl.train import Trainer, baseline
 
 
 def found(batch, trainer, **changes):

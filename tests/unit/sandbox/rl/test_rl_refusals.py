@@ -8,9 +8,8 @@ import pytest
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rl.needs import NEEDS
-from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.tasks.names import CHAINS
+from hgrpo.sandbox.rl.settings import NEEDS, RlSettings
+from hgrpo.sandbox.tasks import CHAINS
 
 SEQUENCE = {"task": "token_reversal", "batch_size": 96}
 GROUPS = SEQUENCE | {"group_size": 8, "inner_epochs": 4}

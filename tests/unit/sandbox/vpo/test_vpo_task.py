@@ -9,8 +9,14 @@ from hgrpo.learning.objectives.set_score import best_scalar, exact_set_score
 from hgrpo.sandbox.vpo.evaluate import Examiner
 from hgrpo.sandbox.vpo.pareto import GOLD, ParetoFront
 from hgrpo.sandbox.vpo.policy import SetPolicy
-from hgrpo.sandbox.vpo.set_metrics import coverage, hypervolume, on_front, worst_regret
-from hgrpo.sandbox.vpo.subsets import subset_chances, subset_vectors
+from hgrpo.sandbox.vpo.set_metrics import (
+    coverage,
+    hypervolume,
+    on_front,
+    subset_chances,
+    subset_vectors,
+    worst_regret,
+)
 
 TASK = ParetoFront(8)
 BASE = TASK.vectors[0]

@@ -13,9 +13,8 @@ from hgrpo.report.run_status import RunStatus
 from hgrpo.workflow.watch.jobs import StudyJob
 from hgrpo.workflow.watch.log_tail import LogTail
 from hgrpo.workflow.watch.screen import Seen, now, screen
-from hgrpo.workflow.watch.status import JobStatus, State
+from hgrpo.workflow.watch.status import JobStatus, State, duration
 from hgrpo.workflow.watch.time_left import Work
-from hgrpo.workflow.watch.words import duration
 
 
 def lines(seen, width=120, height=50):

@@ -7,9 +7,8 @@ import pytest
 from watched_study import bar, begin, finish, jobs, record
 
 from hgrpo.learning.scratch import step_folder
-from hgrpo.workflow.watch.status import State, is_over, job_statuses, kept_steps
+from hgrpo.workflow.watch.status import State, doing, is_over, job_statuses, kept_steps
 from hgrpo.workflow.watch.terminal import progress_lines
-from hgrpo.workflow.watch.words import doing
 
 FLAT, TURNRD = "flatGRPO seed 11", "TurnRDV2 seed 11"
 PROGRESS = bar(35, "7/20", "02:10", "step")
