@@ -14,7 +14,7 @@ Examples:
   python workflow_scripts/publish.py --tuning first_look tune_1 tune_2   # after the tuning studies
   python workflow_scripts/publish.py                         # only fill the pages again
   python workflow_scripts/publish.py --judge-again   # studies published without their games
-  python workflow_scripts/publish.py --check   # recompute what is published; exit 1 if it differs
+  python workflow_scripts/publish.py --check   # recompute what is published; an error if it differs
 """
 
 import argparse

@@ -30,9 +30,10 @@ IMITATED = "the expert that was imitated"
 _PAIR = ("method", "baseline", "baseline_temperature")
 _ENDS = ("difference", "lower", "upper")
 _COMPARED = (
-    *(*_PAIR, "n_seeds", "n_tasks", "endpoint", "baseline_endpoint", *_ENDS),
+    *(*_PAIR, "n_seeds", "n_tasks", "baseline_runs", "endpoint", "baseline_endpoint", *_ENDS),
     *("standard_error", "degrees_of_freedom", "bootstrap_lower", "bootstrap_upper", "p_value"),
     *("probability_of_improvement", "minimum_detectable_effect", "p_holm", "verdict"),
+    "repeats_alike",
 )
 # Columns of tables that a study may leave empty, such as comparisons of a single arm. A table
 # without rows comes without columns, but its file has the columns that it has in other studies.
