@@ -5,7 +5,7 @@ These files are in docs/tables/<study>/:
 games.parquet     won or lost, return and turns of every game of every evaluation
 training.csv.gz   one row per optimiser batch of every run: play, dead groups, diagnostics
 fits.csv.gz       one row per epoch of every fit between rounds, if an arm has any
-study.json        the arms, and the settings of the statistics
+study.json        the arms, the settings of the statistics, and the precision of training
 """
 
 import gzip
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from hgrpo.errors import UserError
 from hgrpo.report.inputs import Inputs, make_inputs
 from hgrpo.report.logs import read_fits, read_logs
 from hgrpo.stages.comparison import comparison
@@ -34,11 +35,19 @@ def copy(results: Path, tables: Path, study_file: Path) -> None:
     Args:
         results: results/<study>.
         study_file: configs/studies/<study>.yaml.
+
+    Raises:
+        UserError: some runs were trained in another precision, which moves a seed by points.
     """
+    rounds = sorted(results.glob("rl/*/*/*/summary.json"))
+    dtypes = {json.loads(path.read_bytes()).get("train_dtype", "") for path in rounds}
+    if len(dtypes) > 1:
+        raise UserError(f"{results}: runs were trained in {' and '.join(sorted(dtypes))}")
     (tables / GAMES).write_bytes((results / "report/episodes.parquet").read_bytes())
     settings, order = comparison(load_study(study_file)), _order(tables)
     settings["methods"] = {name: settings["methods"][name] for name in order}
-    text = json.dumps(settings | {"order": order}, indent=1, ensure_ascii=False)
+    settings |= {"order": order, "train_dtype": min(dtypes, default="")}
+    text = json.dumps(settings, indent=1, ensure_ascii=False)
     (tables / SETTINGS).write_text(text + "\n", encoding="utf-8")
     fits = sorted(results.glob("credit_fit/*/*/*/train_log.json"))
     logs = read_logs(sorted(results.glob("rl/*/*/*/train_log.json")), fits)

@@ -1,5 +1,6 @@
 """Published numbers can be recomputed, and a change of what they rest on is found."""
 
+import json
 import re
 import shutil
 
@@ -10,6 +11,7 @@ import older_pages
 import pandas as pd
 import pytest
 
+from hgrpo.errors import UserError
 from hgrpo.evaluation import statistics
 
 
@@ -53,6 +55,20 @@ def test_a_flipped_game_and_a_changed_dead_group_are_found(copied):
     assert len(one_run) == 1 and "more" not in one_run[0]
     for table in ("rounds.csv: success", "sft_temperatures.csv: success", "counts.csv: train_dead"):
         assert any(table in each for each in wrong), table
+
+
+def test_runs_of_two_precisions_are_not_published_together(tmp_path, project):
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    for seed, dtype in ((11, "bfloat16"), (23, "float32")):
+        folder = tmp_path / f"rl/A/seed_{seed}/round_1"
+        folder.mkdir(parents=True)
+        (folder / "summary.json").write_text(f'{{"train_dtype": "{dtype}"}}', encoding="utf-8")
+    with pytest.raises(UserError, match="trained in bfloat16 and float32"):
+        evidence.copy(tmp_path, tables, project / "configs/studies/first_look.yaml")
+    for name, dtype in (("first_look", "bfloat16"), ("first_look/float32", "float32")):
+        settings = json.loads((project / f"docs/tables/{name}/study.json").read_bytes())
+        assert settings["train_dtype"] == dtype
 
 
 def test_tuning_is_published_and_gives_the_table_in_the_studys_file(project):
