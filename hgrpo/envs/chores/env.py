@@ -81,11 +81,10 @@ class ChoresEnv(PickledByReplay):
     def situation(self) -> tuple[str, str]:
         """Fingerprints of the state and of the admissible commands.
 
-        With `overlap`, the state is the bag and the number of things put away, so rollouts that
-        placed things differently can meet again. Otherwise it is the bag and the chosen places.
+        The state is what the agent could know: the bag, and the place of each thing so far, in the
+        order of the turns. What counts and what is right is hidden, so it is not part of the state.
         """
-        placed = len(self._chosen) if self._settings.overlap else self._chosen
-        return fingerprint([self._bag, placed]), fingerprint(self.admissible_commands())
+        return fingerprint([self._bag, self._chosen]), fingerprint(self.admissible_commands())
 
     def worths(self) -> dict[str, float]:
         """What each admissible command adds to the final score: the truth about this choice."""
