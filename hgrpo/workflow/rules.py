@@ -214,12 +214,13 @@ class StudyRules:
         return f"{self.root}/{load('credit_agreement').FOLDER}"
 
     def truth_digest(self) -> str | None:
-        """Digest of the comparison of credit with truth; None before it was made.
+        """Digest of what the report shows of the credit agreement; None before it was made.
 
         The report is written again when this changes.
         """
-        path = Path(self.agreement_folder(), "truth.csv")
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else None
+        paths = [Path(self.agreement_folder(), name) for name in ("truth.csv", "twins.csv")]
+        read = b"".join(path.read_bytes() for path in paths if path.is_file())
+        return hashlib.sha256(read).hexdigest()[:16] if read else None
 
     def log(self, stage: str) -> str:
         """The log file of a job."""

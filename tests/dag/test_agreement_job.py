@@ -49,8 +49,12 @@ def test_edited_credit_settings_and_labels_are_compared_again(checkout):
     assert checkout.planned("credit_agreement") == AGREEMENT
 
 
-def test_what_no_assigner_reads_changes_nothing(checkout):
+def test_what_advantages_are_made_of_is_compared_again(checkout):
     checkout.edit("configs/methods/Progressive.yaml", "alpha: 0.5", "alpha: 0.25")
+    assert checkout.planned("credit_agreement") == AGREEMENT
+
+
+def test_what_no_assigner_reads_changes_nothing(checkout):
     append(checkout, "configs/studies/grid.yaml", "evaluation: {test_games: 400}\n")
     assert checkout.planned("credit_agreement") == set()
 
