@@ -86,6 +86,11 @@ class ChoresEnv(PickledByReplay):
         """
         return fingerprint([self._bag, self._chosen]), fingerprint(self.admissible_commands())
 
+    def exact_state(self) -> tuple[tuple[bool, int], tuple[bool, int]]:
+        """The number of the question, and of what was done only how much of it is right."""
+        right_bag = self._bag == self._habits.bag[self._game.client]
+        return (self._bag_is_due, len(self._chosen)), (right_bag, self._right)
+
     def worths(self) -> dict[str, float]:
         """What each admissible command adds to the final score: the truth about this choice."""
         gain = 0.0
