@@ -13,7 +13,7 @@ def command_shares(
     trajectories: Sequence[Trajectory],
     commands: Sequence[Mapping[int, Sequence[str]]],
 ) -> list[dict[int, np.ndarray]]:
-    """The policy's probabilities among the commands, which sum to 1, for some turns of trajectories.
+    """The policy's probabilities among the commands of some turns; those of a turn sum to 1.
 
     Args:
         commands: for each trajectory, turn -> two or more different commands.

@@ -48,7 +48,7 @@ class Values:
         self._known: dict[Hashable, float] = {}
 
     def of_action(self, env: Forkable, action: str, turns: int) -> float:
-        """Q: the reward of the action and the value after it; `turns` are left, this one counted."""
+        """Q: the reward of the action and the value after it, with `turns` left, this one counted."""
         after = env.fork()
         step = after.step(action)
         return step.env_reward + (0.0 if step.done else self._of_state(after, turns - 1))

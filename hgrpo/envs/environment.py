@@ -204,7 +204,7 @@ class Environment(ABC):
         )
 
     def exact_state(self, env: TextEnv) -> tuple[Hashable, Hashable]:
-        """The question that the state asks, and all else that later rewards and questions depend on.
+        """The question that the state asks, and what else later rewards and questions depend on.
 
         Two states of one game with the same question have the same admissible commands. Two with
         the same pair answer equal actions with equal rewards and equal next pairs. The environment
