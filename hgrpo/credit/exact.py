@@ -6,24 +6,25 @@
 r is what the environment pays, so a verdict of 1 or 0 is credited as such. pi(a) is the policy's
 probability of command a before turn t, and a_t any reply, admissible or not. p belongs to a
 reference policy: to each question of the game it answers as the policy did, on average over the
-rollouts of the group. Sums over all futures of a language model are out of reach, because each of
-its answers may depend on all earlier ones; those of the reference policy depend on the question
-alone. So the credit is the policy's exact advantage if its answers do too and are admissible. Else
-it is the exact advantage of this choice by the policy, after which the reference policy plays on.
+group's turns. A language model's answer may depend on all earlier ones, so its futures cannot be
+added up; those of the reference policy can. If the policy's answers depend on the question alone
+and are admissible, the credit is the policy's exact advantage. Else it is the exact advantage of
+the policy's choice, after which the reference policy plays on.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping
 
 import numpy as np
 
 from hgrpo.credit.altered import AlterableSettings, alter
 from hgrpo.credit.base import Context, CreditAssigner, Group
-from hgrpo.credit.command_shares import command_shares
+from hgrpo.credit.oracle import command_shares
 from hgrpo.envs.base import Forkable, TextEnv
 from hgrpo.envs.kinds import load
 from hgrpo.trajectories.replay import Replay
 
-# Of an environment's state: the question, and what all that follows depends on.
+# Of an environment's state: the question, and what else later rewards and questions depend on.
 ExactState = Callable[[TextEnv], tuple[Hashable, Hashable]]
 
 
@@ -36,34 +37,36 @@ class Settings(AlterableSettings):
 
 
 class Values:
-    """Expected rewards to go under a reference policy, each state computed once.
+    """Expected rewards to go in one game, each state computed once.
 
     Args:
-        state: of one game, from the environment.
-        reference: question -> command -> probability; other questions get any command alike.
+        state: of the environment.
+        reference: question -> probability of each admissible command, float64 [commands]. To
+            another question, all commands are equally likely.
     """
 
-    def __init__(self, state: ExactState, reference: Mapping[Hashable, Mapping[str, float]]):
+    def __init__(self, state: ExactState, reference: Mapping[Hashable, np.ndarray]):
         self._state, self._reference = state, reference
         self._known: dict[Hashable, float] = {}
 
     def of_action(self, env: Forkable, action: str, turns: int) -> float:
-        """Q: the reward of the action and the value after it, with `turns` left, this one counted."""
+        """Q: the action's reward and the value after it, with `turns` left, this one counted."""
         after = env.fork()
         step = after.step(action)
-        return step.env_reward + (0.0 if step.done else self._of_state(after, turns - 1))
+        ends = step.done or turns == 1
+        return step.env_reward + (0.0 if ends else self._of_state(after, turns - 1))
+
+    def of_commands(self, env: Forkable, turns: int) -> np.ndarray:
+        """Q of every admissible command, float64 [commands]."""
+        return np.array([self.of_action(env, a, turns) for a in env.admissible_commands()])
 
     def _of_state(self, env: Forkable, turns: int) -> float:
-        if turns == 0:
-            return 0.0
         question, rest = self._state(env)
         place = question, rest, turns
         if place not in self._known:
-            commands = env.admissible_commands()
-            shares = self._reference.get(question, dict.fromkeys(commands, 1 / len(commands)))
-            self._known[place] = sum(
-                share * self.of_action(env, command, turns) for command, share in shares.items()
-            )
+            values = self.of_commands(env, turns)
+            shares = self._reference.get(question, np.full(len(values), 1 / len(values)))
+            self._known[place] = float(shares @ values)
         return self._known[place]
 
 
@@ -79,46 +82,27 @@ class ExactCredit(CreditAssigner):
         Raises:
             ReplayError: the environment answered differently when a turn was played again.
         """
-        collector, trajectories = self._context.collector, group.trajectories
-        replays = [Replay(trajectory, collector.make_env) for trajectory in trajectories]
-        played = [
-            [replay.before(turn)[0] for turn in range(len(t.turns))]
-            for replay, t in zip(replays, trajectories, strict=True)
-        ]
-        commands = [
-            {turn: env.admissible_commands() for turn, env in enumerate(envs)} for envs in played
-        ]
-        shares = command_shares(self._context, trajectories, commands)
-        values = Values(self._state, self._mean_shares(played, commands, shares))
-        rows = []
-        for trajectory, envs, named, known in zip(
-            trajectories, played, commands, shares, strict=True
-        ):
+        collector, played = self._context.collector, []
+        for trajectory in group.trajectories:
+            replay = Replay(trajectory, collector.make_env)
+            played.append([replay.before(turn)[0] for turn in range(len(trajectory.turns))])
+        commands = [{t: env.admissible_commands() for t, env in enumerate(row)} for row in played]
+        shares = command_shares(self._context, group.trajectories, commands)
+        asked = defaultdict(list)
+        for envs, known in zip(played, shares, strict=True):
+            for turn, env in enumerate(envs):
+                asked[self._state(env)[0]].append(known[turn])
+        mean = {question: np.mean(rows, axis=0) for question, rows in asked.items()}
+        values, rows = Values(self._state, mean), []
+        for trajectory, envs, known in zip(group.trajectories, played, shares, strict=True):
             row = np.zeros(len(envs))
             for turn, env in enumerate(envs):
                 left = collector.turn_cap - turn
                 own = values.of_action(env, trajectory.turns[turn].action, left)
-                others = [values.of_action(env, command, left) for command in named[turn]]
                 # Differences first: exactly 0 where no choice matters.
-                row[turn] = known[turn] @ (own - np.array(others))
+                row[turn] = known[turn] @ (own - values.of_commands(env, left))
             rows.append(row)
         return alter(rows, self._settings, group)
-
-    def _mean_shares(
-        self,
-        played: Sequence[Sequence[TextEnv]],
-        commands: Sequence[Mapping[int, Sequence[str]]],
-        shares: Sequence[Mapping[int, np.ndarray]],
-    ) -> dict[Hashable, dict[str, float]]:
-        """The reference policy: question -> command -> mean probability over the group's turns."""
-        asked: dict[Hashable, list[tuple[Sequence[str], np.ndarray]]] = {}
-        for envs, named, known in zip(played, commands, shares, strict=True):
-            for turn, env in enumerate(envs):
-                asked.setdefault(self._state(env)[0], []).append((named[turn], known[turn]))
-        return {
-            question: dict(zip(rows[0][0], np.mean([row for _, row in rows], axis=0), strict=True))
-            for question, rows in asked.items()
-        }
 
 
 def make(settings: Settings, context: Context) -> ExactCredit:

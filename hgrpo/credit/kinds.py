@@ -21,8 +21,8 @@ from hgrpo.config.read import did_you_mean
 from hgrpo.credit.settings import CreditSettings
 
 _SHARED = {
-    *("altered", "base", "command_shares", "drawn_turns", "held_out", "kinds", "prompt_states"),
-    *("replay", "section", "settings", "to_go", "value_changes"),
+    *("altered", "base", "drawn_turns", "held_out", "kinds", "prompt_states", "replay"),
+    *("section", "settings", "to_go", "value_changes"),
 }
 
 

@@ -7,17 +7,16 @@ policy's probability of command a among the admissible commands. If all commands
 the same, the turn gets 0. The credit is that of a dense reward, the hidden score. It is the turn's
 exact advantage under three conditions: the return is the score, later choices do not depend on this
 one, and every reply is an admissible command. If the return is only success or failure, the credit
-has the advantage's sign but not its size: in chores-hard the two correlate by 0.62. `exact` gives
-the advantage of the return itself.
+has at most the advantage's sign: in chores-hard the two correlate by 0.62. `exact` gives the
+advantage of the return itself.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from hgrpo.credit.altered import AlterableSettings, alter
 from hgrpo.credit.base import Context, CreditAssigner, Group
-from hgrpo.credit.command_shares import command_shares
 from hgrpo.envs.base import TextEnv, finite
 from hgrpo.envs.kinds import load
 from hgrpo.trajectories.replay import play_again
@@ -92,6 +91,29 @@ class OracleCredit(CreditAssigner):
             {a: finite(w, f"{where} {t}: {a!r}") for a, w in self._worths(env).items()}
             for t, _ in states
         ]
+
+
+def command_shares(
+    context: Context,
+    trajectories: Sequence[Trajectory],
+    commands: Sequence[Mapping[int, Sequence[str]]],
+) -> list[dict[int, np.ndarray]]:
+    """The policy's probabilities among the commands of some turns, turn -> float64 [commands].
+
+    Args:
+        commands: for each trajectory, turn -> two or more different commands.
+    """
+    from hgrpo.policy.choices import Choice, choice_probabilities
+
+    reply = context.conversation.reply
+    choices = [
+        [Choice(t.turns[turn].span[0], [reply(a) for a in row[turn]]) for turn in row]
+        for t, row in zip(trajectories, commands, strict=True)
+    ]
+    sequences = [trajectory.token_ids for trajectory in trajectories]
+    temperature = context.collector.temperature
+    shares = choice_probabilities(context.policy, sequences, choices, temperature)
+    return [dict(zip(row, found, strict=True)) for row, found in zip(commands, shares, strict=True)]
 
 
 def make(settings: Settings, context: Context) -> OracleCredit:

@@ -206,9 +206,8 @@ class Environment(ABC):
     def exact_state(self, env: TextEnv) -> tuple[Hashable, Hashable]:
         """The question that the state asks, and what else later rewards and questions depend on.
 
-        Two states of one game with the same question have the same admissible commands. Two with
-        the same pair answer equal actions with equal rewards and equal next pairs. The environment
-        must be `Forkable`, and reward nothing at random.
+        States of one game with the same question have the same admissible commands. The environment
+        must be `Forkable`, and nothing in a game may be random.
 
         Raises:
             UserError: the environment cannot say.

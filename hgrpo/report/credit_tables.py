@@ -57,28 +57,20 @@ def write(
 
         drawn += write_truth(played, updates, labels, folder)
     save_all(drawn, folder)
-    pairs = twins(_advantages(played, updates, labels), updates, labels)
+    pairs = twins([_advantages(each, updates, labels) for each in played], updates, labels)
     write_csv(pairs, folder / "twins.csv", _DIGITS)
     return pairs
 
 
 def _advantages(
-    played: Sequence[Played], updates: Mapping[str, ArmUpdate], labels: Mapping[str, str]
+    played: Played, updates: Mapping[str, ArmUpdate], labels: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    """Advantages over the turns of all rollouts, float64 [turns], of each method in `updates`."""
     # Imported here because advantages need torch, which credit alone may not.
     from hgrpo.evaluation.truth.update import update_advantages
 
-    parts = [
-        {
-            name: update_advantages(credit, each.rollouts.named, updates[name])
-            for name, credit in _by_method(each.plan, labels).items()
-            if name in updates
-        }
-        for each in played
-    ]
-    common = [name for name in parts[0] if all(name in part for part in parts)]
-    return {name: np.concatenate([part[name] for part in parts]) for name in common}
+    named, credits = played.rollouts.named, _by_method(played.plan, labels)
+    known = {name: credit for name, credit in credits.items() if name in updates}
+    return {name: update_advantages(row, named, updates[name]) for name, row in known.items()}
 
 
 def _by_method(plan: Sequence[Computation], labels: Mapping[str, str]) -> dict[str, np.ndarray]:

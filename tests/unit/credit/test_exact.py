@@ -9,8 +9,8 @@ from tiny_policy import make_policy
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.credit.base import Context, Group, make_assigner
-from hgrpo.credit.command_shares import command_shares
 from hgrpo.credit.exact import Values
+from hgrpo.credit.oracle import command_shares
 from hgrpo.credit.section import CreditConfig
 from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.errors import UserError
@@ -67,12 +67,19 @@ def test_values_are_the_sum_over_every_way_to_play_on(game, turns):
     expected = {
         action: to_go(env, action, turns, policy) for action in [*env.admissible_commands(), "x"]
     }
-    values = Values(state, reference)
+    shares = {question: np.array([*known.values()]) for question, known in reference.items()}
+    values = Values(state, shares)
     for action, value in expected.items():
         assert values.of_action(env, action, turns) == pytest.approx(value, abs=1e-9)
     # Fewer turns than questions leave no verdict, unless the agent leaves.
     questions = 4 + ("delay" in GAMES[game])
     assert any(expected.values()) is (turns >= questions or game == "all")
+
+
+def shares_of(env, right: float) -> np.ndarray:
+    """The right one of three commands with the given probability, the others alike."""
+    commands = env.admissible_commands()
+    return np.array([right if c == env.right_command() else (1 - right) / 2 for c in commands])
 
 
 def test_an_advantage_by_hand():
@@ -85,12 +92,12 @@ def test_an_advantage_by_hand():
     )
     after = env.fork()
     after.step(right)
-    second = dict.fromkeys(after.admissible_commands(), 0.35) | {after.right_command(): 0.3}
+    second = shares_of(after, 0.3)
     values = Values(load("chores").exact_state, {(False, 1): second})
     found = [values.of_action(env, action, 2) for action in (right, wrong, "x")]
     assert found == pytest.approx([0.3, 0, 0])
     # One turn more, and the reply without effect costs nothing but that turn.
-    first = dict.fromkeys(env.admissible_commands(), 0.4) | {right: 0.2}
+    first = shares_of(env, 0.2)
     both = Values(load("chores").exact_state, {(False, 0): first, (False, 1): second})
     assert both.of_action(env, "x", 3) == pytest.approx(0.2 * 0.3)
 

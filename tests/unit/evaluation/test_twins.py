@@ -77,7 +77,7 @@ def played(settings, task, rollout: int, old_state: bool) -> Trajectory:
 
 def pairs(advantages: dict[str, np.ndarray]) -> dict[tuple[str, str], float]:
     names = {name: name for name in METHODS}
-    found = twins(advantages, {name: arm(name) for name in METHODS}, names)
+    found = twins([advantages], {name: arm(name) for name in METHODS}, names)
     return {(row.method_a, row.method_b): row.unexplained for row in found.itertuples()}
 
 
@@ -118,16 +118,21 @@ def test_only_arms_that_differ_in_their_advantages_alone_are_one_method(changes,
     values = np.array([0.5, -0.25, np.nan, 0.0])
     other = np.where(np.isnan(values), 7.0, 3 * values)
     updates = {"a": arm("Progressive"), "b": arm("Progressive", **changes)}
-    found = twins({"a": values, "b": other}, updates, {"a": "A", "b": "B"})
+    again = {"a": values, "b": 3 * values}
+    found = twins([{"a": values, "b": other}, again], updates, {"a": "A", "b": "B"})
     assert len(found) == listed
-    if listed:
-        assert found.iloc[0]["turns"] == 3
-        assert sentence(found.iloc[0]).startswith("A and B are one method under two names: ")
+    # With another factor on the next policy's rollouts they are two methods.
+    unequal = [{"a": values, "b": other}, {"a": values, "b": 9 * values}]
+    assert twins(unequal, updates, {"a": "A", "b": "B"}).empty
 
 
-def test_nearly_one_method_is_said_with_what_differs():
+def test_the_sentences():
     row = {"label_a": "A", "label_b": "B", "unexplained": 3.2e-4}
     assert sentence(row) == (
-        "A and B are nearly one method: on the same rollouts a common factor explains all but "
-        "0.03 % of the squares of their advantages."
+        "A and B are nearly one method under two names: on the same rollouts, all but 0.03 % of "
+        "the squares of their advantages are equal up to scale."
+    )
+    assert sentence(row | {"unexplained": 1e-7}) == (
+        "A and B are one method under two names: on the same rollouts, all of their advantages "
+        "are equal up to scale."
     )

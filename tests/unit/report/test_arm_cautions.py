@@ -86,10 +86,7 @@ def test_arms_with_the_same_advantages_are_named(tmp_path):
     folder = tmp_path / "credit_agreement"
     folder.mkdir()
     assert twin_cautions(None) == twin_cautions(folder) == []
-    head = "method_a,method_b,label_a,label_b,turns,unexplained\n"
-    (folder / "twins.csv").write_text(f"{head}flatGRPO,Mine,flat GRPO,Mine!,512,2e-12\n")
-    said = (
-        "flat GRPO and Mine! are one method under two names: on the same rollouts their "
-        "advantages are equal up to scale."
-    )
-    assert twin_cautions(folder) == [said]
+    head = "method_a,method_b,label_a,label_b,unexplained\n"
+    (folder / "twins.csv").write_text(f"{head}flatGRPO,Mine,flat GRPO,Mine!,2e-12\n")
+    (said,) = twin_cautions(folder)
+    assert said.startswith("flat GRPO and Mine! are one method under two names: ")
