@@ -230,7 +230,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     for computed in played[-1].plan:
         if computed.note:
             print(f"{', '.join(computed.methods)}: {computed.note}")
-    print(*map(sentence, pairs.to_dict("records")), sep="\n")
+    for pair in pairs.to_dict("records"):
+        print(sentence(pair))
     print(
         f"{len(labels)} methods, {len(played[-1].plan)} computations on "
         f"{sum(len(each.rollouts.trajectories) for each in played)} trajectories, "
