@@ -48,6 +48,11 @@ class Settings(CreditSettings):
     sharpness: float = Field(1.0, ge=0, description="scaled: k, how fast the weight falls")
     bonus: float = Field(0.1, ge=0, description="scaled: weight of the next turn's certainty")
     bonus_sharpness: float = Field(1.0, ge=0, description="scaled: k', how fast the bonus falls")
+    equal_returns: Literal["zero", "bonus"] = Field(
+        "zero",
+        description="scaled: what a group whose returns are all equal teaches: zero: nothing; "
+        "bonus: what the bonus says, as in the paper",
+    )
     share: float = Field(0.5, gt=0, le=1, description="chosen: share of a group's turns that count")
 
     @model_validator(mode="after")
@@ -58,6 +63,7 @@ class Settings(CreditSettings):
             ("sharpness", scaled, "rule: scaled"),
             ("bonus", scaled, "rule: scaled"),
             ("bonus_sharpness", scaled and self.bonus > 0, "rule: scaled and a bonus"),
+            ("equal_returns", scaled and self.bonus > 0, "rule: scaled and a bonus"),
             ("share", not scaled, "rule: chosen"),
         )
         return self
@@ -88,9 +94,9 @@ class EntropyCredit(CreditAssigner):
             sums = [np.array([reply.sum() for reply in row]) for row in tokens]
             return most_uncertain(advantages, sums, settings.share)
         means = [np.array([reply.mean() for reply in row]) for row in tokens]
-        return modulated(
-            advantages, means, settings.sharpness, settings.bonus, settings.bonus_sharpness
-        )
+        live = advantages.any() or settings.equal_returns == "bonus"
+        bonus = settings.bonus if live else 0.0
+        return modulated(advantages, means, settings.sharpness, bonus, settings.bonus_sharpness)
 
     def report(self) -> dict[str, float]:
         """Mean entropy of a reply, in nats, over the turns credited since the last report."""

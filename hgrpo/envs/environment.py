@@ -6,7 +6,7 @@ engine, and a stage's code hash covers only the methods that the stage calls.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -201,6 +201,20 @@ class Environment(ABC):
         raise UserError(
             f"environment {self.name!r}: it does not know what a choice is worth; credit.kind "
             f"'oracle' needs `worths` in hgrpo/envs/{self.name}/__init__.py"
+        )
+
+    def exact_state(self, env: TextEnv) -> tuple[Hashable, Hashable]:
+        """The question that the state asks, and what else later rewards and questions depend on.
+
+        States of one game with the same question have the same admissible commands. The environment
+        must be `Forkable`, and nothing in a game may be random.
+
+        Raises:
+            UserError: the environment cannot say.
+        """
+        raise UserError(
+            f"environment {self.name!r}: it does not say what its future depends on; credit.kind "
+            f"'exact' needs `exact_state` in hgrpo/envs/{self.name}/__init__.py"
         )
 
     def judge_text(self) -> JudgeText:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from hgrpo.evaluation.cautions import dead_caution, far_from_expert, poor_expert
+from hgrpo.evaluation.twins import sentence
 from hgrpo.report.arms import Arms
 from hgrpo.report.inputs import Inputs
 from hgrpo.report.tables import IMITATED
@@ -66,6 +67,14 @@ def arm_cautions(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
         for labels, seeds in equal.items()
         if len(labels) > 1
     ]
+
+
+def twin_cautions(folder: Path | None) -> list[str]:
+    """A sentence for each pair of arms that `credit_agreement` calls one method; none before it."""
+    path = folder / "twins.csv" if folder else None
+    if path is None or not path.is_file():
+        return []
+    return [sentence(row) for row in pd.read_csv(path).to_dict("records")]
 
 
 def confounded(arms: Arms, snapshots: Sequence[Mapping]) -> list[str]:

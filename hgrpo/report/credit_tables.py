@@ -12,6 +12,7 @@ from hgrpo.evaluation.credit_correlation import check_row, correlations
 from hgrpo.evaluation.shared_rollouts import Computation, SharedRollouts
 from hgrpo.evaluation.truth.played import TRUTH, TRUTH_LABEL, Played
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
+from hgrpo.evaluation.twins import twins
 from hgrpo.report.csv_file import write_csv
 from hgrpo.report.figure_index import save_all
 from hgrpo.report.figures import credit_correlation as figures
@@ -30,14 +31,14 @@ def write(
     updates: Mapping[str, ArmUpdate],
     labels: Mapping[str, str],
     folder: Path,
-) -> None:
+) -> pd.DataFrame:
     """Write the tables and figures into `folder`; equal credit gives equal bytes.
 
-    Agreement and gallery show the last of the rollouts.
+    Agreement and gallery show the last of the rollouts. Returns the table of `twins`.
 
     Args:
         played: rollouts of one or several policies, with finished computations.
-        updates: method -> what turns its credit into advantages; not read without truth.
+        updates: method -> what turns its credit into advantages; others are not among the twins.
         labels: method -> label, in display order.
     """
     parts = [credit_table(_by_method(each.plan, labels), each.rollouts) for each in played]
@@ -56,6 +57,20 @@ def write(
 
         drawn += write_truth(played, updates, labels, folder)
     save_all(drawn, folder)
+    pairs = twins([_advantages(each, updates, labels) for each in played], updates, labels)
+    write_csv(pairs, folder / "twins.csv", _DIGITS)
+    return pairs
+
+
+def _advantages(
+    played: Played, updates: Mapping[str, ArmUpdate], labels: Mapping[str, str]
+) -> dict[str, np.ndarray]:
+    # Imported here because advantages need torch, which credit alone may not.
+    from hgrpo.evaluation.truth.update import update_advantages
+
+    named, credits = played.rollouts.named, _by_method(played.plan, labels)
+    known = {name: credit for name, credit in credits.items() if name in updates}
+    return {name: update_advantages(row, named, updates[name]) for name, row in known.items()}
 
 
 def _by_method(plan: Sequence[Computation], labels: Mapping[str, str]) -> dict[str, np.ndarray]:

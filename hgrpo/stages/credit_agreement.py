@@ -35,7 +35,7 @@ from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import AgreementConfig
-from hgrpo.evaluation.truth.update_settings import TRAINING, ArmUpdate
+from hgrpo.evaluation.truth.update_settings import ArmUpdate
 from hgrpo.learning.settings import PLAY
 from hgrpo.stages.files import (
     BASE,
@@ -69,6 +69,7 @@ OUTPUTS = {
     "credits": "credits.parquet",
     "correlations": "correlations.csv",
     "checks": "checks.csv",
+    "twins": "twins.csv",
     "agreement": "agreement.svg",
     "agreement_numbers": "agreement.csv",
     "gallery": "gallery.svg",
@@ -101,7 +102,7 @@ class Arm(Strict):
 class Settings(Playing):
     """The arms whose credit is compared, and how the rollouts were played.
 
-    `updates` says how each arm makes advantages of its credit; it is empty without truth.
+    `updates` says how each arm makes advantages of its credit, `truth` whether rollouts have it.
     """
 
     play: dict[str, Any]
@@ -110,6 +111,7 @@ class Settings(Playing):
     stream: int
     methods: list[Arm]
     updates: dict[str, ArmUpdate] = {}
+    truth: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +134,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     reference = study.config.reference
     # Without the reference the stage cannot run, but the rules still ask for its settings.
     training = study.training.get(reference, study.config.training)
-    given = {
+    return {
         **playing(study),
         "play": training.model_dump(mode="json", include=PLAY),
         "agreement": study.config.agreement.model_dump(mode="json"),
@@ -142,17 +144,14 @@ def from_study(study: "Study", method: str | None = None) -> dict:
             arm.model_dump(mode="json", include={"name", "credit"}) | {"label": arm.shown_label}
             for arm in _credited(study).values()
         ],
-    }
-    if study.config.truth is None:
-        return given
-    return given | {
         "updates": {
             name: {
                 "method": arm.model_dump(mode="json", exclude={"label", "training", "stream"}),
-                "training": study.training[name].model_dump(mode="json", include=TRAINING),
+                "training": study.training[name].model_dump(mode="json"),
             }
             for name, arm in _credited(study).items()
-        }
+        },
+        "truth": study.config.truth is not None,
     }
 
 
@@ -204,6 +203,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the rollouts, let every method credit them, compare the credits and draw figures."""
     from hgrpo.evaluation.shared_rollouts import computations
     from hgrpo.evaluation.truth.played import Played
+    from hgrpo.evaluation.twins import sentence
     from hgrpo.report.credit_tables import write
 
     began = time.perf_counter()
@@ -219,17 +219,19 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     played = []
     for stored, adapter in zip(paths.rollouts, paths.policy, strict=True):
         rollouts = _read(settings, job, paths, stored)
-        truth = _truth(stored, rollouts) if settings.updates else None
+        truth = _truth(stored, rollouts) if settings.truth else None
         plan = computations(credit, fitted)
         _credit(plan, rollouts, settings, paths, adapter)
         played.append(Played(plan, rollouts, truth))
     with atomic_folder(paths.out) as out:
-        write(played, settings.updates, labels, out)
+        pairs = write(played, settings.updates, labels, out)
         summary = _summary(played, time.perf_counter() - began)
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     for computed in played[-1].plan:
         if computed.note:
             print(f"{', '.join(computed.methods)}: {computed.note}")
+    for pair in pairs.to_dict("records"):
+        print(sentence(pair))
     print(
         f"{len(labels)} methods, {len(played[-1].plan)} computations on "
         f"{sum(len(each.rollouts.trajectories) for each in played)} trajectories, "

@@ -63,7 +63,7 @@ class Paths:
     expert: Path | None = file("expert", "summary.json of the expert stage", optional=True)
     sft: Path | None = file("sft", "summary.json of supervised fine-tuning", optional=True)
     assets: Path | None = file("assets", "manifest.json of the assets", optional=True)
-    agreement: Path | None = place("folder of the credit agreement, for its comparison with truth")
+    agreement: Path | None = place("folder of the credit agreement, for truth and twins")
     imported: str = text("what was imported, as JSON: a list of {part, seeds, archive, revision}")
     out: Path = file("page", "report.html to write")
     comparison: Path = file("comparison", "JSON file to write")
@@ -105,7 +105,7 @@ def outputs(study: "Study") -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the results, compare the arms, and write the page, the tables and the JSON summary."""
-    from hgrpo.report.cautions import arm_cautions, confounded
+    from hgrpo.report.cautions import arm_cautions, confounded, twin_cautions
     from hgrpo.report.export_comparison import methods_comparison
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.logs import last_day
@@ -136,6 +136,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         cautions=[
             *confounded(inputs.arms, snapshots["rl rounds"]),
             *arm_cautions(inputs.arms, [read_mapping(path) for path in paths.rounds]),
+            *twin_cautions(paths.agreement),
         ],
     )
     tables = all_tables(inputs, scripted)

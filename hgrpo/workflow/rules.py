@@ -214,12 +214,15 @@ class StudyRules:
         return f"{self.root}/{load('credit_agreement').FOLDER}"
 
     def truth_digest(self) -> str | None:
-        """Digest of the comparison of credit with truth; None before it was made.
+        """Digest of what the report shows of the credit agreement; None before it was made.
 
         The report is written again when this changes.
         """
-        path = Path(self.agreement_folder(), "truth.csv")
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else None
+        paths = [Path(self.agreement_folder(), name) for name in ("truth.csv", "twins.csv")]
+        truth, pairs = (path.read_bytes() if path.is_file() else b"" for path in paths)
+        # A table of no pairs has a header alone, and changes no report.
+        shown = truth + pairs.partition(b"\n")[2]
+        return hashlib.sha256(shown).hexdigest()[:16] if shown else None
 
     def log(self, stage: str) -> str:
         """The log file of a job."""

@@ -32,6 +32,11 @@ def test_it_is_one_job_that_settles_and_is_no_part_of_the_report(compared):
     assert compared.planned() == set()
 
 
+def test_arms_that_are_one_method_are_part_of_the_report(checkout):
+    append(checkout, f"{FOLDER}/twins.csv", "method_a\nflatGRPO\n")
+    assert checkout.planned() == {"Tables and the report"}
+
+
 def test_an_edited_assigner_is_compared_again(checkout):
     # The report would play this arm's rounds again; the comparison uses rounds of flatGRPO.
     append(checkout, "hgrpo/credit/progress.py", "FLOOR = 1e-6\n")
@@ -49,8 +54,12 @@ def test_edited_credit_settings_and_labels_are_compared_again(checkout):
     assert checkout.planned("credit_agreement") == AGREEMENT
 
 
-def test_what_no_assigner_reads_changes_nothing(checkout):
+def test_what_advantages_are_made_of_is_compared_again(checkout):
     checkout.edit("configs/methods/Progressive.yaml", "alpha: 0.5", "alpha: 0.25")
+    assert checkout.planned("credit_agreement") == AGREEMENT
+
+
+def test_what_no_assigner_reads_changes_nothing(checkout):
     append(checkout, "configs/studies/grid.yaml", "evaluation: {test_games: 400}\n")
     assert checkout.planned("credit_agreement") == set()
 

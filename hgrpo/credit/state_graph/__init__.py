@@ -18,7 +18,7 @@ rollouts ended, tell what each action was worth. The settings can express these 
   Agents", https://arxiv.org/abs/2606.25556
 - GAGPO, "Generalized Advantage Grouped Policy Optimization", https://arxiv.org/abs/2605.13217
 - RTMC, "Step-Level Credit Assignment via Rollout Trees", https://arxiv.org/abs/2604.11037
-- CRBC, GRAFT and GraphHCA (2026)
+- CRBC, GRAFT and GraphHCA (2026), without a source that can be found: built from a description
 
 With `mixture: sum`, turn t of a rollout gets
 

@@ -5,7 +5,7 @@ place. The game knows which choices were right, so credit can be compared with t
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
 
 from hgrpo.agent.cut import Cut
@@ -60,6 +60,9 @@ class Chores(Environment):
 
     def worths(self, env: TextEnv) -> dict[str, float]:
         return env.worths()
+
+    def exact_state(self, env: TextEnv) -> tuple[Hashable, Hashable]:
+        return env.exact_state()
 
 
 ENVIRONMENT = Chores()

@@ -80,11 +80,15 @@ class ChoresEnv(PickledByReplay):
     def situation(self) -> tuple[str, str]:
         """Fingerprints of the state and of the admissible commands.
 
-        With `overlap`, the state is the bag and the number of things put away, so rollouts that
-        placed things differently can meet again. Otherwise it is the bag and the chosen places.
+        The state is what the agent could know: the bag, and the place of each thing so far, in the
+        order of the turns. What counts and what is right is hidden, so it is not part of the state.
         """
-        placed = len(self._chosen) if self._settings.overlap else self._chosen
-        return fingerprint([self._bag, placed]), fingerprint(self.admissible_commands())
+        return fingerprint([self._bag, self._chosen]), fingerprint(self.admissible_commands())
+
+    def exact_state(self) -> tuple[tuple[bool, int], tuple[bool, int]]:
+        """The number of the question, and of what was done only how much of it is right."""
+        right_bag = self._bag == self._habits.bag[self._game.client]
+        return (self._bag_is_due, len(self._chosen)), (right_bag, self._right)
 
     def worths(self) -> dict[str, float]:
         """What each admissible command adds to the final score: the truth about this choice."""

@@ -55,9 +55,6 @@ class ChoresSettings(EnvSettings):
     distractor: float = Field(
         0.0, ge=0, description="paid at once, at random, for chores that do not count"
     )
-    overlap: bool = Field(
-        True, description="whether rollouts of a game that placed things differently can meet again"
-    )
     may_leave: bool = Field(
         False, description="whether the agent may end the game; what is left then counts as wrong"
     )

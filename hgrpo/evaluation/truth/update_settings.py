@@ -9,7 +9,7 @@ TRAINING = {"invalid_action_penalty"}
 
 
 class ArmUpdate(Strict):
-    """What turns an arm's credit into advantages; of `training`, only `TRAINING` counts."""
+    """What turns an arm's credit into advantages; of `training`, `TRAINING` counts for them."""
 
     method: MethodConfig
     training: TrainingConfig

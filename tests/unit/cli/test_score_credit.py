@@ -90,7 +90,7 @@ def row_of(monkeypatch, tmp_path, *words):
 
 
 @pytest.mark.parametrize(
-    "method", ["flatGRPO", "Progressive", "ProgressiveToGo", "RandomCredit", "GiGPO"]
+    "method", ["flatGRPO", "Progressive", "ProgressiveToGo", "RandomCredit", "GiGPO_shared"]
 )
 def test_a_method_of_configs_gets_the_row_that_its_study_gave_it(
     tmp_path, monkeypatch, capsys, method
@@ -112,7 +112,7 @@ def test_a_method_of_configs_gets_the_row_that_its_study_gave_it(
     out, err = capsys.readouterr()
     table, worst = out.split("\n\n")
     assert len(table.splitlines()) == 11
-    assert ("its turns train almost alike" in err) == (method == "GiGPO")
+    assert ("its turns train almost alike" in err) == (method == "GiGPO_shared")
     header, *rows = worst.splitlines()[1:]
     columns = ["task_id", "rollout", "turn", "observation", "action", "credit", "truth"]
     assert header.split() == columns

@@ -26,11 +26,13 @@ from hgrpo.policy.head import decode
 from hgrpo.trajectories.played_groups import read_groups
 from hgrpo.trajectories.store import sequence_table, turn_table, write_table
 
-# The oracle is left out: the hall does not know what a choice is worth. `test_oracle` plays chores.
+# The hall knows neither what a choice is worth nor its exact state; `test_oracle` and `test_exact`
+# play chores.
 CREDIT = {
     path.stem: credit
     for path in sorted(Path("configs/methods").glob("*.yaml"))
-    if (credit := read_yaml(path).get("credit", {"kind": "flat"}))["kind"] != "oracle"
+    if (credit := read_yaml(path).get("credit", {"kind": "flat"}))["kind"]
+    not in ("oracle", "exact")
 }
 # Assigners that compare turns across the group are left out; they pad nothing.
 OWN = [

@@ -1,5 +1,8 @@
 """Advantages modulated by the policy's entropy: the formulas by hand, and on the hall."""
 
+from itertools import product
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hall import hall_collector
@@ -9,6 +12,8 @@ from toy_round import imitate_random_doors
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.entropy import modulated, most_uncertain
 from hgrpo.credit.section import CreditConfig
+from hgrpo.envs.base import Task
+from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 ADVANTAGES = np.array([1.0, -1.0])
 ENTROPIES = [np.array([0.2, 1.2]), np.array([0.7])]
@@ -65,3 +70,51 @@ def test_settings_that_the_rule_does_not_read_are_refused():
         CreditConfig(kind="entropy", rule="scaled", share=0.2)
     with pytest.raises(ValueError, match="bonus: 0.5 is read only with rule: scaled"):
         CreditConfig(kind="entropy", rule="chosen", bonus=0.5)
+
+
+def gradients_of_all_groups(monkeypatch, mode: str, win: float, peers=4) -> tuple[float, float]:
+    """Mean and deviation of a group's gradient with respect to the log-odds of the first action.
+
+    A game of two turns. The first chooses, by halves, whether the second one is sure (entropy 0) or
+    not (entropy 1); either way the game is won with probability `win`. The true gradient is 0.
+    """
+    task = Task("t", "p", "h", "x")
+
+    def entropies(policy, tokens, spans, temperature):
+        return [np.array([0.5]), np.array([float(tokens[0])])]
+
+    monkeypatch.setattr("hgrpo.policy.entropies.reply_entropies", entropies)
+    config = CreditConfig(kind="entropy", rule="scaled", equal_returns=mode)
+    assigner = make_assigner(config, Context("toy", collector=SimpleNamespace(temperature=1.0)))
+    mean = square = 0.0
+    for outcome in product(product((0, 1), (0, 1)), repeat=peers):
+        chance, trajectories = 1.0, []
+        for k, (unsure, won) in enumerate(outcome):
+            chance *= 0.5 * (win if won else 1 - win)
+            turns = [Turn("", "", (0, 1), pays, 0.0, True, False) for pays in (0.0, float(won))]
+            trajectories.append(Trajectory(task, k, turns=turns, token_ids=[unsure]))
+        rows = assigner.assign(Group(trajectories, ("x",)))
+        gradient = sum(
+            row[0] * (0.5 - unsure) for row, (unsure, _) in zip(rows, outcome, strict=True)
+        )
+        mean, square = mean + chance * gradient, square + chance * gradient**2
+    return mean, (square - mean**2) ** 0.5
+
+
+def test_the_bonus_alone_is_bias_where_all_returns_are_equal(monkeypatch):
+    found = {
+        (mode, win): gradients_of_all_groups(monkeypatch, mode, win)
+        for mode in ("zero", "bonus")
+        for win in (0.0, 0.1, 0.5)
+    }
+    # The table of docs/methods.md.
+    expected = {
+        ("zero", 0.0): (0.000, 0.000),
+        ("zero", 0.1): (0.019, 0.570),
+        ("zero", 0.5): (0.048, 0.908),
+        ("bonus", 0.0): (0.055, 0.036),
+        ("bonus", 0.1): (0.055, 0.570),
+        ("bonus", 0.5): (0.055, 0.908),
+    }
+    for key, values in expected.items():
+        assert found[key] == pytest.approx(values, abs=6e-4), found

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hall import TURN_CAP, hall_collector
+from pydantic import ValidationError
 from tiny_policy import hall_tasks, make_policy
 from toy_round import imitate_random_doors
 
@@ -10,7 +11,7 @@ from hgrpo.credit.altered import AlterableSettings, alter
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.envs.base import Task
-from hgrpo.trajectories.trajectory import Trajectory
+from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +100,51 @@ def test_noisy_credit_has_the_stated_correlation(correlation):
     found = np.corrcoef(np.concatenate(true), np.concatenate(noisy))[0, 1]
     # The standard error of a correlation of 40,000 pairs is at most 0.005.
     assert found == pytest.approx(correlation, abs=0.025)
+
+
+def visits(texts, seed=11, step=0, task="t"):
+    """A group whose k-th rollout takes the turns texts[k], as (observation, action)."""
+    trajectories = []
+    for k, row in enumerate(texts):
+        trajectory = Trajectory(Task(task, "p", "h", "x"), k)
+        trajectory.turns += [Turn(seen, act, (0, 1), 0.0, 0.0, True, False) for seen, act in row]
+        trajectories.append(trajectory)
+    return Group(trajectories, ("train", seed, 1, step, task))
+
+
+def noise_of(group, credit, noise):
+    settings = AlterableSettings(correlation=0.5, noise=noise)
+    spread = np.concatenate(credit).std() * np.sqrt(3)
+    return [
+        (row - before) / spread
+        for row, before in zip(alter(credit, settings, group), credit, strict=True)
+    ]
+
+
+def test_fixed_noise_is_that_of_the_turn_wherever_a_run_meets_it():
+    texts = [[("a", "x"), ("b", "x"), ("a", "x")], [("a", "y"), ("a", "x")]]
+    first = noise_of(visits(texts), [np.array([1.0, 2, 3]), np.array([4.0, 0])], "fixed")
+    assert first[0][0] == pytest.approx(first[0][2]) == pytest.approx(first[1][1])
+    assert len({round(value, 6) for value in np.concatenate(first)}) == 3
+    later = visits(texts[::-1], step=5, task="u")
+    again = noise_of(later, [np.array([9.0, 0]), np.array([1.0, 1, 1])], "fixed")
+    np.testing.assert_allclose(again[1], first[0])
+    other = noise_of(visits(texts, seed=23), [np.arange(3.0), np.arange(2.0)], "fixed")
+    assert not np.allclose(other[0], first[0])
+    white = noise_of(visits(texts), [np.array([1.0, 2, 3]), np.array([4.0, 0])], "white")
+    assert len({round(value, 6) for value in np.concatenate(white)}) == 5
+
+
+def test_fixed_noise_has_the_stated_correlation_and_does_not_average_out():
+    texts = [[(str(turn), str((turn + k) % 6)) for turn in range(2000)] for k in range(8)]
+    credit = [np.random.default_rng(k).exponential(size=2000) for k in range(8)]
+    settings = AlterableSettings(correlation=0.5, noise="fixed")
+    rows = [alter(credit, settings, visits(texts, step=step)) for step in range(2)]
+    found = np.corrcoef(np.concatenate(credit), np.concatenate(rows[0]))[0, 1]
+    assert found == pytest.approx(0.5, abs=0.025)
+    np.testing.assert_array_equal(rows[0], rows[1])
+
+
+def test_fixed_noise_without_noise_is_refused():
+    with pytest.raises(ValidationError, match="noise: fixed is read only with correlation below 1"):
+        AlterableSettings(noise="fixed")

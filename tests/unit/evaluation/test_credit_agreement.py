@@ -44,7 +44,8 @@ CREDIT = {
     "unfitted": TURNRD,
     "played": {"kind": "counterfactual", "alternatives": 2},
 }
-FILES = {"credits.parquet", "correlations.csv", "checks.csv", "index.json", "summary.json"}
+FILES = {"credits.parquet", "correlations.csv", "checks.csv", "twins.csv"}
+FILES |= {"index.json", "summary.json"}
 FILES |= {f"{name}.{kind}" for name in ("agreement", "gallery") for kind in ("svg", "csv")}
 
 
@@ -90,7 +91,7 @@ def config(policy, credit=CREDIT):
     }
 
 
-def run(study, out, fitted=None, credit=CREDIT, **changes):
+def run(study, out, fitted=None, credit=CREDIT, settings=None, **changes):
     """Run the stage; `fitted` are the folders of fits, the fitted model's unless given."""
     root, policy, _ = study
     folders = {
@@ -102,7 +103,8 @@ def run(study, out, fitted=None, credit=CREDIT, **changes):
         "out": out,
         "fitted": [root / "fitted/seed_11/round_1"] if fitted is None else fitted,
     }
-    settings = credit_agreement.Settings.model_validate(config(policy, credit))
+    given = config(policy, credit) | (settings or {})
+    settings = credit_agreement.Settings.model_validate(given)
     halls = SimpleNamespace(factory=lambda settings, tasks: HallEnv)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(credit_agreement, "load", lambda name: halls)
@@ -133,6 +135,25 @@ def test_every_file_is_there_and_credits_have_their_schema(out, study):
     counts = table.to_pandas()["method"].value_counts().to_dict()
     played = sum(len(t.turns) for group in study[2][:PLAYED] for t in group)
     assert counts == dict.fromkeys(set(CREDIT) - {"unreachable"}, turns) | {"played": played}
+
+
+def test_one_method_under_two_names_is_listed_and_printed(study, tmp_path, capsys):
+    graph = CREDIT["GiGPO"]
+    scaled = {"kind": "state_graph", "scale": 10.0, "terms": graph["terms"]}
+    credit = {"flat": CREDIT["flat"], "GiGPO": graph, "tenfold": scaled}
+    whole = {"alpha": 0.0, "turn_norm": "none"}
+    updates = {
+        name: {"method": {"name": name, "credit": given} | (whole if name != "flat" else {})}
+        | {"training": {}}
+        for name, given in credit.items()
+    }
+    run(study, tmp_path / "out", fitted=[], credit=credit, settings={"updates": updates})
+    (row,) = pd.read_csv(tmp_path / "out/twins.csv").to_dict("records")
+    assert (row["method_a"], row["method_b"]) == ("GiGPO", "tenfold")
+    # 1e-6 is added to deviations of 1 and of 10.
+    assert row["unexplained"] < 1e-9
+    said = "GiGPO label and tenfold label are one method under two names: "
+    assert capsys.readouterr().out.count(said) == 1
 
 
 @pytest.mark.parametrize("method", ["Progressive", "shuffled", "GiGPO", "unfitted"])

@@ -5,7 +5,7 @@ import json
 from report_fixtures import build_report, resolved_arm, write_study
 
 from hgrpo.report.arms import read_arms
-from hgrpo.report.cautions import arm_cautions, confounded
+from hgrpo.report.cautions import arm_cautions, confounded, twin_cautions
 
 NAMES = ("flatGRPO", "Mine", "Other")
 ARMS = read_arms({"reference": "flatGRPO", "methods": {name: resolved_arm(name) for name in NAMES}})
@@ -80,3 +80,13 @@ def test_cautions_stand_on_top_of_the_page_and_in_the_last_line_of_the_run(tmp_p
     for said in ("Progressive: it is 0 (1 of 1 rounds).", "are one arm: their final weights are"):
         assert said in last and 0 < text.index(said) < text.index("<table")
     assert last.endswith(f" {page}")
+
+
+def test_arms_with_the_same_advantages_are_named(tmp_path):
+    folder = tmp_path / "credit_agreement"
+    folder.mkdir()
+    assert twin_cautions(None) == twin_cautions(folder) == []
+    head = "method_a,method_b,label_a,label_b,unexplained\n"
+    (folder / "twins.csv").write_text(f"{head}flatGRPO,Mine,flat GRPO,Mine!,2e-12\n")
+    (said,) = twin_cautions(folder)
+    assert said.startswith("flat GRPO and Mine! are one method under two names: ")

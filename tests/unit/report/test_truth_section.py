@@ -124,6 +124,8 @@ def test_the_page_shows_the_comparison_if_there_is_one(folder, tmp_path):
     study = write_study(tmp_path, seeds=(11,), rounds=2, steps=3, n_test=20, n_validation=8)
     plain = build_report(study).read_text(encoding="utf-8")
     assert 'id="truth"' not in plain
+    pair = {"label_a": "near!", "label_b": "far!", "unexplained": 0.0}
+    pd.DataFrame([pair]).to_csv(folder / "twins.csv", index=False)
     arguments = ["--episodes", tmp_path / "report/episodes.parquet"]
     arguments += ["--train-logs", *study.files("rl/*/*/*/train_log.json")]
     arguments += ["--study", tmp_path / "config.yaml", "--figures", tmp_path / "report/figures"]
@@ -133,6 +135,7 @@ def test_the_page_shows_the_comparison_if_there_is_one(folder, tmp_path):
     run_stage("report", "--config", json.dumps(study.config), *arguments)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert 'id="truth"' in page and 'href="#truth"' in page
+    assert page.index("near! and far! are one method under two names") < page.index("<table")
     assert {"figure-closest", "figure-updates", "figure-mistakes"} <= set(
         re.findall(r'id="(figure-\w+)"', page)
     )

@@ -731,7 +731,7 @@ def test_every_kind_of_credit_states_alpha_or_demands_it(configs, kind):
     if "turn_norm" in CreditConfig(**method["credit"]).declared.demands:
         method["turn_norm"] = "none"
     path.write_text(yaml.safe_dump(method), encoding="utf-8")
-    world = "chores-eight" if kind == "oracle" else "alfworld-laptop"
+    world = "chores-eight" if kind in ("oracle", "exact") else "alfworld-laptop"
     edit(configs / "studies/bakeoff_plateau.yaml", env=world, methods=["flatGRPO", "Mine"])
     if kind in FIXED:
         study = load_study(configs / "studies/bakeoff_plateau.yaml")

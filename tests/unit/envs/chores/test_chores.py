@@ -137,16 +137,41 @@ def test_a_command_that_is_not_admissible_changes_nothing():
     assert step.observation.text.startswith("Nothing happens. Where does the ")
 
 
-@pytest.mark.parametrize("overlap", [True, False])
-def test_rollouts_that_chose_differently_meet_only_with_overlap(overlap):
-    settings = world(overlap=overlap)
-    found = set()
-    for index in (0, 1):
+def situations(settings: ChoresSettings, *rollouts: list[int]) -> list[tuple[str, str]]:
+    """The situation after each rollout of the same game, given as indices of commands."""
+    found = []
+    for rollout in rollouts:
         env = ChoresEnv(settings)
         env.reset(panels(settings)["test"][0])
-        env.step(env.admissible_commands()[index])
-        found.add(env.situation())
-    assert len(found) == (1 if overlap else 2)
+        for index in rollout:
+            env.step(env.admissible_commands()[index] if index >= 0 else "x")
+        found.append(env.situation())
+    return found
+
+
+def test_rollouts_meet_where_the_agent_could_know_no_difference():
+    # Half of the chores count. A difference in any of them, or in the bag, is one to the agent.
+    settings = world(chores=2, share=0.5, delay=0.2)
+    first, same, idle, bag, place, order, fewer = situations(
+        settings, [0, 1, 2], [0, 1, 2], [0, -1, 1, 2], [1, 1, 2], [0, 1, 3], [0, 2, 1], [0, 1]
+    )
+    assert first == same == idle
+    assert len({first, bag, place, order, fewer}) == 5
+
+
+def test_no_situation_shows_what_counts_or_what_is_right():
+    settings = world(chores=2, share=0.5)
+    things = tuple(habits_of(settings).place)[:2]
+    other = settings.model_copy(update={"habits": 1})
+    for index in range(settings.places):
+        found = set()
+        for rules, counts in ((settings, (True, False)), (settings, (False, True)), (other, None)):
+            env = ChoresEnv(rules)
+            names = things if counts else tuple(habits_of(other).place)[:2]
+            env.reset(task(rules, Game("baker", names, counts or (True, False))))
+            env.step(env.admissible_commands()[index])
+            found.add(env.situation())
+        assert len(found) == 1
 
 
 def test_panels_are_disjoint_and_the_same_for_the_same_seed():

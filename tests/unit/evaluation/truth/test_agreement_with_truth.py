@@ -58,6 +58,7 @@ def settings():
             "agreement": {"counterfactual_groups": GROUPS},
             "reference": "flat",
             "stream": 0,
+            "truth": True,
             "methods": [
                 {"name": name, "label": f"{name}!", "credit": CreditConfig(**arm["credit"])}
                 for name, arm in arms.items()

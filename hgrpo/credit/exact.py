@@ -1,0 +1,114 @@
+"""Exact: the advantage of each choice in the environment's own reward, by dynamic programming.
+
+    credit_t = Q_t(a_t) - sum over admissible commands a of pi(a) Q_t(a)
+    Q(s, a)  = r(s, a) + V(s'),    V(s) = sum over a of p(a) Q(s, a),    V = 0 after the last turn
+
+r is what the environment pays, so a verdict of 1 or 0 is credited as such. pi(a) is the policy's
+probability of command a before turn t, and a_t any reply, admissible or not. p belongs to a
+reference policy: to each question of the game it answers as the policy did, on average over the
+group's turns. A language model's answer may depend on all earlier ones, so its futures cannot be
+added up; those of the reference policy can. If the policy's answers depend on the question alone
+and are admissible, the credit is the policy's exact advantage. Else it is the exact advantage of
+the policy's choice, after which the reference policy plays on.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping
+
+import numpy as np
+
+from hgrpo.credit.altered import AlterableSettings, alter
+from hgrpo.credit.base import Context, CreditAssigner, Group
+from hgrpo.credit.oracle import command_shares
+from hgrpo.envs.base import Forkable, TextEnv
+from hgrpo.envs.kinds import load
+from hgrpo.trajectories.replay import Replay
+
+# Of an environment's state: the question, and what else later rewards and questions depend on.
+ExactState = Callable[[TextEnv], tuple[Hashable, Hashable]]
+
+
+class Settings(AlterableSettings):
+    """Keys beside `kind: exact`."""
+
+    needs_policy = True
+    uses = ("exact_state",)
+    demands = {"turn_norm": ("none", "its credit is an advantage already")}
+
+
+class Values:
+    """Expected rewards to go in one game, each state computed once.
+
+    Args:
+        state: of the environment.
+        reference: question -> probability of each admissible command, float64 [commands]. To
+            another question, all commands are equally likely.
+    """
+
+    def __init__(self, state: ExactState, reference: Mapping[Hashable, np.ndarray]):
+        self._state, self._reference = state, reference
+        self._known: dict[Hashable, float] = {}
+
+    def of_action(self, env: Forkable, action: str, turns: int) -> float:
+        """Q: the action's reward and the value after it, with `turns` left, this one counted."""
+        after = env.fork()
+        step = after.step(action)
+        ends = step.done or turns == 1
+        return step.env_reward + (0.0 if ends else self._of_state(after, turns - 1))
+
+    def of_commands(self, env: Forkable, turns: int) -> np.ndarray:
+        """Q of every admissible command, float64 [commands]."""
+        return np.array([self.of_action(env, a, turns) for a in env.admissible_commands()])
+
+    def _of_state(self, env: Forkable, turns: int) -> float:
+        question, rest = self._state(env)
+        place = question, rest, turns
+        if place not in self._known:
+            values = self.of_commands(env, turns)
+            shares = self._reference.get(question, np.full(len(values), 1 / len(values)))
+            self._known[place] = float(shares @ values)
+        return self._known[place]
+
+
+class ExactCredit(CreditAssigner):
+    """Plays each trajectory again, and computes the values of its states backwards."""
+
+    def __init__(self, settings: Settings, context: Context, state: ExactState):
+        self._settings, self._context, self._state = settings, context, state
+
+    def assign(self, group: Group) -> list[np.ndarray]:
+        """The exact advantage of each turn, K float64 arrays [T_k], altered by the settings.
+
+        Raises:
+            ReplayError: the environment answered differently when a turn was played again.
+        """
+        collector, played = self._context.collector, []
+        for trajectory in group.trajectories:
+            replay = Replay(trajectory, collector.make_env)
+            played.append([replay.before(turn)[0] for turn in range(len(trajectory.turns))])
+        commands = [{t: env.admissible_commands() for t, env in enumerate(row)} for row in played]
+        shares = command_shares(self._context, group.trajectories, commands)
+        asked = defaultdict(list)
+        for envs, known in zip(played, shares, strict=True):
+            for turn, env in enumerate(envs):
+                asked[self._state(env)[0]].append(known[turn])
+        mean = {question: np.mean(rows, axis=0) for question, rows in asked.items()}
+        values, rows = Values(self._state, mean), []
+        for trajectory, envs, known in zip(group.trajectories, played, shares, strict=True):
+            row = np.zeros(len(envs))
+            for turn, env in enumerate(envs):
+                left = collector.turn_cap - turn
+                own = values.of_action(env, trajectory.turns[turn].action, left)
+                # Differences first: exactly 0 where no choice matters.
+                row[turn] = known[turn] @ (own - values.of_commands(env, left))
+            rows.append(row)
+        return alter(rows, self._settings, group)
+
+
+def make(settings: Settings, context: Context) -> ExactCredit:
+    """Make the assigner.
+
+    Raises:
+        UserError: the environment does not say what its future depends on.
+    """
+    return ExactCredit(settings, context, load(context.environment).exact_state)
