@@ -5,7 +5,7 @@ import json
 from report_fixtures import build_report, resolved_arm, write_study
 
 from hgrpo.report.arms import read_arms
-from hgrpo.report.cautions import arm_cautions, confounded
+from hgrpo.report.cautions import arm_cautions, confounded, more_play
 
 NAMES = ("flatGRPO", "Mine", "Other")
 ARMS = read_arms({"reference": "flatGRPO", "methods": {name: resolved_arm(name) for name in NAMES}})
@@ -65,6 +65,26 @@ def test_arms_with_other_credit_and_other_training_are_named_with_the_keys():
     # Another learning rate for equal credit is what the study compares.
     assert confounded(ARMS, [flat, snapshot("Mine", lr=1e-3, alpha=1.0)]) == []
     assert confounded(ARMS, [snapshot("Mine", lr=1e-3)]) == []
+
+
+def test_other_settings_of_the_method_count_too():
+    flat = snapshot("flatGRPO", alpha=1.0, group_norm="std", stream=0)
+    mine = snapshot("Mine", group_norm="mean", objective={"rule": "ASPO"}, stream=1)
+    assert confounded(ARMS, [flat, mine]) == [
+        "Mine differs from flat GRPO in group_norm and objective too, not in credit alone."
+    ]
+
+
+def test_arms_with_more_play_are_named_with_how_much():
+    def played(method, number, replies, seed=11):
+        return summary(method, number, "w", seed) | {"all_play": {"replies": replies}}
+
+    rounds = [played("flatGRPO", 1, 100), played("flatGRPO", 2, 100), played("Mine", 1, 900)]
+    rounds += [played("Other", 1, 120), played("Other", 2, 120)]
+    # A seed without the reference is left out.
+    rounds += [played("Other", 1, 10_000, seed=23)]
+    assert more_play(ARMS, rounds) == ["Mine (4.5 times) played more turns than flat GRPO."]
+    assert more_play(ARMS, [summary("flatGRPO", 1, "a"), summary("Mine", 1, "b")]) == []
 
 
 def test_cautions_stand_on_top_of_the_page_and_in_the_last_line_of_the_run(tmp_path, capsys):
