@@ -10,11 +10,11 @@ from pathlib import Path
 import pandas as pd
 
 from hgrpo import parquet
+from hgrpo.config.canonical import SUMMARY, made_with
 from hgrpo.errors import UserError, one_line
 from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.learning.scratch import rows_file, step_folders
 
-SUMMARY = "summary.json"
 # Only these columns of a log row are checked. If one exists, it must hold a number.
 _SHOWN = ("mean_reward", "success_rate", "observed_kl", "dead_groups", "n_groups")
 
@@ -134,15 +134,6 @@ def _rows(path: Path, finished: bool = True) -> list[dict]:
                     f"{path}: row {number}: {key}: a number was expected, not {row[key]!r}"
                 )
     return rows
-
-
-def made_with(summary: Path, settings: str) -> bool:
-    """Whether a job wrote its summary.json with settings of this digest, as far as is known."""
-    try:
-        recorded = json.loads(summary.read_bytes()).get("settings")
-    except (OSError, ValueError):
-        recorded = None
-    return settings in ("", recorded or settings)
 
 
 def _test_success(results: Path, log: RunLog) -> float | None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from hgrpo.config.canonical import SUMMARY, made_with
 from hgrpo.learning.scratch import step_folders
-from hgrpo.report.run_status import SUMMARY, made_with
 from hgrpo.workflow.watch.jobs import StudyJob
 from hgrpo.workflow.watch.log_tail import LogTail, read_tail
 
