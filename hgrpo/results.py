@@ -26,6 +26,8 @@ from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.report.export_comparison import study_digest
 from hgrpo.report.latex import tabular
 
+# Sections of a study that a round depends on, beside its method.
+_PLAY = {"engine", "env", "model", "training"}
 _RATE = (
     "(.*_)?success|.*_share|(baseline_)?endpoint|((endpoint|bootstrap)_)?(lower|upper)|score|mean"
     "|difference|standard_error|minimum_detectable_effect|probability_of_improvement"
@@ -170,16 +172,20 @@ class Results:
         try:
             log = json.loads(path.read_bytes())
             config = log["config"]
-            played = config["method"] | {key: config[key] for key in {"training"} & config.keys()}
+            played = config["method"] | {key: config[key] for key in _PLAY & config.keys()}
             pd.DataFrame(log["rows"])
         except (ValueError, LookupError, TypeError) as error:
             raise UserError(f"{path}: not a train log ({one_line(error)})") from None
-        arm = self.config["methods"][method]
-        differ = [key for key in played.keys() & arm.keys() - {"label"} if played[key] != arm[key]]
+        now = {key: self.config.get(key) for key in _PLAY} | self.config["methods"][method]
+        # A round does not read the expert's settings.
+        played, now = (
+            {**each, "env": {**(each.get("env") or {}), "expert": None}} for each in (played, now)
+        )
+        differ = [key for key in played.keys() & now.keys() - {"label"} if played[key] != now[key]]
         if differ:
             raise UserError(
-                f"{path}: played with another {', '.join(sorted(differ))} of the arm than "
-                f"{self.folder / 'config.yaml'} has; run the study again"
+                f"{path}: played with another {', '.join(sorted(differ))} than "
+                f"{self.folder / 'config.yaml'} has now; run the study again"
             )
         return log
 

@@ -129,7 +129,8 @@ def test_what_is_not_there_is_named(loaded, ask, said):
 
 def test_results_of_an_earlier_run_of_the_study_are_refused(tmp_path):
     arms = {name: {"name": name, "alpha": 0.5, "training": {"lr": 2}} for name in ("Mine", "Other")}
-    config = {"rounds": 2, "methods": arms}
+    env = {"turn_cap": 8, "expert": {"trajectories": 9}}
+    config = {"rounds": 2, "methods": arms, "env": env}
     (tmp_path / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
     rounds = [("Mine", n, 0.5, 2) for n in (1, 2, 3)]
     rounds += [("Other", 1, 0.5, 2), ("Other", 2, 0.1, 1), ("Gone", 1, 0.5, 2)]
@@ -137,7 +138,9 @@ def test_results_of_an_earlier_run_of_the_study_are_refused(tmp_path):
         home = tmp_path / f"rl/{arm}/seed_11/round_{number}"
         home.mkdir(parents=True)
         method = {"name": arm, "alpha": alpha, "training": {}}
-        log = {"rows": [{"step": 0}], "config": {"method": method, "training": {"lr": lr}}}
+        game = env | {"expert": {"trajectories": 20_000}}
+        settings = {"method": method, "training": {"lr": lr}, "env": game}
+        log = {"rows": [{"step": 0}], "config": settings}
         (home / "train_log.json").write_text(json.dumps(log), encoding="utf-8")
     study = results.load(tmp_path)
     # The third round is left from a longer run.
@@ -145,8 +148,13 @@ def test_results_of_an_earlier_run_of_the_study_are_refused(tmp_path):
     with pytest.raises(UserError, match="no round 3, only 1, 2"):
         study.turns("Mine", 11, 3)
     for ask in (lambda: study.train_log("Other", 11), lambda: study.turns("Other", 11, 2)):
-        with pytest.raises(UserError, match="round_2/.*played with another alpha, training of"):
+        with pytest.raises(UserError, match="round_2/.*played with another alpha, training than"):
             ask()
+    for name, value in (("env", {**env, "turn_cap": 9}), ("rounds", 1)):
+        changed = json.dumps(config | {name: value})
+        (tmp_path / "config.yaml").write_text(changed, encoding="utf-8")
+        with pytest.raises(UserError, match="another env than|no round 2, only 1"):
+            results.load(tmp_path).turns("Mine", 11, 2)
     with pytest.raises(UserError, match="no such arm was trained"):
         study.train_log("Gone", 11)
 
