@@ -49,11 +49,10 @@ def arm_cautions(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
     """
     played = Counter(row["method"] for row in rounds)
     idle = Counter((row["method"], row.get("credit_caution")) for row in rounds)
-    cautions = [
-        f"{arms.label(name)}: {text} ({number} of {played[name]} rounds)."
-        for (name, text), number in idle.items()
-        if text
-    ]
+    named = defaultdict(list)
+    for (name, text), number in idle.items():
+        named[text].append(f"{arms.label(name)} ({number} of {played[name]} rounds)")
+    cautions = [f"{listing(labels)}: {text}." for text, labels in named.items() if text]
     last = {(row["seed"], row["method"]): row for row in sorted(rounds, key=lambda r: r["round"])}
     ends, equal = defaultdict(set), defaultdict(list)
     for (seed, name), row in last.items():

@@ -45,7 +45,7 @@ def test_cautions_of_rounds_are_counted_by_arm_and_older_summaries_have_none():
     rounds = [summary("Mine", number, f"m{number}", caution="it is 0") for number in (2, 3)]
     rounds += [summary("Mine", 1, "m1"), summary("Other", 1, "o1")]
     del rounds[-1]["credit_caution"]
-    assert arm_cautions(ARMS, rounds) == ["Mine: it is 0 (2 of 3 rounds)."]
+    assert arm_cautions(ARMS, rounds) == ["Mine (2 of 3 rounds): it is 0."]
 
 
 def snapshot(name, lr=1e-4, kl=0.1, **method):
@@ -97,6 +97,6 @@ def test_cautions_stand_on_top_of_the_page_and_in_the_last_line_of_the_run(tmp_p
     page = build_report(study)
     last = capsys.readouterr().out.splitlines()[-1]
     text = page.read_text(encoding="utf-8")
-    for said in ("Progressive: it is 0 (1 of 1 rounds).", "are one arm: their final weights are"):
+    for said in ("Progressive (1 of 1 rounds): it is 0.", "are one arm: their final weights are"):
         assert said in last and 0 < text.index(said) < text.index("<table")
     assert last.endswith(f" {page}")
