@@ -23,8 +23,11 @@ from hgrpo import parquet
 from hgrpo.config.read import did_you_mean, read_yaml
 from hgrpo.errors import UserError, one_line
 from hgrpo.evaluation.outcomes import GREEDY, TEST
+from hgrpo.report.export_comparison import study_digest
 from hgrpo.report.latex import tabular
 
+# Sections of a study that a round depends on, beside its method.
+_PLAY = {"engine", "env", "model", "training"}
 _RATE = (
     "(.*_)?success|.*_share|(baseline_)?endpoint|((endpoint|bootstrap)_)?(lower|upper)|score|mean"
     "|difference|standard_error|minimum_detectable_effect|probability_of_improvement|repeats_alike"
@@ -55,8 +58,10 @@ class Results:
             percent: rates, differences and scores as on the page, 100 times those of the file.
 
         Raises:
-            UserError: there is no such table, and the message names the nearest; or it is damaged.
+            UserError: there is no such table, and the message names the nearest; or it is damaged,
+                or the report is of another config.yaml.
         """
+        self._check_report()
         path = self.folder / f"report/tables/{name}.csv"
         if not path.is_file():
             raise UserError(f"{path}: no such table{did_you_mean(name, self.tables)}")
@@ -108,8 +113,10 @@ class Results:
             temperature: 0 is greedy play; None for all.
 
         Raises:
-            UserError: there are no such episodes; the message names those that there are.
+            UserError: there are no such episodes, and the message names those that there are; or
+                the report is of another config.yaml.
         """
+        self._check_report()
         found = self._parquet("report/episodes.parquet")
         if round == "last":
             found = found[found["round"] == found.groupby("method")["round"].transform("max")]
@@ -142,44 +149,68 @@ class Results:
         """One row per training step of a run, with the columns round and batch added.
 
         Raises:
-            UserError: the run has no round, a log is damaged, or a round was trained with another
-                setting of `training` than the study has now.
+            UserError: the run has no round, a log is damaged, or a round was played with other
+                settings than the study has now.
         """
         home = self._run(method, seed)
-        paths = {int(path.parent.name[6:]): path for path in home.glob("round_*/train_log.json")}
-        if not paths:
+        logs = {number: self._log(home, number, method) for number in self._rounds(home)}
+        if not logs:
             raise UserError(f"{home}: no finished round")
-        parts = [self._rows(path, method).assign(round=n) for n, path in sorted(paths.items())]
+        parts = [pd.DataFrame(log["rows"]).assign(round=number) for number, log in logs.items()]
         table = pd.concat(parts, ignore_index=True)
         return table.assign(batch=range(1, len(table) + 1))
 
-    def _rows(self, path: Path, method: str) -> pd.DataFrame:
-        """The rows of a training log."""
+    def _rounds(self, home: Path) -> list[int]:
+        """The finished rounds of a run; later ones than the study has are of an earlier run."""
+        most = self.config.get("rounds", float("inf"))
+        numbers = {int(path.parent.name[6:]) for path in home.glob("round_*/train_log.json")}
+        return sorted(number for number in numbers if number <= most)
+
+    def _log(self, home: Path, number: int, method: str) -> dict:
+        """The training log of a round that was played with the study's settings."""
+        path = home / f"round_{number}/train_log.json"
         try:
             log = json.loads(path.read_bytes())
-            rows, trained = pd.DataFrame(log["rows"]), log["config"].get("training", {})
+            config = log["config"]
+            played = config["method"] | {key: config[key] for key in _PLAY & config.keys()}
+            pd.DataFrame(log["rows"])
         except (ValueError, LookupError, TypeError) as error:
             raise UserError(f"{path}: not a train log ({one_line(error)})") from None
-        arm = self.config.get("methods", {}).get(method, {"training": trained})
-        for key in trained.keys() - arm.get("training", {}):
-            if trained[key] != self.config["training"].get(key):
-                raise UserError(
-                    f"{path}: trained with training.{key} {trained[key]!r}, and the study has "
-                    f"{self.config['training'].get(key)!r} now; run it again"
-                )
-        return rows
+        now = {key: self.config.get(key) for key in _PLAY} | self.config["methods"][method]
+        # A round does not read the expert's settings.
+        played, now = (
+            {**each, "env": {**(each.get("env") or {}), "expert": None}} for each in (played, now)
+        )
+        differ = [key for key in played.keys() & now.keys() - {"label"} if played[key] != now[key]]
+        if differ:
+            raise UserError(
+                f"{path}: played with another {', '.join(sorted(differ))} than "
+                f"{self.folder / 'config.yaml'} has now; run the study again"
+            )
+        return log
+
+    def _check_report(self) -> None:
+        """Raise a UserError if the report belongs to another run of the study."""
+        path = self.folder / "report/methods_comparison.json"
+        if path.is_file():
+            arms = json.loads(path.read_bytes())
+            if {arm.get("_study") for arm in arms.values()} != {study_digest(self.config)}:
+                raise UserError(f"{path}: made before config.yaml changed; run the study again")
 
     def _of_round(self, method: str, seed: int, round: int, name: str) -> pd.DataFrame:
         run = self._run(method, seed)
-        if not (run / f"round_{round}").is_dir():
-            raise UserError(f"{run}: no round {round}, only {_numbers(run, 'round_')}")
+        if round not in (known := self._rounds(run)):
+            only = ", ".join(map(str, known)) or "none"
+            raise UserError(f"{run}: no round {round}, only {only}")
+        self._log(run, round, method)
         return self._parquet(f"{run.relative_to(self.folder)}/round_{round}/{name}")
 
     def _run(self, method: str, seed: int) -> Path:
         """The folder of a run that has begun."""
-        trained = sorted(path.name for path in self.folder.glob("rl/*"))
+        present = {path.name for path in self.folder.glob("rl/*")}
+        trained = sorted(present.intersection(self.config["methods"]))
         arm = self.folder / f"rl/{method}"
-        if not arm.is_dir():
+        if method not in trained:
             raise UserError(f"{arm}: no such arm was trained{did_you_mean(method, trained)}")
         if not (arm / f"seed_{seed}").is_dir():
             raise UserError(f"{arm}: no seed {seed}, only {_numbers(arm, 'seed_')}")

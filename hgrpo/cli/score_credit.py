@@ -27,7 +27,7 @@ from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.measured import MeasuredTruth
 from hgrpo.evaluation.truth.published import TURN, read_credits, read_published
 from hgrpo.evaluation.truth.scoring import score
-from hgrpo.learning.advantages import faint_credit, turn_share
+from hgrpo.learning.advantages import size_caution, top_share, turn_share
 from hgrpo.report.csv_file import write_csv
 from hgrpo.report.truth_section import SHOWN, table_rows
 from hgrpo.standardise import standardise
@@ -71,24 +71,29 @@ def main() -> None:
         # Only credit that is not normalised can be of another size than the trajectory's advantage.
         turns = credit if method.turn_norm == "none" else np.zeros(1)
         rest = (advantage - (1 - method.alpha) * turns) / (method.alpha or 1.0)
-        sizes = [float(np.nanmean(np.abs(values))) for values in (rest, turns)]
-        cautions = [method.credit_caution(flat, share(advantage, truth), *sizes)]
+        more = {
+            "max_abs_credit": float(np.nanmax(np.abs(credit))),
+            "mean_abs_traj_adv": float(np.nanmean(np.abs(rest))),
+            "mean_abs_turn_adv": float(np.nanmean(np.abs(turns))),
+        }
+        cautions = [method.credit_caution(flat, shares(advantage, truth) | more)]
         again, _ = credited(method, args.truth, backwards=True)
         if not np.array_equal(credit, again, equal_nan=True):
             cautions += [
-                "its credit changes if it is computed again with the last group first; credit a "
-                "group from its own turns, and draw from its stream"
+                "its credit changes if it is computed again with the last group and rollout first; "
+                "credit a group from its own turns in any order, and draw from its stream"
             ]
     else:
         credit, advantage = read_credits(args.file, places)
         name = args.name or args.file.stem
         equal = "equal over the turns of every trajectory" if advantage.any() else "0"
         flat = not truth.centred(advantage).any()
-        cautions = [
-            f"what the loss sees is {equal}" if flat else faint_credit(share(advantage, truth))
-        ]
+        sizes = size_caution(shares(advantage, truth), 0.0, 0.0)
+        cautions = [f"what the loss sees is {equal}" if flat else sizes]
     row = pd.DataFrame([{"method": name, "label": name} | score(credit, advantage, truth)])
     others = known_rows(args.truth)
+    if (args.name or args.file) and name in [*others.get("label", ())]:
+        raise UserError(f"{name}: a built-in method has this name; give --name another one")
     print("\n".join(lines(row, others)))
     if args.method:
         print("\nthe most wrong turns, with credit and truth as z-scores over all turns:")
@@ -104,10 +109,10 @@ def main() -> None:
             write_csv(row, path, _DIGITS)
 
 
-def share(advantage: np.ndarray, truth: MeasuredTruth) -> float:
-    """`turn_share` of advantages [N]; NaN counts as 0, and 1 if all are 0."""
+def shares(advantage: np.ndarray, truth: MeasuredTruth) -> dict[str, float | None]:
+    """`turn_share` and `top_share` of advantages [N]; NaN counts as 0."""
     rows = np.split(np.nan_to_num(advantage), np.cumsum(truth.lengths)[:-1])
-    return turn_share(rows) or 1.0
+    return {"turn_share": turn_share(rows), "top_share": top_share(rows)}
 
 
 def worst_turns(folder: Path, credit: np.ndarray, truth: np.ndarray) -> str:

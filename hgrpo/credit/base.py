@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import numpy as np
 from hgrpo.credit import kinds
 from hgrpo.envs.base import LARGEST
 from hgrpo.errors import UserError
-from hgrpo.trajectories.trajectory import Trajectory
+from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 if TYPE_CHECKING:
     from hgrpo.agent.conversation import Conversation
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.collector import Collector
 
+# Fields of trajectories and turns that an assigner may fill in; the turns are compared one by one.
+_FILLED = {"turns", "goal_embedding", "embedding", "target", "credit", "advantage"}
 # A function that shows the progress of a fit. A fit calls it once, with the number of steps and
 # their unit, such as "epoch". The function returns another function, to be called after each step
 # with a short text about the step.
@@ -118,13 +120,14 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
 
 
 def _played(group: Group) -> list:
-    """Copy of the fields of a group that training reads; assigners may fill in the others."""
-    return [
-        (t.goal, t.success, t.truncated, [*t.token_ids])
-        + tuple((u.observation, u.action, u.span, u.env_reward, u.progress) for u in t.turns)
-        + tuple((u.admissible, u.overlong, [*u.token_ids], [*u.logprobs]) for u in t.turns)
-        for t in group.trajectories
-    ]
+    """Copy of what was played, without what assigners may fill in."""
+    return [[_fields(t), *map(_fields, t.turns)] for t in group.trajectories]
+
+
+def _fields(record: Trajectory | Turn) -> list:
+    names = [each.name for each in fields(record) if each.name not in _FILLED]
+    values = [getattr(record, name) for name in names]
+    return [[*value] if isinstance(value, list) else value for value in values]
 
 
 def _checked(credit: object, group: Group, name: str) -> list[np.ndarray]:

@@ -7,7 +7,7 @@ https://arxiv.org/abs/2402.03300). The turn's advantage and the blend are those 
 reference system.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -18,6 +18,10 @@ TurnNorm = Literal["position", "group", "none"]
 GroupNorm = Literal["std", "sample_std", "mean"]
 # Below this share, advantages with credit of mean 0 correlate with flat GRPO's by 0.995 or more.
 _FAINT = 0.01
+# Of normal advantages, a hundredth of the turns holds 8 % of the sum of squares.
+_WILD = 0.9
+# Credit of this many floors or more has deviations above the floor, except between equal turns.
+_DAMPED = 1000
 
 
 def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) -> np.ndarray:
@@ -84,30 +88,48 @@ def turn_share(advantages: Sequence[np.ndarray]) -> float | None:
     return between / total if total else None
 
 
-def faint_credit(share: float | None) -> str:
-    """The caution that the turns of a trajectory train almost alike, from `turn_share`, or ""."""
-    if share is None or share >= _FAINT:
-        return ""
-    return (
-        f"under {100 * _FAINT:g} % of its advantages' sum of squares lies between turns of a "
-        "trajectory, so its turns train almost alike (see alpha, turn_norm, and the credit's size "
-        "and mean)"
-    )
+def top_share(advantages: Sequence[np.ndarray]) -> float | None:
+    """Share of the sum of squares of advantages that the largest hundredth of turns holds, 0 to 1.
 
-
-def drowned_return(trajectory: float, turns: float) -> str:
-    """The caution that turn credit leaves hardly any weight to the return, or "".
+    At least one turn counts; None if all advantages are 0.
 
     Args:
-        trajectory: mean of |alpha A_traj|.
-        turns: mean of |(1 - alpha) A_turn|.
+        advantages: arrays [T_k], one for each trajectory.
     """
-    if not 0 < trajectory < _FAINT * turns:
-        return ""
-    return (
-        f"its turn credit is over {1 / _FAINT:g} times as large as the trajectory's advantage, so "
-        "the return hardly counts (see alpha, turn_norm, and the credit's size and mean)"
-    )
+    squares = np.sort(np.square(np.concatenate([*advantages, np.zeros(0)])))
+    total = float(squares.sum())
+    return float(squares[-max(1, len(squares) // 100) :].sum()) / total if total else None
+
+
+def size_caution(sizes: Mapping[str, float | None], alpha: float, floor: float) -> str:
+    """Why the size of turn credit keeps it, or the return, from having an effect, or "".
+
+    Args:
+        sizes: entries of `log_row.advantage_row`; a missing entry and None give no caution.
+        alpha: share of the trajectory's advantage.
+        floor: least deviation that a z-score of credit divides by; 0 without z-scores.
+    """
+    known = {name: value for name, value in sizes.items() if value is not None}
+    remedy = "(see alpha, turn_norm, and the credit's size and mean)"
+    if known.get("turn_share", 1.0) < _FAINT:
+        return (
+            f"under {100 * _FAINT:g} % of its advantages' sum of squares lies between turns of a "
+            f"trajectory, so its turns train almost alike {remedy}"
+        )
+    if known.get("top_share", 0.0) > _WILD:
+        return (
+            f"a hundredth of its turns holds over {100 * _WILD:g} % of its advantages' sum of "
+            "squares, so few numbers rule the update"
+        )
+    trajectory = alpha * known.get("mean_abs_traj_adv", 0.0)
+    if 0 < trajectory < _FAINT * (1 - alpha) * known.get("mean_abs_turn_adv", 0.0):
+        return (
+            f"its turn credit is over {1 / _FAINT:g} times as large as the trajectory's advantage, "
+            f"so the return hardly counts {remedy}"
+        )
+    if 0 < known.get("max_abs_credit", 0.0) < _DAMPED * floor:
+        return f"its credit is so small that norm_floor {floor:g} damps its z-scores; scale it up"
+    return ""
 
 
 def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hgrpo.learning.advantages import turn_share
+from hgrpo.learning.advantages import top_share, turn_share
 from hgrpo.learning.batch import GroupAdvantages, training_returns
 from hgrpo.learning.filters.scores import mean_deviation
 from hgrpo.learning.objectives.kl import kl_k3
@@ -21,6 +21,9 @@ STEP_DIAGNOSTICS = (
 )
 # Diagnostics of a minibatch that are sums over its micro-batches.
 SUMS = ("policy_loss", "kl_term", "entropy_term", "entropy", "clip_fraction")
+
+# What `advantages.size_caution` reads.
+SIZES = ("turn_share", "top_share", "max_abs_credit", "mean_abs_traj_adv", "mean_abs_turn_adv")
 
 
 def rollout_row(groups: Sequence[Sequence[Trajectory]]) -> dict:
@@ -70,7 +73,7 @@ def trained_row(trained: Sequence[np.ndarray]) -> dict:
 def advantage_row(
     groups: Sequence[Sequence[Trajectory]], advantages: Sequence[GroupAdvantages]
 ) -> dict:
-    """Log entries: dead groups, groups with flat credit, `turn_share`, mean absolute advantages.
+    """Log entries: dead groups, groups with flat credit, and `SIZES` of credit and advantages.
 
     `advantages`, in the order of `groups`, gives the advantages per trajectory and per turn. The
     turns in `groups` hold the blended advantages, which are averaged over tokens.
@@ -85,6 +88,8 @@ def advantage_row(
         "dead_groups": sum(group.dead for group in advantages),
         "flat_credit_groups": sum(group.flat for group in advantages),
         "turn_share": turn_share(blended),
+        "top_share": top_share(blended),
+        "max_abs_credit": max(abs(turn.credit) for turn in turns),
         "mean_abs_traj_adv": float(np.abs(per_trajectory).mean()),
         "mean_abs_turn_adv": float(np.abs(per_turn).mean()),
         "mean_abs_token_adv": float(np.abs(per_token).mean()),

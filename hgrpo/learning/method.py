@@ -1,12 +1,13 @@
 """A method: one arm of a study."""
 
+from collections.abc import Mapping
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from hgrpo.config.strict import Strict
 from hgrpo.credit.section import CreditConfig
-from hgrpo.learning.advantages import drowned_return, faint_credit
+from hgrpo.learning.advantages import size_caution
 from hgrpo.learning.rules.section import ObjectiveConfig
 
 
@@ -117,16 +118,12 @@ class MethodConfig(Strict):
         compares = self.train and self.advantage == "group"
         return compares and "alpha" not in self.credit.declared.demands
 
-    def credit_caution(
-        self, flat: bool, share: float = 1.0, trajectory: float = 0.0, turns: float = 0.0
-    ) -> str:
+    def credit_caution(self, flat: bool, sizes: Mapping[str, float | None] | None = None) -> str:
         """Why turn credit, or the return beside it, has little or no effect, or "".
 
         Args:
             flat: whether `is_flat` held for it in all groups.
-            share: `turn_share` of the advantages.
-            trajectory: mean of |A_traj|.
-            turns: mean of |A_turn|.
+            sizes: as for `size_caution`.
         """
         if self._chooses_alpha and self.alpha == 1.0:
             return f"alpha is 1, so no update reads its credit (kind {self.credit.kind})"
@@ -135,8 +132,8 @@ class MethodConfig(Strict):
         if flat:
             given = f"0, constant, or made so by turn_norm: {self.turn_norm}"
             return f"its credit tells no turn of a trajectory from another ({given})"
-        drowned = drowned_return(self.alpha * trajectory, (1 - self.alpha) * turns)
-        return faint_credit(share) or drowned
+        floor = 0.0 if self.turn_norm == "none" else self.norm_floor
+        return size_caution(sizes or {}, self.alpha, floor)
 
     @property
     def uses_critic(self) -> bool:

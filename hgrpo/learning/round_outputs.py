@@ -8,6 +8,7 @@ from pathlib import Path
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.critic import save_critic
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
+from hgrpo.learning.log_row import SIZES
 from hgrpo.learning.round import Round
 from hgrpo.policy.compatible import weights_digest
 from hgrpo.policy.precision import dtype_name
@@ -63,11 +64,10 @@ def credit_caution(played: Round) -> str:
     if unfitted or not rows:
         return method.credit_caution(flat=False)
     flat = all(row["flat_credit_groups"] == row["n_groups"] for row in rows)
-    # Logs of an older step, from a checkpoint, hold no share.
-    shares = [row["turn_share"] for row in rows if row.get("turn_share") is not None]
-    share = sum(shares) / len(shares) if shares else 1.0
-    sizes = (sum(row[f"mean_abs_{of}_adv"] for row in rows) for of in ("traj", "turn"))
-    return method.credit_caution(flat, share, *sizes)
+    # Logs of an older step, from a checkpoint, lack some.
+    known = {name: [x for row in rows if (x := row.get(name)) is not None] for name in SIZES}
+    sizes = {name: sum(values) / len(values) for name, values in known.items() if values}
+    return method.credit_caution(flat, sizes)
 
 
 def totals(rows: Sequence[Mapping]) -> dict:

@@ -14,6 +14,8 @@ from hgrpo.report.inputs import Inputs
 from hgrpo.report.tables import IMITATED
 from hgrpo.report.words import listing
 
+_CREDIT = {"credit", "alpha", "turn_norm"}
+_MORE = 1.2
 # Written by workflow_scripts/publish.py from docs/tables.
 PUBLISHED = Path(__file__).with_name("published_spread.json")
 
@@ -48,11 +50,10 @@ def arm_cautions(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
     """
     played = Counter(row["method"] for row in rounds)
     idle = Counter((row["method"], row.get("credit_caution")) for row in rounds)
-    cautions = [
-        f"{arms.label(name)}: {text} ({number} of {played[name]} rounds)."
-        for (name, text), number in idle.items()
-        if text
-    ]
+    named = defaultdict(list)
+    for (name, text), number in idle.items():
+        named[text].append(f"{arms.label(name)} ({number} of {played[name]} rounds)")
+    cautions = [f"{listing(labels)}: {text}." for text, labels in named.items() if text]
     last = {(row["seed"], row["method"]): row for row in sorted(rounds, key=lambda r: r["round"])}
     ends, equal = defaultdict(set), defaultdict(list)
     for (seed, name), row in last.items():
@@ -78,7 +79,7 @@ def twin_cautions(folder: Path | None) -> list[str]:
 
 
 def confounded(arms: Arms, snapshots: Sequence[Mapping]) -> list[str]:
-    """Arms that differ from the reference in credit and in `training`.
+    """Arms that differ from the reference in credit and in other settings of method or training.
 
     `snapshots` are the contents of every round's config.yaml.
     """
@@ -86,9 +87,11 @@ def confounded(arms: Arms, snapshots: Sequence[Mapping]) -> list[str]:
     reference, differ = settings.pop(arms.reference, None), defaultdict(list)
     for name, row in settings.items() if reference else ():
         method, other = row["method"], reference["method"]
-        if all(method.get(key) == other.get(key) for key in ("credit", "alpha", "turn_norm")):
+        changed = {key for key, value in method.items() if value != other.get(key)}
+        if not changed & _CREDIT:
             continue
-        keys = [
+        keys = list(changed - _CREDIT - {"name", "label", "stream", "training"})
+        keys += [
             f"training.{key}"
             for key, value in row["training"].items()
             if value != reference["training"].get(key)
@@ -100,6 +103,25 @@ def confounded(arms: Arms, snapshots: Sequence[Mapping]) -> list[str]:
         for keys, labels in differ.items()
         if keys
     ]
+
+
+def more_play(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
+    """Arms that played over a fifth more turns than the reference, continuations included.
+
+    `rounds` are the contents of every round's summary.json.
+    """
+    turns: dict[str, Counter] = defaultdict(Counter)
+    for row in rounds:
+        turns[row["method"]][row["seed"]] += row.get("all_play", {}).get("replies", 0)
+    reference = turns.pop(arms.reference, Counter())
+    more = []
+    for name, of_seed in turns.items():
+        seeds = of_seed.keys() & reference.keys()
+        base = sum(reference[seed] for seed in seeds)
+        ratio = sum(of_seed[seed] for seed in seeds) / base if base else 1.0
+        if ratio > _MORE:
+            more.append(f"{arms.label(name)} ({ratio:.2g} times)")
+    return [f"{listing(more)} played more turns than {arms.label(arms.reference)}."] if more else []
 
 
 def published_spread(study: str, overridden: Collection[str], reference: str) -> str:

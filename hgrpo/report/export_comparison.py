@@ -12,6 +12,7 @@ from greedy evaluations on the test panel, with the episodes of all seeds taken 
   _endpoint                       the study's declared endpoint: its name, its score (success or
                                   return), and the arm's mean with its interval (null with one seed)
   _label                          the arm's label in the report
+  _study                          digest of the study's settings
   _notes                          only for the supervised policy
 
 The best round has the highest avg_R; on a tie, the highest pct_success decides. One definition
@@ -24,15 +25,19 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from hgrpo.config.canonical import settings_digest
 from hgrpo.evaluation.breakdowns import paid_share
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import GREEDY, TEST
 
 
 def methods_comparison(
-    comparison: Comparison, episodes: pd.DataFrame, labels: Mapping[str, str]
+    comparison: Comparison, episodes: pd.DataFrame, labels: Mapping[str, str], study: Mapping
 ) -> dict[str, dict]:
-    """The content of methods_comparison.json: arm -> its fields, in display order."""
+    """The content of methods_comparison.json: arm -> its fields, in display order.
+
+    `study` is the content of the study's config.yaml.
+    """
     greedy = episodes[(episodes["panel"] == TEST) & (episodes["temperature"] == GREEDY)]
     manifest = {}
     for method in dict.fromkeys(comparison.methods["method"]):
@@ -44,7 +49,13 @@ def methods_comparison(
             )
         manifest[method]["_endpoint"] = _endpoint(comparison.endpoints, method)
         manifest[method]["_label"] = labels[method]
+        manifest[method]["_study"] = study_digest(study)
     return manifest
+
+
+def study_digest(config: Mapping) -> str:
+    """Digest of the settings in a study's config.yaml, without where and when it was written."""
+    return settings_digest({key: value for key, value in config.items() if key != "provenance"})
 
 
 def _endpoint(endpoints: pd.DataFrame, method: str) -> dict:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 from numbers import Real
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from hgrpo import parquet
+from hgrpo.config.canonical import SUMMARY, made_with
 from hgrpo.errors import UserError, one_line
 from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.learning.scratch import rows_file, step_folders
@@ -23,12 +24,18 @@ class RunPlan:
     """A run (an arm and a seed) as the study plans it: `rounds` rounds of `steps` steps.
 
     An untrained arm has no rounds; only its policy is evaluated.
+
+    Attributes:
+        settings, evaluation: digests of the settings of a round and of an evaluation. Results with
+            other settings are those of an earlier run. "": any settings.
     """
 
     method: str
     seed: int
     rounds: int
     steps: int
+    settings: str = field(default="", kw_only=True)
+    evaluation: str = field(default="", kw_only=True)
 
     @property
     def home(self) -> Path:
@@ -76,20 +83,20 @@ def study_status(results: Path, plans: Iterable[RunPlan]) -> list[RunStatus]:
 
     UserError if a log or an episodes file is damaged.
     """
-    return [
-        RunStatus(
-            **vars(run_log(results, plan)), test_success=_test_success(results / "eval" / plan.home)
-        )
-        for plan in plans
-    ]
+    logs = [run_log(results, plan) for plan in plans]
+    return [RunStatus(**vars(log), test_success=_test_success(results, log)) for log in logs]
 
 
 def run_log(results: Path, plan: RunPlan) -> RunLog:
     """Read what a run has logged; UserError if a log is damaged or a row lacks `elapsed_s`."""
     folder = results / "rl" / plan.home
     logs = [folder / f"round_{number}" / "train_log.json" for number in range(1, plan.rounds + 1)]
-    # Stop at the first round without a log. Logs of later rounds are left from an earlier run.
-    written = [*takewhile(Path.exists, logs)]
+    # Stop at the first round without a log of this run. Later ones are left from an earlier run.
+    written = [
+        *takewhile(
+            lambda path: path.exists() and made_with(path.with_name(SUMMARY), plan.settings), logs
+        )
+    ]
     rows = [row for path in written for row in _rows(path)]
     step = None
     scratch = results / "scratch" / plan.home / f"round_{len(written) + 1}"
@@ -129,10 +136,10 @@ def _rows(path: Path, finished: bool = True) -> list[dict]:
     return rows
 
 
-def _test_success(folder: Path) -> float | None:
-    evaluated = sorted(
-        folder.glob("round_*/episodes.parquet"), key=lambda path: int(path.parent.name[6:])
-    )
+def _test_success(results: Path, log: RunLog) -> float | None:
+    folders = [results / "eval" / log.home / f"round_{n}" for n in range(log.finished + 1)]
+    made = [each for each in folders if made_with(each / SUMMARY, log.evaluation)]
+    evaluated = [path for each in made if (path := each / "episodes.parquet").exists()]
     if not evaluated:
         return None
     path = evaluated[-1]

@@ -22,6 +22,7 @@ from hgrpo import parquet
 from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder
 from hgrpo.base_model.folder import open_base
+from hgrpo.config.canonical import settings_digest
 from hgrpo.config.read import did_you_mean
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import check_sizes, read_panels
@@ -153,6 +154,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             "elapsed_s": time.perf_counter() - began,
             "base": any_digest(paths.base),
             "policy": weights_digest(paths.policy),
+            "settings": settings_digest(settings.model_dump(mode="json")),
         } | provenance(job.code, settings.env.name)
         frame.to_parquet(out / "episodes.parquet", index=False, **parquet.WRITE)
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")

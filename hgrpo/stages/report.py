@@ -105,7 +105,7 @@ def outputs(study: "Study") -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the results, compare the arms, and write the page, the tables and the JSON summary."""
-    from hgrpo.report.cautions import arm_cautions, confounded, twin_cautions
+    from hgrpo.report.cautions import arm_cautions, confounded, more_play, twin_cautions
     from hgrpo.report.export_comparison import methods_comparison
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.logs import last_day
@@ -120,6 +120,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     snapshots = {"study": [study]} | {name: [stage] for name, stage in stages.items()}
     snapshots["rl rounds"] = [read_mapping(path) for path in paths.snapshots]
     scripted = scripted_players(stages.get("expert", {}))
+    rounds = [read_mapping(path) for path in paths.rounds]
     page = Page(
         study=settings.study or study.get("name", ""),
         description=settings.description,
@@ -135,13 +136,14 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         supervised=supervised(stages.get("sft", {})),
         cautions=[
             *confounded(inputs.arms, snapshots["rl rounds"]),
-            *arm_cautions(inputs.arms, [read_mapping(path) for path in paths.rounds]),
+            *more_play(inputs.arms, rounds),
+            *arm_cautions(inputs.arms, rounds),
             *twin_cautions(paths.agreement),
         ],
     )
     tables = all_tables(inputs, scripted)
     labels = {name: inputs.arms.label(name) for name in inputs.arms.names}
-    manifest = methods_comparison(inputs.comparison, inputs.episodes, labels)
+    manifest = methods_comparison(inputs.comparison, inputs.episodes, labels, study)
     html = render(page)
     with atomic_folder(paths.tables) as out:
         write_tables(tables, out)

@@ -7,7 +7,7 @@ Plug-ins are imported by name, so those of other jobs do not count.
 
 Three things are left out besides: what a stage's module holds for planning, whose effect reaches
 jobs as params and inputs; the capabilities of a plug-in that neither the stage nor the plug-in
-calls; and the descriptions of settings.
+calls; and the defaults and descriptions of settings, since `--config` gives a job every value.
 """
 
 import ast
@@ -36,6 +36,8 @@ _PLUG_INS = {
     for base in (Environment, EngineKind)
 }
 _CAPABILITIES = set().union(*_PLUG_INS.values())
+# Ends of the names of pydantic models' base classes.
+_MODELS = ("Strict", "Settings", "Config")
 _IMPORTS = {ast.Import, ast.ImportFrom}
 _BLOCKS = {ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef}
 # Positions, and what follows from where a node stands.
@@ -155,8 +157,6 @@ def _read(
                 value.body = _counted(value, uses, module)
             elif kind is ast.Attribute:
                 attributes.add(value.attr)
-            elif kind is ast.Call and getattr(value.func, "id", "") == "Field":
-                value.keywords = [each for each in value.keywords if each.arg != "description"]
             text.append(f"{field}={kind.__name__}(")
             for name, part in vars(value).items():
                 if part is not None and name not in _NOT_WRITTEN:
@@ -196,7 +196,14 @@ def _counted(block: ast.AST, uses: frozenset[str], module: str) -> list[ast.stmt
         return body
     bases = [getattr(base, "id", "") for base in block.bases]
     unused = set().union(*(_PLUG_INS.get(base, ()) for base in bases)) - uses
-    return [each for each in body if not _names(each) & unused]
+    body = [each for each in body if not _names(each) & unused]
+    # `--config` gives a job the fields of a pydantic model, not constants of other classes.
+    is_model = module.endswith("settings") and any(base.endswith(_MODELS) for base in bases)
+    for each in body if is_model else ():
+        field = isinstance(each, ast.AnnAssign) and "ClassVar" not in ast.dump(each.annotation)
+        if field and not each.target.id.startswith("_"):
+            each.value = None
+    return body
 
 
 def _is_unread(statement: ast.stmt) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pandas as pd
 import pytest
@@ -126,31 +127,63 @@ def test_what_is_not_there_is_named(loaded, ask, said):
     assert said in str(refused.value)
 
 
-def test_rounds_trained_with_other_settings_than_the_study_has_now_are_no_one_log(tmp_path):
-    methods = "methods: {Mine: {training: {lr: 3}}, Other: {training: {}}}\n"
-    (tmp_path / "config.yaml").write_text(
-        f"training: {{lr: 2, kl: 0}}\n{methods}", encoding="utf-8"
-    )
-    for arm, number, lr in (("Mine", 1, 3), ("Other", 1, 2), ("Other", 2, 1), ("Gone", 1, 9)):
+def test_results_of_an_earlier_run_of_the_study_are_refused(tmp_path):
+    arms = {name: {"name": name, "alpha": 0.5, "training": {"lr": 2}} for name in ("Mine", "Other")}
+    env = {"turn_cap": 8, "expert": {"trajectories": 9}}
+    config = {"rounds": 2, "methods": arms, "env": env}
+    (tmp_path / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
+    rounds = [("Mine", n, 0.5, 2) for n in (1, 2, 3)]
+    rounds += [("Other", 1, 0.5, 2), ("Other", 2, 0.1, 1), ("Gone", 1, 0.5, 2)]
+    for arm, number, alpha, lr in rounds:
         home = tmp_path / f"rl/{arm}/seed_11/round_{number}"
         home.mkdir(parents=True)
-        log = {"rows": [{"step": 0}], "config": {"training": {"lr": lr, "kl": 0}}}
+        method = {"name": arm, "alpha": alpha, "training": {}}
+        game = env | {"expert": {"trajectories": 20_000}}
+        settings = {"method": method, "training": {"lr": lr}, "env": game}
+        log = {"rows": [{"step": 0}], "config": settings}
         (home / "train_log.json").write_text(json.dumps(log), encoding="utf-8")
     study = results.load(tmp_path)
-    assert len(study.train_log("Mine", 11)) == 1  # the arm has its own learning rate
-    assert len(study.train_log("Gone", 11)) == 1  # an arm that the study no longer has
-    with pytest.raises(UserError, match=r"round_2/train_log.json: trained with training.lr 1, and"):
-        study.train_log("Other", 11)
+    # The third round is left from a longer run.
+    assert study.train_log("Mine", 11)["round"].tolist() == [1, 2]
+    with pytest.raises(UserError, match="no round 3, only 1, 2"):
+        study.turns("Mine", 11, 3)
+    for ask in (lambda: study.train_log("Other", 11), lambda: study.turns("Other", 11, 2)):
+        with pytest.raises(UserError, match="round_2/.*played with another alpha, training than"):
+            ask()
+    for name, value in (("env", {**env, "turn_cap": 9}), ("rounds", 1)):
+        changed = json.dumps(config | {name: value})
+        (tmp_path / "config.yaml").write_text(changed, encoding="utf-8")
+        with pytest.raises(UserError, match="another env than|no round 2, only 1"):
+            results.load(tmp_path).turns("Mine", 11, 2)
+    with pytest.raises(UserError, match="no such arm was trained"):
+        study.train_log("Gone", 11)
+
+
+def test_tables_of_another_config_are_refused(loaded, tmp_path):
+    shutil.copytree(loaded.folder, tmp_path / "fake")
+    config = tmp_path / "fake/config.yaml"
+    text = config.read_text(encoding="utf-8")
+    # Where and when a study was resolved does not matter.
+    config.write_text(text.split("provenance:")[0], encoding="utf-8")
+    assert len(results.load(tmp_path / "fake").table("methods"))
+    config.write_text(text.replace("rounds: 2", "rounds: 1"), encoding="utf-8")
+    study = results.load(tmp_path / "fake")
+    for ask in (lambda: study.table("methods"), study.episodes):
+        with pytest.raises(UserError, match="comparison.json: made before config.yaml changed"):
+            ask()
 
 
 def test_damaged_files_are_named(tmp_path):
-    (tmp_path / "config.yaml").write_text("name: x\n", encoding="utf-8")
+    config = "{name: x, methods: {flatGRPO: {}}}"
+    (tmp_path / "config.yaml").write_text(config, encoding="utf-8")
     home = tmp_path / "rl/flatGRPO/seed_11/round_1"
     home.mkdir(parents=True)
     for name in ("turns.parquet", "train_log.json"):
         (home / name).write_text("{", encoding="utf-8")
     study = results.load(tmp_path)
-    with pytest.raises(UserError, match=r"turns.parquet: damaged"):
-        study.turns("flatGRPO", 11, 1)
     with pytest.raises(UserError, match=r"train_log.json: not a train log"):
         study.train_log("flatGRPO", 11)
+    log = {"rows": [], "config": {"method": {}}}
+    (home / "train_log.json").write_text(json.dumps(log), encoding="utf-8")
+    with pytest.raises(UserError, match=r"turns.parquet: damaged"):
+        study.turns("flatGRPO", 11, 1)

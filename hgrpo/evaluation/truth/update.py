@@ -1,6 +1,7 @@
 """The advantages that training would make of a method's credit on some groups."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,14 +52,16 @@ def credited(
     Args:
         method: the arm whose assigner, `alpha` and `turn_norm` count.
         folder: rollouts as in docs/truth.
-        backwards: the last group is credited first.
+        backwards: the last group is credited first, and has its last trajectory first.
 
     Raises:
         UserError: the method needs more than the rollouts, or a file is missing or damaged.
     """
     names = ["task_id", "content_hash", "task_type"]
     rows = read_sequences(folder / SEQUENCES_FILE, names).to_pylist()
-    stored = read_groups(folder, [Task(path="", **row) for row in rows])[:: -1 if backwards else 1]
+    order = slice(None, None, -1 if backwards else 1)
+    played = read_groups(folder, [Task(path="", **row) for row in rows])[order]
+    stored = [replace(group, trajectories=group.trajectories[order]) for group in played]
     rollouts = SharedRollouts(stored, read_yaml(folder / "summary.json").get("seed", 0), 0)
     if source := _source(method, rollouts):
         raise UserError(
@@ -70,9 +73,10 @@ def credited(
     training = {key: method.training[key] for key in TRAINING & set(method.training)}
     update = ArmUpdate(method=method, training=training)
     advantages = update_advantages(computed.values, rollouts.named, update)
-    ends = np.cumsum([sum(len(t.turns) for t in group.trajectories) for group in stored])[:-1]
-    by_group = [np.split(values, ends) for values in (computed.values, advantages)]
-    credit, advantage = [np.concatenate(p[::-1] if backwards else p) for p in by_group]
+    ends = np.cumsum(rollouts.lengths)[:-1]
+    credit, advantage = (
+        np.concatenate(np.split(values, ends)[order]) for values in (computed.values, advantages)
+    )
     return credit, advantage
 
 

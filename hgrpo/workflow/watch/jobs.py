@@ -1,11 +1,13 @@
 """Every job of a study with its files, from the stages' own declarations."""
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hgrpo.config.canonical import settings_digest
 from hgrpo.stages.files import fits, runs, trained_rounds
-from hgrpo.stages.order import belongs_to_an_arm
+from hgrpo.stages.order import belongs_to_an_arm, load
 from hgrpo.study.study import Study
 from hgrpo.workflow.rules import StudyRules, flat, stages_of
 
@@ -24,6 +26,7 @@ class StudyJob:
         inputs, outputs: its files.
         log: the file that its messages and its progress bar go to.
         scratch: the folder of its checkpoints; None if the stage saves none.
+        settings: digest of its settings, if its stage records one; else "".
     """
 
     stage: str
@@ -34,6 +37,7 @@ class StudyJob:
     outputs: tuple[str, ...]
     log: Path
     scratch: Path | None
+    settings: str = ""
 
     @property
     def name(self) -> str:
@@ -46,14 +50,17 @@ class StudyJob:
 def study_jobs(study: Study, root: Path) -> list[StudyJob]:
     """Every job of a study in the order of the stages; `root` is the study's results folder."""
     of = StudyRules(study, str(root))
+    settings = functools.cache(functools.partial(settings_of, study))
     found = []
     for stage in stages_of(study):
         every = _OF_ARMS[stage](study) if belongs_to_an_arm(stage) else [("", 0, 0)]
-        found += [_job(of, stage, *each) for each in every]
+        for each in every:
+            recorded = settings(stage, each[0]) if stage in ("rl_round", "evaluate") else ""
+            found.append(_job(of, stage, *each, recorded))
     return found
 
 
-def _job(of: StudyRules, stage: str, method: str, seed: int, round: int) -> StudyJob:
+def _job(of: StudyRules, stage: str, method: str, seed: int, round: int, settings: str) -> StudyJob:
     named: Mapping[str, str] = {}
     if method:
         named = {"method": method, "seed": str(seed), "round": str(round)}
@@ -70,4 +77,12 @@ def _job(of: StudyRules, stage: str, method: str, seed: int, round: int) -> Stud
         outputs=files(flat(of.outputs(stage))),
         log=Path(of.log(stage).format(**named)),
         scratch=scratch,
+        settings=settings,
     )
+
+
+def settings_of(study: Study, stage: str, method: str) -> str:
+    """Digest of the settings that an arm's job of a stage runs with, with every default."""
+    module = load(stage)
+    settings = module.Settings.model_validate(module.from_study(study, method))
+    return settings_digest(settings.model_dump(mode="json"))

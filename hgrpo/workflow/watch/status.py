@@ -9,7 +9,9 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
+from hgrpo.config.canonical import SUMMARY, made_with
 from hgrpo.learning.scratch import step_folders
 from hgrpo.workflow.watch.jobs import StudyJob
 from hgrpo.workflow.watch.log_tail import LogTail, read_tail
@@ -66,15 +68,24 @@ class JobStatus:
 
 
 def job_statuses(jobs: Iterable[StudyJob]) -> list[JobStatus]:
-    """The state of every job."""
-    now = time.time()
-    return [_status(job, now) for job in jobs]
+    """The state of every job; `jobs` are in an order in which no job needs a later one."""
+    now, found, missing = time.time(), [], set()
+    for job in jobs:
+        status = _status(job, now)
+        # Results that an earlier run made of other inputs.
+        if status.state is State.DONE and missing.intersection(job.inputs):
+            status = JobStatus(job, State.NOT_STARTED)
+        if status.state is not State.DONE:
+            missing.update(job.outputs)
+        found.append(status)
+    return found
 
 
 def _status(job: StudyJob, now: float) -> JobStatus:
     tail = read_tail(job.log)
     heard = max(0.0, now - tail.written) if tail else None
-    if all(os.path.exists(path) for path in job.outputs):
+    made = [made_with(Path(path), job.settings) for path in job.outputs if SUMMARY in path]
+    if all(made) and all(os.path.exists(path) for path in job.outputs):
         return JobStatus(job, State.DONE, tail, heard)
     ready = _newest(job.inputs)
     if ready is None:

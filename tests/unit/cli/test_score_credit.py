@@ -208,6 +208,13 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
         ("1e-3 * np.arange(len(t.turns))", "its turns train almost alike"),
         ("1e3 * np.arange(len(t.turns))", "its turn credit is over 100 times as large"),
         ("np.random.rand(len(t.turns))", "changes if it is computed again with the last group"),
+        # The first rollout that does a thing gets it all.
+        ("float(t is group.trajectories[0]) + np.arange(len(t.turns))", "its credit changes if it"),
+        # One wild number in one group.
+        (
+            "np.arange(len(t.turns)) ** (1 + 3 * (t.name == 'task train-686 rollout 0'))",
+            "a hundredth of its turns holds over 90 %",
+        ),
         ("self.__dict__.setdefault('first', t.env_return) + np.arange(len(t.turns))", "its credit"),
     ],
 )

@@ -100,6 +100,8 @@ def test_one_that_sees_all_groups_gives_credit_for_each():
         lambda t: setattr(t.turns[0], "admissible", False),
         lambda t: setattr(t.turns[0], "observation", "cut"),
         lambda t: setattr(t, "success", True),
+        lambda t: setattr(t, "rollout", t.rollout + 1),
+        lambda t: setattr(t.turns[0], "state", "x"),
     ],
 )
 def test_an_assigner_that_changes_what_was_played_is_refused(change):

@@ -2,9 +2,11 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from hgrpo.config.read import read_yaml
+from hgrpo.learning.advantages import top_share
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.round import RoundId
 from hgrpo.learning.round_outputs import credit_caution, totals
@@ -108,23 +110,34 @@ def test_a_round_names_credit_too_small_to_matter(project, method, shares, said)
 
 
 @pytest.mark.parametrize(
-    ("alpha", "trajectory", "turns", "caution"),
+    ("alpha", "turn_norm", "sizes", "caution"),
     [
-        (
-            0.5,
-            0.8,
-            90.0,
-            "its turn credit is over 100 times as large as the trajectory's advantage",
-        ),
-        (0.5, 0.8, 79.0, ""),
-        (0.9, 0.8, 500.0, ""),  # 0.9 * 0.8 = 0.72, and 0.1 * 500 = 50
-        (0.0, 0.8, 90.0, ""),  # the assigner's credit is the whole advantage
-        (0.5, 0.0, 90.0, ""),  # all returns are equal
+        (0.5, "none", {"mean_abs_turn_adv": 90.0}, "its turn credit is over 100 times as large"),
+        (0.5, "none", {"mean_abs_turn_adv": 79.0}, ""),
+        # 0.9 * 0.8 = 0.72, and 0.1 * 500 = 50
+        (0.9, "none", {"mean_abs_turn_adv": 500.0}, ""),
+        # The assigner's credit is the whole advantage.
+        (0.0, "none", {"mean_abs_turn_adv": 90.0}, ""),
+        # All returns are equal.
+        (0.5, "none", {"mean_abs_turn_adv": 90.0, "mean_abs_traj_adv": 0.0}, ""),
+        (0.5, "none", {"top_share": 0.91}, "a hundredth of its turns holds over 90 % of its"),
+        (0.5, "none", {"top_share": 0.89}, ""),
+        (0.5, "group", {"max_abs_credit": 2e-6}, "its credit is so small that norm_floor 1e-06"),
+        (0.5, "none", {"max_abs_credit": 2e-6}, ""),
     ],
 )
-def test_a_round_names_credit_too_large_for_the_return(alpha, trajectory, turns, caution):
-    config = MethodConfig(name="Mine", alpha=alpha, turn_norm="none", credit={"kind": "progress"})
-    row = {"n_groups": 2, "flat_credit_groups": 0, "turn_share": 0.9}
-    row |= {"mean_abs_traj_adv": trajectory, "mean_abs_turn_adv": turns}
+def test_a_round_names_credit_of_an_unfit_size(alpha, turn_norm, sizes, caution):
+    credit = {"kind": "progress"}
+    config = MethodConfig(name="Mine", alpha=alpha, turn_norm=turn_norm, credit=credit)
+    row = {"n_groups": 2, "flat_credit_groups": 0, "turn_share": 0.9} | SIZES | sizes
     text = credit_caution(SimpleNamespace(id=RoundId(config, 11, 1), rows=[row, row]))
     assert text.startswith(caution) and bool(text) == bool(caution)
+
+
+def test_the_share_of_the_largest_hundredth_of_turns():
+    ones = np.ones(100)
+    assert top_share([ones]) == pytest.approx(0.01)
+    assert top_share([np.append(ones[1:], -10.0)]) == pytest.approx(100 / 199)
+    assert top_share([ones, np.append(ones[2:], [3.0, 4.0])]) == pytest.approx(25 / 223)
+    assert top_share([np.array([2.0, 1.0])]) == pytest.approx(0.8)
+    assert top_share([np.zeros(3)]) is None and top_share([]) is None

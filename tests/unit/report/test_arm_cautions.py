@@ -5,7 +5,7 @@ import json
 from report_fixtures import build_report, resolved_arm, write_study
 
 from hgrpo.report.arms import read_arms
-from hgrpo.report.cautions import arm_cautions, confounded, twin_cautions
+from hgrpo.report.cautions import arm_cautions, confounded, more_play, twin_cautions
 
 NAMES = ("flatGRPO", "Mine", "Other")
 ARMS = read_arms({"reference": "flatGRPO", "methods": {name: resolved_arm(name) for name in NAMES}})
@@ -45,7 +45,7 @@ def test_cautions_of_rounds_are_counted_by_arm_and_older_summaries_have_none():
     rounds = [summary("Mine", number, f"m{number}", caution="it is 0") for number in (2, 3)]
     rounds += [summary("Mine", 1, "m1"), summary("Other", 1, "o1")]
     del rounds[-1]["credit_caution"]
-    assert arm_cautions(ARMS, rounds) == ["Mine: it is 0 (2 of 3 rounds)."]
+    assert arm_cautions(ARMS, rounds) == ["Mine (2 of 3 rounds): it is 0."]
 
 
 def snapshot(name, lr=1e-4, kl=0.1, **method):
@@ -67,6 +67,26 @@ def test_arms_with_other_credit_and_other_training_are_named_with_the_keys():
     assert confounded(ARMS, [snapshot("Mine", lr=1e-3)]) == []
 
 
+def test_other_settings_of_the_method_count_too():
+    flat = snapshot("flatGRPO", alpha=1.0, group_norm="std", stream=0)
+    mine = snapshot("Mine", group_norm="mean", objective={"rule": "ASPO"}, stream=1)
+    assert confounded(ARMS, [flat, mine]) == [
+        "Mine differs from flat GRPO in group_norm and objective too, not in credit alone."
+    ]
+
+
+def test_arms_with_more_play_are_named_with_how_much():
+    def played(method, number, replies, seed=11):
+        return summary(method, number, "w", seed) | {"all_play": {"replies": replies}}
+
+    rounds = [played("flatGRPO", 1, 100), played("flatGRPO", 2, 100), played("Mine", 1, 900)]
+    rounds += [played("Other", 1, 120), played("Other", 2, 120)]
+    # A seed without the reference is left out.
+    rounds += [played("Other", 1, 10_000, seed=23)]
+    assert more_play(ARMS, rounds) == ["Mine (4.5 times) played more turns than flat GRPO."]
+    assert more_play(ARMS, [summary("flatGRPO", 1, "a"), summary("Mine", 1, "b")]) == []
+
+
 def test_cautions_stand_on_top_of_the_page_and_in_the_last_line_of_the_run(tmp_path, capsys):
     study = write_study(
         tmp_path, ("SFTOnly", "flatGRPO", "Progressive"), (11,), rounds=1, n_test=20, n_validation=9
@@ -77,7 +97,7 @@ def test_cautions_stand_on_top_of_the_page_and_in_the_last_line_of_the_run(tmp_p
     page = build_report(study)
     last = capsys.readouterr().out.splitlines()[-1]
     text = page.read_text(encoding="utf-8")
-    for said in ("Progressive: it is 0 (1 of 1 rounds).", "are one arm: their final weights are"):
+    for said in ("Progressive (1 of 1 rounds): it is 0.", "are one arm: their final weights are"):
         assert said in last and 0 < text.index(said) < text.index("<table")
     assert last.endswith(f" {page}")
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
+from hgrpo.config.canonical import settings_digest
 from hgrpo.report.export_comparison import methods_comparison
 
 
@@ -52,7 +53,9 @@ def test_every_field_by_hand():
             columns=["endpoint", "declared", "method", "temperature", "mean"],
         ).assign(score="success", lower=0.125, upper=0.5),
     )
-    manifest = methods_comparison(comparison, episodes, {"SFTOnly": "SFT", "New": "New (rubric)"})
+    manifest = methods_comparison(
+        comparison, episodes, {"SFTOnly": "SFT", "New": "New (rubric)"}, {"seeds": [1]}
+    )
     assert list(manifest) == ["SFTOnly", "New"]
     assert manifest["New"] == {
         "n_rounds": 4,
@@ -77,6 +80,7 @@ def test_every_field_by_hand():
             "upper": 0.5,
         },
         "_label": "New (rubric)",
+        "_study": settings_digest({"seeds": [1]}),
     }
     only = manifest["SFTOnly"]
     assert (only["n_rounds"], only["best_eval_return"], only["total_eval_episodes"]) == (1, 0.25, 4)

@@ -1,6 +1,7 @@
 """The progress of runs: read from files as the rounds write them."""
 
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -94,6 +95,26 @@ def test_a_finished_run_with_its_test_success(tmp_path):
     assert run.test_success == pytest.approx(2 / 3)
 
 
+def test_results_of_an_earlier_run_do_not_count(tmp_path):
+    """Of other settings, or of a round that the run does not play."""
+    plan = RunPlan("slow", 11, 2, 2, settings="new", evaluation="e")
+    for number, settings in ((1, "new"), (2, "old"), (3, "new")):
+        finish(tmp_path, "slow/seed_11", number, [row(0), row(1)])
+        write(
+            tmp_path / f"rl/slow/seed_11/round_{number}/summary.json",
+            f'{{"settings": "{settings}"}}',
+        )
+        path = tmp_path / f"eval/slow/seed_11/round_{number}/episodes.parquet"
+        write(path.with_name("summary.json"), '{"settings": "e"}')
+        pd.DataFrame(
+            {"panel": ["test"], "temperature": [0.0], "success": [number == 1]}
+        ).to_parquet(path)
+    (run,) = study_status(tmp_path, [plan])
+    assert (run.finished, len(run.rows), run.test_success) == (1, 2, 1.0)
+    (run,) = study_status(tmp_path, [replace(plan, evaluation="other")])
+    assert (run.finished, run.test_success) == (1, None)
+
+
 DAMAGED = [
     ('{"rows": [{"step": 0', "not JSON ("),
     ("[]", "not a train log, which has the key 'rows'"),
@@ -124,6 +145,7 @@ def test_damaged_rows_of_the_round_in_hand_are_named(tmp_path):
 
 @pytest.mark.parametrize("of_text", [True, False])
 def test_damaged_episodes_are_named(tmp_path, of_text):
+    finish(tmp_path, "slow/seed_11", 1, [row(0), row(1)])
     path = write(tmp_path / "eval/slow/seed_11/round_1/episodes.parquet", "PAR1 and no more")
     if not of_text:
         pd.DataFrame({"panel": ["test"]}).to_parquet(path)

@@ -280,20 +280,29 @@ def test_an_import_that_is_only_for_types_is_not_run(package):
 @pytest.mark.parametrize(
     ("text", "one", "other", "counts"),
     [
+        ("class S(Strict):\n    lr: float = {}\n", "1", "2", False),
         ("class S(Strict):\n    lr: float = Field(1, description={})\n", "'a'", "'b'", False),
-        ("class S(Strict):\n    lr: float = Field({}, description='a')\n", "1", "2", True),
-        ("class S(Strict):\n    _first: float = {}\n", "1", "2", True),
+        ("class S(CreditSettings):\n    lr: float = {}\n", "1", "2", False),
+        ("class S(CreditSettings):\n    _first: float = {}\n", "1", "2", True),
         ("class S(Strict):\n    lr: {} = 1\n", "float", "int", True),
+        ("class S(Strict):\n    reads: ClassVar[bool] = {}\n", "True", "False", True),
+        ("class S(Strict):\n    def f(self):\n        x: int = {}\n", "1", "2", True),
         ("class Weights:\n    late: float = {}\n", "1", "2", True),
+        ("class Mine(CreditAssigner):\n    late: float = {}\n", "1", "2", True),
+        ("ROOMS: int = {}\n", "1", "2", True),
+        ("@dataclass\nclass R:\n    stands_in: int = {}\n", "1", "2", True),
         ("if TYPE_CHECKING:\n    pass\nelse:\n    LATE = {}\n", "1", "2", True),
     ],
 )
-def test_of_settings_all_but_the_descriptions_count(package, text, one, other, counts):
-    (package / "core/a.py").write_text("from toy.core import settings\n", encoding="utf-8")
-    (package / "core/settings.py").write_text(text.format(one), encoding="utf-8")
-    before = version(package)
-    (package / "core/settings.py").write_text(text.format(other), encoding="utf-8")
-    assert (version(package) != before) == counts
+def test_of_settings_all_but_the_defaults_count(package, text, one, other, counts):
+    found = {}
+    for name in ("settings", "other"):
+        (package / "core/a.py").write_text(f"from toy.core import {name}\n", encoding="utf-8")
+        (package / f"core/{name}.py").write_text(text.format(one), encoding="utf-8")
+        before = version(package)
+        (package / f"core/{name}.py").write_text(text.format(other), encoding="utf-8")
+        found[name] = version(package) != before
+    assert found == {"settings": counts, "other": True}
 
 
 @pytest.mark.parametrize(

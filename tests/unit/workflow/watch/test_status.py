@@ -139,3 +139,16 @@ def test_kept_steps(known):
     step_folder(job.scratch / "key", 3).mkdir()
     step_folder(job.scratch / "key", 11).mkdir()
     assert kept_steps(job) == 12
+
+
+def test_results_of_other_settings_and_all_that_read_them_are_not_done(known):
+    for job in known.values():
+        finish(job, time.time() - 900)
+    assert {status.state for status in job_statuses(known.values())} == {State.DONE}
+    first = known[f"{FLAT} round 1"]
+    (path,) = [Path(path) for path in first.outputs if path.endswith("/summary.json")]
+    path.write_text('{"settings": "of an earlier run"}', encoding="utf-8")
+    statuses = job_statuses(known.values())
+    begun = {status.job.name for status in statuses if status.state is not State.DONE}
+    assert {f"{FLAT} round 1", f"{FLAT} round 2", "merge", "report"} < begun
+    assert not [name for name in begun if name.startswith((TURNRD, "SFTOnly", "sft"))]

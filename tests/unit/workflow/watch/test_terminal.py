@@ -71,9 +71,10 @@ def test_a_poor_start_is_said_once_while_the_study_runs(tmp_path):
 def test_results_that_the_run_will_overwrite_are_no_caution(tmp_path):
     known = jobs(record(tmp_path / "grid"))
     at = time.time() - 1000
-    for name in ("study_config", "assets", "expert", "base"):
+    for name in ("study_config", "assets", "expert", "base", "sft"):
         finish(known[name], at)
-    begin(known["sft"], bar(35, "7/20", "02:10", "step"), time.time())
+    running = known["SFTOnly seed 0 evaluation of round 0"]
+    begin(running, bar(35, "7/20", "02:10", "step"), time.time())
     stale, fresh = (known[f"{arm} seed 11 round 1"] for arm in ("flatGRPO", "TurnRDV2"))
     for job, kind in ((stale, "Stale"), (fresh, "Fresh")):
         finish(job, at)
@@ -85,7 +86,7 @@ def test_results_that_the_run_will_overwrite_are_no_caution(tmp_path):
         check=True,
     )
     assert done.stderr.splitlines() == [
-        "sft: running, step 7/20, 2 min left",
+        f"{running.name}: running, step 7/20, 2 min left",
         "caution: Fresh: TurnRDV2.",
     ]
 
