@@ -29,9 +29,8 @@ from transformers.utils import logging
 from hgrpo.agent.conversation import Conversation
 from hgrpo.credit.base import Context, CreditAssigner, Group, assign_all, make_assigner
 from hgrpo.credit.settings import CreditSettings
-from hgrpo.credit.turnrd.checkpoint import save_model
-from hgrpo.credit.turnrd.embed import turn_embeddings
-from hgrpo.credit.turnrd.model import build_model
+from hgrpo.credit.turnrd.assigner import turn_embeddings
+from hgrpo.credit.turnrd.model import build_model, save_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations, compute
 from hgrpo.learning.batch import group_advantages, training_sequences

@@ -1,7 +1,8 @@
-"""Writes outputs that appear whole or not at all."""
+"""Writes outputs that appear whole or not at all, and JSON files."""
 
 import fcntl
 import glob
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -72,3 +73,8 @@ def atomic_file(target: Path) -> Iterator[Path]:
         os.replace(scratch, target)
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write a value as JSON, a line for each entry."""
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

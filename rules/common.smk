@@ -10,7 +10,7 @@ from hgrpo.stages.files import EVERY_SEED, episodes
 from hgrpo.study.axis import target
 from hgrpo.study.overrides import OF_THE_RUN
 from hgrpo.study.study import load_study
-from hgrpo.workflow.bucket_keys import check_bucket
+from hgrpo.workflow.preflight import check_bucket
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
 from hgrpo.workflow.code_version import package_digest
 from hgrpo.workflow.ending import last_lines, results_to_say

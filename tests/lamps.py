@@ -11,7 +11,7 @@ from toy_teacher import teach
 from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.tokenizer import train_tokenizer
 from hgrpo.archive import pack
-from hgrpo.base_model.build_tiny import build_tiny
+from hgrpo.base_model.make import build_tiny
 from hgrpo.base_model.settings import TinyModel
 from hgrpo.envs.base import Observation, Step, Task
 from hgrpo.envs.kinds import load

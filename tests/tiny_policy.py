@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hgrpo.agent.tokenizer import train_tokenizer
-from hgrpo.base_model.build_tiny import build_tiny
+from hgrpo.base_model.make import build_tiny
 from hgrpo.base_model.settings import TinyModel
 from hgrpo.envs.base import Observation, Step, Task
 from hgrpo.envs.kinds import load

@@ -9,9 +9,9 @@ from places import PROJECT
 from hgrpo.study.study import Study, load_study
 from hgrpo.workflow.exchange.belongs import check_belongs
 from hgrpo.workflow.exchange.imports import Import
-from hgrpo.workflow.exchange.manifest import Manifest, exchanged_jobs, sha256
-from hgrpo.workflow.exchange.pack import pack
-from hgrpo.workflow.exchange.unpack import read_manifest, unpack
+from hgrpo.workflow.exchange.manifest import Manifest, exchanged_jobs
+from hgrpo.workflow.exchange.pack import pack, read_manifest, unpack
+from hgrpo.workflow.reuse import sha256
 
 
 def small_study(**overrides) -> Study:

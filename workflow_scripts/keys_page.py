@@ -23,7 +23,7 @@ from hgrpo.credit.section import CreditConfig
 from hgrpo.envs import kinds as environments
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.rules import kinds as rules
-from hgrpo.learning.rules.section import ObjectiveConfig
+from hgrpo.learning.rules.kinds import ObjectiveConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout import kinds as engines
 from hgrpo.rollout.settings import EngineConfig

@@ -14,7 +14,7 @@ from hgrpo.evaluation.settings import Score
 from hgrpo.evaluation.statistics import DECIDED, FEWEST_SEEDS
 from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_title, threshold_text
 from hgrpo.report.figures.axes import COLLAPSE
-from hgrpo.report.gate_rows import claim, found, power, verdict_on_gates
+from hgrpo.report.page_rows import claim, found, power, verdict_on_gates
 from hgrpo.report.words import MINUS, percent, with_interval
 from hgrpo.study.axis import as_text
 

@@ -32,11 +32,10 @@ from hgrpo.envs.panels import read_panels
 from hgrpo.stages.files import runs, trained_rounds
 from hgrpo.study.recorded import recorded_study
 from hgrpo.study.study import Study
-from hgrpo.workflow.planning.disk import parameters
 from hgrpo.workflow.planning.jobs import SHARED
 from hgrpo.workflow.planning.machine_speed import measure
 from hgrpo.workflow.planning.past_jobs import benchmark_of, bytes_of_jobs
-from hgrpo.workflow.planning.reference import CRITIC, REFERENCE, episodes, replay
+from hgrpo.workflow.planning.reference import CRITIC, REFERENCE, episodes, parameters, replay
 
 _PAGES = ("merge", "figures", "report")
 _SHARED_START = 1.0  # of Snakemake, before a stage that times itself begins

@@ -8,6 +8,7 @@ import hashlib
 import json
 from pathlib import Path
 
+from hgrpo.atomic import write_json
 from hgrpo.base_model.folder import companions
 from hgrpo.base_model.safetensors_file import WEIGHTS, file_digest, parameters, read_header
 from hgrpo.config.user_path import user_path
@@ -40,7 +41,7 @@ def write_summary(folder: Path, vocabulary: int, **more: object) -> dict:
         "companions": beside,
         "digest": hashlib.sha256(f"{beside}\0{hashed}".encode()).hexdigest()[:16],
     } | more
-    (folder / SUMMARY).write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    write_json(folder / SUMMARY, summary)
     return summary
 
 

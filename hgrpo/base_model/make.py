@@ -1,30 +1,86 @@
-"""Makes a base model: builds a tiny one, or obtains a pretrained one.
+"""Makes a base model: builds a tiny one, or checks a pretrained one and links, copies or joins it.
 
 Either way a folder gets `model.safetensors`, its companions, and a `summary.json` with one digest
 of weights and companions together.
 """
 
+import os
+import shutil
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import torch
+from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+
 from hgrpo.agent.conversation import conversation_for
 from hgrpo.agent.cut import Cut
-from hgrpo.agent.tokenizer import train_tokenizer
-from hgrpo.base_model.adopt import adopt
-from hgrpo.base_model.architecture import capped_architecture
-from hgrpo.base_model.build_tiny import build_tiny, hugging_face_tokenizer
+from hgrpo.agent.tokenizer import ACT, END, PAD, START, train_tokenizer
+from hgrpo.base_model.architecture import capped_architecture, config_without_code
+from hgrpo.base_model.check_weights import check_base_weights
 from hgrpo.base_model.digest import write_summary
-from hgrpo.base_model.safetensors_file import write_model
+from hgrpo.base_model.folder import companions
+from hgrpo.base_model.safetensors_file import INDEX, WEIGHTS, join, shards, write_model
 from hgrpo.base_model.settings import TinyModel
 from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
+from hgrpo.streams import key
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
     from hgrpo.policy.settings import ModelConfig
+
+# Standard deviation of initial matrices. At a width near 128, the usual 0.02 makes the outputs of
+# the residual branches so small that training is slow.
+_MATRIX_STD = 0.04
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+
+
+def build_tiny(config: TinyModel, tokenizer: Tokenizer, seed: int) -> Qwen2ForCausalLM:
+    """A Qwen2 model for `tokenizer`, with weights drawn from the stream ("tiny-init", seed)."""
+    model_config = Qwen2Config(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=config.hidden_size,
+        num_hidden_layers=config.layers,
+        num_attention_heads=config.heads,
+        num_key_value_heads=config.kv_heads,
+        intermediate_size=config.intermediate_size,
+        max_position_embeddings=config.max_positions,
+        tie_word_embeddings=True,
+        attention_dropout=0.0,
+        bos_token_id=tokenizer.token_to_id(START),
+        eos_token_id=tokenizer.token_to_id(END),
+        pad_token_id=tokenizer.token_to_id(PAD),
+        attn_implementation="eager",
+    )
+    model = Qwen2ForCausalLM(model_config)
+    generator = torch.Generator().manual_seed(key("tiny-init", seed) % 2**63)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("embed_tokens.weight"):
+                parameter.normal_(0.0, config.embedding_std, generator=generator)
+            elif parameter.dim() == 2:
+                parameter.normal_(0.0, _MATRIX_STD, generator=generator)
+            elif name.endswith("bias"):
+                parameter.zero_()
+            else:
+                parameter.fill_(1.0)
+    return model
+
+
+def hugging_face_tokenizer(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
+    """Wrap the tokenizer in the class that transformers saves and loads."""
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=START,
+        eos_token=END,
+        pad_token=PAD,
+        additional_special_tokens=[ACT],
+    )
 
 
 def build(
@@ -93,3 +149,65 @@ def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None],
     except UserError as error:
         raise UserError(f"configs/models/{settings.name}.yaml: {error}") from None
     return write_summary(out, conversation.tokenizer.get_vocab_size())
+
+
+def adopt(source: Path, out: Path, system: str | None, check: Callable[[Path], None]) -> None:
+    """Put the Hugging Face model in the folder `source` into `out`, with all weights in one file.
+
+    If the weights are one file, `out` gets a hard link, or a copy if the file system allows no link
+    or another user owns the file. Weights in several files are joined. Only safetensors files are
+    read, and the model's own code is never run.
+
+    `system` is the system text of the conversations. `check(source)` is called after the config is
+    read and before the weights are read. It may raise.
+
+    Raises:
+        UserError: a file is missing or damaged; weights are pickled or quantised; the model brings
+            its own code; the weights do not fit the config or the tokenizer (`check_base_weights`);
+            or no conversation can be made for the model (`conversation_for`).
+    """
+    for name in ("config.json", "tokenizer.json"):
+        if not (source / name).is_file():
+            raise UserError(
+                f"no {name} there; the folder of a Hugging Face model was expected, not a name on "
+                "the hub"
+            )
+    parts = _weights(source)
+    if "quantization_config" in config_without_code(source / "config.json", "config.json"):
+        raise UserError(
+            "config.json: quantization_config: the weights are quantised; training needs plain ones"
+        )
+    check(source)
+    conversation_for(source, system)
+    check_base_weights(source, parts)
+    for path in companions(source):
+        shutil.copyfile(path, out / path.name)
+    if len(parts) > 1:
+        join(parts, out / WEIGHTS)
+    else:
+        _link(parts[0], out / WEIGHTS)
+
+
+def _weights(source: Path) -> list[Path]:
+    if (source / WEIGHTS).is_file():
+        return [source / WEIGHTS]
+    if (source / INDEX).is_file():
+        return shards(source)
+    pickled = sorted(path.name for path in source.iterdir() if path.suffix in _PICKLES)
+    if pickled:
+        raise UserError(
+            f"{pickled[0]} holds pickled weights, which can run code when they are read; only "
+            f"{WEIGHTS} is read, whole or with {INDEX}"
+        )
+    raise UserError(f"no {WEIGHTS} there, nor {INDEX}")
+
+
+def _link(source: Path, target: Path) -> None:
+    # In the hub's cache, files are symbolic links. Link to the real file.
+    source = source.resolve()
+    with suppress(OSError):
+        # Snakemake touches outputs. Through a hard link it would touch another user's file.
+        if source.stat().st_uid == os.getuid():
+            os.link(source, target)
+            return
+    shutil.copyfile(source, target)

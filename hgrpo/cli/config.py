@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from hgrpo.cli.entry import command_parser
+from hgrpo.cli.entry import add_settings, command_parser
 from hgrpo.command import run
 from hgrpo.config.canonical import as_json
 from hgrpo.config.read import did_you_mean
@@ -29,14 +29,7 @@ def main() -> None:
     parser.add_argument(
         "study", type=Path, help="a study, by its name or its file in configs/studies"
     )
-    # Without a default, argparse calls these words required when the study is missing.
-    parser.add_argument(
-        "settings",
-        nargs="*",
-        default=[],
-        metavar="KEY=VALUE",
-        help="in place of the study's, as for make plan",
-    )
+    add_settings(parser, "in place of the study's, as for make plan")
     parser.add_argument("--stage", choices=STAGES, help="print what this stage is given, as JSON")
     parser.add_argument("--method", help=f"for the stages {', '.join(_OF_ONE_METHOD)}")
     args = parser.parse_intermixed_args()

@@ -13,7 +13,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from hgrpo.cli.entry import command_parser
+from hgrpo.cli.entry import add_profile, command_parser
 from hgrpo.command import run
 from hgrpo.study.recorded import recorded_study
 from hgrpo.workflow.planning.profile import Prices, read_profile
@@ -26,12 +26,8 @@ def main() -> None:
     """Print the table, as text or as CSV."""
     parser = command_parser(__doc__)
     parser.add_argument("results", type=Path, help="results/<study>")
-    parser.add_argument(
-        "--profile",
-        type=Path,
-        default=Path("profiles/laptop"),
-        help="folder of a profile with prices.yaml (default profiles/laptop, which has none)",
-    )
+    about = "folder of a profile with prices.yaml (default profiles/laptop, which has none)"
+    add_profile(parser, about)
     parser.add_argument("--csv", action="store_true", help="as CSV, with unrounded numbers")
     args = parser.parse_args()
     study, profile = recorded_study(args.results), read_profile(args.profile)

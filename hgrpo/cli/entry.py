@@ -45,6 +45,17 @@ def command_parser(docstring: str) -> argparse.ArgumentParser:
     )
 
 
+def add_settings(parser: argparse.ArgumentParser, help: str = "any key of a study") -> None:
+    """Add the words KEY=VALUE, which replace keys of a study's file."""
+    # Without a default, argparse calls these words required when another one is missing.
+    parser.add_argument("settings", nargs="*", default=[], metavar="KEY=VALUE", help=help)
+
+
+def add_profile(parser: argparse.ArgumentParser, help: str) -> None:
+    """Add the option --profile, the folder of a profile of Snakemake."""
+    parser.add_argument("--profile", type=Path, default=Path("profiles/laptop"), help=help)
+
+
 def pause(text: str) -> float:
     """Seconds between two checks, as a type for argparse.
 

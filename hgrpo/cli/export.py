@@ -13,7 +13,7 @@ Examples:
 from collections.abc import Mapping
 from pathlib import Path
 
-from hgrpo.cli.entry import command_parser
+from hgrpo.cli.entry import add_profile, add_settings, command_parser
 from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
@@ -29,17 +29,13 @@ _DEFAULT = "bakeoff"
 def main() -> None:
     """Write the archive, and say what is in it."""
     parser = command_parser(__doc__)
-    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="any key of a study")
+    add_settings(parser)
     parser.add_argument(
         "--out", type=Path, help="archive to write (default <study>-<arms>-seeds_<seeds>.tar)"
     )
     parser.add_argument("--start", action="store_true", help="also what comes before the arms")
-    parser.add_argument(
-        "--profile",
-        type=Path,
-        default=Path("profiles/laptop"),
-        help="folder of the profile that the study ran under (default profiles/laptop)",
-    )
+    about = "folder of the profile that the study ran under (default profiles/laptop)"
+    add_profile(parser, about)
     args = parser.parse_intermixed_args()
     given = read_assignments(args.settings)
     name = given.get("study", _DEFAULT)

@@ -15,14 +15,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from hgrpo.cli.entry import command_parser
+from hgrpo.cli.entry import add_settings, command_parser
 from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
 from hgrpo.study.study import load_study
 from hgrpo.workflow.exchange.belongs import check_belongs
 from hgrpo.workflow.exchange.manifest import Manifest, exchanged_jobs, holds_start
-from hgrpo.workflow.exchange.unpack import read_manifest, unpack
+from hgrpo.workflow.exchange.pack import read_manifest, unpack
 from hgrpo.workflow.study_lock import hold_study
 from hgrpo.workflow.telling_line import telling_line
 from hgrpo.workflow.watch.jobs import StudyJob
@@ -32,14 +32,8 @@ def main() -> None:
     """Compare, unpack, and let Snakemake record the results."""
     parser = command_parser(__doc__)
     parser.add_argument("archive", type=Path, help="an archive that hgrpo.cli.export wrote")
-    # Without a default, argparse calls these words required when the archive is missing.
-    parser.add_argument(
-        "settings",
-        nargs="*",
-        default=[],
-        metavar="KEY=VALUE",
-        help="keys that the study was run with; study= only checks that the archive is of that one",
-    )
+    about = "keys that the study was run with; study= only checks that the archive is of that one"
+    add_settings(parser, about)
     args = parser.parse_intermixed_args()
     manifest = read_manifest(args.archive)
     given = chosen(args.archive, manifest, read_assignments(args.settings))

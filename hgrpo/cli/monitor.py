@@ -26,9 +26,8 @@ from hgrpo.study.recorded import recorded_file, recorded_study
 from hgrpo.workflow.ending import finding
 from hgrpo.workflow.watch.jobs import study_jobs
 from hgrpo.workflow.watch.runs import run_plans
-from hgrpo.workflow.watch.screen import Seen, screen
+from hgrpo.workflow.watch.screen import Seen, screen, work_left
 from hgrpo.workflow.watch.status import State, is_over, job_statuses
-from hgrpo.workflow.watch.time_left import work_left
 
 _WIDTH = 120  # characters of a line if the output is not a terminal
 

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from hgrpo.cli.entry import command_parser
+from hgrpo.cli.entry import add_profile, add_settings, command_parser
 from hgrpo.command import run
 from hgrpo.config.bounds import NAME
 from hgrpo.errors import UserError
@@ -63,15 +63,8 @@ RESULTS = Path("results")
 def main() -> None:
     """Print and save a run's plan; with `--check`, compare the last plan with its jobs instead."""
     parser = command_parser(__doc__)
-    parser.add_argument(
-        "settings", nargs="*", metavar="KEY=VALUE", help="any key of a study, with dots"
-    )
-    parser.add_argument(
-        "--profile",
-        type=Path,
-        default=Path("profiles/laptop"),
-        help="folder of a profile (default profiles/laptop)",
-    )
+    add_settings(parser, "any key of a study, with dots")
+    add_profile(parser, "folder of a profile (default profiles/laptop)")
     parser.add_argument(
         "--cores", type=int, help="cores of this machine that run jobs (default: the profile's)"
     )

@@ -21,7 +21,7 @@ import sys
 import time
 from pathlib import Path
 
-from hgrpo.cli.entry import command_parser
+from hgrpo.cli.entry import add_profile, add_settings, command_parser
 from hgrpo.command import run
 from hgrpo.config.bounds import NAME
 from hgrpo.errors import UserError
@@ -39,13 +39,8 @@ FOLDER = Path("results/.probe")
 def main() -> None:
     """List what the machine has and lacks; then run one step."""
     parser = command_parser(__doc__)
-    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="any key of a study")
-    parser.add_argument(
-        "--profile",
-        type=Path,
-        default=Path("profiles/laptop"),
-        help="folder of a profile (default profiles/laptop)",
-    )
+    add_settings(parser)
+    add_profile(parser, "folder of a profile (default profiles/laptop)")
     parser.add_argument("--check-only", action="store_true", help="run no step")
     args = parser.parse_intermixed_args()
     profile = read_profile(args.profile)

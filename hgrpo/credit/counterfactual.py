@@ -20,7 +20,6 @@ import numpy as np
 from pydantic import Field
 
 from hgrpo.credit.base import Context, CreditAssigner, Group
-from hgrpo.credit.drawn_turns import draw_turns, uncertain_turns
 from hgrpo.credit.settings import CreditSettings, StoredCredit
 from hgrpo.rollout.continuations import Continuations, Point
 from hgrpo.streams import generator
@@ -128,3 +127,18 @@ class CounterfactualCredit(CreditAssigner):
 def make(settings: Settings, context: Context) -> CounterfactualCredit:
     """Make the assigner, which plays with the context's collector."""
     return CounterfactualCredit(settings, context)
+
+
+def draw_turns(length: int, wanted: int | None, rng: np.random.Generator) -> list[int]:
+    """`wanted` different turns out of `length`, uniformly at random, in order; None: all."""
+    if wanted is None or wanted >= length:
+        return list(range(length))
+    return sorted(rng.choice(length, wanted, replace=False).tolist())
+
+
+def uncertain_turns(
+    entropies: np.ndarray, least: float, wanted: int | None, rng: np.random.Generator
+) -> list[int]:
+    """`draw_turns` among the turns whose entropy [T], in nats, is `least` or more, in order."""
+    allowed = np.flatnonzero(entropies >= least)
+    return [int(allowed[index]) for index in draw_turns(len(allowed), wanted, rng)]

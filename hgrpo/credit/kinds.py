@@ -21,7 +21,7 @@ from hgrpo.config.read import did_you_mean
 from hgrpo.credit.settings import CreditSettings
 
 _SHARED = {
-    *("altered", "base", "drawn_turns", "held_out", "kinds", "prompt_states", "replay"),
+    *("altered", "base", "kinds", "prompt_states", "replay"),
     *("section", "settings", "to_go", "value_changes"),
 }
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from hgrpo.atomic import write_json
 from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
 
@@ -23,7 +24,7 @@ def write_panels(path: Path, panels: dict[str, list[Task]]) -> None:
     """Write the panels file. Raise UserError as `check_disjoint` does."""
     check_disjoint(panels)
     rows = {split: [task.__dict__ for task in tasks] for split, tasks in panels.items()}
-    path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    write_json(path, rows)
 
 
 def read_panels(path: Path) -> dict[str, list[Task]]:

@@ -1,16 +1,28 @@
 """Settings of evaluation, and of the comparison of all assigners on the same rollouts."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from hgrpo.config.read import SectionError
 from hgrpo.config.strict import Strict
 from hgrpo.evaluation.gates import Gate
-from hgrpo.evaluation.pairs import Pair
 
 Score = Literal["success", "return"]
+
+
+class Pair(Strict):
+    """An arm, and the arm that it is compared with."""
+
+    arm: str = Field(description="name of a trained arm")
+    against: str = Field(description="name of the trained arm that it is compared with")
+
+    @model_validator(mode="after")
+    def _are_two(self) -> Self:
+        if self.arm == self.against:
+            raise ValueError(f"against: {self.against} is the arm itself")
+        return self
 
 
 class Budget(Strict):

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from hgrpo.config.strict import Strict
 from hgrpo.credit.section import CreditConfig
 from hgrpo.learning.advantages import size_caution
-from hgrpo.learning.rules.section import ObjectiveConfig
+from hgrpo.learning.rules.kinds import ObjectiveConfig
 
 
 class MethodConfig(Strict):

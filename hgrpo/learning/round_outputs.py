@@ -1,10 +1,10 @@
 """Writes the files of a finished round: policy, trainer state, trajectories, log and summary."""
 
 import datetime
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hgrpo.atomic import write_json
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.critic import save_critic
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
@@ -40,7 +40,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
     finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     ended = learner.stop.ending()
     log = {"rows": rows, "ended": ended, "finished": finished, "config": {**config, **where}}
-    (folder / "train_log.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
+    write_json(folder / "train_log.json", log)
     summary = {
         "method": played.id.method.name,
         **where,
@@ -54,7 +54,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
         **origin,
         "policy": weights_digest(folder / "adapter"),
     }
-    (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    write_json(folder / "summary.json", summary)
 
 
 def credit_caution(played: Round) -> str:

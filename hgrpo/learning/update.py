@@ -27,8 +27,8 @@ from hgrpo.learning.objectives.kl import kl_k3, kl_penalty
 from hgrpo.learning.objectives.reduction import token_weights
 from hgrpo.learning.optimisers import descend
 from hgrpo.learning.ranks import ALONE, Ranks
+from hgrpo.learning.rules.kinds import ObjectiveConfig
 from hgrpo.learning.rules.rule import GroupRule, UpdateRule
-from hgrpo.learning.rules.section import ObjectiveConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.stops import StopState
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs

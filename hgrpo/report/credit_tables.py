@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hgrpo.evaluation.credit_correlation import check_row, correlations
 from hgrpo.evaluation.shared_rollouts import Computation, SharedRollouts
-from hgrpo.evaluation.truth.played import TRUTH, TRUTH_LABEL, Played
+from hgrpo.evaluation.truth.measured import TRUTH, TRUTH_LABEL, Played
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
 from hgrpo.evaluation.twins import twins
 from hgrpo.report.csv_file import write_csv

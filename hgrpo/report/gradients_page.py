@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from hgrpo.errors import UserError, one_line
-from hgrpo.evaluation.gradients.dominance import INCONCLUSIVE
+from hgrpo.evaluation.gradients.slopes import INCONCLUSIVE
 from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS
 from hgrpo.learning.validation import greedy_validation
 from hgrpo.report.figures.gradient_buckets import policy_name

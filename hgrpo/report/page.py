@@ -17,12 +17,11 @@ from hgrpo.report import words
 from hgrpo.report.arms import Arms
 from hgrpo.report.cautions import cautions, published_spread
 from hgrpo.report.credit_rows import credit_pictures, own_pictures
-from hgrpo.report.endpoint_rows import beside, thresholds
 from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, over_budget
 from hgrpo.report.figure_index import read_index
-from hgrpo.report.gate_rows import gate_rows, verdict_on_gates
 from hgrpo.report.inputs import Inputs
 from hgrpo.report.page_environment import page_environment
+from hgrpo.report.page_rows import beside, gate_rows, thresholds, verdict_on_gates
 from hgrpo.report.rerun import command, more_seeds, target_command
 from hgrpo.report.svg import axis, height_by_width, inline, scale, whisker
 from hgrpo.report.tables import cost, counts, logged_extras, scripted_players

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from hgrpo.errors import UserError, one_line
-from hgrpo.evaluation.truth.played import SHUFFLED
+from hgrpo.evaluation.truth.measured import SHUFFLED
 from hgrpo.report.figures.credit_truth import policy_name
 
 TRUTH_CSV = "truth.csv"

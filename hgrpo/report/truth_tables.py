@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hgrpo.evaluation.truth.measured import Played
 from hgrpo.evaluation.truth.methods import joined, truth_tables
-from hgrpo.evaluation.truth.played import Played
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
 from hgrpo.report.csv_file import write_csv
 from hgrpo.report.figures import credit_truth as figures

@@ -9,7 +9,6 @@ Example:
 """
 
 import hashlib
-import json
 import shutil
 import time
 from collections import Counter
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgrpo.archive import pack
-from hgrpo.atomic import atomic_folder
+from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.config.strict import Strict
 from hgrpo.envs.base import Task
 from hgrpo.envs.kinds import load
@@ -117,7 +116,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             },
             "skipped": {reason: count for reason, count in sorted(skipped.items()) if count},
         } | provenance(job.code, settings.env.name)
-        (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        write_json(out / "manifest.json", manifest)
         write_timing(out, began)
     for split, row in manifest["panels"].items():
         counts = ", ".join(f"{kind} {count}" for kind, count in row["types"].items())

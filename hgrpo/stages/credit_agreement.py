@@ -17,7 +17,6 @@ Example:
       --cache results/bakeoff/cache --out results/bakeoff/credit_agreement
 """
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from hgrpo.archive import unpacked
-from hgrpo.atomic import atomic_folder
+from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.strict import Strict
 from hgrpo.credit.section import CreditConfig
@@ -58,8 +57,7 @@ if TYPE_CHECKING:
     from hgrpo.credit.base import Context
     from hgrpo.envs.base import TextEnv
     from hgrpo.evaluation.shared_rollouts import Computation, SharedRollouts
-    from hgrpo.evaluation.truth.measured import MeasuredTruth
-    from hgrpo.evaluation.truth.played import Played
+    from hgrpo.evaluation.truth.measured import MeasuredTruth, Played
     from hgrpo.learning.method import MethodConfig
     from hgrpo.study.study import Study
 
@@ -202,7 +200,7 @@ def outputs(study: "Study") -> dict:
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the rollouts, let every method credit them, compare the credits and draw figures."""
     from hgrpo.evaluation.shared_rollouts import computations
-    from hgrpo.evaluation.truth.played import Played
+    from hgrpo.evaluation.truth.measured import Played
     from hgrpo.evaluation.twins import sentence
     from hgrpo.report.credit_tables import write
 
@@ -226,7 +224,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     with atomic_folder(paths.out) as out:
         pairs = write(played, settings.updates, labels, out)
         summary = _summary(played, time.perf_counter() - began)
-        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+        write_json(out / "summary.json", summary)
     for computed in played[-1].plan:
         if computed.note:
             print(f"{', '.join(computed.methods)}: {computed.note}")

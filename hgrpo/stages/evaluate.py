@@ -9,7 +9,6 @@ Example:
       --policy results/bakeoff/rl/flatGRPO/seed_11/round_4/adapter --out round_4
 """
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from tqdm import tqdm
 
 from hgrpo import parquet
 from hgrpo.archive import unpacked
-from hgrpo.atomic import atomic_folder
+from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
 from hgrpo.config.read import did_you_mean
@@ -157,7 +156,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             "settings": settings_digest(settings.model_dump(mode="json")),
         } | provenance(job.code, settings.env.name)
         frame.to_parquet(out / "episodes.parquet", index=False, **parquet.WRITE)
-        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+        write_json(out / "summary.json", summary)
     for name, value in summary["success"].items():
         print(f"{job.method} seed {job.seed} round {job.round} {name}: {value:.3f}")
 

@@ -5,7 +5,6 @@ Example:
       --assets results/bakeoff/assets --out results/bakeoff/expert
 """
 
-import json
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from tqdm import tqdm
 
 from hgrpo import parquet
 from hgrpo.archive import unpacked
-from hgrpo.atomic import atomic_folder
+from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.config.strict import Strict
 from hgrpo.envs.base import finite
 from hgrpo.envs.environment import EnvSettings
@@ -121,7 +120,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     } | provenance(job.code, settings.env.name)
     with atomic_folder(paths.out) as out:
         _write(rows, out / "trajectories.parquet")
-        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+        write_json(out / "summary.json", summary)
         write_timing(out, began)
     _show_success("expert", summary["success"], env)
     if summary["informed"]:

@@ -7,12 +7,11 @@ Example:
   python -m hgrpo.cli.fetch_assets --config configs/envs/webshop-small.yaml --out data
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hgrpo.atomic import atomic_file
+from hgrpo.atomic import atomic_file, write_json
 from hgrpo.config.strict import Strict
 from hgrpo.envs.kinds import load
 from hgrpo.stages.files import downloads
@@ -68,7 +67,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     }
     paths.out.mkdir(parents=True, exist_ok=True)
     with atomic_file(paths.out / OUTPUTS["files"]) as path:
-        path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        write_json(path, found)
     files = [file for each in found.values() for file in each]
     for file in files:
         print(f"{file['name']}: {file['size']:,} bytes, SHA-256 {file['sha256']}")

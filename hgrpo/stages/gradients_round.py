@@ -15,7 +15,6 @@ Example:
       --policy results/sokoban_gradients/rl/PPO/seed_11/round_1/adapter --out gradients
 """
 
-import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from hgrpo.atomic import atomic_folder
+from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.config.canonical import settings_digest
 from hgrpo.envs.panels import ANALYSIS, read_panels
 from hgrpo.errors import TrainingError, UserError
@@ -148,7 +147,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         table.to_csv(out / "buckets.csv", index=False)
         groups.to_csv(out / "groups.csv", index=False)
         summary = _summary(settings, job, paths, prepared, after) | {"elapsed_s": seconds}
-        (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+        write_json(out / "summary.json", summary)
     print(
         f"{settings.method.name} seed {job.seed}, gradients after round {job.round}: "
         f"{len(prepared.groups)} groups, {seconds:.0f} s"

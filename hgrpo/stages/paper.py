@@ -67,7 +67,7 @@ def outputs(study: "Study") -> dict:
     """`OUTPUTS`, and every figure of the study in every size and format."""
     from hgrpo.report.names import figure_names
 
-    # What `paper_figure` writes; planning must not import matplotlib.
+    # What `report.paper.save_sizes` writes; planning must not import matplotlib.
     sizes = [f"{size}.{kind}" for size in ("column", "page") for kind in ("svg", "pdf")]
     drawn = figure_names(comparison(study), study.config.rounds)
     pictures = [name for name in drawn if name not in _LEFT_OUT]
@@ -78,8 +78,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the results, compare the arms, and write figures and tables."""
     from hgrpo.report.draw import study_drawings
     from hgrpo.report.latex import column_table
-    from hgrpo.report.paper_figure import save_sizes
-    from hgrpo.report.paper_table import caption, markdown, paper_table
+    from hgrpo.report.paper import caption, markdown, paper_table, save_sizes
 
     read, fits = figures.read(settings, paths.episodes, paths.train_logs, paths.fits)
     table, about = paper_table(read.comparison, read.arms), caption(read.comparison)

@@ -12,7 +12,6 @@ Example:
       --comparison report/methods_comparison.json --tables report/tables
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict
 
-from hgrpo.atomic import atomic_file, atomic_folder
+from hgrpo.atomic import atomic_file, atomic_folder, write_json
 from hgrpo.config.strict import Strict
 from hgrpo.stages.comparison import comparison
 from hgrpo.stages.files import fit_logs, round_files
@@ -148,7 +147,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     with atomic_folder(paths.tables) as out:
         write_tables(tables, out)
     with atomic_file(paths.comparison) as path:
-        path.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        write_json(path, manifest)
     with atomic_file(paths.out) as path:
         path.write_text(html, encoding="utf-8")
     # `hgrpo.workflow.ending` repeats this line at the end of the run.

@@ -5,7 +5,6 @@ Example:
       --expert results/bakeoff/expert --out results/bakeoff/sft
 """
 
-import json
 import math
 import time
 from dataclasses import asdict, dataclass
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from hgrpo.atomic import atomic_folder
+from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.strict import Strict
 from hgrpo.config.user_path import user_path
@@ -119,8 +118,8 @@ def _take(settings: Settings, job: Job, paths: Paths) -> None:
 
 def _write(out: Path, rows: list[dict], settings: Settings, summary: dict) -> None:
     log = {"rows": rows, "config": settings.model_dump(mode="json")}
-    (out / "train_log.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
-    (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    write_json(out / "train_log.json", log)
+    write_json(out / "summary.json", summary)
 
 
 def _imitate(settings: Settings, job: Job, paths: Paths) -> None:

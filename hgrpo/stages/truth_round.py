@@ -12,7 +12,6 @@ Example:
       --policy results/bakeoff_plus/sft/adapter --out results/bakeoff_plus/truth/round_0
 """
 
-import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from hgrpo.archive import unpacked
-from hgrpo.atomic import atomic_folder
+from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
 from hgrpo.envs.kinds import load
@@ -133,8 +132,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         with atomic_folder(paths.out) as out:
             counts = measurement.write(groups, out)
             summary = _summary(settings, job, paths, groups, counts, out)
-            text = json.dumps(summary, indent=1) + "\n"
-            (out / "summary.json").write_text(text, encoding="utf-8")
+            write_json(out / "summary.json", summary)
     print(
         f"truth of round {job.round}: {summary['turns']} turns of {summary['trajectories']} "
         f"trajectories, {summary['continuations']} continuations, reliability "

@@ -17,8 +17,7 @@ from hgrpo.envs.environment import EnvSettings
 from hgrpo.errors import UserError
 from hgrpo.evaluation.gates import Gate
 from hgrpo.evaluation.gradients.settings import GradientsConfig
-from hgrpo.evaluation.pairs import Pair
-from hgrpo.evaluation.settings import AgreementConfig, EvaluationConfig
+from hgrpo.evaluation.settings import AgreementConfig, EvaluationConfig, Pair
 from hgrpo.evaluation.truth.settings import TruthConfig
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig

@@ -1,21 +1,32 @@
-"""Checks before the first job that jobs will find variables, packages, whole files and Slurm."""
+"""Checks before the first job that jobs will find variables, packages, whole files and Slurm.
+
+Also that the bucket with the results can be asked: without credentials, Snakemake would plan all
+the same, with an error for every file.
+"""
 
 import json
 import os
 import subprocess
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hgrpo.config.user_path import missing, user_path
 from hgrpo.envs import kinds as environments
+from hgrpo.envs.environment import UserFile
 from hgrpo.errors import UserError
 from hgrpo.learning.method import MethodConfig
 from hgrpo.stages.order import STAGES, load
 from hgrpo.study.study import Study
 from hgrpo.workflow.exchange.other_code import said_revision
 
+if TYPE_CHECKING:
+    from snakemake.workflow import Workflow
+
 _SUFFIX = ".safetensors"
+# The S3 plugin's documented variables begin so, and its settings hold their values.
+_PREFIX = "SNAKEMAKE_STORAGE_S3"
 
 
 def check_jobs(
@@ -84,28 +95,15 @@ def set_variables(study: Study, environment: Mapping[str, str]) -> list[str]:
     return sorted(name for name in needed if environment.get(name, "").strip())
 
 
-@dataclass(frozen=True)
-class UserPath:
-    """A user's path that a stage reads.
+@dataclass(frozen=True, slots=True)
+class UserPath(UserFile):
+    """A user's path that a stage reads: of the environment, a model or an SFT policy.
 
     Attributes:
-        stage: the stage that reads the path.
-        key: name of the setting with the path.
-        path: the setting's value.
-        made: whether the file is downloaded if it is missing; if so, only the environment
-            variables in the path are checked.
-        holds: patterns of files that the folder must hold.
         hint: what the message adds if the path does not exist.
-        sha256: hash of a file's only right content, in hex; None if it is not known.
     """
 
-    stage: str
-    key: str
-    path: str
-    made: bool = False
-    holds: tuple[str, ...] = ()
     hint: str = ""
-    sha256: str | None = None
 
 
 def lacking_user_files(study: Study, stages: Collection[str]) -> Iterator[str]:
@@ -178,12 +176,7 @@ def user_paths(study: Study) -> list[UserPath]:
     """The paths in the study that lead to the user's own files."""
     files = environments.load(study.env.name).user_files(study.env)
     env = f"env {study.config.env}"
-    paths = [
-        UserPath(
-            file.stage, f"{env}: {file.key}", file.path, file.made, file.holds, sha256=file.sha256
-        )
-        for file in files
-    ]
+    paths = [UserPath(**asdict(file) | {"key": f"{env}: {file.key}"}) for file in files]
     model, name = study.model, f"model {study.config.model}"
     if model.path is not None:
         hint = "the folder of a Hugging Face model was expected, not a name on the hub"
@@ -254,3 +247,43 @@ def check_read_weights(jobs: Iterable[tuple[Collection[str], Collection[str]]]) 
                 f"{error.damage}; nothing has run, and all results are kept; delete the file, then "
                 f"`snakemake {path}`, with this command's profile and --config, makes it again"
             ) from None
+
+
+def check_bucket(workflow: "Workflow") -> None:
+    """Refuse to plan a study whose results are in an S3 bucket if there are no credentials.
+
+    Raises:
+        UserError: they are missing. The message names the variables.
+    """
+    if workflow.storage_settings.default_storage_provider == "s3":
+        tagged = (workflow.storage_provider_settings or {}).get("s3")
+        check_keys(tagged.get_settings() if tagged else None, has_own_credentials)
+
+
+def check_keys(settings: object, found_elsewhere: Callable[[], bool]) -> None:
+    """Refuse a bucket without credentials.
+
+    Args:
+        settings: those of the S3 plugin, with `access_key` and `secret_key`; None without any.
+        found_elsewhere: says whether AWS's own places hold credentials.
+
+    Raises:
+        UserError: they are missing. The message names the variables.
+    """
+    keys = ("access_key", "secret_key")
+    missing = [key for key in keys if not getattr(settings, key, None)]
+    if not missing or (len(missing) == len(keys) and found_elsewhere()):
+        return
+    names = " and ".join(f"{_PREFIX}_{key.upper()}" for key in missing)
+    raise UserError(f"{names}: not set; the bucket with the results needs them")
+
+
+def has_own_credentials() -> bool:
+    """Whether AWS's library finds credentials: in variables, in ~/.aws, or of the machine."""
+    import boto3
+    from botocore.exceptions import BotoCoreError
+
+    try:
+        return boto3.Session().get_credentials() is not None
+    except BotoCoreError:
+        return False

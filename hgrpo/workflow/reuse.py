@@ -103,10 +103,11 @@ def _digest(path: Path, files: Sequence[Path]) -> str:
 
     if path.name == WEIGHTS and path.with_name(SUMMARY) in files:
         return base_digest(path.parent)
-    return _sha256(path)
+    return sha256(path)
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """SHA-256 of a file, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -161,7 +162,7 @@ class ReusableJob:
             for name, digest in files.items():
                 (out / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source / name, out / name)
-                if _sha256(out / name) != digest:
+                if sha256(out / name) != digest:
                     raise _DamagedError(f"{name} is not what the job wrote")
             _write(out, Record(key=self.key, files=dict(files), taken_from=str(source)))
 
@@ -170,7 +171,7 @@ class ReusableJob:
         paths = [path.relative_to(self.out) for path in self.out.rglob("*") if path.is_file()]
         # Hidden files and folders are what other jobs unpack here.
         own = sorted(path for path in paths if not any(part[0] == "." for part in path.parts))
-        files = {path.as_posix(): _sha256(self.out / path) for path in own}
+        files = {path.as_posix(): sha256(self.out / path) for path in own}
         _write(self.out, Record(key=self.key, files=files))
 
 

@@ -166,9 +166,7 @@ class StudyRules:
         try:
             return given_digest(user_path(path, "sft.adapter"))
         except (UserError, OSError):
-            with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-                return json.loads(Path(self.root, "sft/summary.json").read_bytes())["given"]
-        return None
+            return self._recorded("sft/summary.json", "given")
 
     def user_files_digest(self, stage: str) -> str | None:
         """Digest of the user's own games, products or recordings; None if the study has none.
@@ -180,8 +178,12 @@ class StudyRules:
         try:
             return user_files_digest(self.study.env, stage)
         except (UserError, OSError):
-            with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-                return json.loads(Path(self.root, name).read_bytes())["user_files"]
+            return self._recorded(name, "user_files")
+
+    def _recorded(self, name: str, key: str) -> str | None:
+        """The entry `key` of a stage's file; None without one."""
+        with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+            return json.loads(Path(self.root, name).read_bytes())[key]
         return None
 
     def contents(self, stage: str) -> Callable[..., str | None]:

@@ -16,9 +16,8 @@ from hgrpo.errors import UserError
 from hgrpo.provenance import revision
 from hgrpo.stages.order import STAGES, load
 from hgrpo.study.study import Study
-from hgrpo.workflow.earlier_report import keep_report
+from hgrpo.workflow.earlier_report import check_looking, keep_report
 from hgrpo.workflow.exchange.overwrites import check_overwrites
-from hgrpo.workflow.looking import check_looking
 from hgrpo.workflow.planning.estimates import Estimates
 from hgrpo.workflow.planning.forecast import forecasts, total, wall_minutes
 from hgrpo.workflow.planning.jobs import Job

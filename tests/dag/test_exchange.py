@@ -411,13 +411,13 @@ def test_a_killed_import_leaves_nothing_that_the_next_one_does_not_mend(two, jud
     ann, _ = two
     results = ann.root / "results/team"
     killed = (
-        "import os, sys\nfrom hgrpo.workflow.exchange import unpack\n"
+        "import os, sys\nfrom hgrpo.workflow.exchange import pack\n"
         "replace, sys.argv = os.replace, ['import', sys.argv[1]]\n"
         "def once(source, target):\n"
         "    replace(source, target)\n"
         "    if '/rl/' in str(target):\n"
         "        os._exit(9)\n"
-        "unpack.os.replace = once\n"
+        "pack.os.replace = once\n"
         "from hgrpo.cli import import_results\nimport_results.main()\n"
     )
     env = os.environ | {"PYTHONPATH": str(ann.root)}

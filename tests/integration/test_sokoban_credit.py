@@ -9,13 +9,12 @@ from toy_teacher import teach
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.tokenizer import train_tokenizer
-from hgrpo.base_model.build_tiny import build_tiny
+from hgrpo.base_model.make import build_tiny
 from hgrpo.base_model.settings import TinyModel
 from hgrpo.config.read import read_yaml
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.section import CreditConfig
-from hgrpo.credit.turnrd.checkpoint import save_model
-from hgrpo.credit.turnrd.model import build_model
+from hgrpo.credit.turnrd.model import build_model, save_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError

@@ -27,8 +27,7 @@ from hgrpo.base_model.folder import open_base
 from hgrpo.cli.entry import read_config
 from hgrpo.cli.stage import run_stage
 from hgrpo.config.read import read_yaml
-from hgrpo.credit.turnrd.checkpoint import load_model, save_model
-from hgrpo.credit.turnrd.model import build_model
+from hgrpo.credit.turnrd.model import build_model, load_model, save_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
 from hgrpo.envs.alfworld import download
 from hgrpo.envs.alfworld import env as alfworld_env

@@ -15,7 +15,6 @@ small bias.
 `make` and `fit` import torch when they are called, because reading a study does not need torch.
 """
 
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,12 +22,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hgrpo.atomic import write_json
 from hgrpo.credit.amortised.settings import Settings
 from hgrpo.credit.base import Context, Progress
 
 if TYPE_CHECKING:
-    from hgrpo.credit.amortised.assigner import AmortisedCredit
-    from hgrpo.credit.amortised.values import Values
+    from hgrpo.credit.amortised.values import AmortisedCredit, Values
     from hgrpo.credit.replay import ReplayRow
 
 __all__ = ["Settings", "fit", "make"]
@@ -38,7 +37,7 @@ LOG = "train_log.json"
 
 def make(settings: Settings, context: Context) -> "AmortisedCredit":
     """Make the assigner, which plays with the context's collector and reads its policy."""
-    from hgrpo.credit.amortised.assigner import AmortisedCredit
+    from hgrpo.credit.amortised.values import AmortisedCredit
 
     return AmortisedCredit(settings, context)
 
@@ -75,7 +74,7 @@ def fit(
         metrics["best"] = min(log, key=lambda row: row["validation_loss"])
     save_values(values, metrics, out)
     record = {"rows": log, "elapsed_s": time.perf_counter() - began}
-    (out / LOG).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_json(out / LOG, record)
     if not log:
         return "amortised: no counterfactual so far, so the value is the mean return"
     return (
@@ -89,7 +88,7 @@ def _fitted(
 ) -> tuple["Values", list[dict]]:
     """V with the penalty that is best on held-out tasks, and a log row for each penalty."""
     from hgrpo.credit.amortised.values import PENALTIES, losses, ridge
-    from hgrpo.credit.held_out import split
+    from hgrpo.credit.replay import split
 
     advance = show(len(PENALTIES), "penalty")
     training, held_out = split(rows, settings.validation_share, seed)

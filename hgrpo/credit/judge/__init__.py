@@ -41,8 +41,7 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
     try:
         from hgrpo.credit.judge.accounting import Account
         from hgrpo.credit.judge.assigner import JudgeCredit
-        from hgrpo.credit.judge.cache import ScoreCache
-        from hgrpo.credit.judge.database import Database
+        from hgrpo.credit.judge.cache import Database, ScoreCache
 
         database = Database(context.cache_dir / "judge.sqlite")
         account = Account(settings, database)

@@ -9,15 +9,24 @@ import numpy as np
 from hgrpo.credit.base import Context, CreditAssigner, Group
 from hgrpo.credit.prompt_states import prompt_states
 from hgrpo.credit.state_graph.diagnostics import Tally
-from hgrpo.credit.state_graph.evidence import variance_gate
-from hgrpo.credit.state_graph.graph import Graph, build_graph, first_visits, observed_ends
+from hgrpo.credit.state_graph.graph import (
+    Graph,
+    Turns,
+    build_graph,
+    first_visits,
+    flatten,
+    observed_ends,
+)
 from hgrpo.credit.state_graph.keys import states, with_history
-from hgrpo.credit.state_graph.normalise import Normalised, normalise
+from hgrpo.credit.state_graph.normalise import (
+    Normalised,
+    normalise,
+    rollout_advantages,
+    variance_gate,
+)
 from hgrpo.credit.state_graph.settings import Settings
 from hgrpo.credit.state_graph.steps import step_credit
 from hgrpo.credit.state_graph.terms import Key, Term
-from hgrpo.credit.state_graph.trajectory_term import rollout_advantages
-from hgrpo.credit.state_graph.turns import Turns, flatten
 from hgrpo.credit.state_graph.values import returns_to_go, term_values
 from hgrpo.trajectories.trajectory import Trajectory
 

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hgrpo.credit.state_graph.graph import Graph
+from hgrpo.credit.state_graph.graph import Graph, Turns
 from hgrpo.credit.state_graph.normalise import Normalised
 from hgrpo.credit.state_graph.settings import Settings
-from hgrpo.credit.state_graph.turns import Turns
 
 
 class Correlation:

@@ -3,8 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from hgrpo.credit.state_graph.graph import Graph, sums
-from hgrpo.credit.state_graph.turns import Turns
+from hgrpo.credit.state_graph.graph import Graph, Turns, sums
 
 
 def extended(td: np.ndarray, graph: Graph, turns: Turns, mode: str, decay: float) -> np.ndarray:

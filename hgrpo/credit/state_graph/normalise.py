@@ -1,10 +1,11 @@
-"""Makes credits comparable: centres and scales them over the turns of a state or of the task."""
+"""Makes credits comparable: centres, scales and weighs those of turns, and of whole rollouts."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from hgrpo.credit.state_graph.graph import Graph, means, sums
+from hgrpo.credit.state_graph.graph import Graph, Turns, means, sums
+from hgrpo.credit.state_graph.settings import Settings
 from hgrpo.credit.state_graph.terms import Term
 
 EPS = 1e-6
@@ -77,3 +78,91 @@ def _divisor(spread: np.ndarray, term: Term) -> np.ndarray:
     if term.floor is None:
         return spread + EPS
     return np.maximum(spread, term.floor)
+
+
+def action_factor(graph: Graph, shrink: float, lone: str) -> np.ndarray:
+    """What the mean credit Q - V of each turn's action is multiplied by, [N].
+
+    n is the number of counted turns with the turn's state and action. `shrink` draws the action's
+    value towards the state's, (n Q + shrink V) / (n + shrink), as in ECPO ("When Denser Credit Is
+    Not Enough: Evidence-Calibrated Policy Optimization for Long-Horizon LLM Agent Training",
+    https://arxiv.org/abs/2606.05885); less V, this is n / (n + shrink) times Q - V. With `lone:
+    loo` an action that was taken once is compared with the m - 1 other visits to its state only, as
+    in BiPACE ("Bisimulation-Guided Policy Optimization with Action Counterfactual Estimation for
+    LLM Agents", https://arxiv.org/abs/2606.25556); this is m / (m - 1) times G - V.
+    """
+    taken = sums(graph.counted, graph.pair, graph.n_pairs)[graph.pair]
+    if shrink:
+        return taken / (taken + shrink)
+    visits = graph.visits[graph.state]
+    compared = (lone == "loo") & (taken == 1) & (visits > 1)
+    return np.divide(visits, visits - 1, out=np.ones(len(visits)), where=compared)
+
+
+def variance_gate(returns: np.ndarray, graph: Graph, scale: float) -> np.ndarray:
+    """Weight of each turn's state, tanh(m / scale) * B / (B + W + 1e-6), [N], as in ECPO.
+
+    m is the number of counted turns in the state. B is the variance of the actions' mean returns,
+    each weighted by how often the action was taken. W is the mean variance of `returns` [N] among
+    turns with equal action, weighted likewise. (For ECPO, see `action_factor`.)
+    """
+    counted = graph.counted
+    state = means(returns, graph.state, graph.n_states, counted, empty=0.0)[graph.state]
+    action = means(returns, graph.pair, graph.n_pairs, counted, empty=0.0)[graph.pair]
+    between = means((action - state) ** 2, graph.state, graph.n_states, counted, empty=0.0)
+    within = means((returns - action) ** 2, graph.state, graph.n_states, counted, empty=0.0)
+    weight = np.tanh(graph.visits / scale) * between / (between + within + EPS)
+    return weight[graph.state]
+
+
+def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
+    """Advantage A_traj of each turn's rollout, [N]; 0 for a single score and for equal scores.
+
+    With rows `once` there is one score per rollout, with `cross_steps` one per turn. With `alive`
+    each turn number has its own statistics, over the rollouts that reached it. The scores of
+    a rollout's turns differ only with `invalid: row`, where an inadmissible action lowers the score
+    of its own turn. Mode `mean` subtracts the mean score. Mode `mean_std` is GRPO ("DeepSeekMath:
+    Pushing the Limits of Mathematical Reasoning in Open Language Models",
+    https://arxiv.org/abs/2402.03300) with the sample deviation (n - 1). Mode `loo` is RLOO ("Back
+    to Basics: Revisiting REINFORCE Style Optimization for Learning from Human Feedback in LLMs",
+    https://arxiv.org/abs/2402.14740): the score minus the mean of the other scores; without
+    others, what `lone` says.
+    """
+    rule = settings.trajectory
+    scores = settings.scale * turns.success
+    if settings.invalid == "propagate":
+        scores = scores - settings.penalty * np.bincount(
+            turns.rollout, weights=turns.inadmissible, minlength=len(turns.lengths)
+        )
+    if rule.rows == "once":
+        return _advantages(scores, rule.mode, _lone(scores, rule.lone))[turns.rollout]
+    rows = scores[turns.rollout]
+    if rule.rows == "alive":
+        result, lone = np.zeros(len(turns)), _lone(scores, rule.lone)[turns.rollout]
+        for time in range(int(turns.time.max()) + 1):
+            here = turns.time == time
+            result[here] = _advantages(rows[here], rule.mode, lone[here])
+        return result
+    if settings.invalid == "row":
+        rows = rows - settings.penalty * turns.inadmissible
+    return _advantages(rows, rule.mode, np.zeros(len(rows)))
+
+
+def _lone(scores: np.ndarray, rule: str) -> np.ndarray:
+    """The advantage [K] that each rollout has at turns that no other rollout reached."""
+    others = (scores.sum() - scores) / max(1, len(scores) - 1)
+    return scores - {"zero": scores, "return": 0.0, "group": others}[rule]
+
+
+def _advantages(scores: np.ndarray, mode: str, lone: np.ndarray) -> np.ndarray:
+    """Advantages [n] of rollouts that are compared; `lone` [n] are those of a single one."""
+    if len(scores) < 2:
+        return lone
+    if (deviation := scores.std(ddof=1)) < ZERO:
+        return np.zeros(len(scores))
+    centred = scores - scores.mean()
+    if mode == "mean":
+        return centred
+    if mode == "loo":
+        return centred * len(scores) / (len(scores) - 1)
+    return centred / (deviation + EPS)

@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from hgrpo.credit.state_graph.evidence import action_factor
 from hgrpo.credit.state_graph.gae import extended
-from hgrpo.credit.state_graph.graph import Graph, means
+from hgrpo.credit.state_graph.graph import Graph, Turns, means, numbered
+from hgrpo.credit.state_graph.normalise import action_factor
 from hgrpo.credit.state_graph.settings import Settings
 from hgrpo.credit.state_graph.terms import Term
-from hgrpo.credit.state_graph.turns import Turns, numbered
 from hgrpo.credit.state_graph.values import Values, returns_to_go
 
 

@@ -10,9 +10,8 @@ from scipy.sparse import csc_array, csr_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import splu
 
-from hgrpo.credit.state_graph.graph import Graph, means, sums
+from hgrpo.credit.state_graph.graph import Graph, Turns, means, sums
 from hgrpo.credit.state_graph.terms import Term
-from hgrpo.credit.state_graph.turns import Turns
 
 
 @dataclass(frozen=True)

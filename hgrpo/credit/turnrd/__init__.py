@@ -3,12 +3,12 @@
 `make` and `fit` import torch when they are called, because reading a study does not need torch.
 """
 
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hgrpo.atomic import write_json
 from hgrpo.credit import counterfactual
 from hgrpo.credit.base import Context, Progress
 from hgrpo.credit.turnrd.settings import Settings
@@ -50,9 +50,8 @@ def fit(
         UserError: a round or the previous model cannot be used, or a loss is not finite.
     """
     from hgrpo.credit.replay import read_replay
-    from hgrpo.credit.turnrd.checkpoint import load_model, save_model
     from hgrpo.credit.turnrd.fitting import fit as fit_model
-    from hgrpo.credit.turnrd.model import build_model
+    from hgrpo.credit.turnrd.model import build_model, load_model, save_model
 
     began = time.perf_counter()
     rows = read_replay(rounds)
@@ -84,7 +83,7 @@ def fit(
     }
     save_model(model, settings.model, width, metrics | model.measures(), out)
     record = {"rows": log, "elapsed_s": time.perf_counter() - began}
-    (out / LOG).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_json(out / LOG, record)
     correlation = best["return_corr"]
     return (
         f"turnrd {settings.model.version}: {len(rows)} trajectories, validation loss "

@@ -10,13 +10,12 @@ from torch import Tensor
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
-from hgrpo.credit.held_out import split
-from hgrpo.credit.replay import ReplayRow
+from hgrpo.credit.replay import ReplayRow, split
 from hgrpo.credit.turnrd import losses
 from hgrpo.credit.turnrd.diagnostics import alpha_diagnostics, mean_correlation, pooled_correlation
+from hgrpo.credit.turnrd.losses import Targets, drawn_turns, make_batch, supervision_target
 from hgrpo.credit.turnrd.model import Decomposition, TurnBatch, TurnRD
 from hgrpo.credit.turnrd.settings import FitSettings
-from hgrpo.credit.turnrd.targets import Targets, drawn_turns, make_batch, supervision_target
 from hgrpo.errors import TrainingError
 from hgrpo.streams import generator, key
 

@@ -1,20 +1,27 @@
-"""TurnRD: a small transformer that spreads a return over the turns that earned it.
+"""TurnRD: a small transformer that spreads a return over the turns that earned it, and its files.
 
 Both versions read one embedding per turn. Positions count from the first turn, and padding is
 masked, so a trajectory's output does not depend on the rest of its batch.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from hgrpo.credit.turnrd.settings import ModelSettings
+from hgrpo.atomic import write_json
+from hgrpo.base_model.safetensors_file import check_checksum, write_tensors
+from hgrpo.credit.turnrd.settings import ModelSettings, Settings
+from hgrpo.errors import UserError
 
 _QUERY_STD = 0.02
+WEIGHTS, CARD = "model.safetensors", "model.json"
 
 
 @dataclass(frozen=True)
@@ -196,3 +203,43 @@ def build_model(settings: ModelSettings, width: int, seed: int) -> TurnRD:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return {"v1": TurnRDV1, "v2": TurnRDV2}[settings.version](settings, width)
+
+
+def save_model(
+    model: TurnRD, settings: ModelSettings, width: int, metrics: dict, folder: Path
+) -> None:
+    """Write the weights and the card; `width` is D, the width of a turn's embedding."""
+    write_tensors(model.state_dict(), folder / WEIGHTS)
+    card = {"settings": settings.model_dump(mode="json"), "width": width, "metrics": metrics}
+    write_json(folder / CARD, card)
+
+
+def load_model(folder: Path, settings: Settings) -> TurnRD:
+    """Load the model in `folder`, in evaluation mode.
+
+    Raises:
+        UserError: a file is missing, damaged or does not match its checksum, a weight is not
+            finite, or the model was fitted with other model settings.
+    """
+    card_path, weights_path = folder / CARD, folder / WEIGHTS
+    try:
+        card = json.loads(card_path.read_bytes())
+        check_checksum(weights_path)
+        weights = load_file(weights_path)
+    except FileNotFoundError as error:
+        # An error of the safetensors library has no file name.
+        missing = error.filename or weights_path
+        raise UserError(f"{missing}: missing; is {folder} a fitted TurnRD?") from None
+    except ValueError as error:
+        raise UserError(f"{card_path}: damaged ({error})") from None
+    fitted = ModelSettings(**card["settings"])
+    if fitted != settings.model:
+        raise UserError(f"{card_path}: the model was fitted with other settings than the method's")
+    model = build_model(fitted, card["width"], 0)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise UserError(f"{weights_path}: not the weights of its card ({error})") from None
+    if not all(torch.isfinite(tensor).all() for tensor in weights.values()):
+        raise UserError(f"{weights_path}: weights that are not finite")
+    return model.eval()

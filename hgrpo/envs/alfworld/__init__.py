@@ -47,14 +47,14 @@ class Alfworld(Environment):
         seed: int,
         skipped: Counter[str],
     ) -> Iterator[dict]:
-        from hgrpo.envs.alfworld.demonstrate import demonstrate
+        from hgrpo.envs.alfworld.expert import demonstrate
 
         return demonstrate(settings, tasks, panels["train"], seed, skipped)
 
     def ceiling(
         self, settings: AlfworldSettings, tasks: Path, panel: list[Task], seed: int
     ) -> list[dict] | None:
-        from hgrpo.envs.alfworld.demonstrate import ceiling
+        from hgrpo.envs.alfworld.expert import ceiling
 
         return ceiling(settings, tasks, panel, seed)
 

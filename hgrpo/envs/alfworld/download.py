@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hgrpo.atomic import atomic_file
+from hgrpo.atomic import atomic_file, write_json
 from hgrpo.envs.source import Source, fetch_for
 from hgrpo.errors import UserError
 from hgrpo.zip_errors import BROKEN_ZIP
@@ -60,7 +60,7 @@ def fetch_games(root: Path) -> list[dict]:
     for name in ARCHIVES:
         _unpack(root / name, root)
     with atomic_file(receipt) as path:
-        path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        write_json(path, found)
     for name in ARCHIVES:
         (root / name).unlink()
     return found

@@ -1,19 +1,27 @@
-"""A scripted player that searches the house for what the goal needs.
+"""Demonstrations by a scripted player that searches the house, or by the games' walkthroughs.
 
-It reads only what an agent reads: the opening text with the goal, then one observation per
+The player reads only what an agent reads: the opening text with the goal, then one observation per
 command. Its settings say how often it dawdles, returns to places it has searched, and closes what
 it opened. Only a player with `favourites` knows where things usually lie. The success rate of such
 a player is the ceiling of a study.
 """
 
 import re
-from collections.abc import Callable, Generator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 
 import numpy as np
 
+from hgrpo import streams
+from hgrpo.envs.alfworld.env import AlfworldEnv
+from hgrpo.envs.alfworld.gamefile import load_compiled
 from hgrpo.envs.alfworld.goals import KINDS, read
-from hgrpo.envs.alfworld.settings import SearcherSettings
+from hgrpo.envs.alfworld.house import Household
+from hgrpo.envs.alfworld.settings import AlfworldSettings, SearcherSettings
 from hgrpo.envs.alfworld.vocabulary import PUT, TOOLS, kind_of
+from hgrpo.envs.base import Task
+from hgrpo.envs.demonstration import play, replayed, shared_out
 from hgrpo.errors import UserError
 
 # (receptacle types in the room, object type) -> receptacle types to try first, in shown names.
@@ -200,3 +208,51 @@ def informed(config: SearcherSettings) -> SearcherSettings:
     return config.model_copy(
         update={"random_pick": 0.0, "dawdle": 0.0, "revisit": 0.0, "close_after_open": 0.0}
     )
+
+
+def demonstrate(
+    config: AlfworldSettings, assets: Path, panel: list[Task], seed: int, skipped: Counter[str]
+) -> Iterator[dict]:
+    """Yield rows of trajectories.parquet, game by game, shared out evenly over the panel.
+
+    The searcher understands only template goals. For these games, the share `walkthrough_share` of
+    the trajectories replays the game's walkthrough, if there is one. A game with a goal in people's
+    words is always played by its walkthrough. Without one, it is left out and counted in `skipped`.
+    """
+    expert = config.expert
+    env = AlfworldEnv(assets, config.engine)
+    for task, repetition in shared_out(expert.trajectories, panel):
+        opening = env.reset(task)
+        understood = read(opening.goal) is not None
+        name = (seed, task.task_id, repetition)
+        draw = streams.generator("expert-source", *name).random()
+        by_walkthrough = not understood or draw < expert.walkthrough_share
+        walkthrough = load_compiled(assets / task.path).walkthrough if by_walkthrough else ()
+        if walkthrough:
+            player = replayed(walkthrough)
+            played = play(env, task, opening, "walkthrough", player, len(walkthrough))
+        elif understood:
+            rng = streams.generator("expert", *name)
+            player = Searcher(opening.text, opening.goal, expert, rng, config.grammar)
+            played = play(env, task, opening, "expert", player.act, expert.turn_cap)
+        else:
+            skipped["goal not understood, and no walkthrough"] += 1
+            continue
+        yield played.row
+
+
+def ceiling(
+    config: AlfworldSettings, assets: Path, panel: list[Task], seed: int
+) -> list[dict] | None:
+    """Rows of a searcher that knows where things usually lie; None for games from a folder."""
+    if config.games.generate is None:
+        return None
+    env = AlfworldEnv(assets, config.engine)
+    usual = Household(config.games.generate).usual
+    knobs, rows = informed(config.expert), []
+    for task in panel:
+        opening = env.reset(task)
+        rng = streams.generator("expert", "informed", seed, task.task_id)
+        player = Searcher(opening.text, opening.goal, knobs, rng, config.grammar, usual)
+        rows.append(play(env, task, opening, "expert", player.act, knobs.turn_cap).row)
+    return rows

@@ -12,13 +12,12 @@ from functools import lru_cache
 
 from hgrpo.envs.alfworld import pddl
 from hgrpo.envs.alfworld.actions import Action, Arguments
-from hgrpo.envs.alfworld.demangle import shown_names
 from hgrpo.envs.alfworld.effects import Reachability
 from hgrpo.envs.alfworld.facts import Facts, Vocabulary
 from hgrpo.envs.alfworld.grammar import Grammar, RuleCall, parse_grammar, parse_symbols
 from hgrpo.envs.alfworld.matching import FormulaCompiler, Slots, Step, succeed, type_predicate
 from hgrpo.envs.alfworld.potential import View
-from hgrpo.envs.alfworld.text import NEGATION, Entities, TextCompiler
+from hgrpo.envs.alfworld.text import NEGATION, Entities, TextCompiler, shown_names
 from hgrpo.errors import UserError
 
 NOTHING = "Nothing happens."

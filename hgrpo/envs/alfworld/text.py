@@ -1,7 +1,9 @@
-"""Compiles a grammar to closures that write text from facts and an action's frame."""
+"""Compiles a grammar to closures that write text from facts and an action's frame; names things."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from hgrpo.envs.alfworld.facts import Facts, Vocabulary
 from hgrpo.envs.alfworld.grammar import (
@@ -22,6 +24,7 @@ Writer = Callable[[Facts, Frame, "Entities"], str]
 Scope = dict[tuple[str, str], int]
 NEGATION = "not_"
 TASK_RULE = "task"
+_SYMBOLS = {"_bar_": "|", "_minus_": "-", "_plus_": "+", "_dot_": ".", "_comma_": ","}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,3 +226,32 @@ def _concatenate(parts: Iterable[str | Writer]) -> Writer:
         )
 
     return write
+
+
+def shown_names(ids: Iterable[str]) -> dict[str, str]:
+    """Map each of ALFRED's ids to the name that players see, which depends on all the ids.
+
+    For example, `mug_bar__minus_00_dot_84_bar_...` becomes `mug 2`. The ids of a kind are sorted,
+    and their numbers count down to 1. If an id contains `basin`, "basin" is appended to the kind.
+    The name of an id without `_bar_` is the id and a trailing space. The official names have the
+    same quirks.
+    """
+    kinds: dict[str, str | None] = {}
+    for name in sorted(ids):
+        kind, bar, _ = name.partition("_bar_")
+        if "basin" in name:
+            kind += "basin"
+        kinds[name] = kind if bar else None
+    left = Counter(kinds.values())
+    shown: dict[str, str] = {}
+    for name, kind in kinds.items():
+        shown[name] = _plain(name) + " " if kind is None else f"{_plain(kind)} {left[kind]}"
+        left[kind] -= 1
+    return shown
+
+
+@lru_cache(maxsize=4096)
+def _plain(text: str) -> str:
+    for mangled, symbol in _SYMBOLS.items():
+        text = text.replace(mangled, symbol)
+    return text

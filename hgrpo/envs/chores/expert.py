@@ -5,7 +5,7 @@ imitates it puts these things into a wrong place even if it plays greedily. Only
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -22,11 +22,8 @@ def demonstrate(settings: ChoresSettings, panel: list[Task], seed: int) -> Itera
     expert, env = settings.expert, ChoresEnv(settings)
     for task, repetition in shared_out(expert.trajectories, panel):
         rng = streams.generator("chores-expert", seed, task.task_id, repetition)
-
-        def act(answer: str | None, rng: np.random.Generator = rng) -> str:
-            return choice(env, settings, rng)
-
-        yield play(env, task, env.reset(task), "expert", act, expert.turn_cap).row
+        player = partial(choice, env, settings, rng)
+        yield play(env, task, env.reset(task), "expert", player, expert.turn_cap).row
 
 
 @lru_cache(maxsize=4)
@@ -51,8 +48,10 @@ def beliefs(settings: ChoresSettings) -> dict[str, str]:
     return believed
 
 
-def choice(env: ChoresEnv, settings: ChoresSettings, rng: np.random.Generator) -> str:
-    """The expert's next command; the expert never leaves early."""
+def choice(
+    env: ChoresEnv, settings: ChoresSettings, rng: np.random.Generator, answer: str | None
+) -> str:
+    """The expert's next command, whatever the `answer`; the expert never leaves early."""
     commands = [command for command in env.admissible_commands() if command != LEAVE]
     counts = any(env.worths().values())
     if not counts and rng.random() < settings.expert.routine:
@@ -64,11 +63,8 @@ def choice(env: ChoresEnv, settings: ChoresSettings, rng: np.random.Generator) -
 
 def ceiling(settings: ChoresSettings, panel: list[Task]) -> list[dict]:
     """Rows of a player who knows every habit."""
-    env = ChoresEnv(settings)
-
-    def act(answer: str | None) -> str:
-        return env.right_command()
-
+    env, cap = ChoresEnv(settings), settings.turn_cap
     return [
-        play(env, task, env.reset(task), "informed", act, settings.turn_cap).row for task in panel
+        play(env, task, env.reset(task), "informed", lambda answer: env.right_command(), cap).row
+        for task in panel
     ]

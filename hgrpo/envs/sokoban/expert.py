@@ -8,6 +8,7 @@ a solution within an episode's actions.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +29,8 @@ def demonstrate(
     expert, env = settings.expert, SokobanEnv(tasks, settings)
     for task, repetition in shared_out(expert.trajectories, panel):
         rng = streams.generator("sokoban-expert", seed, task.task_id, repetition)
-
-        def act(answer: str | None, rng: np.random.Generator = rng) -> str:
-            return reply(env, settings, expert, rng)
-
-        yield play(env, task, env.reset(task), "expert", act, expert.turn_cap).row
+        player = partial(reply, env, settings, expert, rng)
+        yield play(env, task, env.reset(task), "expert", player, expert.turn_cap).row
 
 
 def ceiling(settings: SokobanSettings, tasks: Path, panel: list[Task], seed: int) -> list[dict]:
@@ -41,18 +39,19 @@ def ceiling(settings: SokobanSettings, tasks: Path, panel: list[Task], seed: int
     plain = SokobanExpert(single=0.0, detour=0.0, waste=0.0, turn_cap=1)
     for task in panel:
         rng = streams.generator("sokoban-expert", "plain", seed, task.task_id)
-
-        def act(answer: str | None, rng: np.random.Generator = rng) -> str:
-            return reply(env, settings, plain, rng)
-
-        rows.append(play(env, task, env.reset(task), "bfs", act, settings.turn_cap).row)
+        player = partial(reply, env, settings, plain, rng)
+        rows.append(play(env, task, env.reset(task), "bfs", player, settings.turn_cap).row)
     return rows
 
 
 def reply(
-    env: SokobanEnv, settings: SokobanSettings, expert: SokobanExpert, rng: np.random.Generator
+    env: SokobanEnv,
+    settings: SokobanSettings,
+    expert: SokobanExpert,
+    rng: np.random.Generator,
+    answer: str | None,
 ) -> str:
-    """The next reply of a player with the habits of `expert`."""
+    """The next reply of a player with the habits of `expert`, who reads the board, not `answer`."""
     most = min(settings.actions_per_turn, env.left)
     many = 1 if rng.random() < expert.single else most
     board, chosen = env.board, []

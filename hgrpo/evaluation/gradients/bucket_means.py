@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from hgrpo.evaluation.gradients.signed_root import signed_root
-from hgrpo.evaluation.gradients.student import student
+from hgrpo.evaluation.gradients.slopes import student
 from hgrpo.evaluation.gradients.table import REGULARISERS, TASK
+from hgrpo.evaluation.gradients.weighted_norms import signed_root
 
 KEYS = ["method", "round", "pass", "bucket", "component"]
 COUNTS = ("groups", "tokens")

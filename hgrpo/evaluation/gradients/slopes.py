@@ -1,18 +1,58 @@
-"""How the squared norms of gradients follow the deviation of returns, with intervals over seeds.
+"""Tests over seeds: slopes of squared norms over deviations of returns, and which part dominates.
 
 RAGEN reads its own plots so: the task's norm rises with the deviation of the returns, those of the
 regularisers stay flat, and so the regularisers dominate where returns differ little
 (https://github.com/mll-lab-nu/RAGEN). It shows one run. Here each seed is one observation.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from hgrpo.evaluation.gradients.student import holm_where_tested, student, student_p
+from hgrpo.evaluation.gradients.table import REGULARISERS, TASK
 from hgrpo.evaluation.gradients.weighted_norms import BY
+from hgrpo.evaluation.over_seeds import seed_interval
+from hgrpo.evaluation.statistics import holm
 
-RISES, FALLS, INCONCLUSIVE, NO_GRADIENT = "rises", "falls", "inconclusive", "no gradient"
+INCONCLUSIVE, RISES, FALLS = "inconclusive", "rises", "falls"
+NO_GRADIENT, NO_TASK = "no gradient", "the task has no gradient"
+REGULARISERS_DOMINATE, TASK_DOMINATES = "the regularisers dominate", "the task dominates"
+
+
+def student(name: str, values: Sequence[float], level: float) -> dict[str, float]:
+    """The mean under `name`, and its interval under <name>_lower and <name>_upper.
+
+    The mean is NaN without values. The interval is NaN with fewer than two, and if one is not
+    finite.
+    """
+    mean = float(np.mean(values)) if len(values) else np.nan
+    lower = upper = np.nan
+    if len(values) > 1 and np.isfinite(values).all():
+        found = seed_interval(np.asarray(values), level)
+        lower, upper = found.lower, found.upper
+    return {name: mean, f"{name}_lower": lower, f"{name}_upper": upper}
+
+
+def student_p(values: Sequence[float]) -> float:
+    """The p-value of a mean other than 0, and NaN if a value is not finite.
+
+    It is 1 for a single value, and if all are 0.
+    """
+    if not np.isfinite(values).all():
+        return np.nan
+    if len(values) < 2 or not np.any(values):
+        return 1.0
+    return float(stats.ttest_1samp(values, 0.0).pvalue)
+
+
+def holm_where_tested(p_values: Sequence[float]) -> np.ndarray:
+    """Holm's correction over the p-values that are not NaN, float [n]; the others stay NaN."""
+    corrected = np.array(p_values, dtype=np.float64)
+    tested = ~np.isnan(corrected)
+    corrected[tested] = holm(corrected[tested].tolist())
+    return corrected
 
 
 def slopes(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
@@ -58,3 +98,58 @@ def _slope(part: pd.DataFrame) -> float:
     if np.ptp(deviation) == 0:
         return np.nan
     return float(stats.linregress(deviation, square).slope)
+
+
+def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
+    """The squared norm of the regularisers' gradient minus that of the task's.
+
+    It is taken in the buckets where returns differ least and most. Squares are compared because
+    their estimates are nearly unbiased. A norm that is set to 0 where noise explains it is not: if
+    a small gradient of the task disappears in the noise of every seed, the regularisers would seem
+    to dominate for certain.
+
+    Where all returns of a bucket's groups are equal, advantages from groups are 0, and so is the
+    task's gradient. That the regularisers are larger there follows from the formula. It is said,
+    and not tested.
+
+    Args:
+        norms: from `hgrpo.evaluation.gradients.weighted_norms`.
+
+    Returns:
+        The columns of `BY`; `place` (lowest or highest); the difference with its interval over
+        seeds; its p-value, plain and after Holm's correction over all rows that are tested; and a
+        verdict, which is inconclusive unless the corrected p-value is below 1 - level.
+    """
+    rows = []
+    for key, part in norms.groupby(BY, sort=False):
+        for place in ("lowest", "highest"):
+            ends = [_end(own, place) for _, own in part.groupby("seed")]
+            each = [float(end["square", REGULARISERS] - end["square", TASK]) for end in ends]
+            tested = any(end["norm", TASK] for end in ends)
+            rows.append(
+                dict(zip(BY, key, strict=True))
+                | {"place": place, "seeds": len(each)}
+                | student("difference", each, level)
+                | {"tested": tested, "p": student_p(each) if tested else np.nan}
+            )
+    corrected = holm_where_tested([row["p"] for row in rows])
+    verdicts = [
+        _verdict(row["difference"], p < 1 - level) if row["tested"] else NO_TASK
+        for row, p in zip(rows, corrected, strict=True)
+    ]
+    table = pd.DataFrame(rows).drop(columns="tested")
+    return table.assign(p_holm=corrected, verdict=verdicts)
+
+
+def _end(part: pd.DataFrame, place: str) -> pd.Series:
+    """Norm and square of each component in a seed's first or last bucket: (column, component)."""
+    # Buckets may have one deviation, such as 0; then they keep their order.
+    ordered = part[part["component"] == TASK].sort_values("deviation", kind="stable")
+    bucket = ordered["bucket"].iloc[0 if place == "lowest" else -1]
+    return part[part["bucket"] == bucket].set_index("component")[["norm", "square"]].unstack()
+
+
+def _verdict(difference: float, sure: bool) -> str:
+    if not sure:
+        return INCONCLUSIVE
+    return REGULARISERS_DOMINATE if difference > 0 else TASK_DOMINATES

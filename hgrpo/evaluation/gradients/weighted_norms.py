@@ -1,11 +1,15 @@
 """Squared norms of the buckets' gradients, as the loss weighs them and without what noise adds."""
 
+from typing import TypeVar
+
+import numpy as np
 import pandas as pd
 
 from hgrpo.evaluation.gradients.buckets import ALL
 
 BY = ["method", "round", "pass"]
 _NUMBERS = ["norm", "noise", "square", "lower", "upper"]
+Numbers = TypeVar("Numbers", float, np.ndarray, pd.Series)
 
 
 def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
@@ -29,3 +33,12 @@ def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
         rows[end] = rows["coefficient"] * rows[f"corrected_{end}"]
     kept = [*BY, "seed", "bucket", "component", "groups", "deviation", *_NUMBERS]
     return rows[kept].reset_index(drop=True)
+
+
+def signed_root(square: Numbers) -> Numbers:
+    """The root of |square| with the sign of `square`.
+
+    A squared norm without what noise adds is below 0 where the noise was large by chance. Setting
+    such norms to 0 would make means too large; with their sign they stay visible.
+    """
+    return np.sign(square) * np.sqrt(np.abs(square))

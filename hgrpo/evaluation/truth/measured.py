@@ -1,5 +1,7 @@
-"""A measured truth as arrays over all turns of its rollouts, one trajectory after another."""
+"""A measured truth as arrays over all turns of its rollouts, and the credit that methods gave."""
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -7,10 +9,34 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from hgrpo.evaluation.truth.action_kinds import action_kind, common_kinds
+from hgrpo.evaluation.shared_rollouts import Computation, SharedRollouts
 from hgrpo.evaluation.truth.quality import clear
 from hgrpo.evaluation.truth.resampling import resamples
 from hgrpo.evaluation.truth.table import sketches_of
+
+INADMISSIBLE, NO_WORD, OTHER = "(not admissible)", "(no word)", "(other)"
+# Further kinds share one name.
+KINDS = 12
+_LETTERS = re.compile(r"[^\W\d_]+")
+# Names of the rows and columns that belong to no method, and words in the column `beats_shuffled`.
+SHUFFLED, TRUTH = "shuffled", "truth"
+YES, NO = "yes", "no"
+SHUFFLED_LABEL, TRUTH_LABEL = "Truth, shuffled", "Truth"
+
+
+def action_kind(action: str, admissible: bool) -> str:
+    """An action's first word: `go to desk 1` is `go`, and `click[red]` is `click`."""
+    if not admissible:
+        return INADMISSIBLE
+    letters = _LETTERS.match(action.strip().lower())
+    return letters.group() if letters else NO_WORD
+
+
+def common_kinds(kinds: list[str]) -> np.ndarray:
+    """The kinds, object [N], with all but the `KINDS` most common ones replaced by `OTHER`."""
+    ranked = sorted(Counter(kinds).items(), key=lambda item: (-item[1], item[0]))
+    kept = {kind for kind, _ in ranked[:KINDS]}
+    return np.array([kind if kind in kept else OTHER for kind in kinds], dtype=object)
 
 
 @dataclass(frozen=True)
@@ -23,7 +49,7 @@ class MeasuredTruth:
         sketches: float64 [N, size], projections of the turns' gradients.
         owner: int [N], each turn's group, from 0 to G - 1.
         turn: int [N], each turn's number in its trajectory.
-        kind: [N], kind of each action, see `action_kinds`.
+        kind: [N], kind of each action, see `action_kind`.
         lengths: int [trajectories], turns of each trajectory.
     """
 
@@ -102,3 +128,12 @@ def measured_truth(table: pa.Table, actions: Sequence[tuple[str, bool]]) -> Meas
         kind=common_kinds([action_kind(*action) for action in actions]),
         lengths=np.diff(np.flatnonzero(np.append(turn, 0) == 0)),
     )
+
+
+@dataclass(frozen=True)
+class Played:
+    """Rollouts of one policy, the finished computations on them, and their truth if measured."""
+
+    plan: Sequence[Computation]
+    rollouts: SharedRollouts
+    truth: MeasuredTruth | None = None

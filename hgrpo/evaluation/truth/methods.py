@@ -8,7 +8,7 @@ import pandas as pd
 
 from hgrpo.evaluation.shared_rollouts import Computation, SharedRollouts
 from hgrpo.evaluation.truth.errors import error_rows
-from hgrpo.evaluation.truth.played import SHUFFLED, SHUFFLED_LABEL, TRUTH, TRUTH_LABEL, Played
+from hgrpo.evaluation.truth.measured import SHUFFLED, SHUFFLED_LABEL, TRUTH, TRUTH_LABEL, Played
 from hgrpo.evaluation.truth.scoring import (
     gradient_rows,
     score,

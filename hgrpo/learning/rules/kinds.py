@@ -1,10 +1,16 @@
-"""Finds update rules by the name that an arm's `objective` gives."""
+"""The section `objective` of an arm, and the update rule that it names."""
 
 from types import ModuleType
+from typing import ClassVar
 
+from pydantic import Field
+
+from hgrpo.config.kind_section import KindSection
 from hgrpo.config.plug_in import import_plug_in
 from hgrpo.config.read import did_you_mean
+from hgrpo.learning.rules.rule import UpdateRule
 from hgrpo.learning.rules.settings import RuleSettings
+from hgrpo.learning.settings import TrainingConfig
 
 # The names of the literature, and the rules' modules in this package.
 _MODULES = {
@@ -54,3 +60,19 @@ def load(rule: str) -> ModuleType:
 def settings_of(rule: str) -> type[RuleSettings]:
     """The pydantic class of a rule's settings; raises as `load` does."""
     return load(rule).Settings
+
+
+class ObjectiveConfig(KindSection):
+    """`rule` names an update rule; the other keys are what its `Settings` accept."""
+
+    key: ClassVar[str] = "rule"
+
+    rule: str = Field("PPOClip", description=f"{', '.join(known())}")
+
+    @classmethod
+    def settings_model(cls, kind: str) -> type[RuleSettings]:
+        return settings_of(kind)
+
+    def make(self, training: TrainingConfig) -> UpdateRule:
+        """The rule with its settings and those of training."""
+        return load(self.rule).make(self.declared, training)

@@ -5,8 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FormatStrFormatter, LogLocator
 
-from hgrpo.evaluation.truth.action_kinds import OTHER
-from hgrpo.evaluation.truth.played import SHUFFLED, TRUTH, YES
+from hgrpo.evaluation.truth.measured import OTHER, SHUFFLED, TRUTH, YES
 from hgrpo.report.figures.credit import CELL_INK, CELL_MUTED, draw_cells, write_in_cell
 from hgrpo.report.style import GRID, INK, MUTED, PAPER, Drawing, canvas, cell_rows, wrap
 

@@ -14,8 +14,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from hgrpo.evaluation.gradients.buckets import ALL
-from hgrpo.evaluation.gradients.signed_root import signed_root
 from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS, TASK
+from hgrpo.evaluation.gradients.weighted_norms import signed_root
 from hgrpo.report import style
 from hgrpo.report.figures.gradients import DRAWN, TITLES
 from hgrpo.report.style import INK, MUTED, Drawing

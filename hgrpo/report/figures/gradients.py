@@ -6,8 +6,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from hgrpo.evaluation.gradients.signed_root import signed_root
 from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS
+from hgrpo.evaluation.gradients.weighted_norms import signed_root
 from hgrpo.report import style
 from hgrpo.report.style import INK, MUTED, Drawing
 

@@ -1,13 +1,12 @@
 """Trains one arm with all its seeds, and writes its rows."""
 
-import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from hgrpo import parquet
-from hgrpo.atomic import atomic_folder
+from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.config.read import validate
 from hgrpo.sandbox.command_line import prepare_torch
 from hgrpo.sandbox.studies.pieces import PIECES
@@ -41,4 +40,4 @@ def train_arm(piece: str, given: Mapping[str, Any], code: str, target: Path) -> 
     }
     with atomic_folder(target) as folder:
         pd.DataFrame(rows).to_parquet(folder / ROWS, index=False, **parquet.WRITE)
-        (folder / SUMMARY).write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
+        write_json(folder / SUMMARY, said)

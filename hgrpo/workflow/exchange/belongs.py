@@ -21,11 +21,11 @@ from hgrpo.workflow.exchange.manifest import (
     made_with,
     run_folder,
     says_start,
-    sha256,
     shared_hashes,
     takes_adapter,
 )
 from hgrpo.workflow.exchange.other_code import other_code_lines
+from hgrpo.workflow.reuse import sha256
 from hgrpo.workflow.watch.jobs import StudyJob
 
 _Makings = Mapping[str, Mapping[str, Made]]

@@ -17,7 +17,8 @@ from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
 from hgrpo.stages.order import load
 from hgrpo.study.study import Study
-from hgrpo.workflow.exchange.manifest import START, Made, Manifest, is_result, job_folder, sha256
+from hgrpo.workflow.exchange.manifest import START, Made, Manifest, is_result, job_folder
+from hgrpo.workflow.reuse import sha256
 from hgrpo.workflow.watch.jobs import study_jobs
 
 FOLDER = "imports"

@@ -13,6 +13,7 @@ from hgrpo.config.strict import Strict
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
 from hgrpo.study.study import Name, Study
 from hgrpo.workflow.code_version import modules_of
+from hgrpo.workflow.reuse import sha256
 from hgrpo.workflow.rules import StudyRules
 from hgrpo.workflow.watch.jobs import StudyJob, study_jobs
 
@@ -186,12 +187,6 @@ def _timeless(value: object) -> object:
         return value
     kept = {key for key in value if key != "finished" and not key.endswith("_s")}
     return {key: _timeless(item) for key, item in value.items() if key in kept}
-
-
-def sha256(path: Path) -> str:
-    """SHA-256 of a file, in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def differences(

@@ -1,7 +1,8 @@
-"""The monitor's screen: the shared stages, a row for every run, and a line with the totals."""
+"""The monitor's screen: shared stages, a row for every run, and totals with the work left."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.cells import cell_len
 from rich.console import Group
@@ -9,8 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from hgrpo.report.run_status import RunStatus
+from hgrpo.study.study import Study
+from hgrpo.workflow.planning.estimates import CEILING, OWN, REFERENCE, Estimates
+from hgrpo.workflow.planning.jobs import SHARED
 from hgrpo.workflow.watch.status import JobStatus, State, doing, duration, ended
-from hgrpo.workflow.watch.time_left import Work
 
 _COLUMNS = ("arm", "seed", "round", "step", "reward", "success", "KL", "dead", "test", "now")
 # A narrow screen leaves these columns out, one after the other, until a row fits.
@@ -21,6 +24,36 @@ _NOW = 17
 _DOES = {"rl_round": "training", "credit_fit": "fit", "evaluate": "evaluation"}
 _TOTALS = {"rl_round": "rounds", "credit_fit": "fits", "evaluate": "evaluations"}
 _AFTER_ARMS = ("merge", "figures", "report")
+
+
+@dataclass(frozen=True)
+class Work:
+    """Work that is left.
+
+    Attributes:
+        seconds: seconds that the unfinished jobs take, one after the other.
+        known: "at most" if a time limit stands for some job, "about" if reference rates do, or "".
+    """
+
+    seconds: float
+    known: str
+
+
+def work_left(study: Study, results: Path, statuses: Iterable[JobStatus]) -> Work:
+    """The work that the unfinished jobs have left."""
+    estimates = Estimates(study, results)
+    seconds, sources = 0.0, {OWN}
+    for status in statuses:
+        if status.state is State.DONE:
+            continue
+        if status.left_s is not None:
+            seconds += status.left_s
+            continue
+        job = estimates.seconds(status.job.stage, status.job.method or SHARED)
+        sources.add(job.source)
+        seconds += (1 - status.share) * job.value
+    known = {REFERENCE: "about", CEILING: "at most"}.get(max(sources), "")
+    return Work(seconds, known)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
-"""What each job of a study does now, read from files that the jobs write anyway.
+"""What each job of a study does now, read from the files and the log that it writes anyway.
 
 Jobs may run on other machines, so this module does not look for processes. A killed job leaves an
 unfinished log that nobody writes to. After two minutes without a write, the job is `SILENT`.
 """
 
 import os
+import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,12 +15,73 @@ from pathlib import Path
 from hgrpo.config.canonical import SUMMARY, made_with
 from hgrpo.learning.scratch import step_folders
 from hgrpo.workflow.watch.jobs import StudyJob
-from hgrpo.workflow.watch.log_tail import LogTail, read_tail
 
+# A bar of tqdm in a log, such as "sft:  35%|###  | 70/200 [01:10<02:10,  1.00s/step, loss=0.5]".
+_BAR = re.compile(
+    r"(?P<percent>\d+)%\|[^|]*\| (?P<count>\S+/\S+) "
+    r"\[[\d:]+<(?P<left>[\d:]+|\?)(?:, +(?:[\d.]+s/(?P<slow>\w+)|[\d.?]+(?P<fast>[a-z]\w*)/s))?"
+    r"(?:[^\]\r\n]*\btest=(?P<test>[\d.]+))?"
+)
+_ENDED = re.compile(r"(interrupted:|error:|[A-Za-z_][\w.]*(?:Error|Exception):)")
+_BYTES = 4096
 # A job writes its progress bar every five seconds. A round writes none while it updates its policy.
 _SILENT_S = 120.0
 # The report's job prints its finding after it has written its files.
 _ENDS_S = 3.0
+
+
+@dataclass(frozen=True)
+class LogTail:
+    """What the end of a log says.
+
+    Attributes:
+        written: when the log was last written to, in seconds since the epoch.
+        share: how much of the job is done, from 0 to 1; None without a bar.
+        count: steps done and steps in all, such as `step 70/200`; "" without a bar.
+        left_s: seconds left when the bar was last written; None if unknown.
+        test: greedy success on the test panel, if the job is an evaluation that has played it; None
+            otherwise.
+        ended: the last line, if the job ended with an error or was interrupted; otherwise "".
+    """
+
+    written: float
+    share: float | None = None
+    count: str = ""
+    left_s: float | None = None
+    test: float | None = None
+    ended: str = ""
+
+
+def read_tail(path: Path) -> LogTail | None:
+    """The end of a log; None if there is no such file."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _BYTES))
+            text = file.read().decode(errors="replace")
+        written = path.stat().st_mtime
+    except FileNotFoundError:
+        return None
+    lines = [line.strip() for line in re.split(r"[\r\n]", text) if line.strip()]
+    ended = lines[-1] if lines and _ENDED.match(lines[-1]) else ""
+    bars = [*_BAR.finditer(text)]
+    if not bars:
+        return LogTail(written, ended=ended)
+    bar = bars[-1]
+    unit = bar["slow"] or bar["fast"]
+    count = f"{unit} {bar['count']}" if unit else bar["count"]
+    test = float(bar["test"]) if bar["test"] else None
+    return LogTail(written, int(bar["percent"]) / 100, count, _seconds(bar["left"]), test, ended)
+
+
+def _seconds(clock: str) -> float | None:
+    """Seconds in `12:05` or `1:02:03`; None for `?`."""
+    if clock == "?":
+        return None
+    seconds = 0
+    for part in clock.split(":"):
+        seconds = 60 * seconds + int(part)
+    return float(seconds)
 
 
 class State(StrEnum):

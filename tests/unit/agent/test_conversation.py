@@ -7,7 +7,7 @@ from tokenizers.models import WordLevel
 
 from hgrpo.agent.conversation import Conversation, conversation_for
 from hgrpo.agent.tokenizer import PAD, SPECIALS, load_tokenizer, train_tokenizer
-from hgrpo.base_model.build_tiny import hugging_face_tokenizer
+from hgrpo.base_model.make import hugging_face_tokenizer
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 from hgrpo.learning.demonstrations import as_example

@@ -18,8 +18,7 @@ from tiny_policy import make_policy
 from hgrpo.archive import pack
 from hgrpo.base_model.safetensors_file import check_checksum, read_header, write_with_checksum
 from hgrpo.cli.stage import run_stage
-from hgrpo.credit.turnrd.checkpoint import load_model, save_model
-from hgrpo.credit.turnrd.model import build_model
+from hgrpo.credit.turnrd.model import build_model, load_model, save_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS

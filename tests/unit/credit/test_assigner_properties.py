@@ -17,9 +17,8 @@ from hgrpo.config.read import read_yaml
 from hgrpo.credit.base import Context, Group, assign_all, make_assigner
 from hgrpo.credit.prompt_states import prompt_states
 from hgrpo.credit.section import CreditConfig
-from hgrpo.credit.state_graph.hidden import cosine_clusters
-from hgrpo.credit.turnrd.checkpoint import save_model
-from hgrpo.credit.turnrd.model import build_model
+from hgrpo.credit.state_graph.keys import cosine_clusters
+from hgrpo.credit.turnrd.model import build_model, save_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.evaluation.shared_rollouts import computations
 from hgrpo.policy.head import decode

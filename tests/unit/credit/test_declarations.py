@@ -10,7 +10,7 @@ import hgrpo.credit
 from hgrpo.config.read import read_yaml
 from hgrpo.credit import kinds
 from hgrpo.credit.base import Context, make_assigner
-from hgrpo.credit.judge.prices import OPENAI
+from hgrpo.credit.judge.settings import OPENAI
 from hgrpo.credit.section import CreditConfig
 from hgrpo.errors import UserError
 

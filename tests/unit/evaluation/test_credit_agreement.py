@@ -17,8 +17,7 @@ from hgrpo.agent.conversation import Conversation
 from hgrpo.archive import pack
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.section import CreditConfig
-from hgrpo.credit.turnrd.checkpoint import save_model
-from hgrpo.credit.turnrd.model import build_model
+from hgrpo.credit.turnrd.model import build_model, save_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.envs.panels import write_panels
 from hgrpo.errors import UserError

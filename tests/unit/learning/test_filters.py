@@ -11,9 +11,15 @@ from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.learning.advantages import blend, trajectory_advantages, turn_advantages
 from hgrpo.learning.dead_groups import is_dead, takes_part
-from hgrpo.learning.filters.batch import filter_batch, loss_factor, soft_weights
-from hgrpo.learning.filters.diagnostics import effective_number, kept_mass, selection_weights
-from hgrpo.learning.filters.groups import select_groups
+from hgrpo.learning.filters.batch import (
+    effective_number,
+    filter_batch,
+    kept_mass,
+    loss_factor,
+    selection_weights,
+    soft_weights,
+)
+from hgrpo.learning.filters.groups import most_varied, select_groups, select_trajectories
 from hgrpo.learning.filters.scores import (
     Measures,
     group_scores,
@@ -22,7 +28,6 @@ from hgrpo.learning.filters.scores import (
     sample_variance,
 )
 from hgrpo.learning.filters.settings import FilterConfig
-from hgrpo.learning.filters.trajectories import most_varied, select_trajectories
 
 FLOOR = 1e-6
 

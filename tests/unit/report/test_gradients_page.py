@@ -7,8 +7,7 @@ import pytest
 
 from hgrpo.errors import UserError
 from hgrpo.evaluation.gradients.bucket_means import bucket_means
-from hgrpo.evaluation.gradients.dominance import dominance
-from hgrpo.evaluation.gradients.slopes import slopes
+from hgrpo.evaluation.gradients.slopes import dominance, slopes
 from hgrpo.evaluation.gradients.weighted_norms import weighted_norms
 from hgrpo.report.figures.gradient_buckets import Measured, policy_figures
 from hgrpo.report.figures.gradients import gradient_norms

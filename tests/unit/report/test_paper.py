@@ -11,8 +11,7 @@ from report_fixtures import build_report, inputs_of, write_merged_study, write_s
 from stage_settings import run_stage
 
 from hgrpo.report.latex import Cell, column_table, escaped, tabular
-from hgrpo.report.paper_figure import SIZES
-from hgrpo.report.paper_table import caption, markdown, paper_table
+from hgrpo.report.paper import SIZES, caption, markdown, paper_table
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,7 @@ from stage_settings import run_stage
 
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.errors import error_rows
-from hgrpo.evaluation.truth.measured import MeasuredTruth
-from hgrpo.evaluation.truth.played import SHUFFLED, TRUTH
+from hgrpo.evaluation.truth.measured import SHUFFLED, TRUTH, MeasuredTruth
 from hgrpo.evaluation.truth.scoring import (
     gradient_rows,
     score,

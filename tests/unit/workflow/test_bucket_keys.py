@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from hgrpo.errors import UserError
-from hgrpo.workflow.bucket_keys import check_bucket, check_keys
+from hgrpo.workflow.preflight import check_bucket, check_keys
 
 BOTH = SimpleNamespace(access_key="a-key", secret_key="a-secret")
 NONE = SimpleNamespace(access_key=None, secret_key=None)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from places import PROJECT
 
-from hgrpo.credit.judge.prices import OPENAI
+from hgrpo.credit.judge.settings import OPENAI
 from hgrpo.errors import UserError
 from hgrpo.learning.method import MethodConfig
 from hgrpo.rollout.settings import EngineConfig

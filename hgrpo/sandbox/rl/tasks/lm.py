@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from hgrpo import streams
 from hgrpo.config.user_path import user_text
 from hgrpo.errors import UserError
 from hgrpo.sandbox import draws
@@ -19,7 +21,6 @@ from hgrpo.sandbox.policies import BanditPolicy, Policy, Sampled, taken
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.char_model import char_model, encode, windows
 from hgrpo.sandbox.rl.tasks.hf_model import hf_model
-from hgrpo.sandbox.rl.tasks.made_up_text import made_up_text
 from hgrpo.sandbox.rl.tasks.task import Bandit
 from hgrpo.sandbox.rollout import Questions
 
@@ -28,6 +29,18 @@ _SENTENCES = 1500
 _TEST_SHARE = 5
 _MOST_CONTEXTS = 500
 _LEVELS = ("easy", "medium", "hard")
+_WHO = (
+    "the old miller",
+    "a young fox",
+    "her brother",
+    "the last guest",
+    "our cook",
+    "a tall clerk",
+)
+_WHERE = ("by the river", "in the mill", "under the bridge", "at the market", "behind the barn")
+_WHAT = ("a red lamp", "two apples", "the blue key", "seven coins", "a loaf of bread", "the map")
+_DID = ("found", "lost", "hid", "sold", "carried", "forgot")
+_WHEN = ("before dawn", "after supper", "on monday", "all winter long", "once again")
 
 
 @dataclass(frozen=True)
@@ -134,3 +147,25 @@ def _read(settings: RlSettings) -> str:
     """The user's text, or the made-up one."""
     made_up = settings.data is None
     return made_up_text(_SENTENCES, "lm_bandit") if made_up else user_text(Path(settings.data))
+
+
+def made_up_text(sentences: int, name: str) -> str:
+    """So many sentences, the same for the same `name`.
+
+    Each picks a pattern and words. A second sentence about the same person says `there`, so that
+    the text has something to remember.
+    """
+    numbers = streams.generator("sandbox", "text", name)
+    return " ".join(_sentence(numbers) for _ in range(sentences))
+
+
+def _sentence(numbers: np.random.Generator) -> str:
+    who, where, what, did, when = (
+        str(numbers.choice(words)) for words in (_WHO, _WHERE, _WHAT, _DID, _WHEN)
+    )
+    pattern = int(numbers.integers(3))
+    if pattern == 0:
+        return f"{who} {did} {what} {where}."
+    if pattern == 1:
+        return f"{when}, {who} {did} {what}."
+    return f"{who} went out {when}. {where}, {who} {did} {what} there."

@@ -8,8 +8,7 @@ from judge_cases import counted, failures, group, settings, trajectory
 
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.assigner import JudgeCredit
-from hgrpo.credit.judge.cache import Question, ScoreCache
-from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.cache import Database, Question, ScoreCache
 from hgrpo.credit.judge.protocol import CallError, Judgement
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError

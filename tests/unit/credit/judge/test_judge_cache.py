@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_cases import failures, trajectory
 
-from hgrpo.credit.judge.cache import Question, ScoreCache
-from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.cache import Database, Question, ScoreCache
 from hgrpo.credit.judge.protocol import CallError, Judgement
 from hgrpo.errors import UserError
 
@@ -26,7 +25,7 @@ import random, sys
 from pathlib import Path
 from judge_cases import failures
 from hgrpo.credit.judge.cache import Question, ScoreCache
-from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.cache import Database
 from hgrpo.credit.judge.protocol import CallError, Judgement
 number, path = int(sys.argv[1]), Path(sys.argv[2])
 sys.stdin.readline()

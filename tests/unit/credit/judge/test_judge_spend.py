@@ -4,7 +4,7 @@ import pytest
 from judge_cases import settings, two_jobs
 
 from hgrpo.credit.judge.accounting import Account
-from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.cache import Database
 from hgrpo.credit.judge.protocol import CallError
 
 # A job that makes calls until a cap stops it: each is set aside at 3 cents and costs 2.
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from judge_cases import settings
 from hgrpo.credit.judge.accounting import Account
-from hgrpo.credit.judge.database import Database
+from hgrpo.credit.judge.cache import Database
 from hgrpo.credit.judge.protocol import CallError
 path, calls, dollars = sys.argv[1:]
 caps = settings(max_calls=int(calls), max_dollars=float(dollars))

@@ -35,10 +35,9 @@ from state_graph_example import (
     step_only,
 )
 
-from hgrpo.credit.state_graph.graph import Graph, build_graph, observed_ends
+from hgrpo.credit.state_graph.graph import Graph, Turns, build_graph, flatten, observed_ends
 from hgrpo.credit.state_graph.keys import states, with_history
 from hgrpo.credit.state_graph.terms import Key
-from hgrpo.credit.state_graph.turns import Turns, flatten
 from hgrpo.credit.state_graph.values import bellman, distances, mc_mean, returns_to_go
 
 NAMES = [

@@ -43,11 +43,10 @@ from state_graph_example import (
 
 from hgrpo.credit.base import Context, Group
 from hgrpo.credit.state_graph import Settings, make
-from hgrpo.credit.state_graph.graph import Graph, build_graph
+from hgrpo.credit.state_graph.graph import Graph, build_graph, flatten
 from hgrpo.credit.state_graph.keys import states
 from hgrpo.credit.state_graph.normalise import normalise
 from hgrpo.credit.state_graph.terms import Key, Term
-from hgrpo.credit.state_graph.turns import flatten
 from hgrpo.credit.state_graph.values import bellman, distances, mc_mean, returns_to_go
 
 METHOD = pytest.mark.parametrize("method", METHODS)

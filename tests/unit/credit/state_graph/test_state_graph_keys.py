@@ -18,11 +18,16 @@ from state_graph_example import (
 )
 
 from hgrpo.credit.base import Group
-from hgrpo.credit.state_graph.graph import UNKNOWN, build_graph, observed_ends
-from hgrpo.credit.state_graph.hidden import cosine_clusters
-from hgrpo.credit.state_graph.keys import clusters, states, with_history
+from hgrpo.credit.state_graph.graph import (
+    UNKNOWN,
+    action_key,
+    build_graph,
+    flatten,
+    numbered,
+    observed_ends,
+)
+from hgrpo.credit.state_graph.keys import clusters, cosine_clusters, states, with_history
 from hgrpo.credit.state_graph.terms import Key
-from hgrpo.credit.state_graph.turns import action_key, flatten, numbered
 from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 
 

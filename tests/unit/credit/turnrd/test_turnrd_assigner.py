@@ -12,10 +12,8 @@ from tiny_policy import make_policy
 from hgrpo.agent.conversation import Conversation
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.section import CreditConfig
-from hgrpo.credit.turnrd.assigner import read_out, uniform
-from hgrpo.credit.turnrd.checkpoint import load_model, save_model
-from hgrpo.credit.turnrd.embed import turn_embeddings, turn_ranges
-from hgrpo.credit.turnrd.model import build_model
+from hgrpo.credit.turnrd.assigner import read_out, turn_embeddings, turn_ranges, uniform
+from hgrpo.credit.turnrd.model import build_model, load_model, save_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.learning.batch import group_advantages, training_sequences
 from hgrpo.learning.method import MethodConfig

@@ -10,10 +10,9 @@ from safetensors.torch import load_file
 from test_turnrd_replay import WIDTH, write_round
 
 from hgrpo.cli.stage import run_stage
-from hgrpo.credit.held_out import split
-from hgrpo.credit.replay import read_replay
-from hgrpo.credit.turnrd.checkpoint import load_model
+from hgrpo.credit.replay import read_replay, split
 from hgrpo.credit.turnrd.fitting import evaluate
+from hgrpo.credit.turnrd.model import load_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.stages import credit_fit
 

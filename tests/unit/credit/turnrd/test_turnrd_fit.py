@@ -10,9 +10,7 @@ import torch
 from needle import WIDTH, needle_task, recovery
 from scipy.stats import pearsonr
 
-from hgrpo.credit.held_out import split
-from hgrpo.credit.replay import ReplayRow
-from hgrpo.credit.turnrd.checkpoint import load_model, save_model
+from hgrpo.credit.replay import ReplayRow, split
 from hgrpo.credit.turnrd.diagnostics import mean_correlation, pooled_correlation
 from hgrpo.credit.turnrd.fitting import (
     evaluate,
@@ -21,9 +19,9 @@ from hgrpo.credit.turnrd.fitting import (
     lr_factor,
     sampling_weights,
 )
-from hgrpo.credit.turnrd.model import Decomposition, build_model
+from hgrpo.credit.turnrd.losses import make_batch, supervision_target, value_targets
+from hgrpo.credit.turnrd.model import Decomposition, build_model, load_model, save_model
 from hgrpo.credit.turnrd.settings import FitSettings, ModelSettings, Settings
-from hgrpo.credit.turnrd.targets import make_batch, supervision_target, value_targets
 from hgrpo.errors import TrainingError, UserError
 
 SMALL = ModelSettings(layers=1, hidden=32, heads=2, dropout=0.0)

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hgrpo.envs.alfworld import pddl
-from hgrpo.envs.alfworld.demangle import shown_names
 from hgrpo.envs.alfworld.facts import Facts, Vocabulary
 from hgrpo.envs.alfworld.matching import FormulaCompiler, Slots
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
+from hgrpo.envs.alfworld.text import shown_names
 from hgrpo.errors import UserError
 
 ELSEWHERE = [f"go to {name} 1" for name in ("desk", "drawer", "fridge", "microwave", "shelf")]

@@ -6,8 +6,7 @@ import pytest
 from scipy import stats
 
 from hgrpo.evaluation.gradients.bucket_means import bucket_means
-from hgrpo.evaluation.gradients.dominance import dominance
-from hgrpo.evaluation.gradients.slopes import slopes
+from hgrpo.evaluation.gradients.slopes import dominance, slopes
 from hgrpo.evaluation.gradients.weighted_norms import weighted_norms
 
 

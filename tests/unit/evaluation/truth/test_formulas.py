@@ -7,20 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgrpo.evaluation.truth.action_kinds import OTHER, action_kind, common_kinds
-from hgrpo.evaluation.truth.correlation import pearson
-from hgrpo.evaluation.truth.errors import best_scale, error_rows
+from hgrpo.evaluation.truth.errors import best_scale, error_rows, sign_accuracy, sign_hits
 from hgrpo.evaluation.truth.gradients import cosine, expected
-from hgrpo.evaluation.truth.measured import MeasuredTruth
+from hgrpo.evaluation.truth.measured import OTHER, MeasuredTruth, action_kind, common_kinds
 from hgrpo.evaluation.truth.resampling import estimate, ratio, resamples, sums_by_group
-from hgrpo.evaluation.truth.scoring import score
+from hgrpo.evaluation.truth.scoring import pearson, score
 from hgrpo.evaluation.truth.shuffled import (
     shuffled_pearson,
     shuffled_signs,
     shuffled_spread,
     trajectory_means,
 )
-from hgrpo.evaluation.truth.signs import sign_accuracy, sign_hits
 
 ONCE = np.ones((1, 1))
 

@@ -10,7 +10,7 @@ from hgrpo.errors import UserError
 from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl.diagnostics import gradient_columns
 from hgrpo.sandbox.rl.tasks import lm
-from hgrpo.sandbox.rl.tasks.made_up_text import made_up_text
+from hgrpo.sandbox.rl.tasks.lm import made_up_text
 from hgrpo.sandbox.rl.tasks.task import make_task
 from hgrpo.sandbox.rl.train import Trainer
 

@@ -6,7 +6,7 @@ from places import PROJECT
 from hgrpo.base_model.settings import TinyModel
 from hgrpo.policy.settings import LoraConfig, ModelConfig
 from hgrpo.study.study import load_study
-from hgrpo.workflow.planning.disk import (
+from hgrpo.workflow.planning.reference import (
     lora_parameters,
     model_bytes,
     parameters,

@@ -5,7 +5,7 @@ from tqdm import tqdm
 
 from hgrpo.command import run
 from hgrpo.errors import UserError
-from hgrpo.workflow.watch.log_tail import read_tail
+from hgrpo.workflow.watch.status import read_tail
 
 
 @pytest.mark.parametrize(

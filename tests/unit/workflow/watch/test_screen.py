@@ -11,10 +11,8 @@ from watched_study import bar, begin, finish, jobs, record, row
 from hgrpo.cli.monitor import look
 from hgrpo.report.run_status import RunStatus
 from hgrpo.workflow.watch.jobs import StudyJob
-from hgrpo.workflow.watch.log_tail import LogTail
-from hgrpo.workflow.watch.screen import Seen, now, screen
-from hgrpo.workflow.watch.status import JobStatus, State, duration
-from hgrpo.workflow.watch.time_left import Work
+from hgrpo.workflow.watch.screen import Seen, Work, now, screen
+from hgrpo.workflow.watch.status import JobStatus, LogTail, State, duration
 
 
 def lines(seen, width=120, height=50):

@@ -8,8 +8,8 @@ from watched_study import bar, begin, finish, jobs, record
 
 from hgrpo.study.recorded import recorded_study
 from hgrpo.workflow.planning.estimates import REFERENCE, Estimates
+from hgrpo.workflow.watch.screen import work_left
 from hgrpo.workflow.watch.status import job_statuses
-from hgrpo.workflow.watch.time_left import work_left
 
 
 def took(results, job, seconds):

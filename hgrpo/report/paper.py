@@ -1,8 +1,12 @@
-"""The table of results as a paper prints it: one row per arm, and the same in Markdown."""
+"""Figures in the sizes of a paper, and the table of results as a paper prints it."""
 
 import re
+from pathlib import Path
 
+import matplotlib
+import matplotlib.pyplot as plt
 import pandas as pd
+from matplotlib.text import Text
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.endpoint import endpoint_name
@@ -11,7 +15,17 @@ from hgrpo.evaluation.statistics import DECIDED
 from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase
 from hgrpo.report.latex import NONE, Cell
+from hgrpo.report.style import RC, WIDTH, Drawing
 from hgrpo.report.words import opponent
+
+# Widths in inches of a column and of the text of a two-column page, as most conferences have them.
+SIZES = {"column": 3.4, "page": 7.0}
+FORMATS = ("svg", "pdf")
+# Letters have one size at both widths: that at which what fits the screen also fits a column.
+_SMALLER = SIZES["column"] / WIDTH
+# For ticks that appear when a figure changes its size.
+_TICKS = {name: _SMALLER * RC[name] for name in ("xtick.labelsize", "ytick.labelsize")}
+_PAPER = {**RC, **_TICKS, "pdf.fonttype": 42}  # letters stay letters, as journals ask
 
 
 def paper_table(comparison: Comparison, arms: Arms) -> pd.DataFrame:
@@ -78,3 +92,23 @@ def markdown(table: pd.DataFrame, about: str) -> str:
     rule = ["---", *["---:"] * (len(table.columns) - 1)]
     lines = "".join(f"| {' | '.join(row)} |\n" for row in [cells[0], rule, *cells[1:]])
     return f"{lines}\n{about.replace('*', chr(92) + '*')}\n"
+
+
+def save_sizes(drawing: Drawing, folder: Path) -> None:
+    """Write a drawing in every size and format; the same drawing gives the same bytes."""
+    figure = drawing.figure
+    width, height = figure.get_size_inches()
+    for text in figure.findobj(Text):
+        text.set_fontsize(_SMALLER * text.get_fontsize())
+    with matplotlib.rc_context({"svg.hashsalt": drawing.name, **_PAPER}):
+        for size, inches in SIZES.items():
+            # A wide figure need not be as high as its width suggests.
+            figure.set_size_inches(inches, height * min(1, inches / width))
+            for kind in FORMATS:
+                dates = {"Date": None} if kind == "svg" else {"CreationDate": None}
+                figure.savefig(
+                    folder / f"{drawing.name}_{size}.{kind}",
+                    facecolor="none",
+                    metadata={"Creator": None, **dates},
+                )
+    plt.close(figure)
