@@ -96,11 +96,13 @@ def _combined(objects: Sequence, combine: Callable[[list[Tensor]], Tensor]):
     return replace(first, **changes)
 
 
-def seed_mean(values: Tensor, weight: Tensor) -> Tensor:
-    """The mean of `values` [S, ...] over all but seeds, weighted by `weight`: [S].
+def seed_mean(values: Tensor, weight: Tensor | None = None) -> Tensor:
+    """The mean of `values` [S, ...] over all but seeds, weighted by `weight` if there is one: [S].
 
     A seed without any weight gets 0, and a gradient of 0.
     """
+    if weight is None:
+        return values.flatten(1).mean(1)
     total = (values * weight).flatten(1).sum(1)
     return total / weight.flatten(1).sum(1).clamp(min=1.0)
 

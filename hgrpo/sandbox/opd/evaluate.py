@@ -12,6 +12,7 @@ from hgrpo.sandbox.opd.diagnostics import top1_agreement
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy
+from hgrpo.sandbox.rollout import seed_mean
 
 
 @torch.no_grad()
@@ -42,4 +43,4 @@ def examine(
         "policy_top1_agreement": top1_agreement(sampled.table, teacher),
         "sep_probability": sampled.table[..., task.sequences.separator].exp(),
     }
-    return {name: values.flatten(1).mean(1) for name, values in columns.items()}
+    return {name: seed_mean(values) for name, values in columns.items()}

@@ -8,7 +8,7 @@ from hgrpo.sandbox.opd.diagnostics import diagnose
 from hgrpo.sandbox.opd.evaluate import examine
 from hgrpo.sandbox.opd.settings import OpdSettings, Phase
 from hgrpo.sandbox.opd.tasks import DistillTask
-from hgrpo.sandbox.rollout import Rollout
+from hgrpo.sandbox.rollout import Rollout, seed_mean
 from hgrpo.sandbox.seen import Term
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer, ReadsOnce
 
@@ -77,5 +77,5 @@ class Trainer(PolicyTrainer):
         done = self.learner.update(loss, f"{s.task}, {phase.method}, step {self.step}")
         columns = {"loss": done.term.loss, **done.term.metrics, "grad_norm": done.norms}
         if describe:
-            columns["reward"] = batch.rewards.flatten(1).mean(1)
+            columns["reward"] = seed_mean(batch.rewards)
         return columns

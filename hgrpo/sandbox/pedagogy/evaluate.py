@@ -15,6 +15,7 @@ from hgrpo.sandbox import draws
 from hgrpo.sandbox.every import every
 from hgrpo.sandbox.pedagogy.arithmetic import HintedArithmetic, Questions, View
 from hgrpo.sandbox.policies import SequencePolicy, taken
+from hgrpo.sandbox.rollout import seed_mean
 
 # Beginnings of rollouts, a seed, that an evaluation follows.
 _MOST_BEGINNINGS = 2000
@@ -42,12 +43,12 @@ class Examiner:
         """
         asked = self._questions(view, step)
         done = self.policy.greedy(weights, asked.prompts[view])
-        reward = _mean(self.task.rewards(done.actions, asked.answers[:, :, None, None]))
-        spread = _mean(entropy(done.table))
+        reward = seed_mean(self.task.rewards(done.actions, asked.answers[:, :, None, None]))
+        spread = seed_mean(entropy(done.table))
         chances = self._success(weights, view, step)
         sampled = {
-            "sampled_reward": _mean(chances),
-            "predicted_mixed_rate": _mean(mixed_rate(chances, self.group_size)),
+            "sampled_reward": seed_mean(chances),
+            "predicted_mixed_rate": seed_mean(mixed_rate(chances, self.group_size)),
         }
         if view == "student":
             return {"test_error": 1 - reward, "reward": reward, "entropy": spread} | sampled
@@ -73,10 +74,6 @@ class Examiner:
             shape = (inputs, max(1, _MOST_BEGINNINGS // inputs), 1, self.policy.horizon)
             uniform = draws.uniform(self.seeds, "evaluation", ("success", view, step), shape)
         return success(self.policy, weights, asked.prompts[view], asked.answers, uniform)
-
-
-def _mean(values: Tensor) -> Tensor:
-    return values.flatten(1).mean(1)
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ from hgrpo.sandbox.pedagogy.arithmetic import HintedArithmetic, View
 from hgrpo.sandbox.pedagogy.declared import PACKAGE
 from hgrpo.sandbox.pedagogy.evaluate import Examiner
 from hgrpo.sandbox.pedagogy.settings import PedagogySettings
-from hgrpo.sandbox.rollout import Rollout
+from hgrpo.sandbox.rollout import Rollout, seed_mean
 from hgrpo.sandbox.seen import Seen, Term
 from hgrpo.sandbox.trainer import ArmTrainer, Columns
 
@@ -114,7 +114,7 @@ class Trainer(ArmTrainer):
             f"{view}_{name}": column
             for name, column in {
                 "loss": done.loss,
-                "reward": batch.rewards.flatten(1).mean(1),
+                "reward": seed_mean(batch.rewards),
                 **done.metrics,
                 "mixed_group_rate": _varied(batch.clean),
                 "varied_group_rate": _varied(batch.rewards),
@@ -127,7 +127,7 @@ class Trainer(ArmTrainer):
         s = self.settings
         batch = self.sample("teacher", ("imitation", self.step, part), s.batch_size, 1)
         done = self._update("student", batch, self.imitate)
-        return {**done.metrics, "teacher_sample_task_reward": batch.clean.flatten(1).mean(1)}
+        return {**done.metrics, "teacher_sample_task_reward": seed_mean(batch.clean)}
 
     def _update(self, view: View, batch: Rollout, term: Callable[[Seen, object], Term]) -> Term:
         where = f"pedagogy, {self.settings.method}, {view}, step {self.step}"

@@ -15,7 +15,7 @@ from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Inputs, Policy, Sampled
 from hgrpo.sandbox.rl.exact import can_list, output_count
 from hgrpo.sandbox.rl.tasks.task import Task
-from hgrpo.sandbox.rollout import Questions
+from hgrpo.sandbox.rollout import Questions, seed_mean
 
 # Outputs of all seeds that are computed in one pass: what fits into a processor's cache is faster.
 # Listed ones share most of their tokens.
@@ -69,8 +69,8 @@ class Examiner:
         greedy, done = self._act(weights, asked, step)
         return {
             **_means(self.task.errors(greedy.actions, labels)),
-            "greedy_reward": _mean(self.task.rewards(greedy.actions, labels)),
-            "entropy": _mean(entropy(greedy.table)),
+            "greedy_reward": seed_mean(self.task.rewards(greedy.actions, labels)),
+            "entropy": seed_mean(entropy(greedy.table)),
             **self.task.more(greedy, asked),
             **self._sampled(asked, done),
         }
@@ -144,7 +144,7 @@ class Examiner:
         divergence = (done.table.exp() * (done.table - before)).sum(-1)
 
         def mean(values: Tensor) -> Tensor:
-            return _mean((values.flatten(3).mean(-1) * chances).sum(-1))
+            return seed_mean((values.flatten(3).mean(-1) * chances).sum(-1))
 
         columns = {
             "sampled_reward": mean(self.task.rewards(done.actions, labels)),
@@ -158,9 +158,5 @@ class Examiner:
         return columns
 
 
-def _mean(values: Tensor) -> Tensor:
-    return values.flatten(1).mean(1)
-
-
 def _means(columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: _mean(values) for name, values in columns.items()}
+    return {name: seed_mean(values) for name, values in columns.items()}

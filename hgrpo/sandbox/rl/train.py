@@ -24,7 +24,7 @@ from hgrpo.sandbox.rl.noise import false_rates
 from hgrpo.sandbox.rl.replay import Supply
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Task, make_task
-from hgrpo.sandbox.rollout import Questions, Rollout
+from hgrpo.sandbox.rollout import Questions, Rollout, seed_mean
 from hgrpo.sandbox.seen import Seen, Term
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer, ReadsOnce
 
@@ -165,8 +165,8 @@ class Trainer(PolicyTrainer):
         labels = batch.labels[:, :, None, None]
         right = self.task.right(batch.actions, labels)[..., 0]
         found = {
-            "reward": batch.rewards.flatten(1).mean(1),
-            "clean_reward": batch.clean.flatten(1).mean(1),
+            "reward": seed_mean(batch.rewards),
+            "clean_reward": seed_mean(batch.clean),
             **false_rates(batch.rewards, batch.clean, right),
         }
         if "mixed" in batch.extras:

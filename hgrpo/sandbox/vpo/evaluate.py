@@ -13,6 +13,7 @@ from torch import Tensor
 from hgrpo.learning.objectives.full_kl import entropy
 from hgrpo.learning.objectives.set_score import best_scalar, exact_set_score
 from hgrpo.sandbox import draws
+from hgrpo.sandbox.rollout import seed_mean
 from hgrpo.sandbox.vpo.pareto import GOLD, ParetoFront
 from hgrpo.sandbox.vpo.policy import SetPolicy
 from hgrpo.sandbox.vpo.set_metrics import (
@@ -57,22 +58,22 @@ class Examiner:
         columns = self._sampled(table, step) if self.samples else self._original(chances)
         columns |= {
             "set_score": self.expected_set_score(weights),
-            "greedy_set_score": _mean(exact_set_score(best)),
-            "greedy_best": _mean(best_scalar(best, GOLD)),
+            "greedy_set_score": seed_mean(exact_set_score(best)),
+            "greedy_best": seed_mean(best_scalar(best, GOLD)),
             "across_diversity_l1": self._across(chances),
-            "entropy": _mean(entropy(table.double())),
+            "entropy": seed_mean(entropy(table.double())),
         }
         for name, worth in self._worths.items():
             for size in _POOLS:
                 found = self._expected(chances, self._counts(size), worth)
-                columns[f"{name}_at_{size}"] = _mean(found)
+                columns[f"{name}_at_{size}"] = seed_mean(found)
         return {name: column.float() for name, column in columns.items()}
 
     def expected_set_score(self, weights: Tensor) -> Tensor:
         """E[set score] of one set [S], averaged over prompts; exact, and with a gradient."""
         chances = self.policy.slot_table(weights).double().exp()
         counts = self._counts(self.policy.slots)
-        return _mean(self._expected(chances, counts, self._worths["set_score"]))
+        return seed_mean(self._expected(chances, counts, self._worths["set_score"]))
 
     @cached_property
     def _worths(self) -> dict[str, Tensor]:
@@ -107,9 +108,9 @@ class Examiner:
         """The original's columns as expectations."""
         scores = self.task.vectors.double() @ GOLD.double()
         return {
-            "mean_scalar_reward": _mean((chances * scores.unsqueeze(1)).sum(-1)),
+            "mean_scalar_reward": seed_mean((chances * scores.unsqueeze(1)).sum(-1)),
             **{
-                f"best_at_{size}": _mean(self._expected(chances, self._counts(size), self._gold))
+                f"best_at_{size}": seed_mean(self._expected(chances, self._counts(size), self._gold))
                 for size in _POOLS
             },
             "pool_diversity_l1": self._within(chances),
@@ -125,10 +126,10 @@ class Examiner:
         if slots == 1:
             return torch.zeros(len(chances))
         one, other = torch.triu_indices(slots, slots, offset=1)
-        return _mean(self._apart(chances)[..., one, other])
+        return seed_mean(self._apart(chances)[..., one, other])
 
     def _across(self, chances: Tensor) -> Tensor:
-        return _mean(self._apart(chances))
+        return seed_mean(self._apart(chances))
 
     def _sampled(self, table: Tensor, step: int) -> dict[str, Tensor]:
         """The original's columns from a pool of sampled sets."""
@@ -142,11 +143,7 @@ class Examiner:
         one, other = torch.triu_indices(slots, slots, offset=1)
         within = distances(vectors)[..., one, other]
         return {
-            "mean_scalar_reward": _mean(scores),
-            **{f"best_at_{size}": _mean(scores[..., :size].amax(-1)) for size in _POOLS},
-            "pool_diversity_l1": _mean(within) if slots > 1 else torch.zeros(seeds),
+            "mean_scalar_reward": seed_mean(scores),
+            **{f"best_at_{size}": seed_mean(scores[..., :size].amax(-1)) for size in _POOLS},
+            "pool_diversity_l1": seed_mean(within) if slots > 1 else torch.zeros(seeds),
         }
-
-
-def _mean(values: Tensor) -> Tensor:
-    return values.flatten(1).mean(1)

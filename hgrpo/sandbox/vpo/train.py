@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.rollout import Rollout
+from hgrpo.sandbox.rollout import Rollout, seed_mean
 from hgrpo.sandbox.seen import Seen, Term
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer
 from hgrpo.sandbox.vpo.declared import PACKAGE
@@ -114,7 +114,7 @@ class Trainer(PolicyTrainer):
         gold = (batch.extras["vectors"] @ GOLD).amax(-1)
         mixed = batch.rewards.amax(-1) > batch.rewards.amin(-1)
         return {
-            "reward": batch.rewards.flatten(1).mean(1),
-            "gold_set_reward": gold.flatten(1).mean(1),
+            "reward": seed_mean(batch.rewards),
+            "gold_set_reward": seed_mean(gold),
             "mixed_group_rate": mixed.float().mean(1),
         }

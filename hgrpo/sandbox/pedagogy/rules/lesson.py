@@ -13,6 +13,7 @@ from hgrpo.learning.objectives.lesson import additive_reward, learnability, prod
 from hgrpo.learning.objectives.surprise import spike, surprise_gaps
 from hgrpo.sandbox.pedagogy.rule_settings import Lesson, Taught
 from hgrpo.sandbox.policies import taken
+from hgrpo.sandbox.rollout import seed_mean
 
 
 def reward(
@@ -59,4 +60,4 @@ def _surprisal(table: Tensor, actions: Tensor) -> Tensor:
 
 def _means(columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Means over the rollouts of each seed, [S] each."""
-    return {name: values.flatten(1).mean(1) for name, values in columns.items()}
+    return {name: seed_mean(values) for name, values in columns.items()}
