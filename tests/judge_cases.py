@@ -8,7 +8,7 @@ from hgrpo.credit.base import Group
 from hgrpo.credit.judge import Settings
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.cache import Database
-from hgrpo.credit.judge.prompts import prompt
+from hgrpo.credit.judge.protocol import prompt
 from hgrpo.envs.base import Task
 from hgrpo.envs.kinds import load
 from hgrpo.trajectories.trajectory import Trajectory, Turn

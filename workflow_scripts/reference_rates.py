@@ -32,9 +32,8 @@ from hgrpo.envs.panels import read_panels
 from hgrpo.stages.files import runs, trained_rounds
 from hgrpo.study.recorded import recorded_study
 from hgrpo.study.study import Study
-from hgrpo.workflow.planning.jobs import SHARED
+from hgrpo.workflow.planning.jobs import SHARED, benchmark_of, bytes_of_jobs
 from hgrpo.workflow.planning.machine_speed import measure
-from hgrpo.workflow.planning.past_jobs import benchmark_of, bytes_of_jobs
 from hgrpo.workflow.planning.reference import CRITIC, REFERENCE, episodes, parameters, replay
 
 _PAGES = ("merge", "figures", "report")

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hgrpo.learning.batch import TrainingSequence, training_returns
-from hgrpo.learning.filters.batch import filter_batch
-from hgrpo.learning.filters.scores import Measures, mean_deviation
+from hgrpo.learning.filters.batch import Measures, filter_batch, mean_deviation
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from hgrpo.learning.advantages import top_share, turn_share
 from hgrpo.learning.batch import GroupAdvantages, training_returns
-from hgrpo.learning.filters.scores import mean_deviation
+from hgrpo.learning.filters.batch import mean_deviation
 from hgrpo.learning.objectives.kl import kl_k3
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory

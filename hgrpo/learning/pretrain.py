@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from hgrpo.learning.demonstrations import examples
-from hgrpo.learning.imitation import imitate
+from hgrpo.learning.imitation import examples, imitate
 from hgrpo.learning.optimisers import sft_optimisers
 from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.load import load_policy

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hgrpo.sandbox.draws import pick
 from hgrpo.sandbox.every import Tree, every
-from hgrpo.sandbox.nets.mlp import MLP
+from hgrpo.sandbox.nets.layout import MLP
 from hgrpo.sandbox.nets.transformer import Cache, Reading, Transformer
 
 # Inputs as they are, or what a policy has read of them under the same weights.

@@ -21,8 +21,8 @@ class Rule:
 
     `term` and `screen` name a module and a function in the piece's package of rules, such as
     "dg.dg"; they are imported when they are called, so that a listing of rules loads no torch. A
-    term takes a `hgrpo.sandbox.seen.Seen` and the rule's settings, and returns a `Term`. A screen
-    decides before the update which rollouts take part.
+    term takes a `hgrpo.sandbox.rollout.Seen` and the rule's settings, and returns a `Term`. A
+    screen decides before the update which rollouts take part.
 
     `flags` says which flag of the command line gives which of the rule's settings.
     """

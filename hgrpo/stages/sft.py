@@ -202,7 +202,7 @@ def _examples(settings: Settings, paths: Paths, policy: "Policy") -> _Data:
         UserError: at least half of the trajectories are too long for the model, or the training
             or validation set is empty.
     """
-    from hgrpo.learning.demonstrations import examples, read_demonstrations
+    from hgrpo.learning.imitation import examples, read_demonstrations
 
     sft = settings.sft
     demonstrations = read_demonstrations(paths.expert)

@@ -3,8 +3,7 @@
 import threading
 
 from hgrpo.credit.judge.cache import Database
-from hgrpo.credit.judge.prompts import Prompt
-from hgrpo.credit.judge.protocol import CALL_FAILURES, FALLBACKS, CallError, Usage
+from hgrpo.credit.judge.protocol import CALL_FAILURES, FALLBACKS, CallError, Prompt, Usage
 from hgrpo.credit.judge.settings import Settings
 
 _COUNTS = (

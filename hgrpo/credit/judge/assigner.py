@@ -10,8 +10,14 @@ import numpy as np
 from hgrpo.credit.base import CreditAssigner, Group
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.cache import Question, ScoreCache
-from hgrpo.credit.judge.prompts import PROMPT_VERSION, prompt
-from hgrpo.credit.judge.protocol import FALLBACKS, CallError, Judge, Judgement
+from hgrpo.credit.judge.protocol import (
+    FALLBACKS,
+    PROMPT_VERSION,
+    CallError,
+    Judge,
+    Judgement,
+    prompt,
+)
 from hgrpo.credit.judge.scores import credit
 from hgrpo.credit.judge.settings import RUBRIC, Settings
 from hgrpo.credit.to_go import credit_to_go

@@ -5,19 +5,18 @@ and checked against the caps. The time-out limits connecting and each wait for d
 limit the whole call.
 """
 
-import ipaddress
 import logging
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from urllib.parse import urlsplit
 
+import ipaddress
 import openai
 import tenacity
 
 from hgrpo.credit.judge.accounting import Account, output_limit
-from hgrpo.credit.judge.prompts import Prompt
-from hgrpo.credit.judge.protocol import CALL_FAILURES, Answers, CallError, Judgement, Usage
+from hgrpo.credit.judge.protocol import CALL_FAILURES, Answers, CallError, Judgement, Prompt, Usage
 from hgrpo.credit.judge.scores import parse
 from hgrpo.credit.judge.settings import Settings
 from hgrpo.errors import UserError

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hgrpo.credit.judge.prompts import Prompt
-from hgrpo.credit.judge.protocol import Answers, CallError, Judgement, Scores, Usage
+from hgrpo.credit.judge.protocol import Answers, CallError, Judgement, Prompt, Scores, Usage
 from hgrpo.credit.judge.scores import check
 from hgrpo.credit.judge.settings import RUBRIC
 from hgrpo.envs.environment import JudgeText

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import get_args
 
 from hgrpo.credit.judge import rubric
-from hgrpo.credit.judge.prompts import answer_format
+from hgrpo.credit.judge.protocol import answer_format
 from hgrpo.credit.judge.settings import RUBRIC, Variant
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError

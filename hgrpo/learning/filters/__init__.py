@@ -4,7 +4,7 @@ The filter is that of RAGEN (Wang et al. 2025, "RAGEN: Understanding Self-Evolut
 via Multi-Turn Reinforcement Learning", https://arxiv.org/abs/2504.20073) and RAGEN-2
 (https://arxiv.org/abs/2604.06268). Where returns barely differ within a group, its task gradient
 is weak, but the gradient of entropy bonus and KL penalty is not. The filter gives each group a
-score (`scores`) and keeps the groups of the largest or smallest scores (`groups`), or a share of
+score and keeps the groups of the largest or smallest scores (`groups`), or a share of
 the trajectories of each group. `batch` scales what is left and puts all of it together, and says
 of it what the log says.
 

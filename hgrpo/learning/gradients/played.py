@@ -19,7 +19,7 @@ from hgrpo.learning.batch import (
 from hgrpo.learning.chosen import Chosen
 from hgrpo.learning.critic import Critic
 from hgrpo.learning.critic_advantages import FLOOR, estimates, store_advantages
-from hgrpo.learning.filters.scores import sample_deviation
+from hgrpo.learning.filters.batch import sample_deviation
 from hgrpo.learning.round import Round
 from hgrpo.streams import generator
 from hgrpo.trajectories.trajectory import Trajectory

@@ -1,14 +1,28 @@
-"""Exact KL divergences between a student's and a teacher's next-token distributions.
+"""Exact KL divergences and entropies of next-token distributions, of a student and a teacher.
 
 Arguments are log-probs [..., V] over the whole vocabulary, in nats; results lose the last axis. On
 prefixes that the student sampled, the reverse form is the loss of on-policy distillation: Agarwal
 et al. 2024, "On-Policy Distillation of Language Models", https://arxiv.org/abs/2306.13649.
 """
 
+import torch
 from torch import Tensor
 
 from hgrpo.learning.objectives.shapes import check_shapes
-from hgrpo.learning.objectives.spread import entropy_of
+
+
+def entropy_of(probabilities: Tensor) -> Tensor:
+    """-sum p log p, in nats."""
+    return torch.special.entr(probabilities).sum(-1)
+
+
+def collision_probability(logprobs: Tensor) -> Tensor:
+    """sum p^2, the chance that two draws are the same action; without a gradient.
+
+    As a baseline it is the original sandbox's own: the expected reward of an action, if the right
+    one were itself a draw from the policy.
+    """
+    return logprobs.detach().exp().square().sum(-1)
 
 
 def reverse_kl(student: Tensor, teacher: Tensor) -> Tensor:

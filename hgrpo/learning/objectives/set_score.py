@@ -1,14 +1,21 @@
 """What a set of answers is worth if the weighting of its two objectives is not known yet.
 
+And how much of that each slot gets.
+
 An answer has a vector of rewards, r. A set is worth E_w[max_m w . r_m]: somebody who comes with
 weights w picks the best of its M answers.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
+from hgrpo.learning.objectives.group import centred
+
 # Sets of equal worth must be equal in a comparison of a group, whatever their sums' rounding.
 _DECIMALS = 9
+_FLOOR = 1e-8
 
 
 def best_scalar(vectors: Tensor, weights: Tensor) -> Tensor:
@@ -70,3 +77,37 @@ def exact_set_score(vectors: Tensor) -> Tensor:
     return (
         torch.trapezoid(envelope(exact, places), places, dim=-1).round(decimals=_DECIMALS).float()
     )
+
+
+def shared_credit(score: Callable[[Tensor], Tensor], vectors: Tensor) -> Tensor:
+    """The worth of the whole set for each of its slots, float [..., M].
+
+    Args:
+        score: worth [...] of sets [..., M, D].
+        vectors: float [..., M, D], the answers' rewards.
+    """
+    return score(vectors).unsqueeze(-1).expand(*vectors.shape[:-1])
+
+
+def marginal_credit(score: Callable[[Tensor], Tensor], vectors: Tensor) -> Tensor:
+    """What the set would lose without each slot, float [..., M]; needs M of at least 2.
+
+    If slots are drawn independently, the rest of the set is a baseline that does not depend on the
+    slot's answer: the gradient keeps its mean and loses the variance that other slots bring.
+    Foerster et al. 2018, "Counterfactual Multi-Agent Policy Gradients",
+    https://arxiv.org/abs/1705.08926, subtract such a baseline for each agent of a team.
+    """
+    count = vectors.shape[-2]
+    rest = [[other for other in range(count) if other != slot] for slot in range(count)]
+    without = [score(vectors[..., others, :]) for others in rest]
+    return score(vectors).unsqueeze(-1) - torch.stack(without, -1)
+
+
+def slot_advantages(credit: Tensor) -> Tensor:
+    """Credit [..., K, M], less each slot's mean over the group, over the group's deviation.
+
+    The deviation is that of all K M differences, so that a slot which matters little keeps a small
+    advantage. For shared credit, and for M = 1, these are the z-scores of the group.
+    """
+    apart = centred(credit, -2)
+    return apart / (apart.square().mean((-2, -1), keepdim=True).sqrt() + _FLOOR)

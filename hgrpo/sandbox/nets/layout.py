@@ -1,4 +1,4 @@
-"""Which part of a seed's row of weights is which matrix, and how it starts."""
+"""Which part of a seed's row of weights is which matrix, how it starts, and the smallest net."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -69,3 +69,31 @@ def linear_parts(name: str, inputs: int, outputs: int) -> tuple[Part, Part]:
 def linear(tensors: Mapping[str, Tensor], name: str, x: Tensor) -> Tensor:
     """x [S, R, inputs] times each seed's matrix, plus its bias: [S, R, outputs]."""
     return torch.bmm(x, tensors[f"{name}.matrix"]).add_(tensors[f"{name}.bias"].unsqueeze(1))
+
+
+@dataclass(frozen=True)
+class MLP:
+    """Features -> hidden -> hidden -> outputs, for stacked seeds."""
+
+    features: int
+    hidden: int
+    outputs: int
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (
+            *linear_parts("first", self.features, self.hidden),
+            *linear_parts("second", self.hidden, self.hidden),
+            *linear_parts("head", self.hidden, self.outputs),
+        )
+
+    def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
+        """First weights [S, P]."""
+        return draw_weights(self.parts, seeds, name)
+
+    def logits(self, weights: Tensor, features: Tensor) -> Tensor:
+        """[S, R, outputs] of R inputs a seed, `features` [S, R, F]."""
+        tensors = unpack(self.parts, weights)
+        hidden = torch.relu(linear(tensors, "first", features))
+        hidden = torch.relu(linear(tensors, "second", hidden))
+        return linear(tensors, "head", hidden)

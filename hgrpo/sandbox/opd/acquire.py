@@ -8,8 +8,7 @@ from hgrpo.sandbox.opd.diagnostics import TEACHER
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy
-from hgrpo.sandbox.rollout import Questions, Rollout
-from hgrpo.sandbox.seen import Seen
+from hgrpo.sandbox.rollout import Questions, Rollout, Seen
 
 VIEW = "student"
 

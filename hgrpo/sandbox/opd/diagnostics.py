@@ -5,7 +5,7 @@ from torch import Tensor
 from hgrpo.learning.objectives.full_kl import entropy, forward_kl, reverse_kl
 from hgrpo.learning.objectives.topk_support import overlap_at_k
 from hgrpo.sandbox.policies import taken
-from hgrpo.sandbox.seen import Seen
+from hgrpo.sandbox.rollout import Seen
 
 TEACHER = "teacher"
 

@@ -8,8 +8,7 @@ from hgrpo.sandbox.opd.diagnostics import diagnose
 from hgrpo.sandbox.opd.evaluate import examine
 from hgrpo.sandbox.opd.settings import OpdSettings, Phase
 from hgrpo.sandbox.opd.tasks import DistillTask
-from hgrpo.sandbox.rollout import Rollout, seed_mean
-from hgrpo.sandbox.seen import Term
+from hgrpo.sandbox.rollout import Rollout, Term, seed_mean
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer, ReadsOnce
 
 

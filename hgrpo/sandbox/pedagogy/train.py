@@ -12,8 +12,7 @@ from hgrpo.sandbox.pedagogy.arithmetic import HintedArithmetic, View
 from hgrpo.sandbox.pedagogy.declared import PACKAGE
 from hgrpo.sandbox.pedagogy.evaluate import Examiner
 from hgrpo.sandbox.pedagogy.settings import PedagogySettings
-from hgrpo.sandbox.rollout import Rollout, seed_mean
-from hgrpo.sandbox.seen import Seen, Term
+from hgrpo.sandbox.rollout import Rollout, Seen, Term, seed_mean
 from hgrpo.sandbox.trainer import ArmTrainer, Columns
 
 

@@ -15,9 +15,8 @@ from hgrpo.learning.objectives.group import centred
 from hgrpo.learning.objectives.importance import ratios
 from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl.acquire import VIEW, without_noise
-from hgrpo.sandbox.rl.exact import can_list, every_output
-from hgrpo.sandbox.rollout import Questions, Rollout, seed_mean
-from hgrpo.sandbox.seen import Seen
+from hgrpo.sandbox.rl.tasks.task import can_list, every_output
+from hgrpo.sandbox.rollout import Questions, Rollout, Seen, seed_mean
 
 if TYPE_CHECKING:
     from hgrpo.sandbox.rl.train import Trainer

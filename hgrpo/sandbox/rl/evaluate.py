@@ -3,7 +3,7 @@
 An evaluation draws only from its own streams, so it changes nothing in training.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,8 +13,7 @@ from torch import Tensor
 from hgrpo.learning.objectives.full_kl import entropy
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Inputs, Policy, Sampled
-from hgrpo.sandbox.rl.exact import can_list, output_count
-from hgrpo.sandbox.rl.tasks.task import Task
+from hgrpo.sandbox.rl.tasks.task import Task, can_list, output_count
 from hgrpo.sandbox.rollout import Questions, seed_mean
 
 # Outputs of all seeds that are computed in one pass: what fits into a processor's cache is faster.
@@ -67,8 +66,9 @@ class Examiner:
         asked = self.questions(step)
         labels = asked.labels[:, :, None, None]
         greedy, done = self._act(weights, asked, step)
+        errors = self.task.errors(greedy.actions, labels)
         return {
-            **_means(self.task.errors(greedy.actions, labels)),
+            **{name: seed_mean(values) for name, values in errors.items()},
             "greedy_reward": seed_mean(self.task.rewards(greedy.actions, labels)),
             "entropy": seed_mean(entropy(greedy.table)),
             **self.task.more(greedy, asked),
@@ -156,7 +156,3 @@ class Examiner:
         if self.task.separator is not None:
             columns["sep_probability"] = mean(done.table[..., self.task.separator].exp())
         return columns
-
-
-def _means(columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: seed_mean(values) for name, values in columns.items()}

@@ -18,8 +18,7 @@ from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl import acquire
 from hgrpo.sandbox.rl.diagnostics import oracle_gradient
 from hgrpo.sandbox.rl.train import Trainer
-from hgrpo.sandbox.rollout import Rollout
-from hgrpo.sandbox.seen import Seen
+from hgrpo.sandbox.rollout import Rollout, Seen
 from hgrpo.sandbox.trainer import Row
 
 # Samples whose gradients are in memory at the same time.

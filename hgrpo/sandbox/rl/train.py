@@ -6,11 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hgrpo.learning.objectives.full_kl import collision_probability
 from hgrpo.learning.objectives.group import leave_one_out
 from hgrpo.learning.objectives.mixed_groups import mixed_rate, mixed_reward_rate
-from hgrpo.learning.objectives.spread import collision_probability
 from hgrpo.sandbox.learner import Update
 from hgrpo.sandbox.rl import acquire
+from hgrpo.sandbox.rl.acquire import false_rates
 from hgrpo.sandbox.rl.declared import CREDITS, PACKAGE
 from hgrpo.sandbox.rl.diagnostics import (
     entropy_columns,
@@ -19,13 +20,10 @@ from hgrpo.sandbox.rl.diagnostics import (
     token_advantages,
 )
 from hgrpo.sandbox.rl.evaluate import Examiner
-from hgrpo.sandbox.rl.exact import can_list, every_output
-from hgrpo.sandbox.rl.noise import false_rates
 from hgrpo.sandbox.rl.replay import Supply
 from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.rl.tasks.task import Task, make_task
-from hgrpo.sandbox.rollout import Questions, Rollout, seed_mean
-from hgrpo.sandbox.seen import Seen, Term
+from hgrpo.sandbox.rl.tasks.task import Task, can_list, every_output, make_task
+from hgrpo.sandbox.rollout import Questions, Rollout, Seen, Term, seed_mean
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer, ReadsOnce
 
 # A seed stops after so many batches in a row without a group of different rewards.

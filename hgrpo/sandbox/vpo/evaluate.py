@@ -110,7 +110,9 @@ class Examiner:
         return {
             "mean_scalar_reward": seed_mean((chances * scores.unsqueeze(1)).sum(-1)),
             **{
-                f"best_at_{size}": seed_mean(self._expected(chances, self._counts(size), self._gold))
+                f"best_at_{size}": seed_mean(
+                    self._expected(chances, self._counts(size), self._gold)
+                )
                 for size in _POOLS
             },
             "pool_diversity_l1": self._within(chances),

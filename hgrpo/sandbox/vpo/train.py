@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.rollout import Rollout, seed_mean
-from hgrpo.sandbox.seen import Seen, Term
+from hgrpo.sandbox.rollout import Rollout, Seen, Term, seed_mean
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer
 from hgrpo.sandbox.vpo.declared import PACKAGE
 from hgrpo.sandbox.vpo.evaluate import Examiner

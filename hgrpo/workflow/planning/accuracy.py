@@ -10,7 +10,7 @@ from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES
 from hgrpo.workflow.exchange.imports import imported
 from hgrpo.workflow.planning.forecast import Forecast
-from hgrpo.workflow.planning.past_jobs import benchmark_of, benchmark_seconds, job_folder, log_of
+from hgrpo.workflow.planning.jobs import benchmark_of, benchmark_seconds, job_folder, log_of
 from hgrpo.workflow.reuse import was_taken
 
 PLAN = "plan.json"

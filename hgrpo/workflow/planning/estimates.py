@@ -13,9 +13,8 @@ from hgrpo.stages.order import load, runs_a_model
 from hgrpo.study.recorded import recorded_study
 from hgrpo.study.study import Study
 from hgrpo.workflow.exchange.imports import imported
-from hgrpo.workflow.planning.jobs import SHARED
+from hgrpo.workflow.planning.jobs import SHARED, bytes_of_jobs, seconds_of_jobs
 from hgrpo.workflow.planning.machine_speed import MachineSpeed, machine_speed
-from hgrpo.workflow.planning.past_jobs import bytes_of_jobs, seconds_of_jobs
 from hgrpo.workflow.planning.reference import OF_ANY_MODEL, Reference
 
 # Sources of an estimate: past jobs of the same arm; of other arms or of a colleague; rates of a

@@ -1,19 +1,27 @@
-"""The jobs of a study, and which of them will run, from `snakemake --summary`."""
+"""The jobs of a study: which will run, from `snakemake --summary`, and what past ones took."""
 
+import json
+import os
+import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
+from hgrpo.stages.timing import TIMING
 from hgrpo.workflow.packages import plugins
 from hgrpo.workflow.planning.profile import read_profile
+from hgrpo.workflow.reuse import was_taken
 from hgrpo.workflow.telling_line import telling_line
 
 # Stands for the arm of a job that serves all arms.
 SHARED = "shared"
+# At most this many folders are measured per stage and arm. More would hardly change the mean.
+_WEIGHED = 20
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,7 @@ def read_jobs(summary: str) -> list[Job]:
         if len(row) <= 4 or row[2] not in STAGES:
             continue
         path, stage, to_run = row[0], row[2], row[-1].strip() != "no update"
-        folder = _job_folder(path, stage)
+        folder = _folder_of(path, stage)
         before = found.get((stage, folder))
         lost = before.lost if before else ""
         if not to_run and row[-2] == "missing":
@@ -91,9 +99,108 @@ def read_jobs(summary: str) -> list[Job]:
     return list(found.values())
 
 
-def _job_folder(path: str, stage: str) -> str:
+def _folder_of(path: str, stage: str) -> str:
     """Folder of the job that writes a file: results/<study>/ and the stage's folder."""
     parts = path.split("/")
     # The path of a file in a bucket has other folders before `results`.
     depth = parts.index("results") + 2 + len(list(filter(None, load(stage).FOLDER.split("/"))))
     return "/".join(parts[:depth])
+
+
+def seconds_of_jobs(
+    folder: Path, stage: str, counts: Callable[[Path], bool] = lambda _: True
+) -> dict[str, list[float]]:
+    """arm -> seconds of each past job of a stage, from the benchmark files in a study's folder.
+
+    Jobs whose results were taken from another study are left out. A stage that writes timing.json
+    counts all the same, because that file was taken too and holds the seconds of the job that ran.
+
+    Args:
+        folder: results/<study>.
+        stage: the stage.
+        counts: whether a job counts, by the folder of its results.
+    """
+    found = defaultdict(list)
+    for path in _benchmarks(folder, stage):
+        own = job_folder(folder, stage, path.stem)
+        if path.name != TIMING and was_taken(own):
+            continue
+        seconds = benchmark_seconds(path)
+        if seconds is not None and counts(own):
+            arm = path.stem.rsplit(".", 2)[0] if belongs_to_an_arm(stage) else SHARED
+            found[arm].append(seconds)
+    return dict(found)
+
+
+def benchmark_of(folder: Path, stage: str, name: str) -> Path:
+    """The file with a job's seconds: Snakemake's benchmark, or the stage's own timing.json."""
+    if TIMING in load(stage).OUTPUTS.values():
+        return folder / load(stage).FOLDER / TIMING
+    return folder / "benchmarks" / stage / f"{name}.jsonl"
+
+
+def job_folder(folder: Path, stage: str, name: str) -> Path:
+    """The folder of a job's outputs, from the name of its log and benchmark."""
+    first, *named = load(stage).FOLDER.split("/")
+    if "{" not in load(stage).FOLDER:
+        return folder.joinpath(first, *named)
+    return folder.joinpath(first, *name.rsplit(".", len(named) - 1))
+
+
+def log_of(folder: Path, stage: str, name: str) -> Path:
+    """The file that a job's messages go to."""
+    return folder / "logs" / stage / f"{name}.log"
+
+
+def _benchmarks(folder: Path, stage: str) -> list[Path]:
+    if TIMING in load(stage).OUTPUTS.values():
+        return [benchmark_of(folder, stage, stage)]
+    return sorted((folder / "benchmarks" / stage).glob("*.jsonl"))
+
+
+def benchmark_seconds(path: Path) -> float | None:
+    """Seconds of a job from its benchmark file; None if the file is missing or cut off.
+
+    For a retried job, Snakemake keeps the seconds of the last attempt.
+    """
+    try:
+        return float(json.loads(path.read_bytes().splitlines()[-1])["s"])
+    except (FileNotFoundError, IndexError, KeyError, TypeError, ValueError):
+        return None
+
+
+def bytes_of_jobs(folder: Path, stage: str) -> dict[str, list[float]]:
+    """arm -> bytes of a stage's finished jobs in a study's folder; of many jobs, only a sample."""
+    written = [[str(path) for path in sorted(folder.glob(part))] for part in _written(stage)]
+    if not belongs_to_an_arm(stage) and "{" in load(stage).FOLDER:
+        return {SHARED: [float(_weigh(path)) for path in _some(written[0])]} if written[0] else {}
+    if not belongs_to_an_arm(stage):
+        parts = [path for paths in written for path in paths]
+        return {SHARED: [float(sum(map(_weigh, parts)))]} if written[0] else {}
+    jobs = defaultdict(list)
+    for path in written[0]:
+        jobs[path.split("/")[-3]].append(path)
+    return {arm: [float(_weigh(path)) for path in _some(paths)] for arm, paths in jobs.items()}
+
+
+def _written(stage: str) -> list[str]:
+    """Glob patterns of a stage's results: its folder, or its files if other stages share it."""
+    module = load(stage)
+    if "{" in module.FOLDER:
+        return [re.sub(r"\{\w+\}", "*", module.FOLDER)]
+    shared = module.FOLDER in {"", *(load(other).FOLDER for other in STAGES if other != stage)}
+    if not shared:
+        return [module.FOLDER]
+    return [str(Path(module.FOLDER, name)) for name in module.OUTPUTS.values()]
+
+
+def _some(paths: list[str]) -> list[str]:
+    return paths[:: -(-len(paths) // _WEIGHED)]
+
+
+def _weigh(path: str) -> int:
+    """Bytes of a file, or of all files below a folder; links are not followed."""
+    if os.path.islink(path) or not os.path.isdir(path):
+        return os.lstat(path).st_size
+    with os.scandir(path) as entries:
+        return sum(_weigh(entry.path) for entry in entries)

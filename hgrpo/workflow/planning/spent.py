@@ -8,8 +8,7 @@ from hgrpo.report.logs import play_by_round, read_logs
 from hgrpo.stages.order import STAGES
 from hgrpo.study.resources import Resources
 from hgrpo.workflow.planning.forecast import needs
-from hgrpo.workflow.planning.jobs import SHARED
-from hgrpo.workflow.planning.past_jobs import seconds_of_jobs
+from hgrpo.workflow.planning.jobs import SHARED, seconds_of_jobs
 from hgrpo.workflow.planning.profile import Prices, Profile
 from hgrpo.workflow.reuse import was_taken
 

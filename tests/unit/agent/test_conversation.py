@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tiny_policy import TEXTS
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -10,7 +9,7 @@ from hgrpo.agent.tokenizer import PAD, SPECIALS, load_tokenizer, train_tokenizer
 from hgrpo.base_model.make import hugging_face_tokenizer
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
-from hgrpo.learning.demonstrations import as_example
+from hgrpo.learning.imitation import as_example
 
 PHRASES = load("alfworld").cut
 TOKENIZER = train_tokenizer(TEXTS * 3, 400, PHRASES)

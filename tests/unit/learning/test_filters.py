@@ -4,29 +4,26 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.learning.advantages import blend, trajectory_advantages, turn_advantages
 from hgrpo.learning.dead_groups import is_dead, takes_part
 from hgrpo.learning.filters.batch import (
+    Measures,
     effective_number,
     filter_batch,
+    group_scores,
     kept_mass,
     loss_factor,
+    mean_deviation,
+    sample_deviation,
+    sample_variance,
     selection_weights,
     soft_weights,
 )
 from hgrpo.learning.filters.groups import most_varied, select_groups, select_trajectories
-from hgrpo.learning.filters.scores import (
-    Measures,
-    group_scores,
-    mean_deviation,
-    sample_deviation,
-    sample_variance,
-)
 from hgrpo.learning.filters.settings import FilterConfig
 
 FLOOR = 1e-6

@@ -4,12 +4,17 @@ from functools import partial
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hgrpo.learning.objectives.group import z_scores
-from hgrpo.learning.objectives.set_score import best_scalar, drawn_set_score, exact_set_score
-from hgrpo.learning.objectives.slot_credit import marginal_credit, shared_credit, slot_advantages
+from hgrpo.learning.objectives.set_score import (
+    best_scalar,
+    drawn_set_score,
+    exact_set_score,
+    marginal_credit,
+    shared_credit,
+    slot_advantages,
+)
 
 HUNDREDTHS = st.integers(0, 100).map(lambda part: part / 100)
 SETS = st.lists(st.tuples(HUNDREDTHS, HUNDREDTHS), min_size=2, max_size=6).map(torch.tensor)

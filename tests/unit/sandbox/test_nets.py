@@ -6,8 +6,7 @@ from torch import nn
 
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.every import Tree
-from hgrpo.sandbox.nets.layout import unpack
-from hgrpo.sandbox.nets.mlp import MLP
+from hgrpo.sandbox.nets.layout import MLP, unpack
 from hgrpo.sandbox.nets.transformer import Transformer
 from hgrpo.sandbox.policies import BanditPolicy, SequencePolicy, taken
 

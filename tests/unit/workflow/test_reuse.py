@@ -17,7 +17,7 @@ from hgrpo.errors import UserError
 from hgrpo.stages.job import Job
 from hgrpo.stages.order import STAGES, load
 from hgrpo.study.study import load_study
-from hgrpo.workflow.planning.past_jobs import seconds_of_jobs
+from hgrpo.workflow.planning.jobs import seconds_of_jobs
 from hgrpo.workflow.reuse import (
     RECORD,
     REUSE_VARIABLE,

@@ -23,7 +23,7 @@ from hgrpo.learning.objectives.pg import policy_gradient
 from hgrpo.learning.objectives.sampled_kl import rewards_to_go, teacher_rewards
 from hgrpo.sandbox.opd.diagnostics import teacher_of
 from hgrpo.sandbox.policies import taken
-from hgrpo.sandbox.seen import Seen
+from hgrpo.sandbox.rollout import Seen
 
 Objective = Literal["token", "sequence"]
 # The axis of a batch's inputs.

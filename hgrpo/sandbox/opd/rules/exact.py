@@ -2,8 +2,8 @@
 
 from hgrpo.learning.objectives.full_kl import entropy, reverse_kl
 from hgrpo.sandbox.opd.diagnostics import teacher_of, top1_agreement
+from hgrpo.sandbox.rollout import Seen, Term
 from hgrpo.sandbox.rule import NoSettings
-from hgrpo.sandbox.seen import Seen, Term
 
 
 def reverse(seen: Seen, own: NoSettings) -> Term:

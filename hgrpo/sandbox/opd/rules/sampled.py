@@ -6,7 +6,7 @@ from hgrpo.learning.objectives.sampled_kl import teacher_rewards
 from hgrpo.sandbox.opd.diagnostics import teacher_of
 from hgrpo.sandbox.opd.rule_settings import Clip
 from hgrpo.sandbox.policies import taken
-from hgrpo.sandbox.seen import Seen, Term
+from hgrpo.sandbox.rollout import Seen, Term
 
 
 def clipped(seen: Seen, own: Clip) -> Term:

@@ -17,7 +17,7 @@ from hgrpo.learning.objectives.topk_kl import (
 from hgrpo.learning.objectives.topk_support import support_mask, top_k
 from hgrpo.sandbox.opd.diagnostics import teacher_of, top1_agreement
 from hgrpo.sandbox.opd.rule_settings import Truncation
-from hgrpo.sandbox.seen import Seen, Term
+from hgrpo.sandbox.rollout import Seen, Term
 
 Divergence = Callable[[Tensor, Tensor, Tensor], Tensor]
 

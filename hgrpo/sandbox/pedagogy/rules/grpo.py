@@ -4,7 +4,7 @@ from hgrpo.learning.objectives.clip import ppo_clip
 from hgrpo.learning.objectives.group import z_scores
 from hgrpo.learning.objectives.importance import ratios
 from hgrpo.sandbox.pedagogy.rule_settings import Clipped
-from hgrpo.sandbox.seen import Seen, Term
+from hgrpo.sandbox.rollout import Seen, Term
 
 
 def grpo(seen: Seen, own: Clipped) -> Term:

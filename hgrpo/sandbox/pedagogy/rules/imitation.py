@@ -5,8 +5,7 @@ from torch import Tensor
 
 from hgrpo.learning.objectives.gated_imitation import surprisal_gates, weighted_imitation
 from hgrpo.sandbox.pedagogy.rule_settings import Lesson, Taught
-from hgrpo.sandbox.rollout import seed_mean
-from hgrpo.sandbox.seen import Seen, Term
+from hgrpo.sandbox.rollout import Seen, Term, seed_mean
 
 
 def imitate(seen: Seen, own: Lesson) -> Term:

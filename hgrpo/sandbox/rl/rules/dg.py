@@ -14,7 +14,7 @@ from hgrpo.learning.objectives.uncertain_dg import (
 )
 from hgrpo.sandbox.rl.rule_settings import Doubt, Filter, Fresh, Gate, Guard
 from hgrpo.sandbox.rl.rules.pg import weighted
-from hgrpo.sandbox.seen import Seen, Term
+from hgrpo.sandbox.rollout import Seen, Term
 
 
 def dg(seen: Seen, own: Gate) -> Term:

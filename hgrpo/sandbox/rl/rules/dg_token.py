@@ -4,11 +4,11 @@ import torch
 from torch import Tensor
 
 from hgrpo.learning.objectives.dg import dg_gates
-from hgrpo.learning.objectives.spread import collision_probability
+from hgrpo.learning.objectives.full_kl import collision_probability
 from hgrpo.learning.objectives.to_go import mean_to_go
 from hgrpo.sandbox.rl.rule_settings import Gate
 from hgrpo.sandbox.rl.rules.pg import weighted
-from hgrpo.sandbox.seen import Seen, Term
+from hgrpo.sandbox.rollout import Seen, Term
 
 
 def dg_token(seen: Seen, own: Gate) -> Term:

@@ -15,8 +15,7 @@ from hgrpo.learning.objectives.pg import pg_weights
 from hgrpo.learning.objectives.tempo import prefix_values, tempo_advantages
 from hgrpo.sandbox.rl.rule_settings import Capped, Clip, ClipHigher, Grpo
 from hgrpo.sandbox.rl.rules.pg import weighted
-from hgrpo.sandbox.rollout import Rollout, seed_mean
-from hgrpo.sandbox.seen import Seen, Term
+from hgrpo.sandbox.rollout import Rollout, Seen, Term, seed_mean
 
 # Advantages of the rewards [S, N, K] of groups.
 _NORMS: Mapping[str, Callable[[Tensor], Tensor]] = {

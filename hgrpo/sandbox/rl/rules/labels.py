@@ -7,9 +7,8 @@ from hgrpo.learning.objectives.pg import policy_gradient
 from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl.rule_settings import Correction
 from hgrpo.sandbox.rl.rules.dg_token import above_chance
-from hgrpo.sandbox.rollout import seed_mean
+from hgrpo.sandbox.rollout import Seen, Term, seed_mean
 from hgrpo.sandbox.rule import NoSettings
-from hgrpo.sandbox.seen import Seen, Term
 
 
 def cross_entropy(seen: Seen, own: NoSettings) -> Term:

@@ -11,9 +11,8 @@ from hgrpo.learning.objectives.pmd import mirror_descent
 from hgrpo.learning.objectives.r2vpo import r2vpo_weights
 from hgrpo.learning.objectives.traj_pg import traj_pg_weights
 from hgrpo.sandbox.rl.rule_settings import Aspo, Capped, MirrorDescent, R2vpo
-from hgrpo.sandbox.rollout import seed_mean
+from hgrpo.sandbox.rollout import Seen, Term, seed_mean
 from hgrpo.sandbox.rule import NoSettings
-from hgrpo.sandbox.seen import Seen, Term
 
 
 def weighted(seen: Seen, weights: Tensor, **metrics: Tensor) -> Term:

@@ -4,13 +4,13 @@ One pass over the rollouts gives the log-probs of all candidates of all prefixes
 """
 
 from hgrpo.learning.objectives.clip import ppo_clip
+from hgrpo.learning.objectives.full_kl import entropy_of
 from hgrpo.learning.objectives.group import z_scores
 from hgrpo.learning.objectives.importance import ratios
 from hgrpo.learning.objectives.kl import kl_k3
-from hgrpo.learning.objectives.spread import entropy_of
 from hgrpo.learning.objectives.tpo import target_cross_entropy, tpo_target
 from hgrpo.sandbox.rl.rule_settings import Clip, Target
-from hgrpo.sandbox.seen import Seen, Term
+from hgrpo.sandbox.rollout import Seen, Term
 
 
 def tpo_token(seen: Seen, own: Target) -> Term:

@@ -3,18 +3,16 @@
 import torch
 from torch import Tensor
 
+from hgrpo.learning.objectives.full_kl import collision_probability, entropy_of
 from hgrpo.learning.objectives.group import z_scores
-from hgrpo.learning.objectives.spread import collision_probability, entropy_of
 from hgrpo.learning.objectives.tpo import (
     group_pg as pull,
-)
-from hgrpo.learning.objectives.tpo import (
     target_cross_entropy,
     tpo_target,
     unanchored_target,
 )
 from hgrpo.sandbox.rl.rule_settings import Target
-from hgrpo.sandbox.seen import Seen, Term
+from hgrpo.sandbox.rollout import Seen, Term
 
 
 def tpo(seen: Seen, own: Target) -> Term:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from hgrpo.errors import UserError, one_line
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.nets.mlp import MLP
+from hgrpo.sandbox.nets.layout import MLP
 from hgrpo.sandbox.policies import BanditPolicy, Policy, taken
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Bandit

@@ -19,8 +19,7 @@ from hgrpo.errors import UserError
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import BanditPolicy, Policy, Sampled, taken
 from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.rl.tasks.char_model import char_model, encode, windows
-from hgrpo.sandbox.rl.tasks.hf_model import hf_model
+from hgrpo.sandbox.rl.tasks.char_model import char_model, encode, hf_model, windows
 from hgrpo.sandbox.rl.tasks.task import Bandit
 from hgrpo.sandbox.rollout import Questions
 

@@ -2,8 +2,8 @@
 
 from hgrpo.learning.objectives.clip import ppo_clip
 from hgrpo.learning.objectives.importance import ratios
-from hgrpo.learning.objectives.slot_credit import slot_advantages
-from hgrpo.sandbox.seen import Seen, Term
+from hgrpo.learning.objectives.set_score import slot_advantages
+from hgrpo.sandbox.rollout import Seen, Term
 from hgrpo.sandbox.vpo.rule_settings import Clipped
 
 

@@ -9,8 +9,13 @@ from functools import partial
 
 from torch import Tensor
 
-from hgrpo.learning.objectives.set_score import best_scalar, drawn_set_score, exact_set_score
-from hgrpo.learning.objectives.slot_credit import marginal_credit, shared_credit
+from hgrpo.learning.objectives.set_score import (
+    best_scalar,
+    drawn_set_score,
+    exact_set_score,
+    marginal_credit,
+    shared_credit,
+)
 from hgrpo.sandbox.vpo.pareto import GOLD
 from hgrpo.sandbox.vpo.rule_settings import Clipped, Sets, Slots
 

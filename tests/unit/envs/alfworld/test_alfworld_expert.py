@@ -5,18 +5,16 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from stage_settings import run_stage
 
 from hgrpo import streams
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.envs.alfworld.expert import Searcher, informed
-from hgrpo.envs.alfworld.generator import generate
+from hgrpo.envs.alfworld.generator import game, generate
 from hgrpo.envs.alfworld.goals import Goal
 from hgrpo.envs.alfworld.house import House, Household
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
-from hgrpo.envs.alfworld.problem import game
 from hgrpo.envs.alfworld.settings import AlfworldSettings, GenerateSettings, SearcherSettings
 from hgrpo.errors import UserError
 

@@ -10,11 +10,10 @@ from stage_settings import run_stage
 from hgrpo.archive import unpacked
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.envs.alfworld.gamefile import content_hash
-from hgrpo.envs.alfworld.generator import generate
+from hgrpo.envs.alfworld.generator import game, generate
 from hgrpo.envs.alfworld.goals import KINDS, Goal, read, sentence
 from hgrpo.envs.alfworld.house import House, Household
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
-from hgrpo.envs.alfworld.problem import game
 from hgrpo.envs.alfworld.settings import TASK_TYPES, AlfworldSettings, GenerateSettings
 from hgrpo.envs.alfworld.vocabulary import RECEPTACLES
 from hgrpo.envs.panels import read_panels

@@ -8,8 +8,8 @@ from hgrpo.sandbox.every import every
 from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl import acquire
 from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rl.exact import expected_rewards
 from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.rl.tasks.task import expected_rewards
 from hgrpo.sandbox.rl.train import Trainer
 from hgrpo.sandbox.rollout import Rollout
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from small_runs import batch_of, settings
 
-from hgrpo.sandbox.rl.noise import corrupt, false_rates
+from hgrpo.sandbox.rl.acquire import corrupt, false_rates
 from hgrpo.sandbox.rl.replay import Supply
 from hgrpo.sandbox.rl.tasks.task import make_task
 from hgrpo.sandbox.rl.train import Trainer

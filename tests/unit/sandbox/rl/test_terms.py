@@ -9,7 +9,7 @@ from small_runs import batch_of, gradient, mean_gradient, settings, true_gradien
 
 from hgrpo.learning.objectives.group import z_scores
 from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rl.exact import expected_rewards
+from hgrpo.sandbox.rl.tasks.task import expected_rewards
 from hgrpo.sandbox.rl.train import Trainer
 
 GROUPED = [name for name, rule in RULES.items() if rule.grouped]

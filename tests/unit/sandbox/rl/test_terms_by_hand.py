@@ -7,8 +7,7 @@ import torch
 
 from hgrpo.sandbox.rl import rule_settings as of
 from hgrpo.sandbox.rl.declared import PACKAGE, RULES
-from hgrpo.sandbox.rollout import Candidates, Rollout
-from hgrpo.sandbox.seen import Seen
+from hgrpo.sandbox.rollout import Candidates, Rollout, Seen
 
 # Probabilities of three actions after each prefix, the actions of two rollouts, and the answer.
 P = [[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.25, 0.25, 0.5]]

@@ -2,7 +2,7 @@
 
 import os
 
-from hgrpo.workflow.planning.past_jobs import benchmark_seconds, bytes_of_jobs
+from hgrpo.workflow.planning.jobs import benchmark_seconds, bytes_of_jobs
 
 
 def test_of_several_attempts_the_last_one_counts(tmp_path):

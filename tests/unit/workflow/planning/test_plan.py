@@ -18,9 +18,8 @@ from hgrpo.study.study import load_study
 from hgrpo.workflow.planning.accuracy import save_plan
 from hgrpo.workflow.planning.estimates import Estimate, Estimates
 from hgrpo.workflow.planning.forecast import Forecast, forecasts, wall_minutes
-from hgrpo.workflow.planning.jobs import Job, read_jobs, snakemake_summary
+from hgrpo.workflow.planning.jobs import Job, benchmark_of, log_of, read_jobs, snakemake_summary
 from hgrpo.workflow.planning.machine_speed import MachineSpeed
-from hgrpo.workflow.planning.past_jobs import benchmark_of, log_of
 from hgrpo.workflow.planning.profile import Prices, Profile, read_profile
 from hgrpo.workflow.planning.tables import foreign_lines, lost_lines
 
