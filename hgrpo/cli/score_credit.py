@@ -27,7 +27,7 @@ from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.measured import MeasuredTruth
 from hgrpo.evaluation.truth.published import TURN, read_credits, read_published
 from hgrpo.evaluation.truth.scoring import score
-from hgrpo.learning.advantages import size_caution, top_share, turn_share
+from hgrpo.learning.advantages import ORDER_DEPENDENT, size_caution, top_share, turn_share
 from hgrpo.report.csv_file import write_csv
 from hgrpo.report.truth_section import SHOWN, table_rows
 from hgrpo.standardise import standardise
@@ -65,6 +65,8 @@ def main() -> None:
 
         path = PROJECT / "configs/methods" / f"{args.method}.yaml"
         method = validate(MethodConfig, read_yaml(path), str(path))
+        if method.name != args.method:
+            raise UserError(f"{path}: name: {method.name!r} is not the file's name")
         credit, advantage = credited(method, args.truth)
         name = args.name or method.shown_label
         flat = not truth.centred(advantage).any()
@@ -77,12 +79,10 @@ def main() -> None:
             "mean_abs_turn_adv": float(np.nanmean(np.abs(turns))),
         }
         cautions = [method.credit_caution(flat, shares(advantage, truth) | more)]
-        again, _ = credited(method, args.truth, backwards=True)
-        if not np.array_equal(credit, again, equal_nan=True):
-            cautions += [
-                "its credit changes if it is computed again with the last group and rollout first; "
-                "credit a group from its own turns in any order, and draw from its stream"
-            ]
+        again, _ = credited(method, args.truth, reordered=True)
+        largest = np.nanmax(np.abs(credit))
+        if not np.allclose(credit, again, rtol=0, atol=1e-9 * largest, equal_nan=True):
+            cautions.append(ORDER_DEPENDENT)
     else:
         credit, advantage = read_credits(args.file, places)
         name = args.name or args.file.stem
@@ -111,7 +111,8 @@ def main() -> None:
 
 def shares(advantage: np.ndarray, truth: MeasuredTruth) -> dict[str, float | None]:
     """`turn_share` and `top_share` of advantages [N]; NaN counts as 0."""
-    rows = np.split(np.nan_to_num(advantage), np.cumsum(truth.lengths)[:-1])
+    scaled = np.nan_to_num(advantage) / (np.nanmax(np.abs(advantage)) or 1.0)
+    rows = np.split(scaled, np.cumsum(truth.lengths)[:-1])
     return {"turn_share": turn_share(rows), "top_share": top_share(rows)}
 
 

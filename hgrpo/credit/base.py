@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,6 +117,27 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
             )
     _check_list(given, len(groups), f"{name}.assign_many", "groups")
     return [_checked(credit, group, name) for credit, group in zip(given, groups, strict=True)]
+
+
+def rotated(group: Group) -> Group:
+    """The group with its first trajectory last."""
+    return replace(group, trajectories=[*group.trajectories[1:], group.trajectories[0]])
+
+
+def is_order_dependent(
+    assigner: CreditAssigner, group: Group, credit: Sequence[np.ndarray]
+) -> bool:
+    """Whether an assigner gives a group other credit in a second call with `rotated` trajectories.
+
+    Args:
+        assigner: a new one, without the state of the one that gave the credit.
+        group: a group that has been credited.
+        credit: K arrays [T_k]. Differences up to 1e-4 of the largest value are rounding.
+    """
+    (again,) = assign_all(assigner, [rotated(group)])
+    largest = max((np.abs(row).max(initial=0.0) for row in credit), default=0.0)
+    pairs = zip([*credit[1:], credit[0]], again, strict=True)
+    return not all(np.allclose(new, old, rtol=0, atol=1e-4 * largest) for old, new in pairs)
 
 
 def _played(group: Group) -> list:

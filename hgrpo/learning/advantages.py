@@ -14,6 +14,10 @@ import numpy as np
 
 from hgrpo.standardise import standardise
 
+ORDER_DEPENDENT = (
+    "its credit is another if it is computed again with the trajectories in another order; credit "
+    "each from its own turns and the group's statistics, and draw from its stream"
+)
 TurnNorm = Literal["position", "group", "none"]
 GroupNorm = Literal["std", "sample_std", "mean"]
 # Below this share, advantages with credit of mean 0 correlate with flat GRPO's by 0.995 or more.

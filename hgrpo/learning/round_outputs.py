@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hgrpo.learning.advantages import ORDER_DEPENDENT
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.critic import save_critic
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
@@ -63,6 +64,8 @@ def credit_caution(played: Round) -> str:
     unfitted = method.credit.declared.fits and played.id.index == 1
     if unfitted or not rows:
         return method.credit_caution(flat=False)
+    if any(row.get("order_dependent_credit") for row in rows):
+        return ORDER_DEPENDENT
     flat = all(row["flat_credit_groups"] == row["n_groups"] for row in rows)
     # Logs of an older step, from a checkpoint, lack some.
     known = {name: [x for row in rows if (x := row.get(name)) is not None] for name in SIZES}

@@ -34,7 +34,7 @@ def verdict_on_gates(table: pd.DataFrame) -> str:
     if failed:
         return (
             f"Gates failed: {failed} of {many}. A control did not do what was declared, so the "
-            "comparisons below prove little."
+            "comparisons prove little."
         )
     return f"Gates still open: {still} of {many}. A gate needs three seeds and its arm's results."
 
