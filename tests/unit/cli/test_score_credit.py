@@ -221,7 +221,7 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
             "a hundredth of its turns holds over 90 %",
         ),
         (
-            "self.__dict__.setdefault('n', []).append(t) or len(self.n) / 99 * np.arange(len(t.turns))",
+            "vars(self).setdefault('n', []).append(t) or len(self.n) / 9 * np.arange(len(t.turns))",
             "its credit is another",
         ),
     ],
