@@ -23,6 +23,7 @@ from hgrpo.atomic import atomic_file
 from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.config.read import read_yaml, validate
+from hgrpo.credit.base import ROUNDING
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.measured import MeasuredTruth
 from hgrpo.evaluation.truth.published import TURN, read_credits, read_published
@@ -73,15 +74,16 @@ def main() -> None:
         # Only credit that is not normalised can be of another size than the trajectory's advantage.
         turns = credit if method.turn_norm == "none" else np.zeros(1)
         rest = (advantage - (1 - method.alpha) * turns) / (method.alpha or 1.0)
+        rest = rest[np.nan_to_num(advantage) != 0]  # a dead group's advantage is 0
         more = {
             "max_abs_credit": float(np.nanmax(np.abs(credit))),
-            "mean_abs_traj_adv": float(np.nanmean(np.abs(rest))),
+            "mean_abs_traj_adv": float(np.abs(rest).mean()) if len(rest) else 0.0,
             "mean_abs_turn_adv": float(np.nanmean(np.abs(turns))),
         }
         cautions = [method.credit_caution(flat, shares(advantage, truth) | more)]
         again, _ = credited(method, args.truth, reordered=True)
         largest = np.nanmax(np.abs(credit))
-        if not np.allclose(credit, again, rtol=0, atol=1e-9 * largest, equal_nan=True):
+        if not np.allclose(credit, again, rtol=0, atol=ROUNDING * largest, equal_nan=True):
             cautions.append(ORDER_DEPENDENT)
     else:
         credit, advantage = read_credits(args.file, places)
@@ -93,7 +95,7 @@ def main() -> None:
     row = pd.DataFrame([{"method": name, "label": name} | score(credit, advantage, truth)])
     others = known_rows(args.truth)
     if (args.name or args.file) and name in [*others.get("label", ())]:
-        raise UserError(f"{name}: a built-in method has this name; give --name another one")
+        raise UserError(f"{name}: {args.truth / 'truth.csv'} has a row of this name; choose --name")
     print("\n".join(lines(row, others)))
     if args.method:
         print("\nthe most wrong turns, with credit and truth as z-scores over all turns:")

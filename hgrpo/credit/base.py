@@ -1,5 +1,6 @@
 """The base class of credit assigners, their input, and the check of their output."""
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.collector import Collector
 
+# Of the largest credit: differences between sums in another order, of float32 numbers too.
+ROUNDING = 1e-4
 # Fields of trajectories and turns that an assigner may fill in; the turns are compared one by one.
 _FILLED = {"turns", "goal_embedding", "embedding", "target", "credit", "advantage"}
 # A function that shows the progress of a fit. A fit calls it once, with the number of steps and
@@ -127,17 +130,20 @@ def rotated(group: Group) -> Group:
 def is_order_dependent(
     assigner: CreditAssigner, group: Group, credit: Sequence[np.ndarray]
 ) -> bool:
-    """Whether an assigner gives a group other credit in a second call with `rotated` trajectories.
+    """Whether an assigner gives a copy of a group, `rotated` and alone, other credit.
 
     Args:
-        assigner: a new one, without the state of the one that gave the credit.
+        assigner: best a new one, without the state of the one that gave the credit.
         group: a group that has been credited.
-        credit: K arrays [T_k]. Differences up to 1e-4 of the largest value are rounding.
+        credit: K arrays [T_k]. Differences up to `ROUNDING` of the largest value do not count.
     """
-    (again,) = assign_all(assigner, [rotated(group)])
+    try:
+        (again,) = assign_all(assigner, [copy.deepcopy(rotated(group))])
+    except UserError:
+        return True
     largest = max((np.abs(row).max(initial=0.0) for row in credit), default=0.0)
     pairs = zip([*credit[1:], credit[0]], again, strict=True)
-    return not all(np.allclose(new, old, rtol=0, atol=1e-4 * largest) for old, new in pairs)
+    return not all(np.allclose(new, old, rtol=0, atol=ROUNDING * largest) for old, new in pairs)
 
 
 def _played(group: Group) -> list:

@@ -53,7 +53,8 @@ class Round:
         checkpoints: save each finished step; their folder also gets the trajectories.
         validation: greedy success on the validation panel after each earlier round, if the rules
             for stopping read it.
-        second: makes another assigner, which credits one group again; None if that would cost.
+        second: makes another assigner, which credits one group again; None if it needs more than
+            the turns.
         rows: the log so far, one row per step.
     """
 

@@ -160,9 +160,9 @@ def set_up(
     )
     assigner = make_assigner(id.method.credit, context)
     declared = id.method.credit.declared
-    # To credit a group twice costs nothing where credit needs no play and no service.
-    free = not declared.plays and not declared.may_be_unreachable
-    second = partial(make_assigner, id.method.credit, context) if free else None
+    # Only credit from the turns alone is cheap to compute again.
+    more = declared.plays or declared.needs_policy or declared.uses or declared.may_be_unreachable
+    second = None if more else partial(make_assigner, id.method.credit, context)
     panel = read_panels(inputs.panels)["train"]
     validation = [greedy_validation(path) for path in inputs.evaluations]
     return Round(id, panel, collector, assigner, learner, checkpoints, validation, second)

@@ -112,7 +112,7 @@ def render(page: Page) -> str:
         several=partial(words.if_several, comparison.seeds["seed"]),
         infinite=float("inf"),
         endpoint=endpoint_phrase(comparison),
-        endpoint_by_command=any(key.startswith("evaluation") for key in page.overridden),
+        endpoint_by_command=any("evaluation.endpoint" in key for key in page.overridden),
         over_budget=over_budget(comparison, page.inputs.play, arms),
         measures=measures,
         results=_results(comparison, arms, limit, page.inputs.stops),
