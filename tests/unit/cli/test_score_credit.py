@@ -207,7 +207,7 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
     [
         ("1e-3 * np.arange(len(t.turns))", "its turns train almost alike"),
         ("1e3 * np.arange(len(t.turns))", "its turn credit is over 100 times as large"),
-        ("np.random.rand(len(t.turns))", "its credit is another if it is computed again with the"),
+        ("np.random.rand(len(t.turns))", "its credit is another if a group is credited again"),
         # Each rollout gets the credit of another one.
         (
             "group.trajectories[-1 - t.rollout].env_return * np.arange(len(t.turns))",
