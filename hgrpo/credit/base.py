@@ -1,8 +1,9 @@
 """The base class of credit assigners, their input, and the check of their output."""
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.collector import Collector
 
+# Of the largest credit: differences between sums in another order, of float32 numbers too.
+ROUNDING = 1e-4
 # Fields of trajectories and turns that an assigner may fill in; the turns are compared one by one.
 _FILLED = {"turns", "goal_embedding", "embedding", "target", "credit", "advantage"}
 # A function that shows the progress of a fit. A fit calls it once, with the number of steps and
@@ -117,6 +120,30 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
             )
     _check_list(given, len(groups), f"{name}.assign_many", "groups")
     return [_checked(credit, group, name) for credit, group in zip(given, groups, strict=True)]
+
+
+def rotated(group: Group) -> Group:
+    """The group with its first trajectory last."""
+    return replace(group, trajectories=[*group.trajectories[1:], group.trajectories[0]])
+
+
+def is_order_dependent(
+    assigner: CreditAssigner, group: Group, credit: Sequence[np.ndarray]
+) -> bool:
+    """Whether an assigner gives a copy of a group, `rotated` and alone, other credit.
+
+    Args:
+        assigner: best a new one, without the state of the one that gave the credit.
+        group: a group that has been credited.
+        credit: K arrays [T_k]. Differences up to `ROUNDING` of the largest value do not count.
+    """
+    try:
+        (again,) = assign_all(assigner, [copy.deepcopy(rotated(group))])
+    except UserError:
+        return True
+    largest = max((np.abs(row).max(initial=0.0) for row in credit), default=0.0)
+    pairs = zip([*credit[1:], credit[0]], again, strict=True)
+    return not all(np.allclose(new, old, rtol=0, atol=ROUNDING * largest) for old, new in pairs)
 
 
 def _played(group: Group) -> list:

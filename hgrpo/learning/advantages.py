@@ -14,14 +14,16 @@ import numpy as np
 
 from hgrpo.standardise import standardise
 
+ORDER_DEPENDENT = (
+    "its credit is another if a group is credited again, alone and in another order; credit each "
+    "trajectory from its turns and the group's statistics, and draw from the group's stream"
+)
 TurnNorm = Literal["position", "group", "none"]
 GroupNorm = Literal["std", "sample_std", "mean"]
 # Below this share, advantages with credit of mean 0 correlate with flat GRPO's by 0.995 or more.
 _FAINT = 0.01
 # Of normal advantages, a hundredth of the turns holds 8 % of the sum of squares.
 _WILD = 0.9
-# Credit of this many floors or more has deviations above the floor, except between equal turns.
-_DAMPED = 1000
 
 
 def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) -> np.ndarray:
@@ -91,14 +93,15 @@ def turn_share(advantages: Sequence[np.ndarray]) -> float | None:
 def top_share(advantages: Sequence[np.ndarray]) -> float | None:
     """Share of the sum of squares of advantages that the largest hundredth of turns holds, 0 to 1.
 
-    At least one turn counts; None if all advantages are 0.
+    None for fewer than a hundred turns, or if all advantages are 0.
 
     Args:
         advantages: arrays [T_k], one for each trajectory.
     """
     squares = np.sort(np.square(np.concatenate([*advantages, np.zeros(0)])))
     total = float(squares.sum())
-    return float(squares[-max(1, len(squares) // 100) :].sum()) / total if total else None
+    largest = len(squares) // 100
+    return float(squares[-largest:].sum()) / total if total and largest else None
 
 
 def size_caution(sizes: Mapping[str, float | None], alpha: float, floor: float) -> str:
@@ -127,8 +130,8 @@ def size_caution(sizes: Mapping[str, float | None], alpha: float, floor: float) 
             f"its turn credit is over {1 / _FAINT:g} times as large as the trajectory's advantage, "
             f"so the return hardly counts {remedy}"
         )
-    if 0 < known.get("max_abs_credit", 0.0) < _DAMPED * floor:
-        return f"its credit is so small that norm_floor {floor:g} damps its z-scores; scale it up"
+    if 0 < known.get("max_abs_credit", 0.0) < floor:
+        return f"its credit is smaller than norm_floor {floor:g}, so no z-score has deviation 1"
     return ""
 
 

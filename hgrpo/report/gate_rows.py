@@ -35,7 +35,7 @@ def verdict_on_gates(table: pd.DataFrame) -> str:
     if failed:
         return (
             f"Gates failed: {failed} of {many}. A control did not do what was declared, so the "
-            "comparisons below prove little."
+            "comparisons prove little."
         )
     needs = f"A gate needs {FEWEST_SEEDS} seeds and its arm's results."
     return f"Gates still open: {still} of {many}. {needs}"

@@ -384,11 +384,12 @@ def _learning(comparison: Comparison, arms: Arms) -> list[str]:
     table, best = comparison.against_untrained, temperature_name(comparison.best_temperature)
     alone = comparison.methods["method"] == comparison.protocol.untrained
     several = comparison.methods.loc[alone, "temperature"].nunique() > 1
+    how = "plays best on validation" if several else "is played"
     open_rows = table[table["verdict"] == "inconclusive"]
     sentences = [
         f"A policy that is only sampled at another temperature can solve more tasks without having "
         f"learned anything. So trained arms have to beat {arms.label(arms.untrained)}, the policy "
-        f"that all start from, {f'as it plays best on validation: {best}' if several else best}.",
+        f"that all start from, as it {how}: {best}.",
     ]
     if len(open_rows):
         sentences.append(

@@ -207,15 +207,23 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
     [
         ("1e-3 * np.arange(len(t.turns))", "its turns train almost alike"),
         ("1e3 * np.arange(len(t.turns))", "its turn credit is over 100 times as large"),
-        ("np.random.rand(len(t.turns))", "changes if it is computed again with the last group"),
+        ("np.random.rand(len(t.turns))", "its credit is another if a group is credited again"),
+        # Each rollout gets the credit of another one.
+        (
+            "group.trajectories[-1 - t.rollout].env_return * np.arange(len(t.turns))",
+            "its credit is another if",
+        ),
         # The first rollout that does a thing gets it all.
-        ("float(t is group.trajectories[0]) + np.arange(len(t.turns))", "its credit changes if it"),
+        ("float(t is group.trajectories[0]) + np.arange(len(t.turns))", "its credit is another if"),
         # One wild number in one group.
         (
             "np.arange(len(t.turns)) ** (1 + 3 * (t.name == 'task train-686 rollout 0'))",
             "a hundredth of its turns holds over 90 %",
         ),
-        ("self.__dict__.setdefault('first', t.env_return) + np.arange(len(t.turns))", "its credit"),
+        (
+            "vars(self).setdefault('n', []).append(t) or len(self.n) / 9 * np.arange(len(t.turns))",
+            "its credit is another",
+        ),
     ],
 )
 def test_a_score_that_the_update_does_not_bear_out_is_named(surprise, capsys, credit, said):

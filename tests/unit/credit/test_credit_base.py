@@ -5,7 +5,7 @@ import pytest
 from assigner_checks import make_group
 from judge_cases import failures, group
 
-from hgrpo.credit.base import CreditAssigner, assign_all
+from hgrpo.credit.base import CreditAssigner, assign_all, is_order_dependent
 from hgrpo.errors import UserError
 
 TURNS = 4
@@ -114,3 +114,25 @@ def test_an_assigner_that_changes_what_was_played_is_refused(change):
     played = make_group([{"logprobs": [-1.0, -2.0]}, {}], [{"env_reward": 0.5}])
     with pytest.raises(UserError, match="task task: the assigner changed its group"):
         assign_all(Changes(), [played])
+
+
+@pytest.mark.parametrize(
+    ("credit", "depends"),
+    [
+        (lambda group: [np.full(TURNS, t.env_return) for t in group.trajectories], False),
+        (lambda group: [np.full(TURNS, t.env_return) for t in reversed(group.trajectories)], True),
+        (lambda group: [np.full(TURNS, group.trajectories[0].env_return)] * 3, True),
+        (lambda group: [np.random.rand(TURNS) for _ in group.trajectories], True),
+        # The order of a sum is rounding.
+        (lambda group: [RIGHT + sum(t.env_return for t in group.trajectories)] * 3, False),
+    ],
+)
+def test_credit_that_depends_on_the_order_of_trajectories_is_noticed(credit, depends):
+    class Mine(CreditAssigner):
+        def assign(self, group):
+            return credit(group)
+
+    turns = [[{}] * (TURNS - 1) + [{"env_reward": reward}] for reward in (0.1, 0.2, 0.3)]
+    played = make_group(*turns)
+    (credit_of_played,) = assign_all(Mine(), [played])
+    assert is_order_dependent(Mine(), played, credit_of_played) == depends

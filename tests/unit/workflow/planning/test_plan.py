@@ -272,6 +272,14 @@ def test_before_any_job_without_gpus_every_number_comes_from_reference_rates(tmp
     assert not any("H-GRPO" in line for line in lines)
 
 
+@pytest.mark.parametrize("kind", ["torch", "vllm"])
+def test_rounds_with_vllm_and_without_a_gpu_are_named(tmp_path, kind):
+    study = load_study(PROJECT / "configs/studies/smoke.yaml", {"engine": {"kind": kind}})
+    jobs = _rounds("smoke", ["flatGRPO"], [1, 2])
+    lines = report(study, _expected(jobs, study, tmp_path, LAPTOP), LAPTOP, {})
+    assert any("asks for no GPU" in line for line in lines) == (kind == "vllm")
+
+
 def test_a_plan_fits_on_a_page(configs, planned):
     remember(configs, "sft", "sft", 100, "sft", 50)
     remember(configs, "evaluate", "SFTOnly.seed_11.round_0", 1, "eval/SFTOnly/seed_11/round_0", 1)
