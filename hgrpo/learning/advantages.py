@@ -104,6 +104,19 @@ def top_share(advantages: Sequence[np.ndarray]) -> float | None:
     return float(squares[-largest:].sum()) / total if total and largest else None
 
 
+def mean_share(advantages: Sequence[np.ndarray]) -> float | None:
+    """Share of the sum of squares of advantages that their common mean makes, 0 to 1.
+
+    None if all advantages are 0.
+
+    Args:
+        advantages: arrays [T_k], one for each trajectory.
+    """
+    values = np.concatenate([*advantages, np.zeros(0)])
+    total = float(np.square(values).sum())
+    return float(values.mean()) ** 2 * len(values) / total if total else None
+
+
 def size_caution(sizes: Mapping[str, float | None], alpha: float, floor: float) -> str:
     """Why the size of turn credit keeps it, or the return, from having an effect, or "".
 
@@ -118,6 +131,11 @@ def size_caution(sizes: Mapping[str, float | None], alpha: float, floor: float) 
         return (
             f"under {100 * _FAINT:g} % of its advantages' sum of squares lies between turns of a "
             f"trajectory, so its turns train almost alike {remedy}"
+        )
+    if known.get("mean_share", 0.0) > 0.5:
+        return (
+            "over half of its advantages' sum of squares is their common mean, which raises or "
+            "lowers the probability of every reply alike; centre the credit"
         )
     if known.get("top_share", 0.0) > _WILD:
         return (
