@@ -23,13 +23,12 @@ from hgrpo.atomic import atomic_file
 from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.config.read import read_yaml, validate
-from hgrpo.credit.base import ROUNDING
+from hgrpo.credit.base import ORDER_DEPENDENT, ROUNDING
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.measured import MeasuredTruth
 from hgrpo.evaluation.truth.published import TURN, read_credits, read_published
 from hgrpo.evaluation.truth.scoring import score
 from hgrpo.learning.advantages import (
-    ORDER_DEPENDENT,
     mean_share,
     size_caution,
     top_share,

@@ -14,10 +14,6 @@ import numpy as np
 
 from hgrpo.standardise import standardise
 
-ORDER_DEPENDENT = (
-    "its credit is another if a group is credited again, alone and in another order; credit each "
-    "trajectory from its turns and the group's statistics, and draw from the group's stream"
-)
 TurnNorm = Literal["position", "group", "none"]
 GroupNorm = Literal["std", "sample_std", "mean"]
 # Below this share, advantages with credit of mean 0 correlate with flat GRPO's by 0.995 or more.
