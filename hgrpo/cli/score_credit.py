@@ -23,12 +23,17 @@ from hgrpo.atomic import atomic_file
 from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.config.read import read_yaml, validate
-from hgrpo.credit.base import ROUNDING
+from hgrpo.credit.base import ORDER_DEPENDENT, ROUNDING
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.measured import MeasuredTruth
 from hgrpo.evaluation.truth.published import TURN, read_credits, read_published
 from hgrpo.evaluation.truth.scoring import score
-from hgrpo.learning.advantages import ORDER_DEPENDENT, size_caution, top_share, turn_share
+from hgrpo.learning.advantages import (
+    mean_share,
+    size_caution,
+    top_share,
+    turn_share,
+)
 from hgrpo.report.csv_file import write_csv
 from hgrpo.report.truth_section import SHOWN, table_rows
 from hgrpo.standardise import standardise
@@ -112,10 +117,11 @@ def main() -> None:
 
 
 def shares(advantage: np.ndarray, truth: MeasuredTruth) -> dict[str, float | None]:
-    """`turn_share` and `top_share` of advantages [N]; NaN counts as 0."""
+    """`turn_share`, `top_share` and `mean_share` of advantages [N]; NaN counts as 0."""
     scaled = np.nan_to_num(advantage) / (np.nanmax(np.abs(advantage)) or 1.0)
     rows = np.split(scaled, np.cumsum(truth.lengths)[:-1])
-    return {"turn_share": turn_share(rows), "top_share": top_share(rows)}
+    made = (turn_share, top_share, mean_share)
+    return {function.__name__: function(rows) for function in made}
 
 
 def worst_turns(folder: Path, credit: np.ndarray, truth: np.ndarray) -> str:

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.collector import Collector
 
+# The caution where `is_order_dependent`.
+ORDER_DEPENDENT = (
+    "its credit is another if a group is credited again, alone and in another order; credit each "
+    "trajectory from its turns and the group's statistics, and draw from the group's stream"
+)
 # Of the largest credit: differences between sums in another order, of float32 numbers too.
 ROUNDING = 1e-4
 # Fields of trajectories and turns that an assigner may fill in; the turns are compared one by one.

@@ -14,10 +14,6 @@ import numpy as np
 
 from hgrpo.standardise import standardise
 
-ORDER_DEPENDENT = (
-    "its credit is another if a group is credited again, alone and in another order; credit each "
-    "trajectory from its turns and the group's statistics, and draw from the group's stream"
-)
 TurnNorm = Literal["position", "group", "none"]
 GroupNorm = Literal["std", "sample_std", "mean"]
 # Below this share, advantages with credit of mean 0 correlate with flat GRPO's by 0.995 or more.
@@ -104,6 +100,19 @@ def top_share(advantages: Sequence[np.ndarray]) -> float | None:
     return float(squares[-largest:].sum()) / total if total and largest else None
 
 
+def mean_share(advantages: Sequence[np.ndarray]) -> float | None:
+    """Share of the sum of squares of advantages that their common mean makes, 0 to 1.
+
+    None if all advantages are 0.
+
+    Args:
+        advantages: arrays [T_k], one for each trajectory.
+    """
+    values = np.concatenate([*advantages, np.zeros(0)])
+    total = float(np.square(values).sum())
+    return float(values.mean()) ** 2 * len(values) / total if total else None
+
+
 def size_caution(sizes: Mapping[str, float | None], alpha: float, floor: float) -> str:
     """Why the size of turn credit keeps it, or the return, from having an effect, or "".
 
@@ -118,6 +127,11 @@ def size_caution(sizes: Mapping[str, float | None], alpha: float, floor: float) 
         return (
             f"under {100 * _FAINT:g} % of its advantages' sum of squares lies between turns of a "
             f"trajectory, so its turns train almost alike {remedy}"
+        )
+    if known.get("mean_share", 0.0) > 0.5:
+        return (
+            "over half of its advantages' sum of squares is their common mean, which raises or "
+            "lowers the probability of every reply alike; centre the credit"
         )
     if known.get("top_share", 0.0) > _WILD:
         return (

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hgrpo.learning.advantages import ORDER_DEPENDENT
+from hgrpo.credit.base import ORDER_DEPENDENT
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.critic import save_critic
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
