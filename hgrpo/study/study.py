@@ -80,8 +80,8 @@ class StudyConfig(Strict):
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], AfterValidator(_unique)] = Field(
         [11],
         min_length=1,
-        description="seeds of training; every trained arm runs once with each, and a claim needs "
-        "three",
+        description="seeds of training; every trained arm runs once with each, and verdicts need "
+        "five",
     )
     rounds: int = Field(
         5,
