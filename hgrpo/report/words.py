@@ -113,8 +113,9 @@ def answer(
     if limits:
         paragraphs["What this study cannot say"] = limits
     collapse = _collapse(comparison, arms)
+    first = [*collapse[:1], *_mine(comparison, arms), _headline(comparison, arms)]
     return Answer(
-        " ".join(map(_capital, [*collapse[:1], _headline(comparison, arms)])),
+        " ".join(map(_capital, first)),
         _sure(comparison, arms, spread),
         [*collapse[1:], *_few_seeds(comparison), *cautions],
         [(heading, [_capital(text) for text in texts]) for heading, texts in paragraphs.items()],
@@ -124,6 +125,18 @@ def answer(
 def _too_few(table: pd.DataFrame) -> bool:
     """Whether the comparisons have too few seeds for a verdict."""
     return int(table["n_seeds"].iloc[0]) < FEWEST_SEEDS
+
+
+def _mine(comparison: Comparison, arms: Arms) -> list[str]:
+    """The difference of the user's own arm, if the study has one that can be compared."""
+    own = comparison.against_reference.query("method == @arms.mine")
+    return [
+        f"yours, {arms.label(row.method)}: {points(row.difference)} points "
+        f"{'over' if row.difference > 0 else 'against'} {arms.label(arms.reference)}"
+        f"{ends(points(row.lower), points(row.upper), ' ({})')}, "
+        f"{'no verdict' if _too_few(own) else row.verdict}."
+        for row in own.itertuples()
+    ]
 
 
 def _headline(comparison: Comparison, arms: Arms) -> str:

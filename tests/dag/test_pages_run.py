@@ -36,6 +36,8 @@ LEFT_OUT = {
     "cd hgrpo": "the checkout of these tests has another name",
     "make bakeoff PROFILE=slurm": "needs Slurm: tests/cluster/test_slurm.py",
     "make test": "these tests",
+    "make quickstart MINE=LastTurn": "LastTurn is the reader's: tests/dag/test_add_a_method.py",
+    "make bakeoff MINE=LastTurn": "as above",
     "make plan PROFILE=kubernetes": "needs a bucket: tests/cluster/test_kubernetes.py",
     "python -m hgrpo.cli.board": "tests/integration/test_board.py",
     "python -m hgrpo.cli.score_credit": "reads docs/truth: tests/unit/cli/test_score_credit.py",
