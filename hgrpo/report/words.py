@@ -129,13 +129,14 @@ def _too_few(table: pd.DataFrame) -> bool:
 
 def _mine(comparison: Comparison, arms: Arms) -> list[str]:
     """The difference of the user's own arm, if the study has one that can be compared."""
-    own = comparison.against_reference.query("method == @arms.mine")
+    table = comparison.against_reference
     return [
         f"yours, {arms.label(row.method)}: {points(row.difference)} points "
         f"{'over' if row.difference > 0 else 'against'} {arms.label(arms.reference)}"
         f"{ends(points(row.lower), points(row.upper), ' ({})')}, "
-        f"{'no verdict' if _too_few(own) else row.verdict}."
-        for row in own.itertuples()
+        f"{'no verdict' if _too_few(table) else row.verdict}."
+        for row in table.itertuples()
+        if row.method == arms.mine
     ]
 
 
