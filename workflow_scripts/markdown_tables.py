@@ -105,13 +105,14 @@ def areas(tables: Tables) -> str:
 def gates(tables: Tables) -> str:
     """The verdict on a study's controls, and one line per gate."""
     table = tables["gates"]
+    label = table.set_index("method")["label"].__getitem__
     labels = tables["methods"].set_index("method")["label"]
     reference = labels[tables["against_reference"]["baseline"].iloc[0]]
     lines = [["control", f"claim, against {reference}, points", "found (interval)", "result"]]
     for row in table.to_dict("records"):
         said = claim(row["expect"], row["points"])
         lines.append([row["label"], said, found(row), f"**{row['result']}**"])
-    return f"**{verdict_on_gates(table)}**\n\n{as_markdown(lines)}"
+    return f"**{verdict_on_gates(table, label)}**\n\n{as_markdown(lines)}"
 
 
 def pairs(tables: Tables) -> str:
