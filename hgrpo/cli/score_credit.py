@@ -101,6 +101,8 @@ def main() -> None:
     others = known_rows(args.truth)
     if (args.name or args.file) and name in [*others.get("label", ())]:
         raise UserError(f"{name}: {args.truth / 'truth.csv'} has a row of this name; choose --name")
+    if len(others):
+        others = others[others["label"] != name]  # a built-in method's published row
     print("\n".join(lines(row, others)))
     if args.method:
         print("\nthe most wrong turns, with credit and truth as z-scores over all turns:")

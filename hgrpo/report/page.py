@@ -71,7 +71,7 @@ class Page:
         gates = self.inputs.comparison.gates
         if FAILED not in set(gates.get("result", ())):
             return answer
-        return replace(answer, headline=f"{verdict_on_gates(gates)} {answer.headline}")
+        return replace(answer, headline=f"{verdict_on_gates(gates, arms.label)} {answer.headline}")
 
 
 def render(page: Page) -> str:
@@ -106,7 +106,7 @@ def render(page: Page) -> str:
         page=page,
         arms=arms,
         comparison=comparison,
-        gates_verdict=verdict_on_gates(comparison.gates),
+        gates_verdict=verdict_on_gates(comparison.gates, arms.label),
         answer=page.answer(),
         ends=words.ends,
         several=partial(words.if_several, comparison.seeds["seed"]),

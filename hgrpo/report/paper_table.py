@@ -1,6 +1,7 @@
 """The table of results as a paper prints it: one row per arm, and the same in Markdown."""
 
 import re
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -71,10 +72,14 @@ def _ends(lower: float, upper: float, form: str) -> str:
     return "" if pd.isna(lower) else form.format(100 * lower, 100 * upper)
 
 
-def markdown(table: pd.DataFrame, about: str) -> str:
-    """The table in Markdown, and a paragraph that says what its numbers are."""
+def markdown(table: pd.DataFrame, paragraphs: Sequence[str]) -> str:
+    """The table in Markdown, and the paragraphs below it."""
     rows = [list(table.columns), *table.astype(str).to_numpy().tolist()]
-    cells = [[re.sub(r"([|*_`<\\])", r"\\\1", str(cell)) for cell in row] for row in rows]
+    cells = [[_escaped(cell) for cell in row] for row in rows]
     rule = ["---", *["---:"] * (len(table.columns) - 1)]
     lines = "".join(f"| {' | '.join(row)} |\n" for row in [cells[0], rule, *cells[1:]])
-    return f"{lines}\n{about.replace('*', chr(92) + '*')}\n"
+    return lines + "".join(f"\n{_escaped(text)}\n" for text in paragraphs)
+
+
+def _escaped(text: object) -> str:
+    return re.sub(r"([|*_`<\\])", r"\\\1", str(text))

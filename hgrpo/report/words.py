@@ -233,14 +233,17 @@ def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
             )
     if not sentences:
         return []
-    little = ", so differences from it mean little" if ", the reference," in sentences[0] else ""
+    little = ""
+    advice = "Check the sign of its credit, then try a lower training.lr for all arms."
+    if any(", the reference," in sentence for sentence in sentences):
+        little = ", so differences from it mean little"
+        advice = (
+            "Is the comparison tuned fairly? A collapse of the reference tells more about tuning "
+            "than about credit: try a lower training.lr or a larger training.kl.init, for all arms."
+        )
     if len(sentences) > MOST_NAMED:
         sentences[1:] = [f"so did {_count(len(sentences) - 1)} other arms"]
-    return [
-        f"{listing(sentences)}{little}.",
-        "Is the comparison tuned fairly? A collapse says more of the tuning than of the credit: "
-        "try a lower training.lr or a larger training.kl.init, for all arms.",
-    ]
+    return [f"{listing(sentences)}{little}.", advice]
 
 
 def _few_seeds(comparison: Comparison) -> list[str]:

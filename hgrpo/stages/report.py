@@ -1,4 +1,4 @@
-"""Write report.html, the tables and methods_comparison.json from cached results.
+"""Write report.html, its findings, the tables and methods_comparison.json from cached results.
 
 Example:
   cd results/bakeoff
@@ -9,7 +9,8 @@ Example:
       --figures report/figures --snapshots rl/*/*/*/config.yaml \\
       --rounds rl/*/*/*/summary.json --expert expert/summary.json --sft sft/summary.json \\
       --assets assets/manifest.json --out report/report.html \\
-      --comparison report/methods_comparison.json --tables report/tables
+      --comparison report/methods_comparison.json --findings report/findings.txt \\
+      --tables report/tables
 """
 
 import json
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
 
 FOLDER = "report"
 JOB: tuple[str, ...] = ()
-OUTPUTS = {"page": "report.html", "comparison": "methods_comparison.json"}
+OUTPUTS = {
+    "page": "report.html",
+    "comparison": "methods_comparison.json",
+    "findings": "findings.txt",
+}
 RESOURCES: dict[str, int] = {}
 
 
@@ -67,6 +72,7 @@ class Paths:
     imported: str = text("what was imported, as JSON: a list of {part, seeds, archive, revision}")
     out: Path = file("page", "report.html to write")
     comparison: Path = file("comparison", "JSON file to write")
+    findings: Path = file("findings", "the page's headline and cautions to write, one a line")
     tables: Path = folder("tables", "folder of CSV files to write")
 
 
@@ -149,10 +155,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         write_tables(tables, out)
     with atomic_file(paths.comparison) as path:
         path.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    answer = page.answer()
+    with atomic_file(paths.findings) as path:
+        path.write_text("\n".join([answer.headline, *answer.cautions, ""]), encoding="utf-8")
     with atomic_file(paths.out) as path:
         path.write_text(html, encoding="utf-8")
     # `hgrpo.workflow.ending` repeats this line at the end of the run.
-    answer = page.answer()
     print(answer.headline, *answer.cautions, paths.out)
 
 

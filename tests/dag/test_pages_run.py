@@ -198,7 +198,7 @@ def test_the_readme(finished, tmp_path):
     declare(
         root,
         ("bakeoff", {}),
-        ("bakeoff", {"seeds": "11,23,31"}),
+        ("bakeoff", {"seeds": "11,23,31,47,59"}),
         ("bakeoff", {"rounds": 7}),
         ("smoke", {}),
         ("first_look", {}),

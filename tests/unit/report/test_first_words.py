@@ -258,6 +258,9 @@ def test_a_collapse_of_the_reference_is_the_first_sentence(two_seeds):
         "23), so differences from it mean little. "
     )
     assert answer.cautions[0].startswith("Is the comparison tuned fairly?")
+    tested = words.answer(collapsed(two_seeds, ("Progressive", 23)), two_seeds.arms)
+    assert tested.headline.startswith("Progressive collapsed in 1 of 2 seeds")
+    assert tested.cautions[0].startswith("Check the sign of its credit")
     assert "collapsed" not in words.answer(two_seeds.comparison, two_seeds.arms).headline
 
 
