@@ -86,9 +86,9 @@ def main() -> None:
             "mean_abs_turn_adv": float(np.nanmean(np.abs(turns))),
         }
         cautions = [method.credit_caution(flat, shares(advantage, truth) | more)]
-        again, _ = credited(method, args.truth, reordered=True)
-        largest = np.nanmax(np.abs(credit))
-        if not np.allclose(credit, again, rtol=0, atol=ROUNDING * largest, equal_nan=True):
+        atol = ROUNDING * np.nanmax(np.abs(credit))
+        again = [credited(method, args.truth, order)[0] for order in range(2)]
+        if not all(np.allclose(credit, x, rtol=0, atol=atol, equal_nan=True) for x in again):
             cautions.append(ORDER_DEPENDENT)
     else:
         credit, advantage = read_credits(args.file, places)

@@ -127,28 +127,38 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
     return [_checked(credit, group, name) for credit, group in zip(given, groups, strict=True)]
 
 
-def rotated(group: Group) -> Group:
-    """The group with its first trajectory last."""
-    return replace(group, trajectories=[*group.trajectories[1:], group.trajectories[0]])
+def other_orders(length: int) -> list[np.ndarray]:
+    """Two orders of a group, as indices [length] each: first one last, and first two swapped.
+
+    Together they generate every order, so no mapping of trajectories to their neighbours passes
+    both. In a group of two, the other trajectory cannot be told from the next one.
+    """
+    swapped = np.arange(length)
+    swapped[:2] = swapped[:2][::-1]
+    return [np.roll(np.arange(length), -1), swapped]
 
 
 def is_order_dependent(
-    assigner: CreditAssigner, group: Group, credit: Sequence[np.ndarray]
+    make: Callable[[], CreditAssigner], group: Group, credit: Sequence[np.ndarray]
 ) -> bool:
-    """Whether an assigner gives a copy of a group, `rotated` and alone, other credit.
+    """Whether copies of a group, alone and in `other_orders`, get other credit.
 
     Args:
-        assigner: best a new one, without the state of the one that gave the credit.
+        make: makes an assigner without the state of the one that gave the credit.
         group: a group that has been credited.
         credit: K arrays [T_k]. Differences up to `ROUNDING` of the largest value do not count.
     """
-    try:
-        (again,) = assign_all(assigner, [copy.deepcopy(rotated(group))])
-    except UserError:
-        return True
     largest = max((np.abs(row).max(initial=0.0) for row in credit), default=0.0)
-    pairs = zip([*credit[1:], credit[0]], again, strict=True)
-    return not all(np.allclose(new, old, rtol=0, atol=ROUNDING * largest) for old, new in pairs)
+    for order in other_orders(len(credit)):
+        reordered = replace(group, trajectories=[group.trajectories[k] for k in order])
+        try:
+            (again,) = assign_all(make(), [copy.deepcopy(reordered)])
+        except UserError:
+            return True
+        for k, row in zip(order, again, strict=True):
+            if not np.allclose(row, credit[k], rtol=0, atol=ROUNDING * largest):
+                return True
+    return False
 
 
 def _played(group: Group) -> list:
@@ -182,7 +192,9 @@ def _check_list(given: object, length: int, where: str, items: str) -> None:
 
 def _checked_row(row: object, turns: int, where: str) -> np.ndarray:
     try:
-        given = None if np.ma.is_masked(row) else np.asarray(row)
+        # A pandas Series has an index, which may be another order than that of the turns.
+        plain = isinstance(row, np.ndarray | Sequence) and not np.ma.is_masked(row)
+        given = np.asarray(row) if plain else None
     except (TypeError, ValueError):
         given = None
     if given is None or given.dtype.kind not in "fiu":

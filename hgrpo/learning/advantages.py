@@ -113,25 +113,30 @@ def mean_share(advantages: Sequence[np.ndarray]) -> float | None:
     return float(values.mean()) ** 2 * len(values) / total if total else None
 
 
-def size_caution(sizes: Mapping[str, float | None], alpha: float, floor: float) -> str:
+def size_caution(
+    sizes: Mapping[str, float | None], alpha: float, floor: float, flat: str = ""
+) -> str:
     """Why the size of turn credit keeps it, or the return, from having an effect, or "".
 
     Args:
         sizes: entries of `log_row.advantage_row`; a missing entry and None give no caution.
         alpha: share of the trajectory's advantage.
         floor: least deviation that a z-score of credit divides by; 0 without z-scores.
+        flat: why credit is equal over the turns of every trajectory, if it is.
     """
     known = {name: value for name, value in sizes.items() if value is not None}
+    if known.get("mean_share", 0.0) > 0.5:
+        return (
+            "over half of its advantages' sum of squares is their common mean, which raises or "
+            "lowers the probability of every reply alike; centre the credit"
+        )
+    if flat:
+        return f"its credit tells no turn of a trajectory from another ({flat})"
     remedy = "(see alpha, turn_norm, and the credit's size and mean)"
     if known.get("turn_share", 1.0) < _FAINT:
         return (
             f"under {100 * _FAINT:g} % of its advantages' sum of squares lies between turns of a "
             f"trajectory, so its turns train almost alike {remedy}"
-        )
-    if known.get("mean_share", 0.0) > 0.5:
-        return (
-            "over half of its advantages' sum of squares is their common mean, which raises or "
-            "lowers the probability of every reply alike; centre the credit"
         )
     if known.get("top_share", 0.0) > _WILD:
         return (

@@ -150,7 +150,7 @@ class Round:
             groups += batch
             credits = self._credit(batch)
             if step == 0 and len(groups) == len(batch) and self.second and self.learner.ranks.first:
-                depends = is_order_dependent(self.second(), batch[0], credits[0])
+                depends = is_order_dependent(self.second, batch[0], credits[0])
                 synced["order_dependent_credit"] = depends
             advantages += [
                 group_advantages(group, credit, self.id.method, training)

@@ -14,6 +14,8 @@ from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase
 from hgrpo.report.latex import NONE, Cell
 from hgrpo.report.words import opponent
 
+_STAR = "* holds after Holm's correction"
+
 
 def paper_table(comparison: Comparison, arms: Arms) -> pd.DataFrame:
     """One row per arm, highest score first: endpoint and differences with intervals, in points.
@@ -53,9 +55,14 @@ def caption(comparison: Comparison) -> str:
     return (
         f"{phrase[0].upper()}{phrase[1:]}{percent}, {intervals}: "
         f"{comparison.n_test} test tasks, {seeds}, greedy play "
-        "unless a temperature is named. Differences are in points and paired by seed and "
-        "task; * holds after Holm's correction."
+        f"unless a temperature is named. Differences are in points and paired by seed and task; "
+        f"{_STAR if _has_verdicts(comparison) else 'there are too few seeds for verdicts'}."
     )
+
+
+def _has_verdicts(comparison: Comparison) -> bool:
+    tables = comparison.against_reference, comparison.against_untrained
+    return any("p_holm" in table and table["p_holm"].notna().any() for table in tables)
 
 
 def _interval(row: object) -> Cell:

@@ -1,12 +1,13 @@
 """The advantages that training would make of a method's credit on some groups."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from hgrpo.config.read import read_yaml
-from hgrpo.credit.base import Context, Group, rotated
+from hgrpo.credit.base import Context, Group, other_orders
 from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
 from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations, compute
@@ -44,14 +45,14 @@ def _advantages(group: Group, credit: np.ndarray, update: ArmUpdate) -> GroupAdv
 
 
 def credited(
-    method: MethodConfig, folder: Path, reordered: bool = False
+    method: MethodConfig, folder: Path, order: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """A method's credit and advantage of the N turns of published rollouts, float64 [N] each.
 
     Args:
         method: the arm whose assigner, `alpha` and `turn_norm` count.
         folder: rollouts as in docs/truth.
-        reordered: the last group is credited first, and each has its first trajectory last.
+        order: the last group is credited first, and each stands in this one of `other_orders`.
 
     Raises:
         UserError: the method needs more than the rollouts, or a file is missing or damaged.
@@ -60,9 +61,11 @@ def credited(
     rows = read_sequences(folder / SEQUENCES_FILE, names).to_pylist()
     stored = read_groups(folder, [Task(path="", **row) for row in rows])
     at = np.split(np.arange(len(rows)), np.cumsum([len(g.trajectories) for g in stored])[:-1])
-    if reordered:
-        stored = [rotated(group) for group in stored[::-1]]
-        at = [np.roll(each, -1) for each in at[::-1]]
+    if order is not None:
+        orders = [other_orders(len(group.trajectories))[order] for group in stored]
+        pairs = [*zip(stored, orders, strict=True)][::-1]
+        stored = [replace(g, trajectories=[g.trajectories[k] for k in ks]) for g, ks in pairs]
+        at = [rows[ks] for rows, ks in zip(at, orders, strict=True)][::-1]
     rollouts = SharedRollouts(stored, read_yaml(folder / "summary.json").get("seed", 0), 0)
     if source := _source(method, rollouts):
         raise UserError(

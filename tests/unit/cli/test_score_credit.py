@@ -214,6 +214,13 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
             "group.trajectories[-1 - t.rollout].env_return * np.arange(len(t.turns))",
             "its credit is another if",
         ),
+        # Each rollout gets the credit of the next one.
+        (
+            "group.trajectories[(t.rollout + 1) % 8].env_return * np.arange(len(t.turns))",
+            "its credit is another if",
+        ),
+        # All replies are pushed alike.
+        ("7 + np.zeros(len(t.turns))", "is their common mean"),
         # The first rollout that does a thing gets it all.
         (
             "(t is group.trajectories[0]) - 1 / 8 + np.arange(len(t.turns)) - 3.5",
@@ -244,7 +251,7 @@ def test_a_score_that_the_update_does_not_bear_out_is_named(surprise, capsys, cr
         (lambda t: t["rollout"] / 3, "what the loss sees is equal over the turns of every"),
         (lambda t: 0.1 * 3 + t["turn"] * 1e-17, "what the loss sees is equal over the turns"),
         (lambda t: (t["turn"] - 3.5) * 1e-9, ""),
-        (lambda t: t["rollout"] + t["turn"] * 1e-3, "so its turns train almost alike"),
+        (lambda t: t["rollout"] - 3.5 + t["turn"] * 1e-3, "so its turns train almost alike"),
     ],
 )
 def test_a_file_of_credit_without_effect_is_named(
