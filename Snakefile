@@ -26,7 +26,8 @@ logger.addFilter(short_commands)
 
 if workflow.is_main_process:
     with one_line_errors():
-        check_writable(Path(workflow.overwrite_workdir or workflow.basedir))
+        # Snakemake works in the folder of --directory already.
+        check_writable(Path("." if workflow.overwrite_workdir else workflow.basedir))
 
 
 # Write results beside this file, even if `-s` names it from another folder; --directory overrides.

@@ -192,10 +192,15 @@ class Results:
     def _check_report(self) -> None:
         """Raise a UserError if the report belongs to another run of the study."""
         path = self.folder / "report/methods_comparison.json"
-        if path.is_file():
-            arms = json.loads(path.read_bytes())
-            if {arm.get("_study") for arm in arms.values()} != {study_digest(self.config)}:
-                raise UserError(f"{path}: made before config.yaml changed; run the study again")
+        if not path.is_file():
+            return
+        try:
+            studies = {arm.get("_study") for arm in json.loads(path.read_bytes()).values()}
+        except (ValueError, AttributeError) as error:
+            raise UserError(f"{path}: damaged ({one_line(error)})") from None
+        # Older reports name no study.
+        if studies - {None, study_digest(self.config)}:
+            raise UserError(f"{path}: made before config.yaml changed; run the study again")
 
     def _of_round(self, method: str, seed: int, round: int, name: str) -> pd.DataFrame:
         run = self._run(method, seed)

@@ -3,6 +3,7 @@
 OUTPUTS, in report/:
     episodes.parquet           every evaluated episode of every arm
     methods_comparison.json    a summary of all arms
+    findings.txt               the report's headline and cautions
     tables/, figures/          each figure as SVG beside the CSV it was drawn from
     report.html                one self-contained page
 """
@@ -62,6 +63,7 @@ rule report:
     output:
         page=shown([of.outputs("report")["page"]], "Page", "captions/page.rst"),
         comparison=of.outputs("report")["comparison"],
+        findings=of.outputs("report")["findings"],
         tables=shown(of.outputs("report")["tables"], "Tables", "captions/table.rst"),
     log:
         of.log("report"),

@@ -93,6 +93,7 @@ def build_report(
             *["--rounds", *study.files("rl/*/*/*/summary.json")],
             *["--expert", root / "expert/summary.json", "--out", report / "report.html"],
             *["--comparison", report / "methods_comparison.json", "--tables", report / "tables"],
+            *["--findings", report / "findings.txt"],
         ],
     }
     for stage in stages:

@@ -144,6 +144,7 @@ def verdict_cells(tables: Tables) -> str:
 def gates(tables: Tables) -> str:
     """The verdict on a study's controls, and one line per gate."""
     table = tables["gates"]
+    label = table.set_index("method")["label"].__getitem__
     labels = tables["methods"].set_index("method")["label"]
     reference = labels[tables["against_reference"]["baseline"].iloc[0]]
     powers = [power(row) for row in table.to_dict("records")]
@@ -154,7 +155,7 @@ def gates(tables: Tables) -> str:
         result, before = row["result"], row.get("result_before", row["result"])
         was = "" if result == before else f" (was {before})"
         lines.append([*cells, *[shown] * any(powers), f"**{result}**{was}"])
-    return f"**{verdict_on_gates(table)}**\n\n{as_markdown(lines)}"
+    return f"**{verdict_on_gates(table, label)}**\n\n{as_markdown(lines)}"
 
 
 def pairs(tables: Tables) -> str:

@@ -110,7 +110,7 @@ class ChatTemplate:
         """A remedy for a template that is refused, as the end of a message."""
         known = (k for k, marks in _STAND_INS.items() if all(m in self.source for m in marks))
         family = next(known, None)
-        put = f"copy configs/chat_templates/{family}.jinja to" if family else "write"
+        put = f"copy configs/chat_templates/{family}.jinja to" if family else "put another one in"
         instead = self.path.with_name("chat_template.jinja")
         return f"; {put} {instead}; see docs/models.md, Chat templates that are refused"
 

@@ -164,6 +164,8 @@ def report(
         gpu, cap = study.config.resources.of("rl_round").gpu, study.env.turn_cap
         turns = {arm: each * cap for arm, each in study.round_trajectories.items()}
         arms = [job.arm for job in rounds if gpu]
+        if study.config.engine.kind == "vllm" and rounds and not gpu:
+            lines.append("engine vllm, but `resources.rl_round` asks for no GPU (`gpu: 1` does)")
         lines += foreign_lines([(study.methods[arm].credit.kind, turns[arm]) for arm in arms])
         lines += price_lines(everything, profile, bool(calls))
     return lines + lost_lines([one.job.lost for one in expected if one.job.lost]) + calls

@@ -23,11 +23,17 @@ from hgrpo.atomic import atomic_file
 from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.config.read import read_yaml, validate
+from hgrpo.credit.base import ORDER_DEPENDENT, ROUNDING
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.measured import MeasuredTruth
 from hgrpo.evaluation.truth.published import TURN, read_credits, read_published
 from hgrpo.evaluation.truth.scoring import score
-from hgrpo.learning.advantages import size_caution, top_share, turn_share
+from hgrpo.learning.advantages import (
+    mean_share,
+    size_caution,
+    top_share,
+    turn_share,
+)
 from hgrpo.report.csv_file import write_csv
 from hgrpo.report.truth_section import SHOWN, table_rows
 from hgrpo.standardise import standardise
@@ -65,24 +71,25 @@ def main() -> None:
 
         path = PROJECT / "configs/methods" / f"{args.method}.yaml"
         method = validate(MethodConfig, read_yaml(path), str(path))
+        if method.name != args.method:
+            raise UserError(f"{path}: name: {method.name!r} is not the file's name")
         credit, advantage = credited(method, args.truth)
         name = args.name or method.shown_label
         flat = not truth.centred(advantage).any()
         # Only credit that is not normalised can be of another size than the trajectory's advantage.
         turns = credit if method.turn_norm == "none" else np.zeros(1)
         rest = (advantage - (1 - method.alpha) * turns) / (method.alpha or 1.0)
+        rest = rest[np.nan_to_num(advantage) != 0]  # a dead group's advantage is 0
         more = {
             "max_abs_credit": float(np.nanmax(np.abs(credit))),
-            "mean_abs_traj_adv": float(np.nanmean(np.abs(rest))),
+            "mean_abs_traj_adv": float(np.abs(rest).mean()) if len(rest) else 0.0,
             "mean_abs_turn_adv": float(np.nanmean(np.abs(turns))),
         }
         cautions = [method.credit_caution(flat, shares(advantage, truth) | more)]
-        again, _ = credited(method, args.truth, backwards=True)
-        if not np.array_equal(credit, again, equal_nan=True):
-            cautions += [
-                "its credit changes if it is computed again with the last group and rollout first; "
-                "credit a group from its own turns in any order, and draw from its stream"
-            ]
+        atol = ROUNDING * np.nanmax(np.abs(credit))
+        again = [credited(method, args.truth, order)[0] for order in range(2)]
+        if not all(np.allclose(credit, x, rtol=0, atol=atol, equal_nan=True) for x in again):
+            cautions.append(ORDER_DEPENDENT)
     else:
         credit, advantage = read_credits(args.file, places)
         name = args.name or args.file.stem
@@ -93,7 +100,9 @@ def main() -> None:
     row = pd.DataFrame([{"method": name, "label": name} | score(credit, advantage, truth)])
     others = known_rows(args.truth)
     if (args.name or args.file) and name in [*others.get("label", ())]:
-        raise UserError(f"{name}: a built-in method has this name; give --name another one")
+        raise UserError(f"{name}: {args.truth / 'truth.csv'} has a row of this name; choose --name")
+    if len(others):
+        others = others[others["label"] != name]  # a built-in method's published row
     print("\n".join(lines(row, others)))
     if args.method:
         print("\nthe most wrong turns, with credit and truth as z-scores over all turns:")
@@ -110,9 +119,11 @@ def main() -> None:
 
 
 def shares(advantage: np.ndarray, truth: MeasuredTruth) -> dict[str, float | None]:
-    """`turn_share` and `top_share` of advantages [N]; NaN counts as 0."""
-    rows = np.split(np.nan_to_num(advantage), np.cumsum(truth.lengths)[:-1])
-    return {"turn_share": turn_share(rows), "top_share": top_share(rows)}
+    """`turn_share`, `top_share` and `mean_share` of advantages [N]; NaN counts as 0."""
+    scaled = np.nan_to_num(advantage) / (np.nanmax(np.abs(advantage)) or 1.0)
+    rows = np.split(scaled, np.cumsum(truth.lengths)[:-1])
+    made = (turn_share, top_share, mean_share)
+    return {function.__name__: function(rows) for function in made}
 
 
 def worst_turns(folder: Path, credit: np.ndarray, truth: np.ndarray) -> str:

@@ -1,8 +1,9 @@
 """The base class of credit assigners, their input, and the check of their output."""
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.collector import Collector
 
+# The caution where `is_order_dependent`.
+ORDER_DEPENDENT = (
+    "its credit is another if a group is credited again, alone and in another order; credit each "
+    "trajectory from its turns and the group's statistics, and draw from the group's stream"
+)
+# Of the largest credit: differences between sums in another order, of float32 numbers too.
+ROUNDING = 1e-4
 # Fields of trajectories and turns that an assigner may fill in; the turns are compared one by one.
 _FILLED = {"turns", "goal_embedding", "embedding", "target", "credit", "advantage"}
 # A function that shows the progress of a fit. A fit calls it once, with the number of steps and
@@ -119,6 +127,40 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
     return [_checked(credit, group, name) for credit, group in zip(given, groups, strict=True)]
 
 
+def other_orders(length: int) -> list[np.ndarray]:
+    """Two orders of a group, as indices [length] each: first one last, and first two swapped.
+
+    Together they generate every order, so no mapping of trajectories to their neighbours passes
+    both. In a group of two, the other trajectory cannot be told from the next one.
+    """
+    swapped = np.arange(length)
+    swapped[:2] = swapped[:2][::-1]
+    return [np.roll(np.arange(length), -1), swapped]
+
+
+def is_order_dependent(
+    make: Callable[[], CreditAssigner], group: Group, credit: Sequence[np.ndarray]
+) -> bool:
+    """Whether copies of a group, alone and in `other_orders`, get other credit.
+
+    Args:
+        make: makes an assigner without the state of the one that gave the credit.
+        group: a group that has been credited.
+        credit: K arrays [T_k]. Differences up to `ROUNDING` of the largest value do not count.
+    """
+    largest = max((np.abs(row).max(initial=0.0) for row in credit), default=0.0)
+    for order in other_orders(len(credit)):
+        reordered = replace(group, trajectories=[group.trajectories[k] for k in order])
+        try:
+            (again,) = assign_all(make(), [copy.deepcopy(reordered)])
+        except UserError:
+            return True
+        for k, row in zip(order, again, strict=True):
+            if not np.allclose(row, credit[k], rtol=0, atol=ROUNDING * largest):
+                return True
+    return False
+
+
 def _played(group: Group) -> list:
     """Copy of what was played, without what assigners may fill in."""
     return [[_fields(t), *map(_fields, t.turns)] for t in group.trajectories]
@@ -150,7 +192,9 @@ def _check_list(given: object, length: int, where: str, items: str) -> None:
 
 def _checked_row(row: object, turns: int, where: str) -> np.ndarray:
     try:
-        given = None if np.ma.is_masked(row) else np.asarray(row)
+        # A pandas Series has an index, which may be another order than that of the turns.
+        plain = isinstance(row, np.ndarray | Sequence) and not np.ma.is_masked(row)
+        given = np.asarray(row) if plain else None
     except (TypeError, ValueError):
         given = None
     if given is None or given.dtype.kind not in "fiu":

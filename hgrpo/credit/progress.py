@@ -1,7 +1,11 @@
 """The progressive method: its credit is the environment's dense progress."""
 
-import numpy as np
+from typing import Literal, Self
 
+import numpy as np
+from pydantic import Field, model_validator
+
+from hgrpo.config.strict import refuse_unread
 from hgrpo.credit.base import Context, CreditAssigner, Group
 from hgrpo.credit.settings import SumsTo
 from hgrpo.credit.to_go import ToGo, ToGoSettings, credit_to_go
@@ -10,20 +14,32 @@ from hgrpo.credit.to_go import ToGo, ToGoSettings, credit_to_go
 class Settings(ToGoSettings):
     """Keys beside `kind: progress`."""
 
+    spread: Literal["turns", "trajectory"] = Field(
+        "turns",
+        description="turns: a turn gets its own progress; trajectory: each the sum over the "
+        "trajectory, as in flat GRPO of a graded return",
+    )
+
     @property
     def sums_to(self) -> SumsTo:  # type: ignore[override]
-        """The progress, unless later turns are added."""
-        return "progress" if self.to_go is None else ""
+        """The progress, unless other turns are added."""
+        return "progress" if self.to_go is None and self.spread == "turns" else ""
+
+    @model_validator(mode="after")
+    def _spread_is_read(self) -> Self:
+        refuse_unread(self, ("spread", self.to_go is None, "to_go: null"))
+        return self
 
 
 class ProgressCredit(CreditAssigner):
     """Gives each turn the change of the task's potential that its action caused.
 
-    With `to_go` later changes are added, and a baseline is subtracted.
+    With `to_go` later changes are added, and a baseline is subtracted; with `spread: trajectory`
+    each turn gets all changes of its trajectory.
     """
 
-    def __init__(self, to_go: ToGo | None = None):
-        self._to_go = to_go
+    def __init__(self, to_go: ToGo | None = None, spread: str = "turns"):
+        self._to_go, self._spread = to_go, spread
 
     def assign(self, group: Group) -> list[np.ndarray]:
         """Progress of each turn, K arrays [T_k] that sum to the final minus the first potential."""
@@ -31,9 +47,11 @@ class ProgressCredit(CreditAssigner):
             np.array([turn.progress for turn in trajectory.turns], dtype=np.float64)
             for trajectory in group.trajectories
         ]
+        if self._spread == "trajectory":
+            return [np.full(len(row), row.sum()) for row in rows]
         return credit_to_go(rows, self._to_go)
 
 
 def make(settings: Settings, context: Context) -> ProgressCredit:
     """Make the assigner; the context is not used."""
-    return ProgressCredit(settings.to_go)
+    return ProgressCredit(settings.to_go, settings.spread)

@@ -12,6 +12,8 @@ CHANCE = 0.001
 MOSTLY_DEAD = 2 / 3
 # At this rate, two thirds of groups of eight contain no success. Published experts reach 0.08.
 POOR_EXPERT = 0.05
+# Largest unexplained share, of `twins`, of one method under two names.
+SAME = 1e-6
 
 
 def poor_expert(success: float) -> str:
@@ -71,4 +73,14 @@ def dead_caution(arm: str, number: int, rows: Sequence[Mapping]) -> str:
     return (
         f"Most groups are dead: in round {number}, {100 * dead / groups:.0f} % of those of {arm} "
         f"gave nothing to learn from. Try {how} games."
+    )
+
+
+def one_method(row: Mapping) -> str:
+    """The caution that the two arms in a row of `twins` are, or nearly are, one method."""
+    nearly = row["unexplained"] > SAME
+    how = f"all but {100 * row['unexplained']:.1g} % of the squares of" if nearly else ""
+    return (
+        f"{row['label_a']} and {row['label_b']} are {'nearly ' * nearly}one method under two names:"
+        f" on the same rollouts, {how or 'all of'} their advantages are equal up to scale."
     )

@@ -15,8 +15,8 @@ import pandas as pd
 
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
 
-# Largest unexplained share of one method, and of what is nearly one.
-SAME, NEAR = 1e-6, 1e-3
+# Largest unexplained share of what is nearly one method.
+NEAR = 1e-3
 _COLUMNS = ["method_a", "method_b", "label_a", "label_b", "unexplained"]
 # The keys of a method that its advantages depend on.
 _ADVANTAGES = {"credit", "alpha", "group_norm", "turn_norm", "norm_floor"}
@@ -58,16 +58,6 @@ def twins(
         if share <= NEAR and _differ(updates[a], updates[b]) <= _ADVANTAGES:
             rows.append((a, b, labels[a], labels[b], share))
     return pd.DataFrame(rows, columns=_COLUMNS)
-
-
-def sentence(row: Mapping) -> str:
-    """What a reader must know of a pair."""
-    nearly = row["unexplained"] > SAME
-    how = f"all but {100 * row['unexplained']:.1g} % of the squares of" if nearly else ""
-    return (
-        f"{row['label_a']} and {row['label_b']} are {'nearly ' * nearly}one method under two names:"
-        f" on the same rollouts, {how or 'all of'} their advantages are equal up to scale."
-    )
 
 
 def _differ(a: ArmUpdate, b: ArmUpdate) -> set[str]:

@@ -20,8 +20,6 @@ GroupNorm = Literal["std", "sample_std", "mean"]
 _FAINT = 0.01
 # Of normal advantages, a hundredth of the turns holds 8 % of the sum of squares.
 _WILD = 0.9
-# Credit of this many floors or more has deviations above the floor, except between equal turns.
-_DAMPED = 1000
 
 
 def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) -> np.ndarray:
@@ -91,25 +89,49 @@ def turn_share(advantages: Sequence[np.ndarray]) -> float | None:
 def top_share(advantages: Sequence[np.ndarray]) -> float | None:
     """Share of the sum of squares of advantages that the largest hundredth of turns holds, 0 to 1.
 
-    At least one turn counts; None if all advantages are 0.
+    None for fewer than a hundred turns, or if all advantages are 0.
 
     Args:
         advantages: arrays [T_k], one for each trajectory.
     """
     squares = np.sort(np.square(np.concatenate([*advantages, np.zeros(0)])))
     total = float(squares.sum())
-    return float(squares[-max(1, len(squares) // 100) :].sum()) / total if total else None
+    largest = len(squares) // 100
+    return float(squares[-largest:].sum()) / total if total and largest else None
 
 
-def size_caution(sizes: Mapping[str, float | None], alpha: float, floor: float) -> str:
+def mean_share(advantages: Sequence[np.ndarray]) -> float | None:
+    """Share of the sum of squares of advantages that their common mean makes, 0 to 1.
+
+    None if all advantages are 0.
+
+    Args:
+        advantages: arrays [T_k], one for each trajectory.
+    """
+    values = np.concatenate([*advantages, np.zeros(0)])
+    total = float(np.square(values).sum())
+    return float(values.mean()) ** 2 * len(values) / total if total else None
+
+
+def size_caution(
+    sizes: Mapping[str, float | None], alpha: float, floor: float, flat: str = ""
+) -> str:
     """Why the size of turn credit keeps it, or the return, from having an effect, or "".
 
     Args:
         sizes: entries of `log_row.advantage_row`; a missing entry and None give no caution.
         alpha: share of the trajectory's advantage.
         floor: least deviation that a z-score of credit divides by; 0 without z-scores.
+        flat: why credit is equal over the turns of every trajectory, if it is.
     """
     known = {name: value for name, value in sizes.items() if value is not None}
+    if known.get("mean_share", 0.0) > 0.5:
+        return (
+            "over half of its advantages' sum of squares is their common mean, which raises or "
+            "lowers the probability of every reply alike; centre the credit"
+        )
+    if flat:
+        return f"its credit tells no turn of a trajectory from another ({flat})"
     remedy = "(see alpha, turn_norm, and the credit's size and mean)"
     if known.get("turn_share", 1.0) < _FAINT:
         return (
@@ -127,8 +149,8 @@ def size_caution(sizes: Mapping[str, float | None], alpha: float, floor: float) 
             f"its turn credit is over {1 / _FAINT:g} times as large as the trajectory's advantage, "
             f"so the return hardly counts {remedy}"
         )
-    if 0 < known.get("max_abs_credit", 0.0) < _DAMPED * floor:
-        return f"its credit is so small that norm_floor {floor:g} damps its z-scores; scale it up"
+    if 0 < known.get("max_abs_credit", 0.0) < floor:
+        return f"its credit is smaller than norm_floor {floor:g}, so no z-score has deviation 1"
     return ""
 
 

@@ -129,11 +129,9 @@ class MethodConfig(Strict):
             return f"alpha is 1, so no update reads its credit (kind {self.credit.kind})"
         if not (self.train and self.advantage == "group" and self.credit.declared.of_turns):
             return ""
-        if flat:
-            given = f"0, constant, or made so by turn_norm: {self.turn_norm}"
-            return f"its credit tells no turn of a trajectory from another ({given})"
         floor = 0.0 if self.turn_norm == "none" else self.norm_floor
-        return size_caution(sizes or {}, self.alpha, floor)
+        equal = f"0, constant, or made so by turn_norm: {self.turn_norm}" if flat else ""
+        return size_caution(sizes or {}, self.alpha, floor, equal)
 
     @property
     def uses_critic(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hgrpo.credit.base import CreditAssigner, Group, assign_all
+from hgrpo.credit.base import CreditAssigner, Group, assign_all, is_order_dependent
 from hgrpo.envs.base import Task
 from hgrpo.learning.batch import (
     GroupAdvantages,
@@ -53,6 +53,8 @@ class Round:
         checkpoints: save each finished step; their folder also gets the trajectories.
         validation: greedy success on the validation panel after each earlier round, if the rules
             for stopping read it.
+        second: makes another assigner, which credits one group again; None if it needs more than
+            the turns.
         rows: the log so far, one row per step.
     """
 
@@ -63,6 +65,7 @@ class Round:
     learner: Learner
     checkpoints: Checkpoints
     validation: Sequence[float] = ()
+    second: Callable[[], CreditAssigner] | None = None
     rows: list[dict] = field(default_factory=list)
 
     def run(self, on_step: Callable[[dict], None], on_trajectory: Callable[[], None]) -> list[dict]:
@@ -145,9 +148,13 @@ class Round:
             batch = self._collect(tasks, step, on_trajectory)
             collected = time.perf_counter()
             groups += batch
+            credits = self._credit(batch)
+            if step == 0 and len(groups) == len(batch) and self.second and self.learner.ranks.first:
+                depends = is_order_dependent(self.second, batch[0], credits[0])
+                synced["order_dependent_credit"] = depends
             advantages += [
                 group_advantages(group, credit, self.id.method, training)
-                for group, credit in zip(batch, self._credit(batch), strict=True)
+                for group, credit in zip(batch, credits, strict=True)
             ]
             seconds["collect_s"] += collected - began
             began = time.perf_counter()

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hgrpo.atomic import write_json
+from hgrpo.credit.base import ORDER_DEPENDENT
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.critic import save_critic
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
@@ -58,7 +59,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
 
 
 def credit_caution(played: Round) -> str:
-    """Why the round's turn credit had no effect, or ""; without a fit, it is only a stand-in."""
+    """What is wrong with the round's turn credit, or ""; without a fit, it is only a stand-in."""
     method, rows = played.id.method, played.rows
     unfitted = method.credit.declared.fits and played.id.index == 1
     if unfitted or not rows:
@@ -67,7 +68,8 @@ def credit_caution(played: Round) -> str:
     # Logs of an older step, from a checkpoint, lack some.
     known = {name: [x for row in rows if (x := row.get(name)) is not None] for name in SIZES}
     sizes = {name: sum(values) / len(values) for name, values in known.items() if values}
-    return method.credit_caution(flat, sizes)
+    depends = any(row.get("order_dependent_credit") for row in rows)
+    return method.credit_caution(flat, sizes) or (ORDER_DEPENDENT if depends else "")
 
 
 def totals(rows: Sequence[Mapping]) -> dict:

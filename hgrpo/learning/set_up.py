@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from torch.optim import AdamW
@@ -158,9 +159,13 @@ def set_up(
         settings.env.name, policy, policy.conversation, collector, inputs.cache, inputs.fitted
     )
     assigner = make_assigner(id.method.credit, context)
+    declared = id.method.credit.declared
+    # Only credit from the turns alone is cheap to compute again.
+    more = declared.plays or declared.needs_policy or declared.uses or declared.may_be_unreachable
+    second = None if more else partial(make_assigner, id.method.credit, context)
     panel = read_panels(inputs.panels)["train"]
     validation = [greedy_validation(path) for path in inputs.evaluations]
-    return Round(id, panel, collector, assigner, learner, checkpoints, validation)
+    return Round(id, panel, collector, assigner, learner, checkpoints, validation, second)
 
 
 def _learner(

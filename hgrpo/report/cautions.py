@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from hgrpo.evaluation.cautions import dead_caution, far_from_expert, poor_expert
-from hgrpo.evaluation.twins import sentence
+from hgrpo.evaluation.cautions import dead_caution, far_from_expert, one_method, poor_expert
 from hgrpo.report.arms import Arms
 from hgrpo.report.inputs import Inputs
 from hgrpo.report.tables import IMITATED
@@ -75,7 +74,7 @@ def twin_cautions(folder: Path | None) -> list[str]:
     path = folder / "twins.csv" if folder else None
     if path is None or not path.is_file():
         return []
-    return [sentence(row) for row in pd.read_csv(path).to_dict("records")]
+    return [one_method(row) for row in pd.read_csv(path).to_dict("records")]
 
 
 def confounded(arms: Arms, snapshots: Sequence[Mapping]) -> list[str]:

@@ -57,13 +57,14 @@ def tabular(table: pd.DataFrame, digits: int = 3) -> str:
     return "\n".join(_tabular([_row(map(escaped, table.columns))], rows)) + "\n"
 
 
-def column_table(table: pd.DataFrame, about: str, label: str) -> str:
+def column_table(table: pd.DataFrame, about: str, label: str, notes: Sequence[str] = ()) -> str:
     """A `table` that fits a column of 3.4 inches: long names are broken, intervals stand below.
 
     Args:
         table: the first column has names, the others have `Cell`s.
         about: the caption.
         label: what the paper's text refers to.
+        notes: paragraphs below the table.
     """
     first, *others = table.columns
     head = _stacked([_wrapped(first, _NAME), *(_wrapped(each, _TITLE) for each in others)])
@@ -79,6 +80,7 @@ def column_table(table: pd.DataFrame, about: str, label: str) -> str:
         r"\footnotesize",
         r"\setlength{\tabcolsep}{3pt}",
         *_tabular(head, rows),
+        *(rf"\par\smallskip\parbox{{\linewidth}}{{\scriptsize {escaped(note)}}}" for note in notes),
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"

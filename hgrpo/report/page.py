@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import yaml
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.endpoint import endpoint_name
+from hgrpo.evaluation.gates import FAILED
 from hgrpo.evaluation.power import MOST_SEEDS
 from hgrpo.evaluation.statistics import DECIDED, FEWEST_SEEDS
 from hgrpo.report import words
@@ -65,7 +66,11 @@ class Page:
         """What the page says first."""
         arms, more = self.inputs.arms, [*self.cautions, *cautions(self.inputs, self.scripted)]
         spread = published_spread(self.study, self.overridden, arms.label(arms.reference))
-        return words.answer(self.inputs.comparison, arms, more, spread)
+        answer = words.answer(self.inputs.comparison, arms, more, spread)
+        gates = self.inputs.comparison.gates
+        if FAILED not in set(gates.get("result", ())):
+            return answer
+        return replace(answer, headline=f"{verdict_on_gates(gates, arms.label)} {answer.headline}")
 
 
 def render(page: Page) -> str:
@@ -100,12 +105,13 @@ def render(page: Page) -> str:
         page=page,
         arms=arms,
         comparison=comparison,
-        gates_verdict=verdict_on_gates(comparison.gates),
+        gates_verdict=verdict_on_gates(comparison.gates, arms.label),
         answer=page.answer(),
         ends=words.ends,
         several=partial(words.if_several, comparison.seeds["seed"]),
         infinite=float("inf"),
         endpoint=endpoint_phrase(comparison),
+        endpoint_by_command=any("evaluation.endpoint" in key for key in page.overridden),
         over_budget=over_budget(comparison, page.inputs.play, arms),
         measures=measures,
         results=_results(comparison, arms, limit, page.inputs.stops),

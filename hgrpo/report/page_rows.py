@@ -1,6 +1,6 @@
 """Rows of the page's tables of gates, of other endpoints and of thresholds."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pandas as pd
 
@@ -9,7 +9,16 @@ from hgrpo.evaluation.gates import FAILED, OPEN, PASSED
 from hgrpo.evaluation.statistics import FEWEST_SEEDS
 from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import amount, endpoint_title, threshold_text
-from hgrpo.report.words import DASH, MINUS, ends, opponent, percent, temperature_name, with_interval
+from hgrpo.report.words import (
+    DASH,
+    MINUS,
+    ends,
+    listing,
+    opponent,
+    percent,
+    temperature_name,
+    with_interval,
+)
 
 CLAIMS = {
     "above": "above",
@@ -22,24 +31,27 @@ CLAIMS = {
 LOOKS = {PASSED: "better", FAILED: "worse", OPEN: "inconclusive"}
 
 
-def verdict_on_gates(table: pd.DataFrame) -> str:
+def verdict_on_gates(table: pd.DataFrame, label: Callable[[str], str]) -> str:
     """Whether the study's controls did what was declared; "" without gates.
 
-    `table` is `Comparison.gates`.
+    `table` is `Comparison.gates`, and `label` names an arm as the report does.
     """
     if table.empty:
         return ""
     many, results = len(table), table["result"]
     if (results == PASSED).all():
         return "The gate passed." if many == 1 else f"All {many} gates passed."
-    failed, still = int((results == FAILED).sum()), int((results == OPEN).sum())
-    if failed:
+    worst = FAILED if FAILED in set(results) else OPEN
+    arms = listing([label(name) for name in table.loc[results == worst, "method"]])
+    if worst == FAILED:
         return (
-            f"Gates failed: {failed} of {many}. A control did not do what was declared, so the "
-            "comparisons below prove little."
+            f"Gates failed: {arms} ({sum(results == FAILED)} of {many}). A control did not do what "
+            "was declared, so the comparisons prove little."
         )
-    needs = f"A gate needs {FEWEST_SEEDS} seeds and its arm's results."
-    return f"Gates still open: {still} of {many}. {needs}"
+    return (
+        f"Gates still open: {arms} ({sum(results == OPEN)} of {many}). A gate needs "
+        f"{FEWEST_SEEDS} seeds and its arm's results."
+    )
 
 
 def gate_rows(comparison: Comparison, arms: Arms) -> list[dict]:

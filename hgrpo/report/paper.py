@@ -1,6 +1,7 @@
 """Figures in the sizes of a paper, and the table of results as a paper prints it."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib
@@ -18,6 +19,7 @@ from hgrpo.report.latex import NONE, Cell
 from hgrpo.report.style import RC, WIDTH, Drawing
 from hgrpo.report.words import opponent
 
+_STAR = "* holds after Holm's correction"
 # Widths in inches of a column and of the text of a two-column page, as most conferences have them.
 SIZES = {"column": 3.4, "page": 7.0}
 FORMATS = ("svg", "pdf")
@@ -66,9 +68,14 @@ def caption(comparison: Comparison) -> str:
     return (
         f"{phrase[0].upper()}{phrase[1:]}{percent}, {intervals}: "
         f"{comparison.n_test} test tasks, {seeds}, greedy play "
-        "unless a temperature is named. Differences are in points and paired by seed and "
-        "task; * holds after Holm's correction."
+        f"unless a temperature is named. Differences are in points and paired by seed and task; "
+        f"{_STAR if _has_verdicts(comparison) else 'there are too few seeds for verdicts'}."
     )
+
+
+def _has_verdicts(comparison: Comparison) -> bool:
+    tables = comparison.against_reference, comparison.against_untrained
+    return any("p_holm" in table and table["p_holm"].notna().any() for table in tables)
 
 
 def _interval(row: object) -> Cell:
@@ -85,13 +92,17 @@ def _ends(lower: float, upper: float, form: str) -> str:
     return "" if pd.isna(lower) else form.format(100 * lower, 100 * upper)
 
 
-def markdown(table: pd.DataFrame, about: str) -> str:
-    """The table in Markdown, and a paragraph that says what its numbers are."""
+def markdown(table: pd.DataFrame, paragraphs: Sequence[str]) -> str:
+    """The table in Markdown, and the paragraphs below it."""
     rows = [list(table.columns), *table.astype(str).to_numpy().tolist()]
-    cells = [[re.sub(r"([|*_`<\\])", r"\\\1", str(cell)) for cell in row] for row in rows]
+    cells = [[_escaped(cell) for cell in row] for row in rows]
     rule = ["---", *["---:"] * (len(table.columns) - 1)]
     lines = "".join(f"| {' | '.join(row)} |\n" for row in [cells[0], rule, *cells[1:]])
-    return f"{lines}\n{about.replace('*', chr(92) + '*')}\n"
+    return lines + "".join(f"\n{_escaped(text)}\n" for text in paragraphs)
+
+
+def _escaped(text: object) -> str:
+    return re.sub(r"([|*_`<\\])", r"\\\1", str(text))
 
 
 def save_sizes(drawing: Drawing, folder: Path) -> None:

@@ -113,8 +113,9 @@ def answer(
     if limits:
         paragraphs["What this study cannot say"] = limits
     collapse = _collapse(comparison, arms)
+    first = [*collapse[:1], *_mine(comparison, arms), _headline(comparison, arms)]
     return Answer(
-        " ".join(map(_capital, [*collapse[:1], _headline(comparison, arms)])),
+        " ".join(map(_capital, first)),
         _sure(comparison, arms, spread),
         [*collapse[1:], *_few_seeds(comparison), *cautions],
         [(heading, [_capital(text) for text in texts]) for heading, texts in paragraphs.items()],
@@ -124,6 +125,19 @@ def answer(
 def _too_few(table: pd.DataFrame) -> bool:
     """Whether the comparisons have too few seeds for a verdict."""
     return int(table["n_seeds"].iloc[0]) < FEWEST_SEEDS
+
+
+def _mine(comparison: Comparison, arms: Arms) -> list[str]:
+    """The difference of the user's own arm, if the study has one that can be compared."""
+    table = comparison.against_reference
+    return [
+        f"yours, {arms.label(row.method)}: {points(row.difference)} points "
+        f"{'over' if row.difference > 0 else 'against'} {arms.label(arms.reference)}"
+        f"{ends(points(row.lower), points(row.upper), ' ({})')}, "
+        f"{'no verdict' if _too_few(table) else row.verdict}."
+        for row in table.itertuples()
+        if row.method == arms.mine
+    ]
 
 
 def _headline(comparison: Comparison, arms: Arms) -> str:
@@ -219,14 +233,17 @@ def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
             )
     if not sentences:
         return []
-    little = ", so differences from it mean little" if ", the reference," in sentences[0] else ""
+    little = ""
+    advice = "Check the sign of its credit, then try a lower training.lr for all arms."
+    if any(", the reference," in sentence for sentence in sentences):
+        little = ", so differences from it mean little"
+        advice = (
+            "Is the comparison tuned fairly? A collapse of the reference tells more about tuning "
+            "than about credit: try a lower training.lr or a larger training.kl.init, for all arms."
+        )
     if len(sentences) > MOST_NAMED:
         sentences[1:] = [f"so did {_count(len(sentences) - 1)} other arms"]
-    return [
-        f"{listing(sentences)}{little}.",
-        "Is the comparison tuned fairly? A collapse says more of the tuning than of the credit: "
-        "try a lower training.lr or a larger training.kl.init, for all arms.",
-    ]
+    return [f"{listing(sentences)}{little}.", advice]
 
 
 def _few_seeds(comparison: Comparison) -> list[str]:
@@ -384,11 +401,12 @@ def _learning(comparison: Comparison, arms: Arms) -> list[str]:
     table, best = comparison.against_untrained, temperature_name(comparison.best_temperature)
     alone = comparison.methods["method"] == comparison.protocol.untrained
     several = comparison.methods.loc[alone, "temperature"].nunique() > 1
+    how = "plays best on validation" if several else "is played"
     open_rows = table[table["verdict"] == "inconclusive"]
     sentences = [
         f"A policy that is only sampled at another temperature can solve more tasks without having "
         f"learned anything. So trained arms have to beat {arms.label(arms.untrained)}, the policy "
-        f"that all start from, {f'as it plays best on validation: {best}' if several else best}.",
+        f"that all start from, as it {how}: {best}.",
     ]
     if len(open_rows):
         sentences.append(

@@ -199,9 +199,9 @@ def outputs(study: "Study") -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the rollouts, let every method credit them, compare the credits and draw figures."""
+    from hgrpo.evaluation.cautions import one_method
     from hgrpo.evaluation.shared_rollouts import computations
     from hgrpo.evaluation.truth.measured import Played
-    from hgrpo.evaluation.twins import sentence
     from hgrpo.report.credit_tables import write
 
     began = time.perf_counter()
@@ -229,7 +229,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         if computed.note:
             print(f"{', '.join(computed.methods)}: {computed.note}")
     for pair in pairs.to_dict("records"):
-        print(sentence(pair))
+        print(one_method(pair))
     print(
         f"{len(labels)} methods, {len(played[-1].plan)} computations on "
         f"{sum(len(each.rollouts.trajectories) for each in played)} trajectories, "

@@ -1,14 +1,16 @@
 """Write a study's figures and its table of results in the sizes and formats of a paper.
 
 Every figure but the pictures of credit comes as SVG and PDF, as wide as a column and as wide as a
-page. The table of results comes as LaTeX, as wide as a column, and as Markdown. `hgrpo.results`
-reads every other table into pandas, and makes LaTeX of it.
+page. The table of results comes as LaTeX, as wide as a column, and as Markdown; the report's
+headline and cautions stand below it. `hgrpo.results` reads every other table into pandas, and makes
+LaTeX of it.
 
 Example:
   cd results/bakeoff
   python -m hgrpo.cli.config ../../configs/studies/bakeoff.yaml --stage paper > paper.json
   python -m hgrpo.cli.paper --config paper.json --episodes report/episodes.parquet \\
-      --train-logs rl/*/*/*/train_log.json --fits credit_fit/*/*/*/train_log.json --out paper
+      --train-logs rl/*/*/*/train_log.json --fits credit_fit/*/*/*/train_log.json \\
+      --findings report/findings.txt --out paper
 """
 
 from dataclasses import dataclass
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgrpo.atomic import atomic_folder
-from hgrpo.stages import figures
+from hgrpo.stages import figures, report
 from hgrpo.stages.comparison import comparison
 from hgrpo.stages.files import fit_logs, round_files
 from hgrpo.stages.job import Job
@@ -46,6 +48,7 @@ class Paths:
     episodes: Path = file("episodes", "merged episodes.parquet")
     train_logs: list[Path] = file("logs", "train_log.json of every round", True, True)
     fits: list[Path] = file("fits", "train_log.json of every fit between rounds", True, True)
+    findings: Path = file("findings", "findings.txt of the report")
     out: Path = folder("latex", "folder to write")
 
 
@@ -55,11 +58,12 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Episodes and logs."""
+    """Episodes, logs, and the findings of the report."""
     return {
         "episodes": "report/episodes.parquet",
         "logs": round_files(study, "train_log.json"),
         "fits": fit_logs(study),
+        "findings": f"{report.FOLDER}/{report.OUTPUTS['findings']}",
     }
 
 
@@ -82,12 +86,13 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
     read, fits = figures.read(settings, paths.episodes, paths.train_logs, paths.fits)
     table, about = paper_table(read.comparison, read.arms), caption(read.comparison)
+    findings = paths.findings.read_text(encoding="utf-8").splitlines()
     with atomic_folder(paths.out) as out:
         # Without turns the pictures of credit are left out.
         for drawing in study_drawings(read, {}, {}, fits):
             save_sizes(drawing, out)
         (out / "results.tex").write_text(
-            column_table(table, about, f"tab:{settings.study}"), encoding="utf-8"
+            column_table(table, about, f"tab:{settings.study}", findings), encoding="utf-8"
         )
-        (out / "results.md").write_text(markdown(table, about), encoding="utf-8")
+        (out / "results.md").write_text(markdown(table, [about, *findings]), encoding="utf-8")
     print(f"{paths.out}: results.tex, results.md and the figures")

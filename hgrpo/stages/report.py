@@ -1,4 +1,4 @@
-"""Write report.html, the tables and methods_comparison.json from cached results.
+"""Write report.html, its findings, the tables and methods_comparison.json from cached results.
 
 Example:
   cd results/bakeoff
@@ -9,7 +9,8 @@ Example:
       --figures report/figures --snapshots rl/*/*/*/config.yaml \\
       --rounds rl/*/*/*/summary.json --expert expert/summary.json --sft sft/summary.json \\
       --assets assets/manifest.json --out report/report.html \\
-      --comparison report/methods_comparison.json --tables report/tables
+      --comparison report/methods_comparison.json --findings report/findings.txt \\
+      --tables report/tables
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,11 @@ if TYPE_CHECKING:
 
 FOLDER = "report"
 JOB: tuple[str, ...] = ()
-OUTPUTS = {"page": "report.html", "comparison": "methods_comparison.json"}
+OUTPUTS = {
+    "page": "report.html",
+    "comparison": "methods_comparison.json",
+    "findings": "findings.txt",
+}
 RESOURCES: dict[str, int] = {}
 
 
@@ -66,6 +71,7 @@ class Paths:
     imported: str = text("what was imported, as JSON: a list of {part, seeds, archive, revision}")
     out: Path = file("page", "report.html to write")
     comparison: Path = file("comparison", "JSON file to write")
+    findings: Path = file("findings", "the page's headline and cautions to write, one a line")
     tables: Path = folder("tables", "folder of CSV files to write")
 
 
@@ -148,10 +154,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         write_tables(tables, out)
     with atomic_file(paths.comparison) as path:
         write_json(path, manifest)
+    answer = page.answer()
+    with atomic_file(paths.findings) as path:
+        path.write_text("\n".join([answer.headline, *answer.cautions, ""]), encoding="utf-8")
     with atomic_file(paths.out) as path:
         path.write_text(html, encoding="utf-8")
     # `hgrpo.workflow.ending` repeats this line at the end of the run.
-    answer = page.answer()
     print(answer.headline, *answer.cautions, paths.out)
 
 

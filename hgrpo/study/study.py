@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from hgrpo.config.bounds import Name
 from hgrpo.config.merge import merge
@@ -60,6 +60,10 @@ class StudyConfig(Strict):
         min_length=1,
         description="names of files in configs/methods, or of variants; arms of `axes` are added",
     )
+    mine: Name | None = Field(
+        None,
+        description="an arm of your own beside `methods`; the report's headline begins with it",
+    )
     variants: dict[Name, Variant] = Field(
         default_factory=dict,
         description="further methods: name -> `{of: <a method>, <keys that differ>}`",
@@ -75,8 +79,8 @@ class StudyConfig(Strict):
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], AfterValidator(_unique)] = Field(
         [11],
         min_length=1,
-        description="seeds of training; every trained arm runs once with each, and a claim needs "
-        "three",
+        description="seeds of training; every trained arm runs once with each, and verdicts need "
+        "five",
     )
     rounds: int = Field(
         5,
@@ -121,6 +125,14 @@ class StudyConfig(Strict):
     resources: Resources = Field(
         Resources(), description="what the jobs of each stage ask of the machine"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mine_is_a_method(cls, given: dict) -> dict:
+        mine, methods = given.get("mine"), given.get("methods")
+        if mine and isinstance(methods, list) and mine not in methods:
+            return given | {"methods": [*methods, mine]}
+        return given
 
 
 @dataclass(frozen=True)
@@ -180,6 +192,8 @@ class Study:
         }
         # Results of earlier runs know no such keys, and would seem to be of another study.
         del resolved["axes_of"]
+        if not self.config.mine:
+            del resolved["mine"]
         if not self.config.axes:
             del resolved["axes"]
         return resolved

@@ -64,11 +64,14 @@ def modules_of(stage: str, settings: Mapping) -> dict[str, str]:
 def package_digest(package: Path = PACKAGE) -> str:
     """Hash (16 hex digits) of every file of the package as it is, with comments and all.
 
-    It takes a fraction of the time of `code_of`. If it has not changed, no hash of code has.
+    Modules and packages beside it count too. It takes a fraction of the time of `code_of`. If it
+    has not changed, no hash of code has.
     """
-    paths = [path for path in package.rglob("*") if path.parent.name != "__pycache__"]
-    files = [path for path in sorted(paths) if path.is_file()]
-    return _digest(str([(f"{path.relative_to(package)}", _digest(path)) for path in files]))
+    root = package.parent
+    beside = [*root.glob("*.py"), *(each.parent for each in root.glob("*/__init__.py"))]
+    paths = [path for each in {package, *beside} for path in [each, *each.rglob("*")]]
+    files = [p for p in sorted({*paths}) if p.is_file() and p.parent.name != "__pycache__"]
+    return _digest(str([(f"{path.relative_to(root)}", _digest(path)) for path in files]))
 
 
 def plug_ins(stage: str, settings: Mapping) -> tuple[list[str], frozenset[str]]:
@@ -172,6 +175,8 @@ def _read(
     if function:
         tree.body = _reached(tree.body, {function})
     write("", tree)
+    if package.parent.name == "site-packages":
+        imports = {each for each in imports if each.partition(".")[0] == package.name}
     files = [each for each in imports if _path(each.partition(":")[0], package).is_file()]
     return _digest("".join(text)), frozenset(files), frozenset(attributes)
 

@@ -51,7 +51,7 @@ def check_plan(planned: str, settings: Mapping, code: str) -> None:
     if planned in ("", found):
         return
     same_code = planned.partition("-")[2] == code
-    what = "its settings" if same_code else "the code in hgrpo/ that it runs"
+    what = "its settings" if same_code else "the code that it runs"
     raise UserError(
         f"this job was planned before {what} changed; start the run again, and it plans anew"
     )

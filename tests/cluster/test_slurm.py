@@ -85,7 +85,7 @@ def test_code_edited_while_a_job_waits_is_refused_until_the_edit_is_taken_back(l
     assert main.wait(timeout=180) != 0
     assert states(submitted) == ["FAILED"]
     assert output.read_text(encoding="utf-8").splitlines()[-2] == (
-        "error: rl_round: this job was planned before the code in hgrpo/ that it runs changed; "
+        "error: rl_round: this job was planned before the code that it runs changed; "
         "start the run again, and it plans anew"
     )
     assert not (checkout.results / ROUND).exists()

@@ -27,7 +27,7 @@ def after_planning(checkout, edit: str) -> None:
         (
             'edited = Path("hgrpo/envs/panels.py")\n'
             'edited.write_bytes(edited.read_bytes() + b"MORE = 1\\n")',
-            "error: this job was planned before the code in hgrpo/ that it runs changed; "
+            "error: this job was planned before the code that it runs changed; "
             "start the run again, and it plans anew",
         ),
         ("", ""),

@@ -36,6 +36,8 @@ LEFT_OUT = {
     "cd hgrpo": "the checkout of these tests has another name",
     "make bakeoff PROFILE=slurm": "needs Slurm: tests/cluster/test_slurm.py",
     "make test": "these tests",
+    "make quickstart MINE=LastTurn": "LastTurn is the reader's: tests/dag/test_add_a_method.py",
+    "make bakeoff MINE=LastTurn": "as above",
     "make plan PROFILE=kubernetes": "needs a bucket: tests/cluster/test_kubernetes.py",
     "python -m hgrpo.cli.board": "tests/integration/test_board.py",
     "python -m hgrpo.cli.score_credit": "reads docs/truth: tests/unit/cli/test_score_credit.py",
@@ -196,7 +198,7 @@ def test_the_readme(finished, tmp_path):
     declare(
         root,
         ("bakeoff", {}),
-        ("bakeoff", {"seeds": "11,23,31"}),
+        ("bakeoff", {"seeds": "11,23,31,47,59"}),
         ("bakeoff", {"rounds": 7}),
         ("smoke", {}),
         ("first_look", {}),

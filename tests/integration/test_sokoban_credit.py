@@ -103,7 +103,9 @@ def test_a_group_can_meet_in_the_same_situation(groups):
     assert 1 < len(set(states)) < len(states)
 
 
-@pytest.mark.parametrize("name", [n for n, given in CREDIT.items() if given["kind"] != "oracle"])
+@pytest.mark.parametrize(
+    "name", [n for n, given in CREDIT.items() if given["kind"] not in {"oracle", "exact"}]
+)
 def test_every_assigner_credits_every_turn(name, policy, collector, groups, tmp_path):
     given = computations({name: CreditConfig(**CREDIT[name])}, {})[0].credit
     fitted = None
@@ -122,10 +124,14 @@ def test_every_assigner_credits_every_turn(name, policy, collector, groups, tmp_
         assert all(np.isfinite(row).all() for row in credit)
 
 
-def test_the_oracle_says_that_sokoban_does_not_know(policy, collector, groups):
+@pytest.mark.parametrize(
+    ("name", "lacks"),
+    [("Oracle", "know what a choice is worth"), ("Exact", "say what its future depends on")],
+)
+def test_oracle_and_exact_credit_name_what_sokoban_lacks(name, lacks, policy, collector, groups):
     context = Context("sokoban", policy, Conversation(policy.tokenizer), collector)
-    assigner = make_assigner(CreditConfig(**CREDIT["Oracle"]), context)
-    with pytest.raises(UserError, match="'sokoban': it does not know what a choice is worth"):
+    assigner = make_assigner(CreditConfig(**CREDIT[name]), context)
+    with pytest.raises(UserError, match=f"'sokoban': it does not {lacks}"):
         assigner.assign(Group(groups[0], ("stream",)))
 
 

@@ -181,6 +181,10 @@ def test_damaged_files_are_named(tmp_path):
     for name in ("turns.parquet", "train_log.json"):
         (home / name).write_text("{", encoding="utf-8")
     study = results.load(tmp_path)
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report/methods_comparison.json").write_text("{", encoding="utf-8")
+    with pytest.raises(UserError, match=r"methods_comparison.json: damaged"):
+        study.table("methods")
     with pytest.raises(UserError, match=r"train_log.json: not a train log"):
         study.train_log("flatGRPO", 11)
     log = {"rows": [], "config": {"method": {}}}

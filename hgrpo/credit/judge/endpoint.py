@@ -5,13 +5,13 @@ and checked against the caps. The time-out limits connecting and each wait for d
 limit the whole call.
 """
 
+import ipaddress
 import logging
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from urllib.parse import urlsplit
 
-import ipaddress
 import openai
 import tenacity
 

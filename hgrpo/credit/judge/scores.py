@@ -114,8 +114,11 @@ def _read(value: object, turns: Sequence[int]) -> list[list] | CallError:
     if any(type(number) is not int for place, _ in found for number in place):
         return CallError("malformed", "an index is not an integer")
     rows = [[(k, i) for i in range(length)] for k, length in enumerate(turns)]
-    if sorted(place for place, _ in found) == [place for row in rows for place in row]:
-        return [[dict(found)[place] for place in row] for row in rows]
+    # Some answers count turns from 1; only a whole answer shows which way it counts.
+    for shift in (0, 1):
+        scores = {(k, i - shift): score for (k, i), score in found}
+        if sorted(scores) == [place for row in rows for place in row] and len(found) == len(scores):
+            return [[scores[place] for place in row] for row in rows]
     lists = [value.get(key) for key in ("scores", "trajectories")] if type(value) is dict else []
     if any(isinstance(each, list) for each in lists):
         return CallError("wrong_length", f"not exactly one entry for each of {sum(turns)} turns")

@@ -9,6 +9,7 @@ from scipy.spatial.distance import squareform
 
 from hgrpo.credit.state_graph.graph import Turns, numbered
 from hgrpo.credit.state_graph.terms import Key
+from hgrpo.errors import UserError
 from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 
 # Rounding moves a cosine by less than this.
@@ -17,7 +18,7 @@ _ROUNDING = 1e-6
 
 def _struct(turn: Turn | FinalState) -> Hashable:
     if not turn.state:
-        raise RuntimeError("state graph: the turns hold no fingerprints of their states")
+        raise UserError("state graph: no fingerprints of states in this round; play it again")
     return turn.state, turn.commands
 
 
@@ -52,7 +53,8 @@ def states(
         states of the trajectories `ended`, in ascending order of their indices.
 
     Raises:
-        RuntimeError: the trajectories lack the fingerprints that `key` compares, or a final state.
+        UserError: the turns hold no fingerprints, which an older round may lack.
+        RuntimeError: a trajectory lacks its final state.
     """
     own = iter(_own_labels(trajectories, key, hidden))
     labels: list[Hashable] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hgrpo.config.read import read_yaml
-from hgrpo.credit.base import Context, Group
+from hgrpo.credit.base import Context, Group, other_orders
 from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
 from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations, compute
@@ -45,23 +45,27 @@ def _advantages(group: Group, credit: np.ndarray, update: ArmUpdate) -> GroupAdv
 
 
 def credited(
-    method: MethodConfig, folder: Path, backwards: bool = False
+    method: MethodConfig, folder: Path, order: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """A method's credit and advantage of the N turns of published rollouts, float64 [N] each.
 
     Args:
         method: the arm whose assigner, `alpha` and `turn_norm` count.
         folder: rollouts as in docs/truth.
-        backwards: the last group is credited first, and has its last trajectory first.
+        order: the last group is credited first, and each stands in this one of `other_orders`.
 
     Raises:
         UserError: the method needs more than the rollouts, or a file is missing or damaged.
     """
     names = ["task_id", "content_hash", "task_type"]
     rows = read_sequences(folder / SEQUENCES_FILE, names).to_pylist()
-    order = slice(None, None, -1 if backwards else 1)
-    played = read_groups(folder, [Task(path="", **row) for row in rows])[order]
-    stored = [replace(group, trajectories=group.trajectories[order]) for group in played]
+    stored = read_groups(folder, [Task(path="", **row) for row in rows])
+    at = np.split(np.arange(len(rows)), np.cumsum([len(g.trajectories) for g in stored])[:-1])
+    if order is not None:
+        orders = [other_orders(len(group.trajectories))[order] for group in stored]
+        pairs = [*zip(stored, orders, strict=True)][::-1]
+        stored = [replace(g, trajectories=[g.trajectories[k] for k in ks]) for g, ks in pairs]
+        at = [rows[ks] for rows, ks in zip(at, orders, strict=True)][::-1]
     rollouts = SharedRollouts(stored, read_yaml(folder / "summary.json").get("seed", 0), 0)
     if source := _source(method, rollouts):
         raise UserError(
@@ -73,9 +77,10 @@ def credited(
     training = {key: method.training[key] for key in TRAINING & set(method.training)}
     update = ArmUpdate(method=method, training=training)
     advantages = update_advantages(computed.values, rollouts.named, update)
-    ends = np.cumsum(rollouts.lengths)[:-1]
+    ends, order = np.cumsum(rollouts.lengths)[:-1], np.argsort(np.concatenate(at))
     credit, advantage = (
-        np.concatenate(np.split(values, ends)[order]) for values in (computed.values, advantages)
+        np.concatenate([np.split(values, ends)[k] for k in order])
+        for values in (computed.values, advantages)
     )
     return credit, advantage
 

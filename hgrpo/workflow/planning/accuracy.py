@@ -44,10 +44,10 @@ def save_plan(folder: Path, expected: Iterable[Forecast], asked: Mapping[str, ob
 def check_lines(folder: Path, settings: Mapping[str, object], by_stage: bool = True) -> list[str]:
     """Lines that compare planned with actual seconds, for jobs that ran since the last plan.
 
-    A plan that was made for other settings is not compared, and one line says so. Jobs whose
-    results were taken from another study are counted, and their seconds are not compared. Jobs
-    whose files were only touched or imported have not run. For a retried job, the benchmark file
-    holds the seconds of the last attempt.
+    A plan that was made for other settings is not compared. Jobs whose results were taken from
+    another study are counted, and their seconds are not compared. Jobs whose files were only
+    touched or imported have not run. For a retried job, the benchmark file holds the seconds of the
+    last attempt.
 
     Args:
         folder: results/<study>.
@@ -55,7 +55,7 @@ def check_lines(folder: Path, settings: Mapping[str, object], by_stage: bool = T
         by_stage: whether to add a line for each stage.
 
     Returns:
-        No lines if the study has no plan, or if none of the plan's jobs has run.
+        No lines if the study has no plan for these settings, or if none of its jobs has run.
 
     Raises:
         UserError: the plan is damaged.
@@ -72,11 +72,8 @@ def check_lines(folder: Path, settings: Mapping[str, object], by_stage: bool = T
         raise UserError(f"{path}: not a plan; delete it") from None
     done = list(_done(folder, jobs, path.stat().st_mtime_ns))
     ran = [(stage, planned, seconds) for stage, planned, seconds in done if seconds is not None]
-    if not done:
+    if differing or not done:
         return []
-    if differing:
-        other = ", ".join(differing)
-        return [f"plan:    not compared: the last plan was made for other settings ({other})"]
     said = f"{len(ran)} of its {len(jobs)} jobs have run"
     reused = len(done) - len(ran)
     said += f", {reused} were taken from other studies" if reused else ""

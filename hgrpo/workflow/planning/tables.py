@@ -79,7 +79,7 @@ def foreign_lines(rounds: Sequence[tuple[str, int]]) -> list[str]:
     text = f"{_duration(minutes / _H_GRPO_ROUND)}, ${dollars / _H_GRPO_ROUND:,.0f}"
     return [
         "foreign: a round of H-GRPO, of 160 trajectories of up to 30 turns, took 13 minutes and $5",
-        "  (flat, Progressive), 15 and $6 (judge), 20 and $8 (TurnRD);",
+        "  (flat, Progressive), 15 and $6 (judge), 20 and $8 (TurnRD): their price, $23 an hour;",
         f"  in proportion to trajectories x turns, the {len(rounds)} rounds to run: {text}",
     ]
 

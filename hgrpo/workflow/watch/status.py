@@ -130,17 +130,17 @@ class JobStatus:
 
 
 def job_statuses(jobs: Iterable[StudyJob]) -> list[JobStatus]:
-    """The state of every job; `jobs` are in an order in which no job needs a later one."""
-    now, found, missing = time.time(), [], set()
-    for job in jobs:
-        status = _status(job, now)
-        # Results that an earlier run made of other inputs.
-        if status.state is State.DONE and missing.intersection(job.inputs):
-            status = JobStatus(job, State.NOT_STARTED)
-        if status.state is not State.DONE:
-            missing.update(job.outputs)
-        found.append(status)
-    return found
+    """The state of every job; one whose inputs are not done is not done either."""
+    now = time.time()
+    statuses = [_status(job, now) for job in jobs]
+    while True:
+        missing = {p for each in statuses if each.state is not State.DONE for p in each.job.outputs}
+        late = [k for k, each in enumerate(statuses) if each.state is State.DONE]
+        late = [k for k in late if missing.intersection(statuses[k].job.inputs)]
+        if not late:
+            return statuses
+        for k in late:
+            statuses[k] = JobStatus(statuses[k].job, State.NOT_STARTED)
 
 
 def _status(job: StudyJob, now: float) -> JobStatus:

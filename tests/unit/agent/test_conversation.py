@@ -1,5 +1,6 @@
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from tiny_policy import TEXTS
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel

@@ -111,7 +111,7 @@ def test_a_method_of_configs_gets_the_row_that_its_study_gave_it(
         assert mine[name] == expected, name
     out, err = capsys.readouterr()
     table, worst = out.split("\n\n")
-    assert len(table.splitlines()) == 11
+    assert len(table.splitlines()) == 10  # its published row is left out
     assert ("its turns train almost alike" in err) == (method == "GiGPO_shared")
     header, *rows = worst.splitlines()[1:]
     columns = ["task_id", "rollout", "turn", "observation", "action", "credit", "truth"]
@@ -206,16 +206,35 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
     ("credit", "said"),
     [
         ("1e-3 * np.arange(len(t.turns))", "its turns train almost alike"),
-        ("1e3 * np.arange(len(t.turns))", "its turn credit is over 100 times as large"),
-        ("np.random.rand(len(t.turns))", "changes if it is computed again with the last group"),
+        ("1e3 * (np.arange(len(t.turns)) - 3.5)", "its turn credit is over 100 times as large"),
+        ("np.random.rand(len(t.turns))", "its credit is another if a group is credited again"),
+        ("10 + np.arange(len(t.turns))", "is their common mean"),
+        # Each rollout gets the credit of another one.
+        (
+            "group.trajectories[-1 - t.rollout].env_return * np.arange(len(t.turns))",
+            "its credit is another if",
+        ),
+        # Each rollout gets the credit of the next one.
+        (
+            "group.trajectories[(t.rollout + 1) % 8].env_return * np.arange(len(t.turns))",
+            "its credit is another if",
+        ),
+        # All replies are pushed alike.
+        ("7 + np.zeros(len(t.turns))", "is their common mean"),
         # The first rollout that does a thing gets it all.
-        ("float(t is group.trajectories[0]) + np.arange(len(t.turns))", "its credit changes if it"),
+        (
+            "(t is group.trajectories[0]) - 1 / 8 + np.arange(len(t.turns)) - 3.5",
+            "its credit is another if",
+        ),
         # One wild number in one group.
         (
             "np.arange(len(t.turns)) ** (1 + 3 * (t.name == 'task train-686 rollout 0'))",
             "a hundredth of its turns holds over 90 %",
         ),
-        ("self.__dict__.setdefault('first', t.env_return) + np.arange(len(t.turns))", "its credit"),
+        (
+            "vars(self).setdefault('n', []).append(t) or len(self.n) / 9 * (np.arange(8) - 3.5)",
+            "its credit is another",
+        ),
     ],
 )
 def test_a_score_that_the_update_does_not_bear_out_is_named(surprise, capsys, credit, said):
@@ -231,8 +250,8 @@ def test_a_score_that_the_update_does_not_bear_out_is_named(surprise, capsys, cr
         (lambda t: 3.0, "what the loss sees is equal over the turns of every trajectory"),
         (lambda t: t["rollout"] / 3, "what the loss sees is equal over the turns of every"),
         (lambda t: 0.1 * 3 + t["turn"] * 1e-17, "what the loss sees is equal over the turns"),
-        (lambda t: t["turn"] * 1e-9, ""),
-        (lambda t: t["rollout"] + t["turn"] * 1e-3, "so its turns train almost alike"),
+        (lambda t: (t["turn"] - 3.5) * 1e-9, ""),
+        (lambda t: t["rollout"] - 3.5 + t["turn"] * 1e-3, "so its turns train almost alike"),
     ],
 )
 def test_a_file_of_credit_without_effect_is_named(

@@ -65,7 +65,7 @@ def follows_the_place(group):
 @pytest.mark.parametrize(
     ("credit", "error", "said"),
     [
-        (changes_the_group, AssertionError, "assign changed the group"),
+        (changes_the_group, UserError, "the assigner changed its group"),
         (counts_calls, AssertionError, "a second call"),
         (follows_the_place, AssertionError, "another order"),
         (lambda group: [np.zeros(1)] * 2, UserError, "rollout 0: 1 credits for 2 turns"),

@@ -1,11 +1,12 @@
 """What an assigner gives is checked where it is taken: who gave it, for which task and turn."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from assigner_checks import make_group
 from judge_cases import failures, group
 
-from hgrpo.credit.base import CreditAssigner, assign_all
+from hgrpo.credit.base import CreditAssigner, assign_all, is_order_dependent
 from hgrpo.errors import UserError
 
 TURNS = 4
@@ -57,13 +58,18 @@ def test_a_group_without_trajectories_or_turns_has_no_credit():
         ([RIGHT, np.append(RIGHT, 0.0)], f"{WHO} rollout 2: 5 credits for 4 turns"),
         ([RIGHT[:-1], RIGHT], f"{WHO} rollout 1: 3 credits for 4 turns"),
         ([RIGHT[:, None], RIGHT], f"{WHO} rollout 1: credit of shape (4, 1) for 4 turns"),
-        ([RIGHT, 1.0], f"{WHO} rollout 2: credit of shape () for 4 turns"),
+        ([RIGHT, 1.0], f"{WHO} rollout 2: the credit is not an array of numbers"),
         ([RIGHT, ["a"] * TURNS], f"{WHO} rollout 2: the credit is not an array of numbers"),
         ([RIGHT, ["1.0"] * TURNS], f"{WHO} rollout 2: the credit is not an array of numbers"),
         ([RIGHT, [None] * TURNS], f"{WHO} rollout 2: the credit is not an array of numbers"),
         ([RIGHT, [True] * TURNS], f"{WHO} rollout 2: the credit is not an array of numbers"),
         ([RIGHT, [10**400] * TURNS], f"{WHO} rollout 2: the credit is not an array of numbers"),
         ([RIGHT, 1e39 * RIGHT], f"{WHO} rollout 2: the credit of turn 1 is 1e+39"),
+        # A sorted Series keeps its index, so its values stand at other turns.
+        (
+            [pd.Series(RIGHT).sort_values(ascending=False), RIGHT],
+            f"{WHO} rollout 1: the credit is not an array of numbers",
+        ),
         ([RIGHT], f"{WHO}: credit for 1 trajectories instead of 2"),
         ([RIGHT] * 3, f"{WHO}: credit for 3 trajectories instead of 2"),
         (None, f"{WHO}: a list was expected, not NoneType"),
@@ -114,3 +120,34 @@ def test_an_assigner_that_changes_what_was_played_is_refused(change):
     played = make_group([{"logprobs": [-1.0, -2.0]}, {}], [{"env_reward": 0.5}])
     with pytest.raises(UserError, match="task task: the assigner changed its group"):
         assign_all(Changes(), [played])
+
+
+def neighbours(group, step):
+    """Each trajectory gets the return of one beside it."""
+    count = len(group.trajectories)
+    rows = [group.trajectories[(k + step) % count] for k in range(count)]
+    return [np.full(TURNS, t.env_return) for t in rows]
+
+
+@pytest.mark.parametrize(
+    ("credit", "depends"),
+    [
+        (lambda group: [np.full(TURNS, t.env_return) for t in group.trajectories], False),
+        (lambda group: [np.full(TURNS, t.env_return) for t in reversed(group.trajectories)], True),
+        (lambda group: [np.full(TURNS, group.trajectories[0].env_return)] * 3, True),
+        (lambda group: neighbours(group, 1), True),
+        (lambda group: neighbours(group, -1), True),
+        (lambda group: [np.random.rand(TURNS) for _ in group.trajectories], True),
+        # The order of a sum is rounding.
+        (lambda group: [RIGHT + sum(t.env_return for t in group.trajectories)] * 3, False),
+    ],
+)
+def test_credit_that_depends_on_the_order_of_trajectories_is_noticed(credit, depends):
+    class Mine(CreditAssigner):
+        def assign(self, group):
+            return credit(group)
+
+    turns = [[{}] * (TURNS - 1) + [{"env_reward": reward}] for reward in (0.1, 0.2, 0.3)]
+    played = make_group(*turns)
+    (credit_of_played,) = assign_all(Mine(), [played])
+    assert is_order_dependent(Mine, played, credit_of_played) == depends

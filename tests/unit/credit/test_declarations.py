@@ -58,6 +58,7 @@ JUDGED = {
         ({"kind": "flat"}, {}),
         ({"kind": "progress"}, {"sums_to": "progress"}),
         ({"kind": "progress", "to_go": {}}, {}),
+        ({"kind": "progress", "spread": "trajectory"}, {}),
         ({"kind": "entropy", "rule": "scaled"}, {"needs_policy": True}),
         ({"kind": "amortised"}, {"needs_policy": True, "plays": True, "fits": True}),
         ({"kind": "zero"}, {"is_control": True}),

@@ -177,6 +177,21 @@ def test_progress_to_go_by_hand():
     assert [row.tolist() for row in rows] == [[1, 0.5, 0.5, 0.5], [-1, -0.5, -0.5, -0.5]]
 
 
+def test_progress_spread_over_a_trajectory_is_flat_grpo_of_a_graded_return():
+    trajectories = failures(3)
+    for trajectory, done in zip(trajectories, (0.75, 0.0, 0.25), strict=True):
+        trajectory.turns[1].progress = done
+    config = CreditConfig(kind="progress", spread="trajectory")
+    rows = make_assigner(config, Context()).assign(Group(trajectories, ("x",)))
+    assert [row.tolist() for row in rows] == [[0.75] * 4, [0.0] * 4, [0.25] * 4]
+    flat = trajectory_advantages(np.array([0.75, 0.0, 0.25]), "std", 1e-6)
+    for row, advantage in zip(turn_advantages(rows, "group", 1e-6), flat, strict=True):
+        np.testing.assert_allclose(row, advantage, rtol=1e-12)
+    config = {"kind": "progress", "spread": "trajectory", "to_go": {}}
+    with pytest.raises(ValueError, match="spread: trajectory is read only with to_go: null"):
+        make_assigner(CreditConfig(**config), Context())
+
+
 def test_equal_shares_to_go_by_hand():
     trajectories = failures(2)
     trajectories[0].turns[-1].env_reward = 2.0

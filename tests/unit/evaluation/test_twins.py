@@ -11,10 +11,11 @@ from hgrpo.config.read import read_yaml
 from hgrpo.credit.base import Context
 from hgrpo.envs.chores.env import ChoresEnv
 from hgrpo.envs.kinds import environment_settings, load
+from hgrpo.evaluation.cautions import one_method
 from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations, compute
 from hgrpo.evaluation.truth.update import update_advantages
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
-from hgrpo.evaluation.twins import sentence, twins, unexplained
+from hgrpo.evaluation.twins import twins, unexplained
 from hgrpo.learning.method import MethodConfig
 from hgrpo.streams import generator
 from hgrpo.trajectories.played_groups import PlayedGroup
@@ -132,11 +133,11 @@ def test_only_arms_that_differ_in_their_advantages_alone_are_one_method(changes,
 
 def test_the_sentences():
     row = {"label_a": "A", "label_b": "B", "unexplained": 3.2e-4}
-    assert sentence(row) == (
+    assert one_method(row) == (
         "A and B are nearly one method under two names: on the same rollouts, all but 0.03 % of "
         "the squares of their advantages are equal up to scale."
     )
-    assert sentence(row | {"unexplained": 1e-7}) == (
+    assert one_method(row | {"unexplained": 1e-7}) == (
         "A and B are one method under two names: on the same rollouts, all of their advantages "
         "are equal up to scale."
     )

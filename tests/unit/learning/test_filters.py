@@ -4,7 +4,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, strategies as st
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError

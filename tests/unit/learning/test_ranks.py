@@ -71,7 +71,9 @@ def test_all_take_the_same_step_to_the_bit(both):
 def test_a_round_is_played_as_by_one_process(alone, both):
     for one, two in zip(alone["rows"], both[0]["rows"], strict=True):
         for name in one.keys() - CLOCKS:
-            assert two[name] == pytest.approx(one[name], rel=1e-3, abs=1e-5), name
+            # A number that neither run has is None.
+            alike = one[name] if one[name] is None else pytest.approx(one[name], rel=1e-3, abs=1e-5)
+            assert two[name] == alike, name
     assert alone["rows"][0]["n_groups"] == 5
     for name, weight in alone["weights"].items():
         assert torch.allclose(weight, both[0]["weights"][name], rtol=1e-3, atol=1e-4), name

@@ -61,6 +61,18 @@ def test_invalid_credit_is_named_before_anything_learns_from_it(
         played.run(lambda row: None, lambda: None)
 
 
+def test_the_first_group_of_a_round_is_credited_again_by_a_new_assigner(imitator, tmp_path):
+    def noisy(turns):
+        return [row + np.random.rand(len(row)) for row in turns]
+
+    for spoil, depends in ((lambda turns: turns, False), (noisy, True)):
+        played = fresh_round(imitator, tmp_path / str(depends))
+        played.assigner, played.second = LastTurn(spoil), lambda spoil=spoil: LastTurn(spoil)
+        first, *others = played.run(lambda row: None, lambda: None)
+        assert first["order_dependent_credit"] == depends
+        assert not any("order_dependent_credit" in row for row in others)
+
+
 @pytest.mark.parametrize("last_step", [0, 3])
 @pytest.mark.parametrize("where", ["after_step", "in_collect"])
 def test_a_killed_round_ends_as_if_it_had_not_been_killed(imitator, tmp_path, last_step, where):

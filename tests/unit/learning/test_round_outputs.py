@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hgrpo.config.read import read_yaml
-from hgrpo.learning.advantages import top_share
+from hgrpo.learning.advantages import mean_share, top_share
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.round import RoundId
 from hgrpo.learning.round_outputs import credit_caution, totals
@@ -122,8 +122,11 @@ def test_a_round_names_credit_too_small_to_matter(project, method, shares, said)
         (0.5, "none", {"mean_abs_turn_adv": 90.0, "mean_abs_traj_adv": 0.0}, ""),
         (0.5, "none", {"top_share": 0.91}, "a hundredth of its turns holds over 90 % of its"),
         (0.5, "none", {"top_share": 0.89}, ""),
-        (0.5, "group", {"max_abs_credit": 2e-6}, "its credit is so small that norm_floor 1e-06"),
-        (0.5, "none", {"max_abs_credit": 2e-6}, ""),
+        (0.5, "none", {"mean_share": 0.51}, "over half of its advantages' sum of squares is their"),
+        (0.5, "none", {"mean_share": 0.49}, ""),
+        (0.5, "group", {"max_abs_credit": 5e-7}, "its credit is smaller than norm_floor 1e-06"),
+        (0.5, "group", {"max_abs_credit": 2e-6}, ""),
+        (0.5, "none", {"max_abs_credit": 5e-7}, ""),
     ],
 )
 def test_a_round_names_credit_of_an_unfit_size(alpha, turn_norm, sizes, caution):
@@ -139,5 +142,23 @@ def test_the_share_of_the_largest_hundredth_of_turns():
     assert top_share([ones]) == pytest.approx(0.01)
     assert top_share([np.append(ones[1:], -10.0)]) == pytest.approx(100 / 199)
     assert top_share([ones, np.append(ones[2:], [3.0, 4.0])]) == pytest.approx(25 / 223)
-    assert top_share([np.array([2.0, 1.0])]) == pytest.approx(0.8)
-    assert top_share([np.zeros(3)]) is None and top_share([]) is None
+    assert top_share([ones, ones, np.array([3.0, 4.0])]) == pytest.approx(25 / 225)
+    # Of fewer turns, one is more than a hundredth.
+    assert top_share([ones[1:]]) is None and top_share([]) is None
+    assert top_share([np.zeros(100)]) is None
+
+
+def test_the_share_of_the_common_mean():
+    # (2 + 4) / 2 = 3, and 2 * 9 of 4 + 16.
+    assert mean_share([np.array([2.0]), np.array([4.0])]) == pytest.approx(18 / 20)
+    assert mean_share([np.array([1.0, -1.0])]) == 0
+    assert mean_share([np.zeros(3)]) is None and mean_share([]) is None
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0])
+def test_a_round_names_credit_that_depends_on_order_unless_it_is_not_read(alpha):
+    config = MethodConfig(name="Mine", alpha=alpha, credit={"kind": "progress"})
+    row = {"n_groups": 2, "flat_credit_groups": 0, "turn_share": 0.9} | SIZES
+    rows = [row | {"order_dependent_credit": True}, row]
+    text = credit_caution(SimpleNamespace(id=RoundId(config, 11, 1), rows=rows))
+    assert text.startswith("its credit is another" if alpha < 1 else "alpha is 1, so no update")

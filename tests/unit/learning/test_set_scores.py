@@ -4,7 +4,8 @@ from functools import partial
 
 import pytest
 import torch
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hgrpo.learning.objectives.group import z_scores
 from hgrpo.learning.objectives.set_score import (

@@ -107,6 +107,8 @@ def test_arms_with_the_same_advantages_are_named(tmp_path):
     folder.mkdir()
     assert twin_cautions(None) == twin_cautions(folder) == []
     head = "method_a,method_b,label_a,label_b,unexplained\n"
-    (folder / "twins.csv").write_text(f"{head}flatGRPO,Mine,flat GRPO,Mine!,2e-12\n")
+    (folder / "twins.csv").write_text(
+        f"{head}flatGRPO,Mine,flat GRPO,Mine!,2e-12\n", encoding="utf-8"
+    )
     (said,) = twin_cautions(folder)
     assert said.startswith("flat GRPO and Mine! are one method under two names: ")

@@ -112,13 +112,37 @@ def test_the_headline_sets_each_arm_beside_what_chance_made(one_seed):
     )
 
 
+def test_the_headline_begins_with_the_users_own_arm(one_seed):
+    arms = replace(one_seed.arms, mine="LLMJudge")
+    differences = {"flatGRPO_AA": 0.0, "RandomCredit": 0.01, "Vine": 0.2, "LLMJudge": 0.061}
+
+    def headline(seeds, own=0.061):
+        comparison = with_differences(one_seed, differences | {"LLMJudge": own}, seeds)
+        table = comparison.against_reference
+        if seeds >= 5:
+            table = table.assign(lower=table["difference"] - 0.04, upper=table["difference"] + 0.04)
+            table.loc[table["method"] == "LLMJudge", "verdict"] = "better" if own > 0 else "worse"
+        return words.answer(replace(comparison, against_reference=table), arms).headline
+
+    label = "Yours, LLMJudge (offline rubric):"
+    rest = "LLMJudge (offline rubric) (+6.1 points, +2.1 to +10.1) beats flat GRPO"
+    first = f"{label} +6.1 points over flat GRPO (+2.1 to +10.1), better. {rest}"
+    assert headline(5).startswith(first)
+    lower = f"{label} \u22126.1 points against flat GRPO (\u221210.1 to \u22122.1), worse. "
+    assert headline(5, -0.061).startswith(lower)
+    few = f"{label} +6.1 points over flat GRPO, no verdict. One seed, no verdict: "
+    assert headline(1).startswith(few)
+    arms = replace(arms, mine="flatGRPO")
+    assert "Yours" not in headline(5)
+
+
 def test_controls_of_the_calibration(tmp_path):
     from hgrpo.report.arms import read_arms
 
     arms = read_arms({"methods": shipped("calibration_hard"), "reference": "flatGRPO"})
     assert [name for name in arms.trained if not arms.is_control(name)] == [
         *("flatGRPO", "flatGRPO_dynamic", "Progressive", "ProgressiveToGo"),
-        *("TurnRDV1", "TurnRDV2", "GiGPO", "Vine"),
+        *("TurnRDV1", "TurnRDV2", "GiGPO_shared", "Vine"),
     ]
     assert arms.twins == {"flatGRPO_AA"}
 
@@ -234,6 +258,9 @@ def test_a_collapse_of_the_reference_is_the_first_sentence(two_seeds):
         "23), so differences from it mean little. "
     )
     assert answer.cautions[0].startswith("Is the comparison tuned fairly?")
+    tested = words.answer(collapsed(two_seeds, ("Progressive", 23)), two_seeds.arms)
+    assert tested.headline.startswith("Progressive collapsed in 1 of 2 seeds")
+    assert tested.cautions[0].startswith("Check the sign of its credit")
     assert "collapsed" not in words.answer(two_seeds.comparison, two_seeds.arms).headline
 
 

@@ -79,7 +79,7 @@ def test_scores_stand_beside_successes_where_parts_are_paid(paid_in_part):
     assert "greedy score on the test panel" in svg and "greedy success on the test panel" in svg
 
 
-def test_the_page_opens_with_the_gates(tmp_path):
+def test_the_page_opens_with_the_gates(tmp_path, capsys):
     study = write_study(tmp_path, seeds=(11, 23, 31, 47, 59), rounds=2, steps=3, **PANELS)
     study.config["gates"] = [
         {"arm": "Progressive", "expect": "above", "points": 99},
@@ -88,13 +88,24 @@ def test_the_page_opens_with_the_gates(tmp_path):
     page = build_report(study)
     html = page.read_text(encoding="utf-8")
     assert html.index('id="gates"') < html.index('id="results"')
-    assert "Gates failed: 1 of 2" in html and "above by 99 or more" in html
+    assert "Gates failed: Progressive (1 of 2)." in html and "above by 99 or more" in html
+    # The last line of a run is the headline.
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said.startswith("Gates failed: Progressive (1 of 2).")
     table = pd.read_csv(page.parent / "tables/gates.csv")
     assert table["result"].tolist() == ["failed", "passed"]
     assert table["power"].tolist() == pytest.approx([0, 1])
     assert "passes in 0\u00a0% at +10" in html
     against = pd.read_csv(page.parent / "tables/against_reference.csv").set_index("method")
     assert table["lower"].tolist() == against.loc[table["method"], "lower"].tolist()
+
+
+@pytest.mark.parametrize("key", ["evaluation.endpoint", "evaluation.bootstrap"])
+def test_an_endpoint_of_the_command_line_is_called_that(tmp_path, key):
+    study = write_study(tmp_path, seeds=(11,), rounds=1, steps=3, **PANELS)
+    study.config["overridden"] = {key: "area"}
+    html = build_report(study).read_text(encoding="utf-8")
+    assert ("The command line chose it" in html) == (key == "evaluation.endpoint")
 
 
 def test_the_page_has_the_declared_pairs(tmp_path):

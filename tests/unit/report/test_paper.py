@@ -66,12 +66,19 @@ def test_latex_escapes_what_means_something():
         r"\end{tabular}",
         r"\end{table}",
     ]
-    assert markdown(table, "* holds").splitlines() == [
+    noted = column_table(table, "A & B", "tab:x", ["5 % less"]).splitlines()
+    assert noted[-2:] == [
+        r"\par\smallskip\parbox{\linewidth}{\scriptsize 5 \% less}",
+        r"\end{table}",
+    ]
+    assert markdown(table, ["* holds", "a_b"]).splitlines() == [
         "| arm | score |",
         "| --- | ---: |",
         r"| a\_b\|c | 5 %\* |",
         "",
         r"\* holds",
+        "",
+        r"a\_b",
     ]
 
 
@@ -115,8 +122,10 @@ def test_the_table_of_results_fits_a_column(inputs):
 def test_the_stage_writes_what_it_declares(tmp_path):
     study = write_study(tmp_path / "study", seeds=(11,), rounds=2, steps=2)
     build_report(study, ("merge",))
-    report = study.root / "report"
+    report, findings = study.root / "report", tmp_path / "findings.txt"
+    findings.write_text("Inconclusive.\nMost groups are dead.\n", encoding="utf-8")
     arguments = [
+        *("--findings", findings),
         *("--episodes", report / "episodes.parquet"),
         *("--train-logs", *study.files("rl/*/*/*/train_log.json")),
     ]
@@ -133,6 +142,8 @@ def test_the_stage_writes_what_it_declares(tmp_path):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), (
             name
         )
+    for name in ("results.md", "results.tex"):
+        assert "Most groups are dead." in (tmp_path / "one" / name).read_text(encoding="utf-8")
     svg = (tmp_path / "one/forest_column.svg").read_text(encoding="utf-8")
     assert 'width="244.8pt"' in svg  # 3.4 inches of 72 points
 

@@ -130,6 +130,7 @@ def test_the_page_shows_the_comparison_if_there_is_one(folder, tmp_path):
     arguments += ["--study", tmp_path / "config.yaml", "--figures", tmp_path / "report/figures"]
     arguments += ["--snapshots", *study.files("rl/*/*/*/config.yaml"), "--agreement", folder]
     arguments += ["--comparison", tmp_path / "x.json", "--tables", tmp_path / "tables"]
+    arguments += ["--findings", tmp_path / "findings.txt"]
     arguments += ["--out", tmp_path / "page.html"]
     run_stage("report", "--config", json.dumps(study.config), *arguments)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")

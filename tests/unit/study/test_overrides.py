@@ -7,6 +7,7 @@ import pytest
 from places import PROJECT
 
 from hgrpo.errors import UserError
+from hgrpo.stages.comparison import comparison
 from hgrpo.study.overrides import as_config, parse_overrides, read_assignments
 from hgrpo.study.study import StudyConfig, load_study
 
@@ -155,6 +156,21 @@ def test_a_variant_of_one_run_is_an_arm():
     slow = "{of: Progressive, training: {lr: 1.0e-5}}"
     study = load_study(STUDY, {"variants.Slow": slow, "methods": "flatGRPO,Slow"})
     assert study.training["Slow"].lr == 1e-5 != study.training["flatGRPO"].lr
+
+
+def test_an_arm_of_ones_own_joins_the_others_and_the_report_reads_it():
+    plain = load_study(STUDY)
+    study = load_study(STUDY, {"mine": "TurnLOO"})
+    assert list(study.methods) == [*plain.methods, "TurnLOO"]
+    assert comparison(study)["mine"] == "TurnLOO" == study.resolved()["mine"]
+    assert "mine" not in comparison(plain) and "mine" not in plain.resolved()
+    listed = load_study(STUDY, {"mine": "Vine", "methods": "flatGRPO,Vine"})
+    assert list(listed.methods) == ["flatGRPO", "Vine"] and listed.config.mine == "Vine"
+    variant = {"variants.Slow": "{of: Progressive, training: {lr: 1.0e-5}}", "mine": "Slow"}
+    assert load_study(STUDY, variant).training["Slow"].lr == 1e-5
+    for name in ("TurnL00", "A B"):
+        with pytest.raises(UserError, match=f"mine overridden: .*{name}"):
+            load_study(STUDY, {"mine": name})
 
 
 def test_words_reach_snakemake_without_a_dot_in_a_key():

@@ -12,7 +12,14 @@ import pytest
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, load
 from hgrpo.workflow import code_version as module
-from hgrpo.workflow.code_version import PACKAGE, code_of, contents, modules_of, plug_ins
+from hgrpo.workflow.code_version import (
+    PACKAGE,
+    code_of,
+    contents,
+    modules_of,
+    package_digest,
+    plug_ins,
+)
 
 TORCH_FREE = ("study_config", "assets", "expert", "merge", "figures", "report")
 
@@ -244,9 +251,10 @@ def test_contents_are_the_imported_modules_and_their_data(package):
     ],
 )
 def test_an_edit_that_counts_changes_the_version(package, file, text):
-    before = version(package)
+    before = version(package), package_digest.__wrapped__(package)
     (package / file).write_text(text, encoding="utf-8")
-    assert version(package) != before
+    assert version(package) != before[0]
+    assert package_digest.__wrapped__(package) != before[1]
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,23 @@ def test_lists_reach_the_study_with_commas(project):
     assert "seeds=11,23 rounds=2 methods=SFTOnly,flatGRPO" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "config"),
+    [
+        (("quickstart",), ("study=first_look",)),
+        (("quickstart", "MINE=LastTurn"), ("study=first_look", "mine=LastTurn")),
+        (("quickstart", "STUDY=smoke"), ("study=smoke",)),
+        (("bakeoff", "MINE=LastTurn"), ("study=bakeoff", "mine=LastTurn")),
+    ],
+)
+def test_quickstart_runs_its_study_with_ones_own_arm(project, words, config):
+    said = subprocess.run(
+        ["make", "-n", *words], cwd=project, capture_output=True, encoding="utf-8", check=True
+    ).stdout
+    (line,) = [line for line in said.splitlines() if "/snakemake " in line]
+    assert tuple(line.rstrip("\\").split("--config ")[1].split()) == config
+
+
 def test_a_gpu_has_constraints_and_a_build_of_vllm_of_its_own(project, tmp_path):
     for name in ("Makefile", "pyproject.toml", "constraints.txt", "constraints-gpu.txt"):
         shutil.copy(project / name, tmp_path)

@@ -23,8 +23,8 @@ STUDY = load_study(PROJECT / "configs/studies/smoke.yaml")
     ("settings", "code", "said"),
     [
         ({"lr": 2}, "c1", "before its settings changed"),
-        ({"lr": 1}, "c2", "before the code in hgrpo/ that it runs changed"),
-        ({"lr": 2}, "c2", "before the code in hgrpo/ that it runs changed"),
+        ({"lr": 1}, "c2", "before the code that it runs changed"),
+        ({"lr": 2}, "c2", "before the code that it runs changed"),
     ],
 )
 def test_what_changed_is_named(settings, code, said):

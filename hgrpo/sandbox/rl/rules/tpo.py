@@ -7,6 +7,8 @@ from hgrpo.learning.objectives.full_kl import collision_probability, entropy_of
 from hgrpo.learning.objectives.group import z_scores
 from hgrpo.learning.objectives.tpo import (
     group_pg as pull,
+)
+from hgrpo.learning.objectives.tpo import (
     target_cross_entropy,
     tpo_target,
     unanchored_target,

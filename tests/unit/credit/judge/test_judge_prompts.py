@@ -4,7 +4,8 @@ import hashlib
 import json
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from judge_cases import GOAL, ROOM, WON, failures, prompt_of, trajectory
 
 from hgrpo.credit.judge.protocol import PROMPT_VERSION, answer_format

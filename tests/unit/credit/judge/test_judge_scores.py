@@ -58,7 +58,8 @@ def test_a_group_s_answer_is_read_in_any_order(rows, data):
         ('{"scores": []}', "wrong_length"),
         ('{"scores": [1, 2, 3]}', "wrong_length"),
         ('{"scores": [{"turn": 0, "score": 1}]}', "wrong_length"),
-        ('{"scores": [{"turn": 1, "score": 1}, {"turn": 2, "score": 2}]}', "wrong_length"),
+        ('{"scores": [{"turn": 1, "score": 1}, {"turn": 3, "score": 2}]}', "wrong_length"),
+        ('{"scores": [{"turn": 2, "score": 1}, {"turn": 3, "score": 2}]}', "wrong_length"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": -1, "score": 2}]}', "wrong_length"),
         ('{"scores": [{"turn": 1, "score": 1}, {"turn": 1, "score": 2}]}', "wrong_length"),
         (
@@ -100,6 +101,7 @@ FORM = f'{{"scores": {LIST}}}'
         '{"turn": 0, "score": 1}\n{"turn": 1, "score": 2.5}',
         '{"scores": [1, "2.5"]}',
         '{"trajectories": [{"trajectory": 0, "scores": [1, 2.5]}]}',
+        '{"scores": [{"turn": 1, "score": 1}, {"turn": 2, "score": 2.5}]}',
     ],
 )
 def test_an_answer_with_one_reading_is_read(answer):

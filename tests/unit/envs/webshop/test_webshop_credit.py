@@ -18,13 +18,13 @@ from hgrpo.envs.webshop.env import WebshopEnv
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Completion, Request, Sampling
 
-# What reads a policy is left out, because a walker has none. The oracle is left out, because the
-# shop does not know what a choice is worth.
+# What reads a policy is left out, because a walker has none. The oracle and exact credit are left
+# out, because the shop does not know what a choice is worth.
 CREDIT = {
     path.stem: given
     for path in sorted(Path("configs/methods").glob("*.yaml"))
     if (given := read_yaml(path).get("credit", {"kind": "flat"}))["kind"]
-    not in {"turnrd", "oracle", "amortised", "entropy"}
+    not in {"turnrd", "oracle", "exact", "amortised", "entropy"}
     and path.stem not in {"BiPACE", "CounterfactualGated"}
 }
 GRAPHS = [name for name, given in CREDIT.items() if given["kind"] == "state_graph"]

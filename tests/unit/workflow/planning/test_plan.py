@@ -271,6 +271,14 @@ def test_before_any_job_without_gpus_every_number_comes_from_reference_rates(tmp
     assert not any("H-GRPO" in line for line in lines)
 
 
+@pytest.mark.parametrize("kind", ["torch", "vllm"])
+def test_rounds_with_vllm_and_without_a_gpu_are_named(tmp_path, kind):
+    study = load_study(PROJECT / "configs/studies/smoke.yaml", {"engine": {"kind": kind}})
+    jobs = _rounds("smoke", ["flatGRPO"], [1, 2])
+    lines = report(study, _expected(jobs, study, tmp_path, LAPTOP), LAPTOP, {})
+    assert any("asks for no GPU" in line for line in lines) == (kind == "vllm")
+
+
 def test_a_plan_fits_on_a_page(configs, planned):
     remember(configs, "sft", "sft", 100, "sft", 50)
     remember(configs, "evaluate", "SFTOnly.seed_11.round_0", 1, "eval/SFTOnly/seed_11/round_0", 1)
@@ -347,10 +355,7 @@ def test_a_plan_of_other_rounds_is_not_compared(configs, tmp_path, monkeypatch, 
 
     assert "1 of its 1 jobs have run" in checked()
     assert "1 of its 1 jobs have run" in checked("rounds=2", "seeds=11")
-    assert checked("training.lr=0.1").endswith("made for other settings (SET)\n")
-    assert checked("rounds=3", "seeds=11,23") == (
-        "plan:    not compared: the last plan was made for other settings (seeds, rounds)\n"
-    )
+    assert checked("training.lr=0.1") == "" == checked("rounds=3", "seeds=11,23")
 
 
 @pytest.mark.parametrize(
