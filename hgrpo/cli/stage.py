@@ -19,7 +19,7 @@ from hgrpo.stages.job import Job
 from hgrpo.stages.order import runs_a_model
 from hgrpo.stages.paths import option
 from hgrpo.streams import key
-from hgrpo.workflow.code_version import code_of, package_digest
+from hgrpo.workflow.code_version import clear_caches, code_of, package_digest
 from hgrpo.workflow.plan_check import PACKAGE_VARIABLE, check_plan, planned_code
 from hgrpo.workflow.reuse import reusable_job
 
@@ -42,16 +42,13 @@ def parse_and_run(stage: ModuleType, words: Sequence[str] | None = None) -> None
 
     Raises:
         UserError: `--config` has a mistake in it, the job was planned with other settings or code,
-            or the stage fails.
+            its code was edited while it ran, or the stage fails.
     """
     args = _parser(stage).parse_args(words)
     job = Job(**{name: getattr(args, name) for name in stage.JOB})
     given = read_config(args.config)
     settings = read_settings(stage, given, job)
-    code = planned_code(args.planned, os.environ.get(PACKAGE_VARIABLE), package_digest())
-    if code is None:
-        code = code_of(_name(stage), settings.model_dump(mode="json"))
-    job = replace(job, code=code)
+    job = replace(job, code=_code(stage, settings, args.planned))
     check_plan(args.planned, given, job.code)
     paths = {field.name: getattr(args, field.name) for field in fields(stage.Paths)}
     reusable = reusable_job(stage, settings, job, args.reads, paths["out"])
@@ -63,8 +60,17 @@ def parse_and_run(stage: ModuleType, words: Sequence[str] | None = None) -> None
     except SystemExit as ended:  # a round that several processes share ends in this way
         if ended.code:
             raise
+    # What a job imports or reads late may have been edited while it ran.
+    clear_caches()
+    check_plan(args.planned, given, _code(stage, settings, args.planned))
     if reusable is not None:
         reusable.record()
+
+
+def _code(stage: ModuleType, settings: BaseModel, planned: str) -> str:
+    """Hash of the job's code, from the plan if the package is as it was then."""
+    code = planned_code(planned, os.environ.get(PACKAGE_VARIABLE), package_digest())
+    return code or code_of(_name(stage), settings.model_dump(mode="json"))
 
 
 def _seed_globals(stage: str, job: Job) -> None:

@@ -53,7 +53,6 @@ class CreditSettings(Strict):
         extras: extras of pyproject.toml that it needs beside `train` and `workflow`.
         environment_variables: maps each variable that must be set to the message if it is not.
         may_be_unreachable: it asks a service. If that fails, a comparison leaves the assigner out.
-        groups_at_once: how many groups `assign_many` should get at once.
         fallback_column: key in the assigner's report that counts trajectories with stand-in credit.
     """
 
@@ -74,7 +73,6 @@ class CreditSettings(Strict):
     extras: ClassVar[tuple[str, ...]] = ()
     environment_variables: ClassVar[Mapping[str, str]] = {}
     may_be_unreachable: ClassVar[bool] = False
-    groups_at_once: ClassVar[int] = 1
     fallback_column: ClassVar[str] = ""
 
     def outside_calls(self, groups: int, rollouts: int) -> str:

@@ -21,6 +21,9 @@ from hgrpo.streams import training_step
 from hgrpo.trajectories.played_groups import PlayedGroup
 from hgrpo.trajectories.trajectory import Trajectory
 
+# Groups that an assigner gets at once, as in a step of training.
+_AT_ONCE = 16
+
 
 @dataclass
 class Computation:
@@ -160,8 +163,8 @@ def compute(
             groups = [_copied(group) for group in groups]
         began = time.perf_counter()
         rows = []
-        for first in range(0, len(groups), declared.groups_at_once):
-            part = groups[first : first + declared.groups_at_once]
+        for first in range(0, len(groups), _AT_ONCE):
+            part = groups[first : first + _AT_ONCE]
             rows += [row for group in assign_all(assigner, part) for row in group]
             on_done(sum(len(group.trajectories) for group in part))
     except UserError as error:

@@ -150,8 +150,10 @@ class Round:
             groups += batch
             credits = self._credit(batch)
             if step == 0 and len(groups) == len(batch) and self.second and self.learner.ranks.first:
-                depends = is_order_dependent(self.second, batch[0], credits[0])
-                synced["order_dependent_credit"] = depends
+                # The last group shows what an assigner has kept of earlier ones, if it is not dead.
+                telling = [k for k, rows in enumerate(credits) if any(map(np.any, rows))] or [0]
+                again = self.second, batch[telling[-1]], credits[telling[-1]]
+                synced["order_dependent_credit"] = is_order_dependent(*again)
             advantages += [
                 group_advantages(group, credit, self.id.method, training)
                 for group, credit in zip(batch, credits, strict=True)

@@ -62,8 +62,8 @@ def arm_cautions(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
     for (seed, _), labels in ends.items():
         equal[tuple(sorted(labels))].append(str(seed))
     return cautions + [
-        f"{listing(list(labels))} are one arm: their final weights are equal bit for bit (seed "
-        f"{', '.join(seeds)})."
+        f"{listing(list(labels))} are one arm in seed {', '.join(seeds)}: their final weights are "
+        "equal bit for bit."
         for labels, seeds in equal.items()
         if len(labels) > 1
     ]

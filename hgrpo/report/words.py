@@ -187,6 +187,7 @@ def _highest(comparison: Comparison, arms: Arms, measured: str, chance: float) -
     return (
         f"{arms.label(best['method'])} is highest{' of the arms under test' if controls else ''}, "
         f"{points(best['difference'])[1:]} points above {reference} {measured}"
+        f"{ends(points(best['lower']), points(best['upper']), ', {}')}"
         f"{_LESS if best['difference'] < chance else ''}"
     )
 

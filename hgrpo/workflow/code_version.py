@@ -74,6 +74,12 @@ def package_digest(package: Path = PACKAGE) -> str:
     return _digest(str([(f"{path.relative_to(root)}", _digest(path)) for path in files]))
 
 
+def clear_caches() -> None:
+    """Read all files again for the next hash."""
+    for function in (package_digest, _read, _path, _data_files):
+        function.cache_clear()
+
+
 def plug_ins(stage: str, settings: Mapping) -> tuple[list[str], frozenset[str]]:
     """The modules that a job starts from, and the capabilities of plug-ins that it uses."""
     module, roots = load(stage), [f"hgrpo.stages.{stage}"]

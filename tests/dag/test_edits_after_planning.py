@@ -21,6 +21,22 @@ def after_planning(checkout, edit: str) -> None:
         handle.write(f"\nfrom pathlib import Path\n{edit}\n")
 
 
+def test_code_that_changes_while_a_job_runs(real):
+    """The stage's module edits another one, which it has imported, and ends."""
+    real.edit(
+        "hgrpo/stages/assets.py",
+        "\ndef run(",
+        "\ndef run(*given):\n"
+        "    found = Path('hgrpo/envs/panels.py')\n"
+        "    found.write_bytes(found.read_bytes() + b'MORE = 1\\n')\n"
+        "    _run(*given)\n\n\ndef _run(",
+    )
+    done = real.snakemake(ASSETS)
+    assert done.returncode != 0
+    assert "planned before the code that it runs changed" in done.stdout + done.stderr
+    assert not (real.root / ASSETS).exists()
+
+
 @pytest.mark.parametrize(
     ("edit", "said"),
     [

@@ -36,7 +36,6 @@ class Settings(ToGoSettings):
     extras = ("judge",)
     may_be_unreachable = True
     # The judge gets the prompts of up to this many groups together.
-    groups_at_once = 16
     fallback_column = "judge_fallbacks"
 
     model: str = Field(

@@ -34,7 +34,6 @@ PLAIN = {
     "figures": (),
     "uses": (),
     "may_be_unreachable": False,
-    "groups_at_once": 1,
     "fallback_column": "",
 }
 LEARNT = {
@@ -47,7 +46,6 @@ LEARNT = {
 JUDGED = {
     "uses": ("judge_text",),
     "may_be_unreachable": True,
-    "groups_at_once": 16,
     "fallback_column": "judge_fallbacks",
 }
 

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -61,13 +62,27 @@ def test_invalid_credit_is_named_before_anything_learns_from_it(
         played.run(lambda row: None, lambda: None)
 
 
-def test_the_first_group_of_a_round_is_credited_again_by_a_new_assigner(imitator, tmp_path):
+class Counting(LastTurn):
+    """Subtracts the last group's mean return."""
+
+    mean = 0.0
+
+    def assign(self, group):
+        before, self.mean = self.mean, 1 + np.mean([t.env_return for t in group.trajectories])
+        return [row - before for row in super().assign(group)]
+
+
+def test_the_last_group_of_a_step_is_credited_again_by_a_new_assigner(imitator, tmp_path):
     def noisy(turns):
         return [row + np.random.rand(len(row)) for row in turns]
 
-    for spoil, depends in ((lambda turns: turns, False), (noisy, True)):
-        played = fresh_round(imitator, tmp_path / str(depends))
-        played.assigner, played.second = LastTurn(spoil), lambda spoil=spoil: LastTurn(spoil)
+    def same(turns):
+        return turns
+
+    cases = (LastTurn, same, False), (LastTurn, noisy, True), (Counting, same, True)
+    for number, (kind, spoil, depends) in enumerate(cases):
+        played = fresh_round(imitator, tmp_path / str(number))
+        played.assigner, played.second = kind(spoil), partial(kind, spoil)
         first, *others = played.run(lambda row: None, lambda: None)
         assert first["order_dependent_credit"] == depends
         assert not any("order_dependent_credit" in row for row in others)

@@ -25,7 +25,7 @@ def test_arms_with_equal_final_weights_are_one_arm():
         *(summary("flatGRPO", 2, "d", seed=23), summary("Mine", 2, "d", seed=23)),
     ]
     expected = (
-        "Mine and flat GRPO are one arm: their final weights are equal bit for bit (seed 11, 23)."
+        "Mine and flat GRPO are one arm in seed 11, 23: their final weights are equal bit for bit."
     )
     assert arm_cautions(ARMS, rounds) == [expected]
 
@@ -35,10 +35,10 @@ def test_an_arm_that_still_has_the_weights_of_the_sft_policy_is_that_arm():
     arms = read_arms({"reference": "flatGRPO", "methods": methods})
     rounds = [summary("flatGRPO", 1, "a"), summary("Mine", 1, "sft"), summary("Other", 1, "b")]
     (said,) = arm_cautions(arms, rounds)
-    assert said.startswith("Mine and SFT only are one arm: ")
+    assert said.startswith("Mine and SFT only are one arm in seed ")
     # Without an update all arms are equal.
     (said,) = arm_cautions(arms, [summary(name, 1, "sft") for name in NAMES])
-    assert said.startswith("Mine, Other, SFT only and flat GRPO are one arm: ")
+    assert said.startswith("Mine, Other, SFT only and flat GRPO are one arm in seed ")
 
 
 def test_cautions_of_rounds_are_counted_by_arm_and_older_summaries_have_none():
@@ -97,7 +97,7 @@ def test_cautions_stand_on_top_of_the_page_and_in_the_last_line_of_the_run(tmp_p
     page = build_report(study)
     last = capsys.readouterr().out.splitlines()[-1]
     text = page.read_text(encoding="utf-8")
-    for said in ("Progressive (1 of 1 rounds): it is 0.", "are one arm: their final weights are"):
+    for said in ("Progressive (1 of 1 rounds): it is 0.", "are one arm in seed"):
         assert said in last and 0 < text.index(said) < text.index("<table")
     assert last.endswith(f" {page}")
 
