@@ -255,7 +255,7 @@ def _commands(page: Page) -> dict[str, str]:
     study = page.study_config
     if not {"name", "seeds", "rounds", "methods"} <= set(study):
         return {}
-    more = more_seeds(study["seeds"])
+    more = more_seeds(study["seeds"], FEWEST_SEEDS)
     return {
         "made": command(study, page.overridden),
         "more": command(study, page.overridden, more) if more else "",

@@ -13,8 +13,6 @@ DEFAULT_STUDY = "bakeoff"  # the default of the Makefile
 _VARIABLES = {"seeds", "rounds", "methods"}
 # Seeds of the shipped studies, whose published results a reader can compare with.
 SEEDS = (11, 23, 31, 47, 59)
-# (2, 3) means: a study with fewer than 2 seeds should have 3.
-WANTED = ((2, 3), (5, 5))
 
 
 def command(study: Mapping, overridden: Mapping[str, object], seeds: Sequence[int] = ()) -> str:
@@ -71,11 +69,11 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def more_seeds(seeds: Sequence[int]) -> list[int]:
-    """The given seeds and new ones for a firmer answer; empty if the given ones are enough."""
-    wanted = next((enough for few, enough in WANTED if len(seeds) < few), 0)
+def more_seeds(seeds: Sequence[int], fewest: int) -> list[int]:
+    """The given seeds and new ones, so that there are `fewest`; empty if there are enough."""
     new = [seed for seed in SEEDS if seed not in seeds]
-    return [*seeds, *new[: wanted - len(seeds)]] if wanted else []
+    missing = max(0, fewest - len(seeds))
+    return [*seeds, *new[:missing]] if missing else []
 
 
 def _list(values: Sequence[object]) -> str:

@@ -100,14 +100,14 @@ def test_the_default_study_is_the_makefiles():
 @pytest.mark.parametrize(
     ("seeds", "more"),
     [
-        ([11], [11, 23, 31]),
-        ([7], [7, 11, 23]),
+        ([11], [11, 23, 31, 47, 59]),
+        ([7], [7, 11, 23, 31, 47]),
         ([31, 11], [31, 11, 23, 47, 59]),
         ([1, 2, 3, 4, 5], []),
     ],
 )
-def test_one_seed_becomes_three_and_a_few_become_five(seeds, more):
-    assert more_seeds(seeds) == more
+def test_too_few_seeds_become_five(seeds, more):
+    assert more_seeds(seeds, 5) == more
 
 
 def test_a_study_knows_which_of_its_keys_the_command_line_changed():
