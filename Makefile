@@ -3,7 +3,7 @@
 #   make quickstart                   a verdict in minutes: is exact credit worth something?
 #   make quickstart MINE=<method>     is yours? For any study, MINE adds an arm to its methods
 #   make bakeoff                      the laptop study
-#   make bakeoff SEEDS="11 23 31"     more seeds; also ROUNDS=7, METHODS="flatGRPO TurnRDV2", STUDY=<name>
+#   make bakeoff SEEDS=11             other seeds, here one; also ROUNDS=7, METHODS="flatGRPO TurnRDV2", STUDY=<name>
 #   make bakeoff SET="training.lr=1e-4 evaluation.test_games=100"    any other key of a study
 #   make bakeoff SET="env.turn_cap=50"    also of its environment, its model and its methods
 #   make bakeoff REUSE=no             run also the jobs whose results another study already has

@@ -44,7 +44,7 @@ def test_a_plan_names_what_an_edit_makes_run_and_is_held_against_it(checkout, pl
     assert "nothing to run" in lines
     assert not (checkout.root / "results/grid/plan.json").exists()
 
-    checkout.edit("hgrpo/credit/progress.py", "import", "import os\nimport")
+    checkout.edit("hgrpo/credit/progress.py", "import numpy", "import os\nimport numpy")
     lines = plan()
     assert counts(lines, "flatGRPO") == [8, 8, 0]
     assert counts(lines, "Progressive") == [8, 0, 8]

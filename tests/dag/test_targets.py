@@ -23,7 +23,7 @@ def test_the_waves_of_a_study_share_its_methods_out(finished):
 
 def test_without_a_smoke_wave_it_is_the_reference(checkout):
     checkout.edit("hgrpo/credit/flat.py", "import", "import os\nimport")
-    checkout.edit("hgrpo/credit/progress.py", "import", "import os\nimport")
+    checkout.edit("hgrpo/credit/progress.py", "import numpy", "import os\nimport numpy")
     assert rounds(checkout.planned("smoke_wave")) == {"flatGRPO"}
     assert rounds(checkout.planned("rest_wave")) == {"Progressive"}
 

@@ -204,7 +204,7 @@ def test_credit_of_all_turns_in_order(rollouts):
     done = []
     compute(computed, rollouts.named, rollouts, Context(), done.append)
     assert computed.values.tolist() == [0, 0, 0, 0, 0, 0, 0, 0, 1]
-    assert done == [2, 2]
+    assert done == [4]
 
 
 class Wrong(CreditAssigner):

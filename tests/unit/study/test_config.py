@@ -711,7 +711,8 @@ def test_a_variant_of_another_kind_starts_without_the_old_kinds_settings(configs
     methods = load_study(configs / "studies/bakeoff_plateau.yaml").methods
     assert methods["Same"].credit == methods["Named"].credit
     assert methods["Same"].credit.settings["fit"]["rank_weight"] == 0.1
-    assert methods["Other"].credit.model_dump() == {"kind": "progress", "to_go": None}
+    other = {"kind": "progress", "spread": "turns", "to_go": None}
+    assert methods["Other"].credit.model_dump() == other
     assert methods["Other"].alpha == 0.5
 
 
