@@ -47,7 +47,8 @@ def points(difference: float, digits: int = 1) -> str:
     """A difference of fractions in percentage points, always signed."""
     if pd.isna(difference):
         return DASH
-    value = round(100 * difference, digits)
+    # Equal numbers must round alike: NumPy rounds 18.15 up and Python down, and sums leave noise.
+    value = round(round(100 * float(difference), 6), digits)
     sign = "+" if value > 0 else MINUS if value < 0 else "±"
     return f"{sign}{abs(value):.{digits}f}"
 
