@@ -34,11 +34,11 @@ def test_every_published_table_is_what_its_files_give(project):
     }
     assert len(found) >= 18
     assert {study: wrong for study, (wrong, _) in found.items() if wrong} == {}
-    assert found["first_look"][1] == ["dose_response.csv"]  # a figure's data, which takes drawing
+    assert found["first_look/bfloat16"][1] == ["dose_response.csv"]  # a figure's data, which takes drawing
 
 
 def test_a_flipped_game_and_a_changed_dead_group_are_found(copied):
-    folder = copied("first_look")
+    folder = copied("first_look/bfloat16")
     games = pd.read_parquet(folder / evidence.GAMES)
     trained = games.index[games["method"] == "Oracle"][700]
     sampled = games["temperature"].eq(0.3) & games["panel"].eq("validation")
@@ -66,7 +66,7 @@ def test_runs_of_two_precisions_are_not_published_together(tmp_path, project):
         (folder / "summary.json").write_text(f'{{"train_dtype": "{dtype}"}}', encoding="utf-8")
     with pytest.raises(UserError, match="trained in bfloat16 and float32"):
         evidence.copy(tmp_path, tables, project / "configs/studies/first_look.yaml")
-    for name, dtype in (("first_look", "bfloat16"), ("first_look/float32", "float32")):
+    for name, dtype in (("first_look/bfloat16", "bfloat16"), ("first_look", "float32")):
         settings = json.loads((project / f"docs/tables/{name}/study.json").read_bytes())
         assert settings["train_dtype"] == dtype
 
@@ -92,7 +92,7 @@ def test_tuning_is_published_and_gives_the_table_in_the_studys_file(project):
 
 
 def test_an_older_page_is_judged_as_its_games_would_be(copied):
-    folder = copied("first_look")
+    folder = copied("first_look/bfloat16")
     inputs, _ = evidence.published(folder)
     comparison = inputs.comparison
     assert comparison.protocol.settings.pool_twin is False
