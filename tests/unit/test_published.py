@@ -34,7 +34,9 @@ def test_every_published_table_is_what_its_files_give(project):
     }
     assert len(found) >= 18
     assert {study: wrong for study, (wrong, _) in found.items() if wrong} == {}
-    assert found["first_look/bfloat16"][1] == ["dose_response.csv"]  # a figure's data, which takes drawing
+    assert found["first_look/bfloat16"][1] == [
+        "dose_response.csv"
+    ]  # a figure's data, which takes drawing
 
 
 def test_a_flipped_game_and_a_changed_dead_group_are_found(copied):
