@@ -30,7 +30,7 @@ TIMINGS = ["seconds", "collect_s", "credit_s", "update_s", "fit_s", "elapsed_s"]
 
 
 def copy(results: Path, tables: Path, study_file: Path) -> None:
-    """Copy a study's evidence into its folder of tables, whose methods.csv is there already.
+    """Copy a study's evidence beside its tables, of which methods.csv and seeds.csv are there.
 
     Args:
         results: results/<study>.
@@ -51,7 +51,10 @@ def copy(results: Path, tables: Path, study_file: Path) -> None:
     (tables / SETTINGS).write_text(text + "\n", encoding="utf-8")
     fits = sorted(results.glob("credit_fit/*/*/*/train_log.json"))
     logs = read_logs(sorted(results.glob("rl/*/*/*/train_log.json")), fits)
-    write(logs[logs["method"].isin(order)].drop(columns=TIMINGS), tables / TRAINING)
+    # The folder may hold runs of further seeds, which this report does not show.
+    seeds = pd.read_csv(tables / "seeds.csv")["seed"]
+    shown = logs["method"].isin(order) & logs["seed"].isin(seeds)
+    write(logs[shown].drop(columns=TIMINGS), tables / TRAINING)
     if fits:
         write(read_fits(fits), tables / FITS)
 
