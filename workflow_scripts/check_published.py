@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 
+import agreement_speed
 import evidence
 import matplotlib.pyplot as plt
 import numpy as np
@@ -44,6 +45,9 @@ def check(folder: Path, drawn: Mapping[str, str]) -> tuple[list[str], list[str]]
         expected = from_seeds(folder)
     else:
         expected = {}
+    if (folder / f"{agreement_speed.NAME}.csv").is_file():
+        arms = agreement_speed.points(folder)
+        expected[agreement_speed.NAME] = agreement_speed.correlations(arms)
     wrong, rest = [], []
     for path in sorted(folder.iterdir()):
         if (

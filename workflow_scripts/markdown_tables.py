@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import agreement_speed as agreement
 import pandas as pd
 from older_pages import BEFORE
 
@@ -231,6 +232,18 @@ def truth(tables: Tables) -> str:
         beats = [", beats shuffled" if row["beats_shuffled"] == "yes" else "" for row in of]
         within = [_correlation(row, "within") + word for row, word in zip(of, beats, strict=True)]
         lines.append([of[0]["label"], *(_correlation(row, "advantage") for row in of), *within])
+    return as_markdown(lines)
+
+
+def agreement_speed(tables: Tables) -> str:
+    """One line per measure of agreement: its rank correlation over arms with the endpoint."""
+    lines = [
+        ["agreement on rollouts of the SFT policy", "arms", "rank correlation with the endpoint"]
+    ]
+    for _, row in tables["agreement_speed"].iterrows():
+        lines.append(
+            [agreement.MEASURES[row["measure"]], f"{row['arms']}", agreement.with_interval(row)]
+        )
     return as_markdown(lines)
 
 

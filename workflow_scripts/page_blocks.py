@@ -30,6 +30,7 @@ FIGURES = {
     "norms_PPO": "Norms of gradients by the deviation of returns, PPO",
     "norms_GRPO": "Norms of gradients by the deviation of returns, GRPO",
     "closest": "Who is closest to the truth, and at what price",
+    "agreement_speed": "Arms by agreement with the truth and by endpoint",
 }
 NOT_PUBLISHED = "*Not run yet: no results are published.*"
 # A page marks a block with <!-- results bakeoff --> ... <!-- end -->.
@@ -44,6 +45,7 @@ KINDS: dict[str, Callable[[markdown_tables.Tables], str]] = {
     "seeds_needed": markdown_tables.seeds_needed,
     "dose_response": markdown_tables.dose_response,
     "truth": markdown_tables.truth,
+    "agreement_speed": markdown_tables.agreement_speed,
     "verdicts": markdown_tables.verdicts,
     "verdict_cells": markdown_tables.verdict_cells,
     "slopes": lambda tables: markdown_tables.as_markdown(markdown_gradients.slopes(tables)),

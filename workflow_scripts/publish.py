@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import agreement_speed
 import check_published
 import evidence
 import markdown_tables
@@ -82,7 +83,8 @@ FIGURES = (
 # What two further targets of a study give.
 TRUTH = ("truth.csv", "closest.svg")
 GRADIENTS = ("slopes.csv", "dominance.csv", "norms_*.csv", "norms_*.svg")
-FURTHER = (*TRUTH, *GRADIENTS, evidence.TUNING)
+SPEED = (f"{agreement_speed.NAME}.csv", f"{agreement_speed.NAME}.svg")
+FURTHER = (*TRUTH, *GRADIENTS, *SPEED, evidence.TUNING)
 DOCS, STUDIES = Path("docs"), Path("configs/studies")
 # The study whose whole report is published, for a look before installing.
 SAMPLE = "first_look"
@@ -127,6 +129,8 @@ def main() -> None:
         _redraw(folder)
     for study in args.truth:
         copy_further(args.results / study / "credit_agreement", study, TRUTH)
+        if study == agreement_speed.NAME:
+            agreement_speed.write(*_folders(study))
     for study in args.gradients:
         copy_further(args.results / study / "gradients_page", study, GRADIENTS)
     for page, text in filled(DOCS, STUDIES).items():
