@@ -236,7 +236,8 @@ def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
     if not sentences:
         return []
     little = ""
-    advice = "Check the sign of its credit, then try a lower training.lr for all arms."
+    whose = "its" if len(sentences) == 1 else "their"
+    advice = f"Check the sign of {whose} credit, then try a lower training.lr for all arms."
     if any(", the reference," in sentence for sentence in sentences):
         little = ", so differences from it mean little"
         advice = (
