@@ -1,7 +1,7 @@
 # hgrpo: `make bakeoff` runs a study from games to report, `make test` runs the tests.
 #
 #   make quickstart                   a verdict in minutes: is exact credit worth something?
-#   make quickstart MINE=<method>     is yours? For any study, MINE adds an arm to its methods
+#   make quickstart MINE=<method>     is yours? For any study, MINE adds arms to its methods
 #   make bakeoff                      the laptop study
 #   make bakeoff SEEDS=11             other seeds, here one; also ROUNDS=7, METHODS="flatGRPO TurnRDV2", STUDY=<name>
 #   make bakeoff SET="training.lr=1e-4 evaluation.test_games=100"    any other key of a study
@@ -47,7 +47,7 @@ STUDY_CONFIG := study=$(STUDY) \
 	$(if $(strip $(SEEDS)),seeds=$(subst $(space),$(comma),$(strip $(SEEDS)))) \
 	$(if $(strip $(ROUNDS)),rounds=$(strip $(ROUNDS))) \
 	$(if $(strip $(METHODS)),methods=$(subst $(space),$(comma),$(strip $(METHODS)))) \
-	$(if $(strip $(MINE)),mine=$(strip $(MINE))) \
+	$(if $(strip $(MINE)),mine=$(subst $(space),$(comma),$(strip $(MINE)))) \
 	$(if $(strip $(REUSE)),reuse=$(strip $(REUSE))) \
 	$(if $(strip $(SET)),'set=['"'"'$(subst ','"'"''"'"',$(SET))'"'"']')
 SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES))

@@ -98,6 +98,7 @@ def main() -> None:
         sizes = size_caution(shares(advantage, truth), 0.0, 0.0)
         cautions = [f"what the loss sees is {equal}" if flat else sizes]
     row = pd.DataFrame([{"method": name, "label": name} | score(credit, advantage, truth)])
+    cautions.append(against_truth(row.iloc[0]))
     others = known_rows(args.truth)
     if (args.name or args.file) and name in [*others.get("label", ())]:
         raise UserError(f"{name}: {args.truth / 'truth.csv'} has a row of this name; choose --name")
@@ -124,6 +125,20 @@ def shares(advantage: np.ndarray, truth: MeasuredTruth) -> dict[str, float | Non
     rows = np.split(scaled, np.cumsum(truth.lengths)[:-1])
     made = (turn_share, top_share, mean_share)
     return {function.__name__: function(rows) for function in made}
+
+
+def against_truth(row: pd.Series) -> str:
+    """A caution where a whole interval of a correlation with the truth lies below 0; else empty."""
+    if row["advantage_pearson_upper"] < 0:
+        where = ""
+    elif row["within_pearson_upper"] < 0:
+        where = " within trajectories"
+    else:
+        return ""
+    return (
+        f"its advantages point against the truth{where}: check the sign of the credit, and that "
+        "each turn's credit stands at its own index"
+    )
 
 
 def worst_turns(folder: Path, credit: np.ndarray, truth: np.ndarray) -> str:

@@ -44,7 +44,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Arms:
-    """All arms by name in display order, the reference's name, its A/A twins, the user's own arm.
+    """All arms by name in display order, the reference's name, its A/A twins, the user's own arms.
 
     The reference is not among the arms if only other arms were run.
     """
@@ -52,7 +52,7 @@ class Arms:
     by_name: Mapping[str, Arm]
     reference: str
     twins: frozenset[str] = frozenset()
-    mine: str | None = None
+    mine: frozenset[str] = frozenset()
 
     def __getitem__(self, name: str) -> Arm:
         return self.by_name[name]
@@ -124,7 +124,7 @@ def read_arms(config: Mapping) -> Arms:
     if len(untrained) > 1:
         raise UserError(f"--config: more than one untrained arm: {', '.join(untrained)}")
     twins = {name for name in arms if _is_twin(methods[name], methods.get(reference))}
-    return Arms(arms, reference, frozenset(twins), config.get("mine"))
+    return Arms(arms, reference, frozenset(twins), frozenset(config.get("mine", ())))
 
 
 def _is_twin(method: Mapping, other: Mapping | None) -> bool:

@@ -124,6 +124,7 @@ def render(page: Page) -> str:
         seeds_needed=comparison.seeds_needed.to_dict("records"),
         scripted=_scripted(page.scripted, measures),
         families=_families(comparison, arms),
+        pools_twin=_pools_twin(comparison.against_reference),
         # The columns of the first table; a column for the reference waits until the arm is there.
         opponents=[
             *(["reference"] if arms.has_reference else []),
@@ -196,9 +197,13 @@ def _scripted(players: pd.DataFrame, measures: Sequence[str]) -> list[dict]:
     ]
 
 
+def _pools_twin(table: pd.DataFrame) -> bool:
+    """Whether the runs of the reference's A/A twin count as runs of the reference."""
+    return bool(len(table)) and bool((table["baseline_runs"] > table["n_seeds"]).any())
+
+
 def _families(comparison: Comparison, arms: Arms) -> list[dict]:
-    """The full tables of paired comparisons, one per family, with McNemar's test per seed."""
-    tests = comparison.mcnemar.groupby(["method", "baseline"]) if len(comparison.mcnemar) else {}
+    """The full tables of paired comparisons, one per family."""
     families = []
     for table in (comparison.against_reference, comparison.against_untrained, comparison.pairs):
         if not len(table):
@@ -208,7 +213,6 @@ def _families(comparison: Comparison, arms: Arms) -> list[dict]:
                 "arm": arms[row.method],
                 "row": row,
                 "baseline": words.opponent(arms, row.baseline, row.baseline_temperature),
-                "mcnemar": list(tests.get_group((row.method, row.baseline)).itertuples()),
             }
             for row in table.sort_values("difference", ascending=False).itertuples()
         ]

@@ -129,7 +129,7 @@ def _too_few(table: pd.DataFrame) -> bool:
 
 
 def _mine(comparison: Comparison, arms: Arms) -> list[str]:
-    """The difference of the user's own arm, if the study has one that can be compared."""
+    """The differences of the user's own arms that can be compared."""
     table = comparison.against_reference
     return [
         f"yours, {arms.label(row.method)}: {points(row.difference)} points "
@@ -137,7 +137,7 @@ def _mine(comparison: Comparison, arms: Arms) -> list[str]:
         f"{ends(points(row.lower), points(row.upper), ' ({})')}, "
         f"{'no verdict' if _too_few(table) else row.verdict}."
         for row in table.itertuples()
-        if row.method == arms.mine
+        if row.method in arms.mine
     ]
 
 
@@ -153,14 +153,15 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
         done = "solved" if comparison.protocol.settings.score == "success" else "was paid for"
         return f"No arm {done} a single test task, so there is nothing to compare."
     measured = f"in {endpoint_phrase(comparison)}"
-    twins = table.loc[table["method"].isin(arms.twins), "difference"].abs()
-    moved = listing([points(size)[1:] for size in twins])
-    chance = f"; chance alone made {moved} points here (A/A)" if moved else ""
+    is_twin = table["method"].isin(arms.twins)
+    twins = table.loc[is_twin, "difference"].abs()
+    chance = _twins(table[is_twin])
     if _too_few(table):
         number = int(table["n_seeds"].iloc[0])
         seeds = _capital(_count(number)) + (" seeds" if number > 1 else " seed")
         return f"{seeds}, no verdict: {_highest(comparison, arms, measured, twins.max())}{chance}."
     parts, unclear = [], table[table["verdict"] == "inconclusive"]
+    unclear = unclear[~is_twin] if not is_twin.all() else unclear
     verbs = {"better": ("beats", "beat"), "worse": ("does worse than", "do worse than")}
     for verdict, forms in verbs.items():
         if len(rows := table[table["verdict"] == verdict]):
@@ -173,6 +174,16 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
     if len(unclear):
         parts.append(f"inconclusive for {_sized(unclear, arms, rest='others')}")
     return f"{'; '.join(parts)}{chance}."
+
+
+def _twins(twins: pd.DataFrame) -> str:
+    """How far the A/A twins are from the reference, with intervals; empty without a twin."""
+    moved = [
+        f"{points(row.difference)} points{ends(points(row.lower), points(row.upper), ' ({})')}"
+        for row in twins.itertuples()
+    ]
+    name = "the A/A twin differs" if len(moved) == 1 else "A/A twins differ"
+    return f"; {name} by {listing(moved)}" if moved else ""
 
 
 def _highest(comparison: Comparison, arms: Arms, measured: str, chance: float) -> str:

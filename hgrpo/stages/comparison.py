@@ -16,7 +16,7 @@ def comparison(study: "Study") -> dict:
 
     `step_trajectories` is the number of trajectories that each trained arm trains on in a step.
     `collapse` is there, and true, if a trained arm measures it. `axes` is there if two arms or more
-    of one axis are run. `mine` is there if the study has an arm of the user's own.
+    of one axis are run. `mine` is there if the study has arms of the user's own.
     """
     # If one arm changes a training key, list the key for all arms, so that readers can compare.
     shown = _FACTORS.union(*(method.training for method in study.methods.values()))

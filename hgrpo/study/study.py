@@ -60,9 +60,9 @@ class StudyConfig(Strict):
         min_length=1,
         description="names of files in configs/methods, or of variants; arms of `axes` are added",
     )
-    mine: Name | None = Field(
-        None,
-        description="an arm of your own beside `methods`; the report's headline begins with it",
+    mine: list[Name] = Field(
+        [],
+        description="arms of your own beside `methods`; the report's headline begins with them",
     )
     variants: dict[Name, Variant] = Field(
         default_factory=dict,
@@ -130,8 +130,8 @@ class StudyConfig(Strict):
     @classmethod
     def _mine_is_a_method(cls, given: dict) -> dict:
         mine, methods = given.get("mine"), given.get("methods")
-        if mine and isinstance(methods, list) and mine not in methods:
-            return given | {"methods": [*methods, mine]}
+        if isinstance(mine, list) and isinstance(methods, list):
+            return given | {"methods": [*methods, *(name for name in mine if name not in methods)]}
         return given
 
 

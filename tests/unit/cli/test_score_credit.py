@@ -186,7 +186,12 @@ def surprise(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("credit", "alpha", "said"),
     [
-        ("-np.array([np.mean(turn.logprobs) for turn in t.turns])", 0.5, ""),
+        ("np.array([turn.progress for turn in t.turns])", 0.5, ""),
+        (
+            "-np.array([np.mean(turn.logprobs) for turn in t.turns])",
+            0.5,
+            "its advantages point against the truth within trajectories",
+        ),
         ("np.zeros(len(t.turns))", 0.5, "caution: Surprise: its credit tells no turn of a"),
         ("np.full(len(t.turns), t.env_return)", 0.5, "caution: Surprise: its credit tells no turn"),
         ("np.arange(len(t.turns))", 0.5, "made so by turn_norm: position"),
@@ -239,8 +244,21 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
 )
 def test_a_score_that_the_update_does_not_bear_out_is_named(surprise, capsys, credit, said):
     surprise(f"{credit} for t in group.trajectories", more="turn_norm: none\n")
-    (line,) = capsys.readouterr().err.splitlines()
+    line, *_ = capsys.readouterr().err.splitlines()
     assert line.startswith("caution: Surprise: ") and said in line
+
+
+@pytest.mark.parametrize(
+    ("credit", "where"),
+    [
+        ("-np.array([turn.progress for turn in t.turns]) - t.env_return", ""),
+        ("np.roll([turn.progress for turn in t.turns], 4)", " within trajectories"),
+    ],
+)
+def test_credit_against_the_truth_is_named(surprise, capsys, credit, where):
+    surprise(f"{credit} for t in group.trajectories", alpha=0.0)
+    *_, line = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"caution: Surprise: its advantages point against the truth{where}: ")
 
 
 @pytest.mark.parametrize(

@@ -72,8 +72,8 @@ def test_with_one_seed_the_headline_is_about_an_arm_that_is_no_control(one_seed)
     headline = words.answer(comparison, one_seed.arms).headline
     assert headline == (
         "One seed, no verdict: Vine (4 continuations) is highest of the arms under test, 20.0 "
-        f"points above flat GRPO {AREA}, less than the A/A twin moved; chance alone made 40.0 "
-        "points here (A/A)."
+        f"points above flat GRPO {AREA}, less than the A/A twin moved; the A/A twin differs by "
+        "+40.0 points."
     )
     gates = comparison.protocol.settings.model_copy(
         update={"gates": [Gate(arm="Vine", expect="above")]}
@@ -84,14 +84,14 @@ def test_with_one_seed_the_headline_is_about_an_arm_that_is_no_control(one_seed)
     controls = gated.against_reference.query("method != 'LLMJudge'")
     headline = words.answer(replace(gated, against_reference=controls), one_seed.arms).headline
     only = "One seed, no verdict: beside flat GRPO, only controls were trained"
-    assert headline == f"{only}; chance alone made 40.0 points here (A/A)."
+    assert headline == f"{only}; the A/A twin differs by +40.0 points."
 
 
 def test_with_one_seed_controls_may_be_above_although_no_arm_is(one_seed):
     differences = {"flatGRPO_AA": 0.0, "RandomCredit": 0.3, "Vine": -0.2, "LLMJudge": -0.1}
     assert words.answer(with_differences(one_seed, differences), one_seed.arms).headline == (
-        f"One seed, no verdict: no arm under test is above flat GRPO {AREA}; chance alone made 0.0 "
-        "points here (A/A)."
+        f"One seed, no verdict: no arm under test is above flat GRPO {AREA}; the A/A twin differs "
+        "by \u00b10.0 points."
     )
 
 
@@ -106,14 +106,13 @@ def test_the_headline_sets_each_arm_beside_what_chance_made(one_seed):
     assert words.answer(compared, one_seed.arms).headline == (
         "Vine (4 continuations) (+23.2 points, +20.2 to +26.2) and LLMJudge (offline rubric) (+3.6 "
         "points, +0.6 to +6.6, less than the A/A twin moved) beat flat GRPO "
-        f"{AREA}; inconclusive for flat GRPO again (A/A) (\u22129.7 points, \u221212.7 to "
-        "\u22126.7) and random credit (+1.0 points, \u22122.0 to +4.0); chance alone made "
-        "9.7 points here (A/A)."
+        f"{AREA}; inconclusive for random credit (+1.0 points, \u22122.0 to +4.0); the A/A twin "
+        "differs by \u22129.7 points (\u221212.7 to \u22126.7)."
     )
 
 
 def test_the_headline_begins_with_the_users_own_arm(one_seed):
-    arms = replace(one_seed.arms, mine="LLMJudge")
+    arms = replace(one_seed.arms, mine=frozenset({"LLMJudge"}))
     differences = {"flatGRPO_AA": 0.0, "RandomCredit": 0.01, "Vine": 0.2, "LLMJudge": 0.061}
 
     def headline(seeds, own=0.061):
@@ -132,7 +131,7 @@ def test_the_headline_begins_with_the_users_own_arm(one_seed):
     assert headline(5, -0.061).startswith(lower)
     few = f"{label} +6.1 points over flat GRPO, no verdict. One seed, no verdict: "
     assert headline(1).startswith(few)
-    arms = replace(arms, mine="flatGRPO")
+    arms = replace(arms, mine=frozenset({"flatGRPO"}))
     assert "Yours" not in headline(5)
 
 

@@ -162,13 +162,15 @@ def test_an_arm_of_ones_own_joins_the_others_and_the_report_reads_it():
     plain = load_study(STUDY)
     study = load_study(STUDY, {"mine": "TurnLOO"})
     assert list(study.methods) == [*plain.methods, "TurnLOO"]
-    assert comparison(study)["mine"] == "TurnLOO" == study.resolved()["mine"]
+    assert comparison(study)["mine"] == ["TurnLOO"] == study.resolved()["mine"]
     assert "mine" not in comparison(plain) and "mine" not in plain.resolved()
     listed = load_study(STUDY, {"mine": "Vine", "methods": "flatGRPO,Vine"})
-    assert list(listed.methods) == ["flatGRPO", "Vine"] and listed.config.mine == "Vine"
+    assert list(listed.methods) == ["flatGRPO", "Vine"] and listed.config.mine == ["Vine"]
+    two = load_study(STUDY, {"mine": "TurnLOO,Vine"})
+    assert list(two.methods) == list(dict.fromkeys([*plain.methods, "TurnLOO", "Vine"]))
     variant = {"variants.Slow": "{of: Progressive, training: {lr: 1.0e-5}}", "mine": "Slow"}
     assert load_study(STUDY, variant).training["Slow"].lr == 1e-5
-    for name in ("TurnL00", "A B"):
+    for name in ("TurnL00", "A;B"):
         with pytest.raises(UserError, match=f"mine overridden: .*{name}"):
             load_study(STUDY, {"mine": name})
 
