@@ -105,13 +105,16 @@ def areas(tables: Tables) -> str:
     return as_markdown(lines)
 
 
-def verdicts(tables: Tables) -> str:
+def verdicts(tables: Tables, baseline: str = "reference") -> str:
     """One line per analysis and number of seeds, from the simulation of `benchmarks/verdicts.py`.
 
     An error is the largest of all cells with spreads as named, both with and without a twin, and
     with any number of comparisons. A cell's share comes with the upper end of its interval.
+
+    Args:
+        baseline: "reference" or "fixed", the column of that name.
     """
-    table = tables["cells"].query("baseline == 'reference'")
+    table = tables["cells"].query("baseline == @baseline")
     world = table["spreads"].map(lambda spreads: "1 : 3" if spreads != "equal" else spreads)
     table = table.assign(world=world.mask(table["collapse"], "collapse"))
     worlds = {"equal": "equal spreads", "1 : 3": "1 : 3", "collapse": "collapse"}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from types import MappingProxyType
 
 import markdown_gradients
@@ -47,6 +48,7 @@ KINDS: dict[str, Callable[[markdown_tables.Tables], str]] = {
     "truth": markdown_tables.truth,
     "agreement_speed": markdown_tables.agreement_speed,
     "verdicts": markdown_tables.verdicts,
+    "verdicts_sft": partial(markdown_tables.verdicts, baseline="fixed"),
     "verdict_cells": markdown_tables.verdict_cells,
     "slopes": lambda tables: markdown_tables.as_markdown(markdown_gradients.slopes(tables)),
     "dominance": lambda tables: markdown_tables.as_markdown(markdown_gradients.dominance(tables)),
