@@ -161,12 +161,13 @@ def report(
     if everything.to_run:
         lines += footnotes(by_arm)
         rounds = [one.job for one in expected if one.job.stage == "rl_round" and one.job.to_run]
-        gpu, cap = study.config.resources.of("rl_round").gpu, study.env.turn_cap
+        needs, cap = study.config.resources.of("rl_round"), study.env.turn_cap
         turns = {arm: each * cap for arm, each in study.round_trajectories.items()}
-        arms = [job.arm for job in rounds if gpu]
-        if study.config.engine.kind == "vllm" and rounds and not gpu:
+        arms = [job.arm for job in rounds if needs.gpu]
+        if study.config.engine.kind == "vllm" and rounds and not needs.gpu:
             lines.append("engine vllm, but `resources.rl_round` asks for no GPU (`gpu: 1` does)")
-        lines += foreign_lines([(study.methods[arm].credit.kind, turns[arm]) for arm in arms])
+        played = [(study.methods[arm].credit.kind, turns[arm]) for arm in arms]
+        lines += foreign_lines(played, needs.runtime)
         lines += price_lines(everything, profile, bool(calls))
     return lines + lost_lines([one.job.lost for one in expected if one.job.lost]) + calls
 

@@ -29,7 +29,7 @@ from hgrpo.evaluation.truth.measured import MeasuredTruth
 from hgrpo.evaluation.truth.published import TURN, read_credits, read_published
 from hgrpo.evaluation.truth.scoring import score
 from hgrpo.learning.advantages import (
-    mean_share,
+    offset_share,
     size_caution,
     top_share,
     turn_share,
@@ -120,19 +120,21 @@ def main() -> None:
 
 
 def shares(advantage: np.ndarray, truth: MeasuredTruth) -> dict[str, float | None]:
-    """`turn_share`, `top_share` and `mean_share` of advantages [N]; NaN counts as 0."""
+    """`turn_share`, `top_share` and `offset_share` of advantages [N]; NaN counts as 0."""
     scaled = np.nan_to_num(advantage) / (np.nanmax(np.abs(advantage)) or 1.0)
     rows = np.split(scaled, np.cumsum(truth.lengths)[:-1])
-    made = (turn_share, top_share, mean_share)
+    made = (turn_share, top_share, offset_share)
     return {function.__name__: function(rows) for function in made}
 
 
 def against_truth(row: pd.Series) -> str:
-    """A caution where a whole interval of a correlation with the truth lies below 0; else empty."""
+    """A caution where the interval of a correlation with the truth lies below 0, or spans it."""
     if row["advantage_pearson_upper"] < 0:
         where = ""
     elif row["within_pearson_upper"] < 0:
         where = " within trajectories"
+    elif row["within_pearson_lower"] <= 0 <= row["within_pearson_upper"]:
+        return "within a trajectory, its correlation with the truth cannot be told from 0"
     else:
         return ""
     return (

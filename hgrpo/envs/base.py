@@ -113,7 +113,7 @@ def finite(value: object, what: str) -> float:
         number = math.inf
     if not abs(number) <= LARGEST:
         shown = number if is_number else repr(value)[:60]
-        raise UserError(f"{what} is {shown}; a finite number was expected")
+        raise UserError(f"{what} is {shown}; a finite number of float32 was expected")
     return number
 
 

@@ -68,11 +68,13 @@ def dead_caution(arm: str, number: int, rows: Sequence[Mapping]) -> str:
     easy = won > groups / 2
     if not groups or dead < MOSTLY_DEAD * groups or (easy and number > 1):
         return ""
-    how = "more training.rollouts_per_task, another training.temperature, " if won else ""
+    heat = "higher" if easy else "lower"
+    how = f"more training.rollouts_per_task, a {heat} training.temperature, " if won else ""
     how += "harder" if easy else "a better expert or SFT policy, or easier"
     return (
         f"Most groups are dead: in round {number}, {100 * dead / groups:.0f} % of those of {arm} "
-        f"gave nothing to learn from. Try {how} games."
+        f"gave nothing to learn from; {100 * won / groups:.0f} % of the games played were won. "
+        f"Try {how} games."
     )
 
 

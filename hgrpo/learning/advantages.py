@@ -18,6 +18,8 @@ TurnNorm = Literal["position", "group", "none"]
 GroupNorm = Literal["std", "sample_std", "mean"]
 # Below this share, advantages with credit of mean 0 correlate with flat GRPO's by 0.995 or more.
 _FAINT = 0.01
+# Above this `offset_share`, 85 % of the advantages' absolute sum has one sign.
+_ONE_SIDED = 0.7
 # Of normal advantages, a hundredth of the turns holds 8 % of the sum of squares.
 _WILD = 0.9
 
@@ -100,17 +102,17 @@ def top_share(advantages: Sequence[np.ndarray]) -> float | None:
     return float(squares[-largest:].sum()) / total if total and largest else None
 
 
-def mean_share(advantages: Sequence[np.ndarray]) -> float | None:
-    """Share of the sum of squares of advantages that their common mean makes, 0 to 1.
+def offset_share(advantages: Sequence[np.ndarray]) -> float | None:
+    """Absolute sum of advantages over the sum of their absolute values, 0 to 1.
 
-    None if all advantages are 0.
+    1 if all have one sign, 0 if their mean is 0; None if all advantages are 0.
 
     Args:
         advantages: arrays [T_k], one for each trajectory.
     """
     values = np.concatenate([*advantages, np.zeros(0)])
-    total = float(np.square(values).sum())
-    return float(values.mean()) ** 2 * len(values) / total if total else None
+    total = float(np.abs(values).sum())
+    return abs(float(values.sum())) / total if total else None
 
 
 def size_caution(
@@ -125,10 +127,10 @@ def size_caution(
         flat: why credit is equal over the turns of every trajectory, if it is.
     """
     known = {name: value for name, value in sizes.items() if value is not None}
-    if known.get("mean_share", 0.0) > 0.5:
+    if known.get("offset_share", 0.0) > _ONE_SIDED:
         return (
-            "over half of its advantages' sum of squares is their common mean, which raises or "
-            "lowers the probability of every reply alike; centre the credit"
+            f"over {50 * (1 + _ONE_SIDED):g} % of its advantages' absolute sum has one sign, so "
+            "training raises, or lowers, the probability of most replies; centre the credit"
         )
     if flat:
         return f"its credit tells no turn of a trajectory from another ({flat})"
@@ -136,7 +138,7 @@ def size_caution(
     if known.get("turn_share", 1.0) < _FAINT:
         return (
             f"under {100 * _FAINT:g} % of its advantages' sum of squares lies between turns of a "
-            f"trajectory, so its turns train almost alike {remedy}"
+            f"trajectory, so its credit hardly tells turns apart {remedy}"
         )
     if known.get("top_share", 0.0) > _WILD:
         return (

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hgrpo.learning.advantages import mean_share, top_share, turn_share
+from hgrpo.learning.advantages import offset_share, top_share, turn_share
 from hgrpo.learning.batch import GroupAdvantages, training_returns
 from hgrpo.learning.filters.batch import mean_deviation
 from hgrpo.learning.objectives.kl import kl_k3
@@ -24,7 +24,7 @@ SUMS = ("policy_loss", "kl_term", "entropy_term", "entropy", "clip_fraction")
 
 # What `advantages.size_caution` reads.
 SIZES = (
-    *("turn_share", "top_share", "mean_share"),
+    *("turn_share", "top_share", "offset_share"),
     *("max_abs_credit", "mean_abs_traj_adv", "mean_abs_turn_adv"),
 )
 
@@ -92,7 +92,7 @@ def advantage_row(
         "flat_credit_groups": sum(group.flat for group in advantages),
         "turn_share": turn_share(blended),
         "top_share": top_share(blended),
-        "mean_share": mean_share(blended),
+        "offset_share": offset_share(blended),
         "max_abs_credit": max(abs(turn.credit) for turn in turns),
         "mean_abs_traj_adv": float(np.abs(per_trajectory).mean()),
         "mean_abs_turn_adv": float(np.abs(per_turn).mean()),

@@ -126,7 +126,7 @@ def more_play(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
 def published_spread(study: str, overridden: Collection[str], reference: str) -> str:
     """How far seeds differ in published runs of a study; "" if it has none, or other settings."""
     row = json.loads(PUBLISHED.read_text(encoding="utf-8")).get(study)
-    if row is None or not set(overridden) <= {"seeds", "methods", "description"}:
+    if row is None or not set(overridden) <= {"seeds", "methods", "mine", "description"}:
         return ""
     read = "after the last round " if row["endpoint"] == "last_round" else ""
     return (

@@ -17,7 +17,7 @@ from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase
 from hgrpo.report.latex import NONE, Cell
 from hgrpo.report.style import RC, WIDTH, Drawing
-from hgrpo.report.words import opponent
+from hgrpo.report.words import in_points, opponent
 
 _STAR = "* holds after Holm's correction"
 # Widths in inches of a column and of the text of a two-column page, as most conferences have them.
@@ -79,17 +79,17 @@ def _has_verdicts(comparison: Comparison) -> bool:
 
 
 def _interval(row: object) -> Cell:
-    return Cell(f"{100 * row.mean:.1f}", _ends(row.lower, row.upper, "{:.1f} to {:.1f}"))
+    return Cell(f"{in_points(row.mean):.1f}", _ends(row.lower, row.upper, "{:.1f} to {:.1f}"))
 
 
 def _difference(row: pd.Series) -> Cell:
     star = "*" if row["verdict"] in DECIDED else ""
     ends = _ends(row["lower"], row["upper"], "{:+.1f} to {:+.1f}")
-    return Cell(f"{100 * row['difference']:+.1f}{star}", ends)
+    return Cell(f"{in_points(row['difference']):+.1f}{star}", ends)
 
 
 def _ends(lower: float, upper: float, form: str) -> str:
-    return "" if pd.isna(lower) else form.format(100 * lower, 100 * upper)
+    return "" if pd.isna(lower) else form.format(in_points(lower), in_points(upper))
 
 
 def markdown(table: pd.DataFrame, paragraphs: Sequence[str]) -> str:

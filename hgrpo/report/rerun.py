@@ -10,7 +10,7 @@ from hgrpo.errors import UserError
 
 DEFAULT_STUDY = "bakeoff"  # the default of the Makefile
 # Keys with a variable of their own in the Makefile; `SET` takes all others.
-_VARIABLES = {"seeds", "rounds", "methods"}
+_VARIABLES = ("seeds", "rounds", "methods", "mine")
 # Seeds of the shipped studies, whose published results a reader can compare with.
 SEEDS = (11, 23, 31, 47, 59)
 
@@ -26,12 +26,8 @@ def command(study: Mapping, overridden: Mapping[str, object], seeds: Sequence[in
     parts = ["make bakeoff"]
     if study["name"] != DEFAULT_STUDY:
         parts.append(f"STUDY={study['name']}")
-    if seeds or "seeds" in overridden:
-        parts.append(f"SEEDS={_list(seeds or study['seeds'])}")
-    if "rounds" in overridden:
-        parts.append(f"ROUNDS={study['rounds']}")
-    if "methods" in overridden:
-        parts.append(f"METHODS={_list(study['methods'])}")
+    chosen = _chosen(study, overridden | ({"seeds": seeds} if seeds else {}))
+    parts += [f"{key.upper()}={_list(values)}" for key, values in chosen.items()]
     if assigned := _assigned(overridden):
         parts.append(f"SET={shlex.quote(assigned.replace('$', '$$'))}")  # make reads $ as its own
     return " ".join(parts)
@@ -47,17 +43,24 @@ def target_command(target: str, study: Mapping, overridden: Mapping[str, object]
         study, overridden: as for `command`.
     """
     parts = [f"snakemake {target} --config study={study['name']}"]
-    for key in ("seeds", "rounds", "methods"):
-        if key in overridden:
-            parts.append(f"{key}={_joined(study[key], ',')}")
+    parts += [f"{key}={_joined(values, ',')}" for key, values in _chosen(study, overridden).items()]
     if assigned := _assigned(overridden):
         parts.append(f"set={shlex.quote(for_snakemake(assigned))}")
     return " ".join(parts)
 
 
+def _chosen(study: Mapping, overridden: Mapping[str, object]) -> dict[str, object]:
+    """The overridden variables and their values; `methods` is without those of `mine`."""
+    mine = overridden.get("mine", ())
+    chosen = {key: overridden[key] for key in _VARIABLES if key in overridden}
+    if "methods" in chosen:
+        chosen["methods"] = [name for name in chosen["methods"] if name not in mine]
+    return chosen
+
+
 def _assigned(overridden: Mapping[str, object]) -> str:
     """The assignments that `SET` takes: all keys without a variable of their own."""
-    others = overridden.keys() - _VARIABLES
+    others = overridden.keys() - set(_VARIABLES)
     return " ".join(f"{key}={_text(overridden[key])}" for key in sorted(others))
 
 

@@ -43,12 +43,17 @@ def percent(share: float, digits: int = 1) -> str:
     return DASH if pd.isna(share) else f"{100 * share:.{digits}f}{SPACE}%"
 
 
+def in_points(fraction: float, digits: int = 1) -> float:
+    """A fraction in percentage points, rounded."""
+    # Equal numbers must round alike: NumPy rounds 18.15 up and Python down, and sums leave noise.
+    return round(round(100 * float(fraction), 6), digits)
+
+
 def points(difference: float, digits: int = 1) -> str:
     """A difference of fractions in percentage points, always signed."""
     if pd.isna(difference):
         return DASH
-    # Equal numbers must round alike: NumPy rounds 18.15 up and Python down, and sums leave noise.
-    value = round(round(100 * float(difference), 6), digits)
+    value = in_points(difference, digits)
     sign = "+" if value > 0 else MINUS if value < 0 else "±"
     return f"{sign}{abs(value):.{digits}f}"
 
@@ -161,7 +166,7 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
         seeds = _capital(_count(number)) + (" seeds" if number > 1 else " seed")
         return f"{seeds}, no verdict: {_highest(comparison, arms, measured, twins.max())}{chance}."
     parts, unclear = [], table[table["verdict"] == "inconclusive"]
-    unclear = unclear[~is_twin] if not is_twin.all() else unclear
+    unclear = unclear[~unclear["method"].isin(arms.twins)] if not is_twin.all() else unclear
     verbs = {"better": ("beats", "beat"), "worse": ("does worse than", "do worse than")}
     for verdict, forms in verbs.items():
         if len(rows := table[table["verdict"] == verdict]):
@@ -171,6 +176,7 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
         compared = _sized(unclear, arms)
         return f"Inconclusive: {compared} cannot be told apart from {reference} {measured}{chance}."
     parts[0] += f" {measured}"
+    unclear = unclear[~unclear["method"].isin(arms.mine)]  # the first sentence has these
     if len(unclear):
         parts.append(f"inconclusive for {_sized(unclear, arms, rest='others')}")
     return f"{'; '.join(parts)}{chance}."
@@ -393,8 +399,8 @@ def _seeds_needed(comparison: Comparison, before: str) -> str:
     more = f" For {listing(beyond)} points, more tasks would help more than more seeds."
     more = more if beyond else ""
     return (
-        f"By the spread of these runs, {listing(parts)}: on the same tasks, with the same chance "
-        f"of detection and the same correction.{more}"
+        f"By the spread of these runs, a rough guide, {listing(parts)}: on the same tasks, with "
+        f"the same chance of detection and the same correction.{more}"
     )
 
 

@@ -182,14 +182,17 @@ def _disk(study: Study, folder: Path) -> Finding:
 def one_step(study: Study) -> list[str]:
     """Words KEY=VALUE that make a run of the study as short as a run of all its stages can be.
 
-    The arms are the one without training, the reference, and the first arm with a fit between
-    rounds. With such an arm there are two rounds, because a fit follows every round but the last.
-    Other keys that the command line changed keep their values.
+    The arms are the one without training, the reference, the first arm with a fit between rounds,
+    and those whose credit calls a service. With a fit there are two rounds, because a fit follows
+    every round but the last. Other keys that the command line changed keep their values.
     """
     untrained = [name for name, arm in study.methods.items() if not arm.train]
     fitted = [name for name, arm in study.methods.items() if arm.credit.declared.fits]
+    called = [
+        name for name, arm in study.methods.items() if arm.credit.declared.outside_calls(1, 1)
+    ]
     lead = study.config.reference if study.has_reference else next(iter(study.round_trajectories))
-    methods = dict.fromkeys([*untrained, lead, *fitted[:1]])
+    methods = dict.fromkeys([*untrained, lead, *fitted[:1], *called])
     games = {
         f"evaluation.{panel}_games": min(size, 4)
         for panel, size in study.config.evaluation.panel_sizes.items()

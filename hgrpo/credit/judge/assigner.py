@@ -123,6 +123,8 @@ class JudgeCredit(CreditAssigner):
         """Count the answers; UserError if too many trajectories since the last report failed."""
         failed: Counter[str] = Counter()
         judged = hits = 0
+        # Other errors hold text of the server, which may repeat the key.
+        malformed = {str(a) for a in answers.values() if getattr(a, "reason", "") == "malformed"}
         for question in questions:
             answer, size = answers[question.key], len(question.trajectories)
             judged += size
@@ -143,4 +145,5 @@ class JudgeCredit(CreditAssigner):
                 f"judge {self.settings.model} at {self.settings.base_url}: "
                 f"{step['fallbacks']:.0f} of {step['judged']:.0f} trajectories got no judgement "
                 f"({reasons}): more than credit.fallback_limit {limit:g} allows"
+                + "".join(f"; malformed: {text}" for text in sorted(malformed))
             )

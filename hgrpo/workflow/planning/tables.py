@@ -66,21 +66,28 @@ def wall_line(everything: Row, minutes: float, profile: Profile) -> str:
     return f"{everything.to_run} jobs to run, {known} {_duration(minutes)} {where}"
 
 
-def foreign_lines(rounds: Sequence[tuple[str, int]]) -> list[str]:
+def foreign_lines(rounds: Sequence[tuple[str, int]], limit: float) -> list[str]:
     """Published price of H-GRPO's rounds, scaled to the rounds to run on GPUs.
 
     Args:
         rounds: kind of credit, and trajectories times turn cap, of each round.
+        limit: minutes after which a round is ended, the least of all attempts.
     """
     if not rounds:
         return []
     prices = [(_H_GRPO.get(kind, _H_GRPO["flat"]), played) for kind, played in rounds]
     minutes, dollars = (sum(price[n] * played for price, played in prices) for n in (0, 1))
     text = f"{_duration(minutes / _H_GRPO_ROUND)}, ${dollars / _H_GRPO_ROUND:,.0f}"
+    longest = max(price[0] * played for price, played in prices) / _H_GRPO_ROUND
+    late = (
+        f"  CAUTION: one round, {_duration(longest)}, is over resources.rl_round.runtime, "
+        f"{_duration(limit)}: such rounds end unfinished"
+    )
     return [
         "foreign: a round of H-GRPO, of 160 trajectories of up to 30 turns, took 13 minutes and $5",
         "  (flat, Progressive), 15 and $6 (judge), 20 and $8 (TurnRD): their price, $23 an hour;",
         f"  in proportion to trajectories x turns, the {len(rounds)} rounds to run: {text}",
+        *([late] if longest > limit else []),
     ]
 
 

@@ -112,7 +112,7 @@ def test_a_method_of_configs_gets_the_row_that_its_study_gave_it(
     out, err = capsys.readouterr()
     table, worst = out.split("\n\n")
     assert len(table.splitlines()) == 10  # its published row is left out
-    assert ("its turns train almost alike" in err) == (method == "GiGPO_shared")
+    assert ("its credit hardly tells turns apart" in err) == (method == "GiGPO_shared")
     header, *rows = worst.splitlines()[1:]
     columns = ["task_id", "rollout", "turn", "observation", "action", "credit", "truth"]
     assert header.split() == columns
@@ -210,10 +210,10 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
 @pytest.mark.parametrize(
     ("credit", "said"),
     [
-        ("1e-3 * np.arange(len(t.turns))", "its turns train almost alike"),
+        ("1e-3 * np.arange(len(t.turns))", "its credit hardly tells turns apart"),
         ("1e3 * (np.arange(len(t.turns)) - 3.5)", "its turn credit is over 100 times as large"),
         ("np.random.rand(len(t.turns))", "its credit is another if a group is credited again"),
-        ("10 + np.arange(len(t.turns))", "is their common mean"),
+        ("10 + np.arange(len(t.turns))", "absolute sum has one sign"),
         # Each rollout gets the credit of another one.
         (
             "group.trajectories[-1 - t.rollout].env_return * np.arange(len(t.turns))",
@@ -225,7 +225,9 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
             "its credit is another if",
         ),
         # All replies are pushed alike.
-        ("7 + np.zeros(len(t.turns))", "is their common mean"),
+        ("7 + np.zeros(len(t.turns))", "absolute sum has one sign"),
+        # Return times a positive number, without a baseline: every reply of a won game is pushed.
+        ("-99 * t.env_return * np.array([np.mean(x.logprobs) for x in t.turns])", "has one sign"),
         # The first rollout that does a thing gets it all.
         (
             "(t is group.trajectories[0]) - 1 / 8 + np.arange(len(t.turns)) - 3.5",
@@ -233,7 +235,7 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
         ),
         # One wild number in one group.
         (
-            "np.arange(len(t.turns)) ** (1 + 3 * (t.name == 'task train-686 rollout 0'))",
+            "(np.arange(8) - 3.5) * (1 + 99 * (t.name == 'task train-686 rollout 0'))",
             "a hundredth of its turns holds over 90 %",
         ),
         (
@@ -261,6 +263,14 @@ def test_credit_against_the_truth_is_named(surprise, capsys, credit, where):
     assert line.startswith(f"caution: Surprise: its advantages point against the truth{where}: ")
 
 
+def test_credit_of_other_turns_that_only_looks_like_chance_is_named(surprise, capsys):
+    surprise("np.sort([turn.progress for turn in t.turns]) for t in group.trajectories", alpha=0.0)
+    *_, line = capsys.readouterr().err.splitlines()
+    assert line.endswith(
+        "within a trajectory, its correlation with the truth cannot be told from 0"
+    )
+
+
 @pytest.mark.parametrize(
     ("credit", "said"),
     [
@@ -268,8 +278,11 @@ def test_credit_against_the_truth_is_named(surprise, capsys, credit, where):
         (lambda t: 3.0, "what the loss sees is equal over the turns of every trajectory"),
         (lambda t: t["rollout"] / 3, "what the loss sees is equal over the turns of every"),
         (lambda t: 0.1 * 3 + t["turn"] * 1e-17, "what the loss sees is equal over the turns"),
-        (lambda t: (t["turn"] - 3.5) * 1e-9, ""),
-        (lambda t: t["rollout"] - 3.5 + t["turn"] * 1e-3, "so its turns train almost alike"),
+        (
+            lambda t: (t["turn"] - 3.5) * 1e-9,
+            "its correlation with the truth cannot be told from 0",
+        ),
+        (lambda t: t["rollout"] - 3.5 + t["turn"] * 1e-3, "so its credit hardly tells turns apart"),
     ],
 )
 def test_a_file_of_credit_without_effect_is_named(
@@ -281,7 +294,8 @@ def test_a_file_of_credit_without_effect_is_named(
     assert said in err and bool(said) == bool(err)
     # The advantage is what counts: a placeholder for the credit beside it is no mistake.
     if said:
-        both = places.assign(credit=credit, advantage=np.arange(len(places)) % 3 - 1.0)
+        truth = pd.read_parquet(PUBLISHED / "truth.parquet")["advantage"]
+        both = places.assign(credit=credit, advantage=truth.to_numpy())
         main(monkeypatch, written(path, both), "--truth", PUBLISHED)
         assert capsys.readouterr().err == ""
 

@@ -101,5 +101,5 @@ def test_a_return_that_is_none_is_named(tmp_path, value):
 @pytest.mark.parametrize("score", [float("nan"), float("inf"), None, "1"])
 def test_a_score_of_an_expert_that_is_not_finite_is_named(score):
     row = {"task_id": "door-3", "task_type": "door", "success": True, "n_turns": 2, "score": score}
-    with pytest.raises(UserError, match="task door-3: score is .*; a finite number was expected"):
+    with pytest.raises(UserError, match="task door-3: score is .*; a finite number of float32"):
         success([row], 5)

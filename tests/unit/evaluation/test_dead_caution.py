@@ -14,7 +14,9 @@ def test_most_groups_dead_is_said_with_what_to_change():
     assert line.startswith(
         "Most groups are dead: in round 1, 72 % of those of flatGRPO seed 11 gave"
     )
-    assert "training.rollouts_per_task" in line and line.endswith("or easier games.")
+    assert "; 10 % of the games played were won. " in line
+    assert "training.rollouts_per_task, a lower training.temperature" in line
+    assert line.endswith("or easier games.")
     assert dead_caution("flatGRPO", 1, rows(67)) and not dead_caution("flatGRPO", 1, rows(66))
     assert dead_caution("flatGRPO", 1, []) == ""
 
@@ -27,5 +29,6 @@ def test_groups_that_training_has_solved_are_no_caution():
 
 def test_without_any_success_more_rollouts_are_no_advice():
     line = dead_caution("flatGRPO", 1, rows(100, success=0.0))
-    assert line.endswith("learn from. Try a better expert or SFT policy, or easier games.")
+    assert line.endswith("were won. Try a better expert or SFT policy, or easier games.")
+    assert "; 0 % of the games played" in line
     assert "rollouts_per_task" not in line

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hgrpo.config.read import read_yaml
-from hgrpo.learning.advantages import mean_share, top_share
+from hgrpo.learning.advantages import offset_share, top_share
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.round import RoundId
 from hgrpo.learning.round_outputs import credit_caution, totals
@@ -122,8 +122,8 @@ def test_a_round_names_credit_too_small_to_matter(project, method, shares, said)
         (0.5, "none", {"mean_abs_turn_adv": 90.0, "mean_abs_traj_adv": 0.0}, ""),
         (0.5, "none", {"top_share": 0.91}, "a hundredth of its turns holds over 90 % of its"),
         (0.5, "none", {"top_share": 0.89}, ""),
-        (0.5, "none", {"mean_share": 0.51}, "over half of its advantages' sum of squares is their"),
-        (0.5, "none", {"mean_share": 0.49}, ""),
+        (0.5, "none", {"offset_share": 0.71}, "over 85 % of its advantages' absolute sum has one"),
+        (0.5, "none", {"offset_share": 0.69}, ""),
         (0.5, "group", {"max_abs_credit": 5e-7}, "its credit is smaller than norm_floor 1e-06"),
         (0.5, "group", {"max_abs_credit": 2e-6}, ""),
         (0.5, "none", {"max_abs_credit": 5e-7}, ""),
@@ -148,11 +148,12 @@ def test_the_share_of_the_largest_hundredth_of_turns():
     assert top_share([np.zeros(100)]) is None
 
 
-def test_the_share_of_the_common_mean():
-    # (2 + 4) / 2 = 3, and 2 * 9 of 4 + 16.
-    assert mean_share([np.array([2.0]), np.array([4.0])]) == pytest.approx(18 / 20)
-    assert mean_share([np.array([1.0, -1.0])]) == 0
-    assert mean_share([np.zeros(3)]) is None and mean_share([]) is None
+def test_the_share_of_the_offset():
+    assert offset_share([np.array([2.0]), np.array([0.0, 4.0])]) == 1
+    # |2 - 1 - 5| of 8
+    assert offset_share([np.array([2.0, -1.0]), np.array([-5.0])]) == pytest.approx(4 / 8)
+    assert offset_share([np.array([1.0, -1.0])]) == 0
+    assert offset_share([np.zeros(3)]) is None and offset_share([]) is None
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0])

@@ -135,6 +135,22 @@ def test_the_headline_begins_with_the_users_own_arm(one_seed):
     assert "Yours" not in headline(5)
 
 
+def test_the_users_arm_without_a_verdict_is_named_once(one_seed):
+    arms = replace(one_seed.arms, mine=frozenset({"LLMJudge"}))
+    comparison = with_differences(
+        one_seed, {"RandomCredit": 0.01, "Vine": 0.2, "LLMJudge": 0.06}, 5
+    )
+    table = comparison.against_reference
+    table.loc[table["method"] == "Vine", "verdict"] = "better"
+    text = words.answer(replace(comparison, against_reference=table), arms).headline
+    assert text.startswith("Yours, LLMJudge (offline rubric): +6.0 points over flat GRPO")
+    assert text.count("LLMJudge") == 1 and "inconclusive for random credit (" in text
+    # Without another finding the second sentence has all arms.
+    table = table.assign(verdict="inconclusive")
+    text = words.answer(replace(comparison, against_reference=table), arms).headline
+    assert text.count("LLMJudge") == 2 and "Inconclusive: " in text
+
+
 def test_controls_of_the_calibration(tmp_path):
     from hgrpo.report.arms import read_arms
 

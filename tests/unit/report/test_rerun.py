@@ -30,6 +30,12 @@ STUDY = {"name": "bakeoff", "seeds": [11], "rounds": 5, "methods": {"SFTOnly": {
         ),
         (
             {},
+            {"mine": ["RLOO"], "methods": ["SFTOnly", "Vine", "RLOO"]},
+            [],
+            'make bakeoff METHODS="SFTOnly Vine" MINE=RLOO',
+        ),
+        (
+            {},
             {"training.lr": 1e-4, "reference": "RLOO"},
             [],
             "make bakeoff SET='reference=RLOO training.lr=0.0001'",
@@ -72,8 +78,8 @@ def test_make_takes_the_command():
         "training.lr": 1e-4,
         "truth": None,
     }
-    overridden = {"rounds": 5, "methods": []} | changed
-    said = command(STUDY | {"name": "smoke"}, overridden, [11, 23])
+    overridden = {"rounds": 5, "methods": [*STUDY["methods"]]} | changed
+    said = command({"name": "smoke"}, overridden, [11, 23])
     words = shlex.split(said.replace("bakeoff", "plan", 1))
     done = subprocess.run(
         [*words, "--dry-run"], cwd=PROJECT, capture_output=True, encoding="utf-8", check=True

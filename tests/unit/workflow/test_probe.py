@@ -241,7 +241,9 @@ def test_one_step_takes_every_stage_and_is_a_valid_study():
         assert short.config.training.steps_per_round == 1 and short.has_reference
         fits = any(arm.credit.declared.fits for arm in short.methods.values())
         assert short.config.rounds == (2 if fits else 1)
-        assert len(short.config.seeds) == 1 and len(short.methods) <= 3
+        assert len(short.config.seeds) == 1 and len(short.methods) <= 4
+        called = {name for name, arm in short.methods.items() if "Judge" in arm.name}
+        assert called == ({"LLMJudge_gpt"} if name == "webshop_5x40" else set())
 
 
 def test_what_the_command_line_changed_stays_in_the_step():

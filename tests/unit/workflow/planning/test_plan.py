@@ -220,13 +220,14 @@ def test_before_any_job_on_gpus_hours_and_money_are_a_ceiling_beside_foreign_fig
 
 
 def test_foreign_figures_by_kind_of_credit():
-    assert foreign_lines([]) == []
+    assert foreign_lines([], 60) == []
     # 2 * 13 + 3 * 15 + 20 + 13 minutes; 2 * 5 + 3 * 6 + 8 + 5 dollars.
     kinds = ["flat", "progress", "judge", "judge", "judge", "turnrd", "state_graph"]
     same = [(kind, 160 * 30) for kind in kinds]
-    assert foreign_lines(same)[-1].endswith("the 7 rounds to run: 104.0 minutes, $41")
+    assert foreign_lines(same, 20)[-1].endswith("the 7 rounds to run: 104.0 minutes, $41")
     # 1,920 trajectories of up to 50 turns: 20 times as much.
-    (*_, line) = foreign_lines([("flat", 1920 * 50), ("judge", 160 * 15)])
+    (*_, line, late) = foreign_lines([("flat", 1920 * 50), ("judge", 160 * 15)], 259)
+    assert "CAUTION: one round, 4.3 hours, is over resources.rl_round.runtime, 4.3 hours" in late
     assert line.endswith(f"the 2 rounds to run: {(13 * 20 + 7.5) / 60:.1f} hours, $103")
 
 
