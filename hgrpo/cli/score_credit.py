@@ -12,6 +12,7 @@ Examples:
   python -m hgrpo.cli.score_credit mine.parquet --name "my method" --csv row.csv
 """
 
+import os
 import sys
 import textwrap
 from pathlib import Path
@@ -177,4 +178,8 @@ def lines(row: pd.DataFrame, others: pd.DataFrame) -> list[str]:
 
 
 if __name__ == "__main__":
+    # An assigner may read hash() or the order of a set: both are then those of a training job.
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        again = [sys.executable, *sys.orig_argv[1:]]
+        os.execve(sys.executable, again, os.environ | {"PYTHONHASHSEED": "0"})
     run(main)

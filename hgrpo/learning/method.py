@@ -130,7 +130,7 @@ class MethodConfig(Strict):
         if not (self.train and self.advantage == "group" and self.credit.declared.of_turns):
             return ""
         floor = 0.0 if self.turn_norm == "none" else self.norm_floor
-        equal = f"0, constant, or made so by turn_norm: {self.turn_norm}" if flat else ""
+        equal = f"0, too small, constant, or made so by turn_norm: {self.turn_norm}" if flat else ""
         return size_caution(sizes or {}, self.alpha, floor, equal)
 
     @property

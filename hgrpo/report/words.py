@@ -164,7 +164,8 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
     if _too_few(table):
         number = int(table["n_seeds"].iloc[0])
         seeds = _capital(_count(number)) + (" seeds" if number > 1 else " seed")
-        return f"{seeds}, no verdict: {_highest(comparison, arms, measured, twins.max())}{chance}."
+        tested = _tested(comparison, arms, measured, twins.max())
+        return f"{seeds}, no verdict: {tested}{chance}."
     parts, unclear = [], table[table["verdict"] == "inconclusive"]
     unclear = unclear[~unclear["method"].isin(arms.twins)] if not is_twin.all() else unclear
     verbs = {"better": ("beats", "beat"), "worse": ("does worse than", "do worse than")}
@@ -192,22 +193,14 @@ def _twins(twins: pd.DataFrame) -> str:
     return f"; {name} by {listing(moved)}" if moved else ""
 
 
-def _highest(comparison: Comparison, arms: Arms, measured: str, chance: float) -> str:
-    """The highest arm that is neither a control nor gated; `chance` as in `_sized`."""
+def _tested(comparison: Comparison, arms: Arms, measured: str, chance: float) -> str:
+    """The arms that are neither controls nor gated, without a ranking; `chance` as in `_sized`."""
     table, reference = comparison.against_reference, arms.label(arms.reference)
     gated = {gate.arm for gate in comparison.protocol.settings.gates}
     tested = table[[not (name in gated or arms.is_control(name)) for name in table["method"]]]
     if tested.empty:
         return f"beside {reference}, only controls were trained"
-    best, controls = tested.loc[tested["difference"].idxmax()], len(tested) < len(table)
-    if best["difference"] <= 0:
-        return f"no arm {'under test ' if controls else ''}is above {reference} {measured}"
-    return (
-        f"{arms.label(best['method'])} is highest{' of the arms under test' if controls else ''}, "
-        f"{points(best['difference'])[1:]} points above {reference} {measured}"
-        f"{ends(points(best['lower']), points(best['upper']), ', {}')}"
-        f"{_LESS if best['difference'] < chance else ''}"
-    )
+    return f"{_sized(tested, arms, chance, 'arms under test')} against {reference} {measured}"
 
 
 def _sized(rows: pd.DataFrame, arms: Arms, chance: float = 0.0, rest: str = "arms") -> str:

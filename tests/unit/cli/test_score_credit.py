@@ -1,6 +1,7 @@
 """Credit of others: the same row as the built-in method that it imitates, and every mistake."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -441,3 +442,15 @@ def test_a_truth_that_is_not_finite_is_named_with_file_and_row(tmp_path, name):
     pq.write_table(spoilt, tmp_path / TRUTH_FILE)
     with pytest.raises(UserError, match=rf"truth\.parquet: row 2 task_id .* turn \d+: {name} is "):
         read_published(tmp_path)
+
+
+def test_hashes_are_those_of_a_training_job(tmp_path):
+    path = tmp_path / "hashes"
+    text = f"with open({str(path)!r}, 'a', encoding='utf-8') as file: print(hash('x'), file=file)"
+    (tmp_path / "sitecustomize.py").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "hgrpo.cli.score_credit", "--help"]
+    env = os.environ | {"PYTHONPATH": str(tmp_path), "PYTHONHASHSEED": "7"}
+    assert b"usage: " in subprocess.run(command, env=env, check=True, capture_output=True).stdout
+    subprocess.run(command, env=env | {"PYTHONHASHSEED": "0"}, check=True, capture_output=True)
+    first, second, third = path.read_text(encoding="utf-8").split()
+    assert first != second == third

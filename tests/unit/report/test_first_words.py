@@ -66,33 +66,25 @@ def with_differences(inputs, differences, seeds=1):
     return replace(inputs.comparison, against_reference=table)
 
 
-def test_with_one_seed_the_headline_is_about_an_arm_that_is_no_control(one_seed):
+def test_with_one_seed_the_headline_ranks_no_arm_and_leaves_controls_out(one_seed):
     differences = {"flatGRPO_AA": 0.4, "RandomCredit": 0.3, "Vine": 0.2, "LLMJudge": 0.1}
     comparison = with_differences(one_seed, differences)
     headline = words.answer(comparison, one_seed.arms).headline
     assert headline == (
-        "One seed, no verdict: Vine (4 continuations) is highest of the arms under test, 20.0 "
-        f"points above flat GRPO {AREA}, less than the A/A twin moved; the A/A twin differs by "
-        "+40.0 points."
+        "One seed, no verdict: Vine (4 continuations) (+20.0 points, less than the A/A twin moved) "
+        "and LLMJudge (offline rubric) (+10.0 points, less than the A/A twin moved) against flat "
+        f"GRPO {AREA}; the A/A twin differs by +40.0 points."
     )
     gates = comparison.protocol.settings.model_copy(
         update={"gates": [Gate(arm="Vine", expect="above")]}
     )
     gated = replace(comparison, protocol=replace(comparison.protocol, settings=gates))
     headline = words.answer(gated, one_seed.arms).headline
-    assert "LLMJudge (offline rubric) is highest of the arms under test, 10.0 points" in headline
+    assert "no verdict: LLMJudge (offline rubric) (+10.0 points, less" in headline
     controls = gated.against_reference.query("method != 'LLMJudge'")
     headline = words.answer(replace(gated, against_reference=controls), one_seed.arms).headline
     only = "One seed, no verdict: beside flat GRPO, only controls were trained"
     assert headline == f"{only}; the A/A twin differs by +40.0 points."
-
-
-def test_with_one_seed_controls_may_be_above_although_no_arm_is(one_seed):
-    differences = {"flatGRPO_AA": 0.0, "RandomCredit": 0.3, "Vine": -0.2, "LLMJudge": -0.1}
-    assert words.answer(with_differences(one_seed, differences), one_seed.arms).headline == (
-        f"One seed, no verdict: no arm under test is above flat GRPO {AREA}; the A/A twin differs "
-        "by \u00b10.0 points."
-    )
 
 
 def test_the_headline_sets_each_arm_beside_what_chance_made(one_seed):

@@ -348,9 +348,9 @@ def test_one_seed_is_called_one_seed(study):
     assert set(comparison.against_reference["verdict"]) == {"one seed"}
     assert set(comparison.against_untrained["verdict"]) == {"one seed"}
     answer = words.answer(comparison, read_arms(study.config))
-    assert answer.headline.startswith("One seed, no verdict: Progressive is highest, ")
-    assert "under test" not in answer.headline and "chance" not in answer.headline
-    assert answer.headline.endswith(f" points above flat GRPO {AREA}.")
+    assert answer.headline.startswith("One seed, no verdict: Progressive (+")
+    assert "highest" not in answer.headline and "chance" not in answer.headline
+    assert answer.headline.endswith(f" points) against flat GRPO {AREA}.")
     told = " ".join(text for _, texts in answer.paragraphs for text in texts)
     assert "better" not in told and "four times out of five" not in told
     limits = answer.paragraphs[-1][1][0]
