@@ -29,12 +29,7 @@ from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.measured import MeasuredTruth
 from hgrpo.evaluation.truth.published import TURN, read_credits, read_published
 from hgrpo.evaluation.truth.scoring import score
-from hgrpo.learning.advantages import (
-    offset_share,
-    size_caution,
-    top_share,
-    turn_share,
-)
+from hgrpo.learning.advantages import offset_share, size_caution, top_share, turn_share
 from hgrpo.report.csv_file import write_csv
 from hgrpo.report.truth_section import SHOWN, table_rows
 from hgrpo.standardise import standardise

@@ -51,7 +51,6 @@ class Comparison:
         pairs: the same for the study's further pairs, of which both arms have episodes.
         endpoints: score of every arm at every endpoint; `declared` marks the study's own.
         other_endpoints: paired differences of the endpoints that were not declared.
-        mcnemar: one row per paired comparison and seed, on success after the last round.
         temperatures: results of the untrained arm, one row per panel and temperature.
         rounds: greedy success per arm, round and panel; `rounds_by_seed` has one row per seed.
         best_rounds: one row per arm, with its best and its last round on the test panel.
@@ -72,7 +71,6 @@ class Comparison:
     pairs: pd.DataFrame
     endpoints: pd.DataFrame
     other_endpoints: pd.DataFrame
-    mcnemar: pd.DataFrame
     temperatures: pd.DataFrame
     rounds: pd.DataFrame
     rounds_by_seed: pd.DataFrame
@@ -178,11 +176,6 @@ def compare(
             for row in families.for_the_record(
                 Runs(played[name], *pooled, score, level), names, baseline
             )
-        ),
-        mcnemar=pd.DataFrame(
-            row
-            for names, baseline in [*asked, *(([name], baseline) for name, baseline in pairs)]
-            for row in families.mcnemar(played[LAST_ROUND], names, baseline)
         ),
         temperatures=temperatures,
         rounds=rounds,

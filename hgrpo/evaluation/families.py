@@ -4,7 +4,6 @@ Holm's correction covers a family: all comparisons with one baseline, or a study
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,7 @@ from hgrpo.errors import UserError
 from hgrpo.evaluation import power, statistics
 from hgrpo.evaluation.differences import Runs
 from hgrpo.evaluation.outcomes import GREEDY, Outcomes
-from hgrpo.evaluation.played_endpoints import Arm, Played
+from hgrpo.evaluation.played_endpoints import Arm
 from hgrpo.evaluation.settings import StatisticsConfig
 from hgrpo.evaluation.statistics import Estimate
 
@@ -94,17 +93,6 @@ def for_the_record(runs: Runs, methods: Sequence[str], baseline: Arm) -> list[di
         _pair(method, baseline) | runs.difference(method, baseline).estimate.columns("difference")
         for method in methods
     ]
-
-
-def mcnemar(last_round: Played, methods: Sequence[str], baseline: Arm) -> list[dict]:
-    """McNemar's test of each method and seed on greedy success after the last round."""
-    theirs, rows = last_round[baseline], []
-    for method in methods:
-        mine = last_round[method, GREEDY]
-        for seed, ours, other in zip(mine.seeds, mine.success, theirs.success, strict=True):
-            test = statistics.mcnemar(ours, other)
-            rows.append(_pair(method, baseline) | {"seed": seed} | asdict(test))
-    return rows
 
 
 def _pair(method: str, baseline: Arm) -> dict:

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from scipy import stats
-from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
@@ -79,15 +78,6 @@ class Estimate:
         """
         ends = (np.nan, np.nan) if self.n_seeds == 1 else (self.lower, self.upper)
         return {mean: self.mean, f"{prefix}lower": ends[0], f"{prefix}upper": ends[1]}
-
-
-@dataclass(frozen=True)
-class McNemar:
-    """One seed's counts of tasks that only one of two arms solved, and the two-sided p-value."""
-
-    only_method: int
-    only_baseline: int
-    p_value: float
 
 
 def two_level_variance(values: np.ndarray) -> tuple[float, float]:
@@ -190,26 +180,6 @@ def bootstrap_interval(
     means = bootstrap_means(values, rng, replicates)
     lower, upper = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(lower), float(upper)
-
-
-def mcnemar(method: np.ndarray, baseline: np.ndarray) -> McNemar:
-    """Exact McNemar test of one seed; both arguments are success [tasks] on the same ordered tasks.
-
-    Source: McNemar 1947, "Note on the Sampling Error of the Difference Between Correlated
-    Proportions or Percentages" (https://doi.org/10.1007/BF02295996).
-
-    Raises:
-        ValueError: the arguments differ in shape, or are not one-dimensional.
-    """
-    method, baseline = np.asarray(method, dtype=bool), np.asarray(baseline, dtype=bool)
-    if method.shape != baseline.shape or method.ndim != 1:
-        raise ValueError(f"two equal vectors expected: {method.shape} and {baseline.shape}")
-    only_method = int(np.sum(method & ~baseline))
-    only_baseline = int(np.sum(~method & baseline))
-    # The test uses only the discordant counts, so the diagonal may stay 0.
-    table = [[0, only_method], [only_baseline, 0]]
-    p_value = float(statsmodels_mcnemar(table, exact=True).pvalue)
-    return McNemar(only_method, only_baseline, min(1.0, p_value))
 
 
 def holm(p_values: list[float]) -> list[float]:

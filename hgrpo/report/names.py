@@ -6,7 +6,7 @@ from hgrpo.evaluation.designs import alpha_sweep, factorial, fitted, trained, wi
 from hgrpo.evaluation.doses import doses
 
 TABLES = (
-    *("methods", "scripted", "seeds", "against_reference", "against_sft", "mcnemar"),
+    *("methods", "scripted", "seeds", "against_reference", "against_sft"),
     *("sft_temperatures", "rounds", "rounds_by_seed", "best_rounds_for_the_record"),
     *("endpoints", "other_endpoints", "thresholds", "thresholds_by_seed", "seeds_needed"),
     *("task_types", "counts", "stops", "cost"),

@@ -42,7 +42,6 @@ HEADERS = {
     "against_sft": _COMPARED,
     "pairs": _COMPARED,
     "other_endpoints": ("endpoint", "score", *_PAIR, *_ENDS),
-    "mcnemar": (*_PAIR, "seed", "only_method", "only_baseline", "p_value"),
     "sft_temperatures": (
         *("panel", "temperature", "success", "lower", "upper", "n_seeds", "n_tasks"),
         *("mean_return", "return_lower", "return_upper", "inadmissible_share"),
@@ -143,7 +142,6 @@ def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame
         "seeds": comparison.seeds,
         "against_reference": comparison.against_reference,
         "against_sft": comparison.against_untrained,
-        "mcnemar": comparison.mcnemar,
         "sft_temperatures": comparison.temperatures,
         "rounds": comparison.rounds,
         "rounds_by_seed": comparison.rounds_by_seed,

@@ -105,8 +105,6 @@ def test_declared_pairs_are_a_family_of_their_own(comparison):
     assert table["difference"].to_dict() == pytest.approx({"Third": -0.05, "New": 0.05})
     assert table["baseline"].to_dict() == {"Third": "New", "New": "Third"}
     assert (table["p_holm"] == np.minimum(2 * table["p_value"], 1)).all()
-    tests = found.mcnemar.query("method == 'Third' and baseline == 'New'")
-    assert tests[["only_method", "only_baseline"]].to_numpy().tolist() == [[0, 1]] * 5
     assert len(comparison.pairs) == 0
 
 
@@ -128,7 +126,7 @@ def once(frame):
 def test_one_evaluation_of_the_supervised_policy_serves_every_seed(comparison):
     found = compare(once(small_study()), PROTOCOL)
     # Equal greedy play of each seed gave these tables before.
-    for name in ("methods", "seeds", "against_untrained", "temperatures", "rounds", "mcnemar"):
+    for name in ("methods", "seeds", "against_untrained", "temperatures", "rounds"):
         table, before = getattr(found, name).copy(), getattr(comparison, name)
         if name in ("methods", "temperatures"):
             untrained = table["method"] == "SFTOnly" if name == "methods" else slice(None)
@@ -177,14 +175,11 @@ def test_the_last_round_counts_not_the_best(comparison):
     assert best["last_success"] == pytest.approx(10 / 20)
 
 
-def test_paired_difference_mcnemar_and_verdict(comparison):
+def test_paired_difference_and_verdict(comparison):
     row = comparison.against_reference.set_index("method").loc["New"]
     assert row["difference"] == pytest.approx(8 / 20)
     assert row["lower"] > 0 and row["verdict"] == "better"
     assert list(comparison.against_reference["method"]) == ["New"]
-    tests = comparison.mcnemar.query("baseline == 'flatGRPO'")
-    assert tests["only_method"].tolist() == [8] * 5
-    assert tests["p_value"].tolist() == pytest.approx([2 / 2**8] * 5)
 
 
 def test_every_trained_arm_meets_the_untrained_one(comparison):
@@ -305,9 +300,6 @@ def test_the_area_is_the_mean_over_the_rounds_per_task():
     against = comparison.against_untrained.set_index("method").loc["flatGRPO"]
     # At temperature 0.3, the best on validation, SFT solves 7 of 20.
     assert against["difference"] == pytest.approx(12 / 20 - 7 / 20)
-    # McNemar's test is on the last round, whatever the endpoint.
-    tests = comparison.mcnemar.query("baseline == 'flatGRPO'")
-    assert tests["only_method"].tolist() == [8] * 5
 
 
 @pytest.mark.parametrize(
