@@ -188,9 +188,7 @@ def one_step(study: Study) -> list[str]:
     """
     untrained = [name for name, arm in study.methods.items() if not arm.train]
     fitted = [name for name, arm in study.methods.items() if arm.credit.declared.fits]
-    called = [
-        name for name, arm in study.methods.items() if arm.credit.declared.outside_calls(1, 1)
-    ]
+    called = [key for key, arm in study.methods.items() if arm.credit.declared.outside_calls(1, 1)]
     lead = study.config.reference if study.has_reference else next(iter(study.round_trajectories))
     methods = dict.fromkeys([*untrained, lead, *fitted[:1], *called])
     games = {

@@ -121,7 +121,7 @@ class Settings(ToGoSettings):
         calls = groups * (rollouts if self.variant == "trajectory" else 1)
         given = {"max_calls": self.max_calls, "max_dollars": self.max_dollars}
         caps = ", ".join(f"{name} {cap}" for name, cap in given.items() if cap is not None)
-        few = (self.max_calls or calls) < calls
+        few = self.max_calls is not None and self.max_calls < calls
         return (
             f"up to {calls:,} calls to {self.model} at {self.base_url}, without repeats; known "
             "answers are not asked for again"
