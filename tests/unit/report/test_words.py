@@ -95,10 +95,12 @@ def test_a_study_in_which_nobody_solved_a_task_compares_nothing(inputs):
 
 def test_one_seed_where_the_reference_is_highest(two_seeds):
     table = two_seeds.comparison.against_reference.assign(n_seeds=1, difference=-0.1)
+    table = table.assign(lower=float("nan"), upper=float("nan"))
     changed = replace(two_seeds.comparison, against_reference=table)
     headline = words.answer(changed, two_seeds.arms).headline
     assert headline == (
-        "One seed, no verdict: no arm is above flat GRPO in mean success over rounds 1 to 2."
+        "One seed, no verdict: Progressive (\u221210.0 points) and random credit (\u221210.0 points) "
+        "against flat GRPO in mean success over rounds 1 to 2."
     )
 
 
