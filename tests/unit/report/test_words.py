@@ -99,8 +99,8 @@ def test_one_seed_where_the_reference_is_highest(two_seeds):
     changed = replace(two_seeds.comparison, against_reference=table)
     headline = words.answer(changed, two_seeds.arms).headline
     assert headline == (
-        "One seed, no verdict: Progressive (\u221210.0 points) and random credit (\u221210.0 points) "
-        "against flat GRPO in mean success over rounds 1 to 2."
+        "One seed, no verdict: Progressive (\u221210.0 points) and random credit "
+        "(\u221210.0 points) against flat GRPO in mean success over rounds 1 to 2."
     )
 
 
