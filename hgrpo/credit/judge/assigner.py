@@ -124,7 +124,8 @@ class JudgeCredit(CreditAssigner):
         failed: Counter[str] = Counter()
         judged = hits = 0
         # Other errors hold text of the server, which may repeat the key.
-        malformed = {str(a) for a in answers.values() if getattr(a, "reason", "") == "malformed"}
+        errors = [answer for answer in answers.values() if isinstance(answer, CallError)]
+        malformed = {str(error) for error in errors if error.reason == "malformed"}
         for question in questions:
             answer, size = answers[question.key], len(question.trajectories)
             judged += size
