@@ -94,7 +94,7 @@ def main() -> None:
         sizes = size_caution(shares(advantage, truth), 0.0, 0.0)
         cautions = [f"what the loss sees is {equal}" if flat else sizes]
     row = pd.DataFrame([{"method": name, "label": name} | score(credit, advantage, truth)])
-    cautions.append(against_truth(row.iloc[0]))
+    cautions += [against_truth(row.iloc[0]), exchanged(advantage, truth, row.iloc[0])]
     others = known_rows(args.truth)
     if (args.name or args.file) and name in [*others.get("label", ())]:
         raise UserError(f"{name}: {args.truth / 'truth.csv'} has a row of this name; choose --name")
@@ -136,6 +136,22 @@ def against_truth(row: pd.Series) -> str:
     return (
         f"its advantages point against the truth{where}: check the sign of the credit, and that "
         "each turn's credit stands at its own index"
+    )
+
+
+def exchanged(advantage: np.ndarray, truth: MeasuredTruth, row: pd.Series) -> str:
+    """A caution where advantages [N] of as many turns as rollouts fit the truth if transposed."""
+    side = int(truth.lengths[0])
+    if len(advantage) != truth.groups * side**2 or set(truth.lengths) != {side}:
+        return ""
+    turned = advantage.reshape(-1, side, side).swapaxes(1, 2).ravel()
+    other = score(turned, turned, truth)
+    nearest = max(row["within_pearson_upper"], -row["within_pearson_lower"])
+    if not other["within_pearson_lower"] > nearest:
+        return ""
+    return (
+        "with rollout and turn exchanged, its correlation with the truth within a trajectory is "
+        f"{other['within_pearson']:.2f}: check which is which"
     )
 
 

@@ -64,15 +64,15 @@ class Runs:
         if len(seeds) == 1:
             return _difference(mine, tables, 0.0, np.inf, self)
         twin = self._twin(seeds)
-        names = [name for name in self._alike(seeds) if name != twin]
+        same = self._originals([name for name in self._alike(seeds) if name != twin])
+        names = list(dict.fromkeys(same.values()))
         runs = np.array([self._table((name, GREEDY)).mean(axis=1) for name in names])
         of_twin = None if twin is None else self._table((twin, GREEDY)).mean(axis=1)
         spread = run_spread(runs, of_twin)
         if baseline[0] == self.reference and twin and method != twin:
             tables += (self._table((twin, GREEDY)),)
-        variance, freedom = variance_of_runs(
-            spread, names, method, baseline[0], self.reference, twin
-        )
+        pair = (same.get(name, name) for name in (method, baseline[0]))
+        variance, freedom = variance_of_runs(spread, names, *pair, self.reference, twin)
         if baseline[0] not in self.trained:
             variance = variance + theirs.mean(axis=1).var(ddof=1) / len(seeds)
         return _difference(mine, tables, variance.item(), freedom.item(), self)
@@ -83,6 +83,17 @@ class Runs:
     def _alike(self, seeds: Sequence[int]) -> list[str]:
         """The trained arms with these seeds."""
         return [name for name in self.trained if self.played[name, GREEDY].seeds == list(seeds)]
+
+    def _originals(self, names: Sequence[str]) -> dict[str, str]:
+        """Arm -> the first arm with the same scores, which may be itself.
+
+        One arm under two names shows the spread of its runs once.
+        """
+        first: dict[bytes, str] = {}
+        # A baseline keeps its name.
+        for name in sorted(names, key=lambda name: name != self.reference):
+            first.setdefault(self._table((name, GREEDY)).tobytes(), name)
+        return {name: first[self._table((name, GREEDY)).tobytes()] for name in names}
 
     def _twin(self, seeds: Sequence[int]) -> str | None:
         return self.twin if {self.twin, self.reference} <= {*self._alike(seeds)} else None

@@ -23,7 +23,7 @@ from hgrpo.report.figure_index import read_index
 from hgrpo.report.inputs import Inputs
 from hgrpo.report.page_environment import page_environment
 from hgrpo.report.page_rows import beside, gate_rows, thresholds, verdict_on_gates
-from hgrpo.report.rerun import command, more_seeds, target_command
+from hgrpo.report.rerun import command, target_command, with_more_seeds
 from hgrpo.report.svg import axis, height_by_width, inline, scale, whisker
 from hgrpo.report.tables import cost, counts, logged_extras, scripted_players
 from hgrpo.report.truth_section import SHOWN, truth_tables
@@ -124,7 +124,7 @@ def render(page: Page) -> str:
         seeds_needed=comparison.seeds_needed.to_dict("records"),
         scripted=_scripted(page.scripted, measures),
         families=_families(comparison, arms),
-        pools_twin=_pools_twin(comparison.against_reference),
+        pooled_twin=words.pooled_twin(comparison, arms),
         # The columns of the first table; a column for the reference waits until the arm is there.
         opponents=[
             *(["reference"] if arms.has_reference else []),
@@ -197,11 +197,6 @@ def _scripted(players: pd.DataFrame, measures: Sequence[str]) -> list[dict]:
     ]
 
 
-def _pools_twin(table: pd.DataFrame) -> bool:
-    """Whether the runs of the reference's A/A twin count as runs of the reference."""
-    return bool(len(table)) and bool((table["baseline_runs"] > table["n_seeds"]).any())
-
-
 def _families(comparison: Comparison, arms: Arms) -> list[dict]:
     """The full tables of paired comparisons, one per family."""
     families = []
@@ -259,10 +254,9 @@ def _commands(page: Page) -> dict[str, str]:
     study = page.study_config
     if not {"name", "seeds", "rounds", "methods"} <= set(study):
         return {}
-    more = more_seeds(study["seeds"], FEWEST_SEEDS)
     return {
         "made": command(study, page.overridden),
-        "more": command(study, page.overridden, more) if more else "",
+        "more": with_more_seeds(study, page.overridden, FEWEST_SEEDS),
         **{name: target_command(name, study, page.overridden) for name in ("viewer", "paper")},
     }
 

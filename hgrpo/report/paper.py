@@ -17,7 +17,7 @@ from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase
 from hgrpo.report.latex import NONE, Cell
 from hgrpo.report.style import RC, WIDTH, Drawing
-from hgrpo.report.words import in_points, opponent
+from hgrpo.report.words import in_points, opponent, pooled_twin
 
 _STAR = "* holds after Holm's correction"
 # Widths in inches of a column and of the text of a two-column page, as most conferences have them.
@@ -57,7 +57,7 @@ def paper_table(comparison: Comparison, arms: Arms) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def caption(comparison: Comparison) -> str:
+def caption(comparison: Comparison, arms: Arms) -> str:
     """What the table's numbers are."""
     number = comparison.seeds["seed"].nunique()
     seeds = f"{number} seed{'s' if number > 1 else ''}"
@@ -70,6 +70,7 @@ def caption(comparison: Comparison) -> str:
         f"{comparison.n_test} test tasks, {seeds}, greedy play "
         f"unless a temperature is named. Differences are in points and paired by seed and task; "
         f"{_STAR if _has_verdicts(comparison) else 'there are too few seeds for verdicts'}."
+        f"{pooled_twin(comparison, arms)}"
     )
 
 

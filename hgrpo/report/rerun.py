@@ -72,11 +72,18 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def more_seeds(seeds: Sequence[int], fewest: int) -> list[int]:
-    """The given seeds and new ones, so that there are `fewest`; empty if there are enough."""
+def with_more_seeds(study: Mapping, overridden: Mapping[str, object], fewest: int) -> str:
+    """The command that adds seeds: those of the study's file, or new ones up to `fewest`.
+
+    It is "" if there are enough.
+    """
+    seeds = study["seeds"]
+    if len(seeds) >= fewest:
+        return ""
+    if "seeds" in overridden:
+        return command(study, {key: overridden[key] for key in overridden if key != "seeds"})
     new = [seed for seed in SEEDS if seed not in seeds]
-    missing = max(0, fewest - len(seeds))
-    return [*seeds, *new[:missing]] if missing else []
+    return command(study, overridden, [*seeds, *new[: fewest - len(seeds)]])
 
 
 def _list(values: Sequence[object]) -> str:

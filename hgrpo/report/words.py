@@ -104,6 +104,17 @@ def with_interval(difference: float, lower: float, upper: float) -> str:
     return points(difference) + ends(points(lower), points(upper), " ({})")
 
 
+def pooled_twin(comparison: Comparison, arms: Arms) -> str:
+    """A sentence, after a space, if runs of the A/A twin count as runs of the reference; or ""."""
+    table = comparison.against_reference
+    if table.empty or not (table["baseline_runs"] > table["n_seeds"]).any():
+        return ""
+    return (
+        f" Runs of the A/A twin count as runs of {arms.label(arms.reference)}: the other arms' "
+        "differences are from the mean of both, and no plain subtraction of two means."
+    )
+
+
 def answer(
     comparison: Comparison, arms: Arms, cautions: Sequence[str] = (), spread: str = ""
 ) -> Answer:
@@ -268,7 +279,9 @@ def _few_seeds(comparison: Comparison) -> list[str]:
         f"The report gives verdicts from {_count(FEWEST_SEEDS)} seeds on: with fewer, equal arms "
         "would be called different too often."
     )
-    return [f"{why} {_seeds_needed(comparison, '')}"]
+    # Two runs of an arm say too little of their spread.
+    needed = f" {_seeds_needed(comparison, '')}" if table["n_seeds"].iloc[0] > 2 else ""
+    return [why + needed]
 
 
 def _nothing_won(comparison: Comparison) -> bool:

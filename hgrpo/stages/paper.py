@@ -85,7 +85,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.paper import caption, markdown, paper_table, save_sizes
 
     read, fits = figures.read(settings, paths.episodes, paths.train_logs, paths.fits)
-    table, about = paper_table(read.comparison, read.arms), caption(read.comparison)
+    table, about = paper_table(read.comparison, read.arms), caption(read.comparison, read.arms)
     findings = paths.findings.read_text(encoding="utf-8").splitlines()
     with atomic_folder(paths.out) as out:
         # Without turns the pictures of credit are left out.

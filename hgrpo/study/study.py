@@ -130,6 +130,8 @@ class StudyConfig(Strict):
     @classmethod
     def _mine_is_a_method(cls, given: dict) -> dict:
         mine, methods = given.get("mine"), given.get("methods")
+        if isinstance(mine, list) and given.get("reference") in mine:
+            raise ValueError(f"mine: {given['reference']} is the reference; name other arms")
         if isinstance(mine, list) and isinstance(methods, list):
             return given | {"methods": [*methods, *(name for name in mine if name not in methods)]}
         return given

@@ -48,9 +48,12 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
         style.difference_intervals(ax, table, labels, said, looks)
         baseline = tuple(table.iloc[0][["baseline", "baseline_temperature"]])
         ax.set_title(f"Against {opponent(arms, *baseline)}")
-        for y, arm in enumerate(drawn if several else []):
-            each = 100 * (runs[arm.name, 0.0] - runs[baseline])
-            ax.plot(each, np.full(len(each), y + 0.24), "|", color=arm.colour, markersize=5)
+        for y, row in enumerate(table.itertuples() if several else []):
+            theirs = runs[baseline]
+            if row.baseline_runs > row.n_seeds:  # the twin's runs count, as in the point
+                theirs = (theirs + runs[comparison.protocol.twin, 0.0]) / 2
+            each = 100 * (runs[row.method, 0.0] - theirs)
+            ax.plot(each, np.full(len(each), y + 0.24), "|", color=looks[y][0], markersize=5)
     axes.flat[-1].set_xlabel(f"points of {measured}")
     data = pd.concat(families, ignore_index=True)
     said = "; ".join(

@@ -227,6 +227,7 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
         ),
         # All replies are pushed alike.
         ("7 + np.zeros(len(t.turns))", "absolute sum has one sign"),
+        ("1e9 * (5 + np.arange(8))", "centre the credit; its turn credit is over 100 times"),
         # Return times a positive number, without a baseline: every reply of a won game is pushed.
         ("-99 * t.env_return * np.array([np.mean(x.logprobs) for x in t.turns])", "has one sign"),
         # The first rollout that does a thing gets it all.
@@ -309,6 +310,17 @@ def places():
 def written(path, table):
     table.to_parquet(path, index=False)
     return path
+
+
+def test_rollout_and_turn_exchanged_are_named(places, tmp_path, monkeypatch, capsys):
+    truth = pd.read_parquet(PUBLISHED / "truth.parquet")["advantage"].to_numpy()
+    mine = places.assign(credit=truth).rename(columns={"rollout": "turn", "turn": "rollout"})
+    main(monkeypatch, written(tmp_path / "mine.parquet", mine), "--truth", PUBLISHED)
+    *_, line = capsys.readouterr().err.splitlines()
+    assert line == (
+        "caution: mine: with rollout and turn exchanged, its correlation with the truth within a "
+        "trajectory is 1.06: check which is which"
+    )
 
 
 def test_rows_may_stand_in_any_order_and_credit_is_the_advantage(places, tmp_path):

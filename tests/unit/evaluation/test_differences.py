@@ -55,6 +55,18 @@ def test_the_twins_runs_are_runs_of_the_reference(study):
     assert len(found.tables) == 2
 
 
+@pytest.mark.parametrize("baseline", ["flat", "sft", "other"])
+@pytest.mark.parametrize("original", ["flat", "new"])
+def test_an_arm_under_two_names_counts_once(study, baseline, original):
+    twice = study | {("copy", 0.0): study[original, 0.0]}
+    found = Runs(twice, ("copy", *ARMS), "flat", "twin", "success", 0.95)
+    once = runs_of(study, "twin")
+    expected = once.difference("new", (baseline, 0.0)).estimate
+    assert found.difference("new", (baseline, 0.0)).estimate == expected
+    if original == "new":
+        assert found.difference("copy", (baseline, 0.0)).estimate == expected
+
+
 def test_the_twin_itself_is_compared_with_the_reference_alone(study):
     found = runs_of(study, "twin").difference("twin", ("flat", 0.0))
     tables = [study[name, 0.0].success for name in ("twin", "flat")]

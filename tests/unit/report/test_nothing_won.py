@@ -108,8 +108,9 @@ def test_no_spread_between_seeds_is_called_that(inputs):
     assert found.seeds_needed.empty
     for table in (found.against_reference, found.against_untrained):
         assert table["minimum_detectable_effect"].isna().all()
-    # Two seeds give no verdict, and the caution on top says so with the same reason.
-    (caution,) = words.answer(found, inputs.arms).cautions
+    # Fewer than five seeds give no verdict, and the caution on top says so with the same reason.
+    few = replace(found, against_reference=found.against_reference.assign(n_seeds=3))
+    (caution,) = words.answer(few, inputs.arms).cautions
     assert caution.startswith("The report gives verdicts from five seeds on: ")
     assert "How many seeds a difference needs cannot be estimated, because all runs" in caution
     table = found.against_reference.assign(n_seeds=5, verdict="inconclusive")

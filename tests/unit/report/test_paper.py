@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -24,9 +25,17 @@ def test_a_row_holds_the_numbers_of_the_comparison(inputs):
     table = paper_table(found, inputs.arms)
     endpoint, reference, untrained = table.columns[1:]
     assert endpoint == "success"
-    assert caption(found).startswith(
+    about = caption(found, inputs.arms)
+    assert about.startswith(
         "Mean success over rounds 1 to 2 in per cent, with 95 % intervals: "
         f"{found.n_test} test tasks, "
+    )
+    assert "twin" not in about
+    runs = found.against_reference["n_seeds"] * 2
+    pooled = replace(found, against_reference=found.against_reference.assign(baseline_runs=runs))
+    assert caption(pooled, inputs.arms).endswith(
+        "Runs of the A/A twin count as runs of flat GRPO: the other arms' differences are from the "
+        "mean of both, and no plain subtraction of two means."
     )
     assert reference == "against flat GRPO"
     assert untrained.startswith("against SFT only, ")

@@ -8,7 +8,7 @@ import pytest
 from places import PROJECT
 from snakemake.cli import parse_config
 
-from hgrpo.report.rerun import DEFAULT_STUDY, SEEDS, command, more_seeds, target_command
+from hgrpo.report.rerun import DEFAULT_STUDY, SEEDS, command, target_command, with_more_seeds
 from hgrpo.study.overrides import parse_overrides
 from hgrpo.study.study import StudyConfig, load_study
 
@@ -106,14 +106,18 @@ def test_the_default_study_is_the_makefiles():
 @pytest.mark.parametrize(
     ("seeds", "more"),
     [
-        ([11], [11, 23, 31, 47, 59]),
-        ([7], [7, 11, 23, 31, 47]),
-        ([31, 11], [31, 11, 23, 47, 59]),
-        ([1, 2, 3, 4, 5], []),
+        ([11], ' SEEDS="11 23 31 47 59"'),
+        ([7], ' SEEDS="7 11 23 31 47"'),
+        ([31, 11], ' SEEDS="31 11 23 47 59"'),
     ],
 )
 def test_too_few_seeds_become_five(seeds, more):
-    assert more_seeds(seeds, 5) == more
+    study = {"name": "smoke", "seeds": seeds}
+    assert with_more_seeds(study, {}, 5) == f"make bakeoff STUDY=smoke{more}"
+    # The study's file declares others than the command line.
+    given = {"seeds": seeds, "mine": ["Late"]}
+    assert with_more_seeds(study, given, 5) == "make bakeoff STUDY=smoke MINE=Late"
+    assert with_more_seeds({"name": "smoke", "seeds": [1, 2, 3, 4, 5]}, {}, 5) == ""
 
 
 def test_a_study_knows_which_of_its_keys_the_command_line_changed():

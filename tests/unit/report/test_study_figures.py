@@ -84,6 +84,23 @@ def fits_of(study):
     return read_fits(study.files("credit_fit/*/*/*/train_log.json"))
 
 
+def test_the_ticks_of_the_forest_have_the_points_baseline(tmp_path):
+    arms = picked("bakeoff", ("SFTOnly", "flatGRPO", "flatGRPO_AA", "RandomCredit"))
+    inputs = inputs_of(write_merged_study(tmp_path, settings=arms, **SMALL))
+    table = inputs.comparison.against_reference.set_index("method")
+    # Runs of the twin count as runs of flat GRPO, so their lead is half of it in other differences.
+    assert table["baseline_runs"].to_dict() == {"flatGRPO_AA": 2, "RandomCredit": 4}
+    table["difference"] += pd.Series({"flatGRPO_AA": 0.1, "RandomCredit": -0.05})
+    seeds = inputs.comparison.seeds.copy()
+    seeds.loc[seeds["method"] == "flatGRPO_AA", "endpoint"] += 0.1
+    found = replace(inputs.comparison, seeds=seeds, against_reference=table.reset_index())
+    ax = forest(found, inputs.arms).figure.axes[0]
+    ticks = [line.get_xdata() for line in ax.lines if line.get_marker() == "|"]
+    means = [each.mean() for each in ticks if len(each) == 2]
+    assert means == pytest.approx((100 * table["difference"]).tolist())
+    plt.close("all")
+
+
 def drawn(study, folder):
     inputs, paths = inputs_of(study), study.files("rl/*/*/*/turns.parquet")
     turns, last = read_first_turns(paths), read_last_turns(paths, inputs.arms.fitted)

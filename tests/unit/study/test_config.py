@@ -549,6 +549,7 @@ def test_a_missing_file_is_named_with_its_nearest_neighbour(configs, key, value,
         ({"seed": 1}, "command line: seed: unknown key; did you mean 'seeds'?"),
         ({"rounds": -2}, "with rounds overridden: rounds: input should be greater"),
         ({"seeds": "a"}, "with seeds overridden: seeds: input should be a valid integer"),
+        ({"mine": "flatGRPO"}, "with mine overridden: mine: flatGRPO is the reference; name"),
         ({"methods": "flatGRPO,QQQ"}, "with methods overridden: methods: 'QQQ': no such file"),
     ],
 )
