@@ -29,7 +29,7 @@ from hgrpo.report.latex import tabular
 # Sections of a study that a round depends on, beside its method.
 _PLAY = {"engine", "env", "model", "training"}
 _RATE = (
-    "(.*_)?success|.*_share|(baseline_)?endpoint|((endpoint|bootstrap)_)?(lower|upper)|score|mean"
+    "(.*_)?success|.*_share|(baseline_)?endpoint|(endpoint_)?(lower|upper)|score|mean"
     "|difference|standard_error|minimum_detectable_effect|probability_of_improvement|repeats_alike"
 )
 

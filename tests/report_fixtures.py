@@ -159,7 +159,6 @@ def write_study(
         "seeds": list(seeds),
         "rounds": rounds,
         "methods": arms,
-        "bootstrap": 500,
         "confidence": 0.95,
     }
     (root / "expert").mkdir()

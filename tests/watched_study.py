@@ -32,7 +32,6 @@ HOUSES = {
     "sft.epochs": 1,
     "evaluation.test_games": 16,
     "evaluation.validation_games": 8,
-    "evaluation.bootstrap": 200,
 }
 
 

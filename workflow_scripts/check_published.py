@@ -22,7 +22,7 @@ from hgrpo.report.tables import all_tables, scripted_players
 # Primary data, from which the others are computed.
 GIVEN = {"expert.json", "collapse.csv", "stops.csv", evidence.TUNING, *evidence.FILES}
 # Columns of comparisons that need every game, or the analysis that has been replaced.
-OF_GAMES = ("bootstrap_lower", "bootstrap_upper", "verdict_before", "standard_error_before")
+OF_GAMES = ("verdict_before", "standard_error_before")
 # Score -> its column in seeds.csv, after the last round.
 LAST = {"success": "success", "return": "mean_return"}
 # Rounding of sums whose order differs between machines.

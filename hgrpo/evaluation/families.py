@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from hgrpo import streams
 from hgrpo.errors import UserError
 from hgrpo.evaluation import power, statistics
 from hgrpo.evaluation.differences import Runs
@@ -41,8 +40,6 @@ def with_verdicts(
         found = runs.difference(method, baseline)
         estimate, values = found.estimate, found.mine - found.theirs
         estimates.append(estimate)
-        rng = streams.generator("bootstrap", method, *baseline)
-        lower, upper = statistics.bootstrap_interval(values, rng, settings.bootstrap, level)
         effect = np.nan
         if estimate.n_seeds > 1:
             tasks = statistics.with_pseudo_tasks(values) if runs.score == "success" else values
@@ -64,8 +61,6 @@ def with_verdicts(
                 **estimate.columns("difference"),
                 "standard_error": estimate.standard_error,
                 "degrees_of_freedom": estimate.degrees_of_freedom,
-                "bootstrap_lower": lower,
-                "bootstrap_upper": upper,
                 "p_value": estimate.p_value,
                 "probability_of_improvement": statistics.probability_of_improvement(
                     found.mine, np.concatenate(found.tables)

@@ -75,7 +75,6 @@ class StatisticsConfig(Strict):
         "`stream`) count as further runs of the reference: twice the runs that all arms are "
         "compared with. Declare it before the study runs",
     )
-    bootstrap: int = Field(10_000, gt=0, description="samples of the bootstrap intervals")
     confidence: float = Field(
         0.95, gt=0.5, lt=1, description="confidence level of intervals and verdicts"
     )

@@ -13,8 +13,7 @@ where v_seeds and v_tasks are the two terms of se^2. The degrees of freedom are 
 1946, "An Approximate Distribution of Estimates of Variance Components"
 (https://doi.org/10.2307/3002019). Such an interval covers, but the tails of its t statistic are too
 thin for verdicts on many arms; differences of arms, and their verdicts, are from
-`hgrpo.evaluation.differences`. `bootstrap_interval` gives the plain two-level percentiles for
-comparison.
+`hgrpo.evaluation.differences`.
 
 With one seed only tasks vary. The interval would describe this one run, not another seed, so tables
 leave it out (`Estimate.columns`).
@@ -38,7 +37,7 @@ FEWEST_SEEDS = 5
 # Verdicts that find a difference between two methods.
 DECIDED = ("better", "worse")
 # With one seed, these would give one run the look of a finding.
-_OF_TASKS_ALONE = ("standard_error", "degrees_of_freedom", "bootstrap_lower", "bootstrap_upper")
+_OF_TASKS_ALONE = ("standard_error", "degrees_of_freedom")
 # With too few seeds, these would give a comparison the look of a finding.
 _OF_VERDICTS = ("p_value", "p_holm")
 
@@ -158,28 +157,6 @@ def wilson_interval(successes: float, trials: float, tails: float = ALPHA) -> tu
     """
     lower, upper = proportion_confint(successes, trials, alpha=tails, method="wilson")
     return max(0.0, float(lower)), min(1.0, float(upper))
-
-
-def bootstrap_means(values: np.ndarray, rng: np.random.Generator, replicates: int) -> np.ndarray:
-    """Two-level bootstrap means [replicates] of a crossed table [seeds, tasks].
-
-    Seeds and tasks are resampled independently. All seeds use the same resampled tasks, because
-    they share the panel. With one seed only tasks are resampled.
-    """
-    values = _table(values)
-    seeds, tasks = values.shape
-    seed_weights = rng.multinomial(seeds, np.full(seeds, 1 / seeds), replicates) / seeds
-    task_weights = rng.multinomial(tasks, np.full(tasks, 1 / tasks), replicates) / tasks
-    return np.einsum("bt,bt->b", seed_weights @ values, task_weights)
-
-
-def bootstrap_interval(
-    values: np.ndarray, rng: np.random.Generator, replicates: int, level: float = LEVEL
-) -> tuple[float, float]:
-    """Plain percentile interval of the two-level bootstrap; too narrow with few seeds."""
-    means = bootstrap_means(values, rng, replicates)
-    lower, upper = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return float(lower), float(upper)
 
 
 def holm(p_values: list[float]) -> list[float]:

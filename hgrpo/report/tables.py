@@ -31,7 +31,7 @@ _PAIR = ("method", "baseline", "baseline_temperature")
 _ENDS = ("difference", "lower", "upper")
 _COMPARED = (
     *(*_PAIR, "n_seeds", "n_tasks", "baseline_runs", "endpoint", "baseline_endpoint", *_ENDS),
-    *("standard_error", "degrees_of_freedom", "bootstrap_lower", "bootstrap_upper", "p_value"),
+    *("standard_error", "degrees_of_freedom", "p_value"),
     *("probability_of_improvement", "minimum_detectable_effect", "p_holm", "verdict"),
     "repeats_alike",
 )

@@ -203,7 +203,6 @@ def one_step(study: Study) -> list[str]:
         "sft.epochs": min(study.config.sft.epochs, 0.1),
         **games,
         "evaluation.endpoint": "last_round",
-        "evaluation.bootstrap": 200,
         "truth": None,
     }
     kept = {

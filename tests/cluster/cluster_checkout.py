@@ -24,7 +24,6 @@ STUDY = {
         "test_games": 16,
         "validation_games": 8,
         "sft_temperatures": [0.0],
-        "bootstrap": 50,
     },
     "resources": {"rl_round": {"gpu": 1}},
 }

@@ -133,12 +133,6 @@ def test_a_reworded_description_reruns_nothing(checkout):
             "evaluations",
         ),
         ("learning/sft_settings.py", "lr: float = Field(2e-3", "lr: float = Field(1e-3", "sft"),
-        (
-            "evaluation/settings.py",
-            "bootstrap: int = Field(10_000",
-            "bootstrap: int = Field(5_000",
-            "page",
-        ),
         ("evaluation/settings.py", '        "area",\n', '        "last_round",\n', "page"),
     ],
 )

@@ -158,7 +158,7 @@ def calm(project, tmp_path_factory, port):
         "rounds": 2,
         "training": {"steps_per_round": 3, "tasks_per_step": 6, "rollouts_per_task": 4},
         "sft": {"epochs": 1, "batch_trajectories": 16, "validation_share": 0.1},
-        "evaluation": {"test_games": 16, "validation_games": 8, "bootstrap": 200},
+        "evaluation": {"test_games": 16, "validation_games": 8},
     }
     (root / "configs/methods/Judged.yaml").write_text(yaml.safe_dump(judged), encoding="utf-8")
     (root / "configs/studies/chaos.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")

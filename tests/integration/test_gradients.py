@@ -29,7 +29,7 @@ STUDY = {
     },
     "sft": {"epochs": 1, "batch_trajectories": 16, "validation_share": 0.1},
     "gradients": {"groups": GROUPS, "rollouts": 4, "buckets": 3, "after_rounds": [0, 1]},
-    "evaluation": {"test_games": 16, "validation_games": 8, "bootstrap": 200},
+    "evaluation": {"test_games": 16, "validation_games": 8},
 }
 
 

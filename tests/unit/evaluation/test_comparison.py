@@ -38,7 +38,7 @@ def protocol(**settings):
     """The protocol of the small study."""
     return Protocol(
         methods=ARMS,
-        settings=StatisticsConfig(**{"bootstrap": 200, "endpoint": "last_round"} | settings),
+        settings=StatisticsConfig(**{"endpoint": "last_round"} | settings),
     )
 
 

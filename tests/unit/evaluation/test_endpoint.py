@@ -96,6 +96,5 @@ def test_the_settings_survive_being_written_and_read():
         "gates",
         "pairs",
         "pool_twin",
-        "bootstrap",
         "confidence",
     } == STATISTICS

@@ -100,7 +100,7 @@ def test_the_page_opens_with_the_gates(tmp_path, capsys):
     assert table["lower"].tolist() == against.loc[table["method"], "lower"].tolist()
 
 
-@pytest.mark.parametrize("key", ["evaluation.endpoint", "evaluation.bootstrap"])
+@pytest.mark.parametrize("key", ["evaluation.endpoint", "evaluation.confidence"])
 def test_an_endpoint_of_the_command_line_is_called_that(tmp_path, key):
     study = write_study(tmp_path, seeds=(11,), rounds=1, steps=3, **PANELS)
     study.config["overridden"] = {key: "area"}
@@ -282,7 +282,7 @@ def compared(study):
 def protocol_of(study):
     return Protocol(
         methods=list(study.config["methods"]),
-        settings=StatisticsConfig(bootstrap=100),
+        settings=StatisticsConfig(),
     )
 
 

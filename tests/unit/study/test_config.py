@@ -631,7 +631,7 @@ def test_a_stage_sees_only_its_own_settings(configs):
     assert "label" not in arm["method"]
     assert "expert" not in arm["env"]
     evaluation = stage_settings(study, "evaluate", "Progressive")["evaluation"]
-    assert not {"endpoint", "score", "thresholds", "bootstrap", "confidence"} & set(evaluation)
+    assert not {"endpoint", "score", "thresholds", "confidence"} & set(evaluation)
     assert "sft_temperatures" not in evaluation
     untrained = stage_settings(study, "evaluate", "SFTOnly")
     assert untrained["train"] is False
