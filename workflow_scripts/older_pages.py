@@ -14,19 +14,15 @@ published intervals stay, and no verdict does. What was published before is in t
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from hgrpo.config.read import validate
 from hgrpo.evaluation import gates, power
 from hgrpo.evaluation.differences import variance_of_runs
 from hgrpo.evaluation.outcomes import GREEDY
-from hgrpo.evaluation.protocol import Protocol
 from hgrpo.evaluation.run_spread import RunSpread, run_spread
-from hgrpo.evaluation.settings import STATISTICS, StatisticsConfig
 from hgrpo.evaluation.statistics import (
     FEWEST_SEEDS,
     LEVEL,
@@ -34,18 +30,9 @@ from hgrpo.evaluation.statistics import (
     probability_of_improvement,
     with_verdicts,
 )
-from hgrpo.report.arms import read_arms
-from hgrpo.report.figures.outcome import forest
-from hgrpo.report.style import Drawing
-from hgrpo.stages.comparison import comparison
-from hgrpo.study.study import load_study
 
 FAMILIES = ("against_reference", "against_sft", "pairs")
-# Verdict of a comparison whose runs, or whose parts, are not published.
-NOT_JUDGED = "not judged again"
 BEFORE = "verdict_before"
-# These rest on the analysis of their time and on outcomes of games, so older pages lose them.
-WITHOUT_GAMES = ("seeds_needed",)
 
 
 @dataclass(frozen=True)
@@ -65,42 +52,6 @@ class Runs:
     @cached_property
     def spread(self) -> RunSpread:
         return run_spread(np.array([self.scores[name, GREEDY] for name in self.trained]))
-
-
-def judge_again(folder: Path) -> None:
-    """Rewrite a study's comparisons and gates; what was judged again already stays as it is."""
-    runs = read_runs(folder)
-    for name in FAMILIES:
-        table = read(folder, name)
-        if len(table) and BEFORE not in table:
-            write(family(table, of_games(table, runs), runs), folder, name)
-    for path in (*folder.glob("*_against_reference.csv"), *folder.glob("effects.csv")):
-        table = pd.read_csv(path)
-        if BEFORE not in table:
-            few = table["n_seeds"].max() < FEWEST_SEEDS
-            write(_without(table, "too few seeds" if few else NOT_JUDGED), folder, path.stem)
-    table, against = read(folder, "gates"), read(folder, "against_reference")
-    if len(table) and "result_before" not in table:
-        write(judged_gates(table, against), folder, "gates")
-    for name in WITHOUT_GAMES:
-        (folder / f"{name}.csv").unlink(missing_ok=True)
-
-
-def redraw(folder: Path, study_file: Path) -> Drawing:
-    """The figure of a study's paired differences, from its tables."""
-    settings = comparison(load_study(study_file))
-    statistics = {name: settings[name] for name in STATISTICS}
-    seeds = pd.read_csv(folder / "seeds.csv")
-    if "endpoint" not in seeds:
-        seeds = seeds.assign(endpoint=seeds["success"])
-    published = SimpleNamespace(
-        protocol=Protocol(settings=validate(StatisticsConfig, statistics, str(study_file))),
-        seeds=seeds,
-        against_reference=read(folder, "against_reference"),
-        against_untrained=read(folder, "against_sft"),
-        last_round={"": pd.read_csv(folder / "rounds.csv")["round"].max()},
-    )
-    return forest(published, read_arms(settings))
 
 
 def read_runs(folder: Path) -> Runs:
@@ -212,12 +163,6 @@ def _detectable(estimate: Estimate, comparisons: int) -> float:
     if estimate.n_seeds < FEWEST_SEEDS:
         return np.nan
     return power.minimum_detectable_effect(estimate, comparisons)
-
-
-def _without(table: pd.DataFrame, verdict: str) -> pd.DataFrame:
-    tested = ["p_value", "p_holm", "minimum_detectable_effect"]
-    empty = {name: np.nan for name in tested if name in table}
-    return table.assign(**empty, **{BEFORE: table["verdict"]}, verdict=verdict)
 
 
 def read(folder: Path, name: str) -> pd.DataFrame:

@@ -13,7 +13,6 @@ Examples:
   python workflow_scripts/publish.py first_look --results float32 --variant float32   # beside it
   python workflow_scripts/publish.py --tuning first_look tune_1 tune_2   # after the tuning studies
   python workflow_scripts/publish.py                         # only fill the pages again
-  python workflow_scripts/publish.py --judge-again   # studies published without their games
   python workflow_scripts/publish.py --check   # recompute what is published; an error if it differs
 """
 
@@ -23,13 +22,11 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import agreement_speed
 import check_published
 import evidence
 import markdown_tables
-import older_pages
 import page_blocks
 import pandas as pd
 import publish_sandbox
@@ -38,7 +35,6 @@ from hgrpo.command import run
 from hgrpo.config.read import read_yaml
 from hgrpo.errors import UserError
 from hgrpo.evaluation.statistics import FEWEST_SEEDS
-from hgrpo.report import style
 from hgrpo.report.cautions import PUBLISHED
 from hgrpo.sandbox.studies.study import read_study
 
@@ -109,7 +105,6 @@ def main() -> None:
     )
     parser.add_argument("--variant", default="", help="folder beside the study's own tables")
     parser.add_argument("--tuning", metavar="STUDY", help="publish the tuning of STUDY: `studies`")
-    parser.add_argument("--judge-again", action="store_true", help="judge older pages again")
     parser.add_argument("--check", action="store_true", help="write nothing; recompute all")
     args = parser.parse_args()
     if args.check:
@@ -124,9 +119,6 @@ def main() -> None:
     if args.tuning:
         folders = [args.results / study for study in args.studies]
         evidence.copy_tuning(folders, DOCS / "tables" / args.tuning)
-    for folder in _without_games(DOCS / "tables") if args.judge_again else ():
-        older_pages.judge_again(folder)
-        _redraw(folder)
     for study in args.truth:
         copy_further(args.results / study / "credit_agreement", study, TRUTH)
         if study == agreement_speed.NAME:
@@ -172,23 +164,6 @@ def _wrong_in_sandbox(docs: Path, studies: Path) -> list[str]:
     if page != publish_sandbox.filled(page, docs, studies):
         wrong.append(f"{docs / 'results.md'}: a table is not that of {docs / 'tables'}")
     return wrong
-
-
-def _redraw(tables: Path) -> None:
-    figures = DOCS / "figures" / tables.name
-    if (figures / "forest.svg").is_file():
-        drawing = older_pages.redraw(tables, STUDIES / f"{tables.name}.yaml")
-        with TemporaryDirectory() as folder:
-            style.save(drawing, Path(folder))
-            shutil.copy(Path(folder) / "forest.svg", figures)
-
-
-def _without_games(tables: Path) -> list[Path]:
-    return [path.parent for path in sorted(tables.glob("*/seeds.csv")) if not _has_games(path)]
-
-
-def _has_games(seeds: Path) -> bool:
-    return seeds.with_name(evidence.GAMES).is_file()
 
 
 def copy(report: Path, study: str) -> None:

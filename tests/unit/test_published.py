@@ -117,8 +117,6 @@ def test_a_changed_seed_or_verdict_of_an_older_page_is_found(copied):
     folder = copied("bakeoff")
     assert check_published.check(folder, {})[0] == []
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    older_pages.judge_again(folder)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     table = older_pages.read(folder, "against_reference")
     older_pages.write(table.replace("inconclusive", "better"), folder, "against_reference")
     wrong, _ = check_published.check(folder, {})
