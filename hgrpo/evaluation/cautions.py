@@ -35,9 +35,9 @@ def far_from_expert(sft: tuple[float, float], expert: tuple[float, float]) -> st
         return ""
     solved, imitated = (f"{100 * success:.1f} %" for success, _ in (sft, expert))
     return (
-        f"The SFT policy is far below its expert: it solves {solved} of its tasks, the expert "
-        f"{imitated}. Before comparing arms, try more expert trajectories or sft.epochs, a larger "
-        "model, or easier games."
+        f"The SFT policy is far below its expert: played greedily, it solves {solved} of its "
+        f"tasks, the expert {imitated}. Before comparing arms, try more expert trajectories or "
+        "sft.epochs, a larger model, or easier games."
     )
 
 

@@ -308,8 +308,8 @@ def _sure(comparison: Comparison, arms: Arms, spread: str) -> str:
         return ""
     if _nothing_won(comparison):
         return (
-            "This is normal for a small model after a few steps of training, and no sign of a "
-            "fault. It says nothing about the arms: that takes longer training, or an easier game."
+            "A small model may win nothing after a few steps of training. It says nothing about "
+            "the arms: that takes longer training, or an easier game."
         )
     decided = table["p_holm"] < 1 - comparison.protocol.level
     better, worse = (int((decided & (sign * table["difference"] > 0)).sum()) for sign in (1, -1))

@@ -7,6 +7,7 @@ Example:
 
 import time
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,12 +88,20 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     panels = read_panels(paths.assets / "panels.json")
     tasks = unpacked(paths.assets / "tasks.tar.gz")
     skipped: Counter[str] = Counter()
+    held_out = {
+        key: panel
+        for panel, games in panels.items()
+        if panel in ("validation", "test")
+        for game in games
+        for key in (game.task_id, game.content_hash)
+    }
     rows = []
     with tqdm(
         total=env.expert.trajectories, desc="expert", unit="trajectory", mininterval=1
     ) as bar:
         for row in environment.demonstrate(env, tasks, panels, job.seed, skipped):
             bar.update()
+            _check(row, held_out)
             if env.expert.min_return is not None and row["score"] < env.expert.min_return:
                 skipped["return below expert.min_return"] += 1
             else:
@@ -130,6 +139,23 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         print(f"left out or noted: {count} ({reason})")
     if caution := poor_expert(summary["success"]["all"]["at_turn_cap"]):
         print(f"caution: {caution}")
+
+
+def _check(row: Mapping, held_out: Mapping[str, str]) -> None:
+    """Refuse a row of a held-out game, or one whose columns contradict each other."""
+    actions, where = row["actions"], f"demonstration of task {row['task_id']}"
+    for key in (row["task_id"], row["content_hash"]):
+        if key in held_out:
+            raise UserError(
+                f"{where}: the task is in the panel {held_out[key]}; train was expected"
+            )
+    if row["n_turns"] != len(actions) or len(row["observations"]) != len(actions) + 1:
+        raise UserError(
+            f"{where}: n_turns is {row['n_turns']}, with {len(actions)} actions and "
+            f"{len(row['observations'])} observations; one more than actions was expected"
+        )
+    if not all(isinstance(action, str) and action.strip() for action in actions):
+        raise UserError(f"{where}: an action is empty, or no text")
 
 
 def _write(rows: list[dict], path: Path) -> None:

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from stage_settings import run_stage
 
+from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 from hgrpo.stages.expert import success
 
@@ -103,3 +104,28 @@ def test_a_score_of_an_expert_that_is_not_finite_is_named(score):
     row = {"task_id": "door-3", "task_type": "door", "success": True, "n_turns": 2, "score": score}
     with pytest.raises(UserError, match="task door-3: score is .*; a finite number of float32"):
         success([row], 5)
+
+
+@pytest.mark.parametrize(
+    ("panel", "changes", "message"),
+    [
+        ("test", {}, "the task is in the panel test; train was expected"),
+        ("validation", {}, "the task is in the panel validation; train was expected"),
+        ("train", {"n_turns": 99}, "n_turns is 99, with 8 actions and 9 observations"),
+        ("train", {"actions": ["wait"] * 7 + [" "]}, "an action is empty, or no text"),
+    ],
+)
+def test_a_demonstration_of_a_held_out_game_or_with_wrong_columns_is_refused(
+    assets, tmp_path, monkeypatch, panel, changes, message
+):
+    environment = load("chores")
+    demonstrate = environment.demonstrate
+
+    def wrong(env, tasks, panels, seed, skipped):
+        for row in demonstrate(env, tasks, panels | {"train": panels[panel]}, seed, skipped):
+            yield row | changes
+
+    monkeypatch.setattr(environment, "demonstrate", wrong)
+    with pytest.raises(UserError, match=rf"^demonstration of task {panel}-\d+: {message}"):
+        demonstrated(CHORES, assets(CHORES), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -318,7 +318,7 @@ def test_a_poor_start_is_on_top_and_in_the_last_line(tmp_path, capsys):
     html = page.read_text(encoding="utf-8")
     top = html[: html.index("<main>")]
     for words_of in (
-        "far below its expert: it solves 0.0 % of its tasks, the expert 41.0 %",
+        "far below its expert: played greedily, it solves 0.0 % of its tasks, the expert 41.0 %",
         "75 % of those of flat GRPO",
     ):
         assert words_of in last and words_of in top
