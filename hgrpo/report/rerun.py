@@ -72,18 +72,20 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def with_more_seeds(study: Mapping, overridden: Mapping[str, object], fewest: int) -> str:
-    """The command that adds seeds: those of the study's file, or new ones up to `fewest`.
+def with_more_seeds(
+    study: Mapping, overridden: Mapping[str, object], declared: Sequence[int], fewest: int
+) -> str:
+    """The command that adds seeds up to `fewest`: those of the study's file first, then new ones.
 
     It is "" if there are enough.
     """
     seeds = study["seeds"]
     if len(seeds) >= fewest:
         return ""
-    if "seeds" in overridden:
+    ordered = [*dict.fromkeys((*seeds, *declared, *SEEDS))][:fewest]
+    if ordered == [*declared]:
         return command(study, {key: overridden[key] for key in overridden if key != "seeds"})
-    new = [seed for seed in SEEDS if seed not in seeds]
-    return command(study, overridden, [*seeds, *new[: fewest - len(seeds)]])
+    return command(study, overridden, ordered)
 
 
 def _list(values: Sequence[object]) -> str:
