@@ -77,6 +77,7 @@ def copy_tuning(folders: list[Path], tables: Path) -> None:
             runs = pd.read_csv(folder / "report/tables/rounds_by_seed.csv")
             runs = runs[(runs["method"] == name) & (runs["panel"] == "validation")]
             parts.append(runs[["method", "seed", "round", "success", "mean_return"]].assign(**row))
+    tables.mkdir(parents=True, exist_ok=True)
     write(pd.concat(parts, ignore_index=True), tables / TUNING)
 
 
