@@ -8,10 +8,10 @@ Examples:
     python -m hgrpo.cli.cost results/alfworld_5x40 --profile profiles/one-gpu --csv > cost.csv
 """
 
-import csv
-import sys
-from dataclasses import asdict
 from pathlib import Path
+
+import pandas as pd
+from tabulate import tabulate
 
 from hgrpo.cli.entry import add_profile, command_parser
 from hgrpo.command import run
@@ -37,9 +37,7 @@ def main() -> None:
     )
     found = spent(args.results, order, study.config.resources, profile)
     if args.csv:
-        writer = csv.DictWriter(sys.stdout, fieldnames=list(asdict(found[0])), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(map(asdict, found))
+        print(pd.DataFrame(found).to_csv(index=False, lineterminator="\n"), end="")
         return
     for line in lines(found, profile.prices):
         print(line)
@@ -48,17 +46,10 @@ def main() -> None:
 def lines(found: list[Spent], prices: Prices | None) -> list[str]:
     """The table as text, with a note if the prices are made up."""
     head = [*_HEAD, *([prices.currency] if prices else [])]
-    rows = [head, *(_cells(row) for row in found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    printed = [
-        "  ".join(
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
+    align = ["left", *["right"] * (len(head) - 1)]
+    table = tabulate([_cells(row) for row in found], head, "plain", colalign=align)
     note = ["the profile's prices are examples"] if prices and prices.example else []
-    return printed + note
+    return [*table.splitlines(), *note]
 
 
 def _cells(row: Spent) -> list[str]:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from tabulate import tabulate
 
 from hgrpo.atomic import atomic_file
 from hgrpo.cli.entry import command_parser
@@ -100,7 +101,7 @@ def main() -> None:
         raise UserError(f"{name}: {args.truth / 'truth.csv'} has a row of this name; choose --name")
     if len(others):
         others = others[others["label"] != name]  # a built-in method's published row
-    print("\n".join(lines(row, others)))
+    print(compared(row, others))
     if args.method:
         print("\nthe most wrong turns, with credit and truth as z-scores over all turns:")
         print(worst_turns(args.truth, credit, truth.advantage))
@@ -171,21 +172,16 @@ def known_rows(folder: Path) -> pd.DataFrame:
     return pd.read_csv(path) if path.is_file() else pd.DataFrame()
 
 
-def lines(row: pd.DataFrame, others: pd.DataFrame) -> list[str]:
+def compared(row: pd.DataFrame, others: pd.DataFrame) -> str:
     """The table as text, the closest method first; `row` is marked with `>`."""
     shown = table_rows(pd.concat([others, row.assign(mine=True)], ignore_index=True))
-    headings = ["method", *SHOWN, "beats_shuffled"]
-    cells = [headings]
+    cells = []
     for each in shown:
         numbers = [f"{value} ({interval})" if interval else value for value, interval in each.cells]
-        cells.append([each.label, *(text or "-" for text in numbers), each.beats or "-"])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    marks = [" ", *(">" if each.mine else " " for each in shown)]
-    texts = [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in cells
-    ]
-    return [f"{mark} {text}" for mark, text in zip(marks, texts, strict=True)]
+        mark = ">" if each.mine else ""
+        cells.append([mark, each.label, *(text or "-" for text in numbers), each.beats or "-"])
+    headings = ["", "method", *SHOWN, "beats_shuffled"]
+    return tabulate(cells, headings, "plain", disable_numparse=True)
 
 
 if __name__ == "__main__":

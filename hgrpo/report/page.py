@@ -42,7 +42,6 @@ class Page:
         study_config: the resolved study; the page prints all of it except its provenance.
         left_out: (stage, reason, count) of games and trajectories left out or kept with a note.
         overridden: key, with dots -> value, where the command line changed the study's file.
-        declared_seeds: the seeds of the study's file.
         finished: the day on which training ended; "" if it is not known.
         truth: the folder that `credit_agreement` writes, if it has run on rollouts with truth.
         supervised: which supervised policy all arms start from; "" if it is not recorded.
@@ -58,7 +57,6 @@ class Page:
     scripted: pd.DataFrame = field(default_factory=lambda: scripted_players({}))
     left_out: Sequence[tuple[str, str, int]] = field(default_factory=list)
     overridden: Mapping[str, object] = field(default_factory=dict)
-    declared_seeds: Sequence[int] = ()
     finished: str = ""
     truth: Path | None = None
     supervised: str = ""
@@ -258,7 +256,7 @@ def _commands(page: Page) -> dict[str, str]:
         return {}
     return {
         "made": command(study, page.overridden),
-        "more": with_more_seeds(study, page.overridden, page.declared_seeds, FEWEST_SEEDS),
+        "more": with_more_seeds(study, page.overridden, FEWEST_SEEDS),
         **{name: target_command(name, study, page.overridden) for name in ("viewer", "paper")},
     }
 

@@ -72,20 +72,12 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def with_more_seeds(
-    study: Mapping, overridden: Mapping[str, object], declared: Sequence[int], fewest: int
-) -> str:
-    """The command that adds seeds up to `fewest`: those of the study's file first, then new ones.
-
-    It is "" if there are enough.
-    """
+def with_more_seeds(study: Mapping, overridden: Mapping[str, object], fewest: int) -> str:
+    """The command that adds seeds of `SEEDS` up to `fewest`; "" if there are enough."""
     seeds = study["seeds"]
     if len(seeds) >= fewest:
         return ""
-    ordered = [*dict.fromkeys((*seeds, *declared, *SEEDS))][:fewest]
-    if ordered == [*declared]:
-        return command(study, {key: overridden[key] for key in overridden if key != "seeds"})
-    return command(study, overridden, ordered)
+    return command(study, overridden, [*dict.fromkeys((*seeds, *SEEDS))][:fewest])
 
 
 def _list(values: Sequence[object]) -> str:

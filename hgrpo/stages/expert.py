@@ -90,9 +90,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     skipped: Counter[str] = Counter()
     held_out = {
         key: panel
-        for panel, games in panels.items()
-        if panel in ("validation", "test")
-        for game in games
+        for panel in ("validation", "test")
+        for game in panels.get(panel, ())
         for key in (game.task_id, game.content_hash)
     }
     rows = []

@@ -41,17 +41,16 @@ RESOURCES: dict[str, int] = {}
 
 
 class Settings(Strict):
-    """The keys of `hgrpo.stages.comparison`, and four facts about the whole study.
+    """The keys of `hgrpo.stages.comparison`, and three facts about the whole study.
 
     `overridden` maps keys, with dots, to values that come from the command line and not from the
-    study's file. `declared_seeds` are the seeds of that file.
+    study's file.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
     study: str = ""
     description: str = ""
     overridden: dict[str, Any] = {}
-    declared_seeds: list[int] = []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +76,9 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The arms, how to compare them, and the study's name, seeds, description, overridden keys."""
+    """The arms, how to compare them, and the study's name, description and overridden keys."""
     about = {"study": study.config.name, "description": study.config.description}
-    seeds = {"declared_seeds": study.declared_seeds}
-    return comparison(study) | about | seeds | {"overridden": dict(study.overridden)}
+    return comparison(study) | about | {"overridden": dict(study.overridden)}
 
 
 def inputs(study: "Study", job: Job) -> dict:
@@ -138,7 +136,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         scripted=scripted,
         left_out=left_out(stages),
         overridden=settings.overridden,
-        declared_seeds=settings.declared_seeds,
         finished=last_day(paths.train_logs),
         truth=paths.agreement,
         supervised=supervised(stages.get("sft", {})),

@@ -1,6 +1,6 @@
 """A study: one environment, one base model, several methods, several seeds."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -150,7 +150,6 @@ class Study:
             with it waits.
         training: method name -> the study's training with that method's changes merged in.
         overridden: key, with dots -> value, where the command line changed the study's file.
-        declared_seeds: the seeds of the study's file, before the overrides.
         axis_arms: axis -> value, as text -> the arm that has this value. An arm that two axes share
             belongs to both. An arm may be missing in `methods` if the command line chose others.
     """
@@ -161,7 +160,6 @@ class Study:
     methods: dict[str, MethodConfig]
     training: dict[str, TrainingConfig]
     overridden: Mapping[str, object] = field(default_factory=dict)
-    declared_seeds: Sequence[int] = ()
     axis_arms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
@@ -348,7 +346,6 @@ def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) 
         {name: methods[name] for name in config.methods if name in methods},
         {name: training[name] for name in config.methods if name in methods},
         overridden,
-        before.seeds,
         axis_arms,
     )
     attempt(check, study, path, complete)

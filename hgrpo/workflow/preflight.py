@@ -86,12 +86,7 @@ def set_variables(study: Study, environment: Mapping[str, str]) -> list[str]:
 
     Pods get these from a secret. Other jobs have the environment of the run anyway.
     """
-    needed = {
-        name
-        for method in study.methods.values()
-        if method.train
-        for name in method.credit.declared.environment_variables
-    }
+    needed = {name for each in study.methods.values() for name in missing_variables(each, {})}
     return sorted(name for name in needed if environment.get(name, "").strip())
 
 

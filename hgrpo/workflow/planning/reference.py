@@ -8,7 +8,6 @@ keeps its own, with the optimiser's state.
 import json
 import math
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 from hgrpo.base_model.settings import TinyModel
@@ -183,7 +182,7 @@ def parameters(model: ModelConfig) -> int | None:
     if model.path is not None and (there := _weight_bytes(model.path)):
         return there // 2
     named = (Path(model.path).name if model.path else "", model.name)
-    return _first(_named_size(name) for name in named)
+    return next(filter(None, map(_named_size, named)), None)
 
 
 def tiny_parameters(tiny: TinyModel) -> int:
@@ -213,7 +212,3 @@ def _weight_bytes(path: str) -> int:
 def _named_size(name: str) -> int | None:
     found = _SIZE_IN_NAME.search(name.lower())
     return int(float(found[1]) * {"b": 1e9, "m": 1e6}[found[2]]) if found else None
-
-
-def _first(values: Iterable[int | None]) -> int | None:
-    return next((value for value in values if value is not None), None)

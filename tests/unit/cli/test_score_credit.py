@@ -204,7 +204,7 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
 ):
     surprise(f"{credit} for t in group.trajectories", alpha)
     out, err = capsys.readouterr()
-    assert out.count("> Surprise ") == 1
+    assert out.count(">   Surprise ") == 1
     assert said in err and bool(said) == bool(err)
 
 

@@ -104,24 +104,20 @@ def test_the_default_study_is_the_makefiles():
 
 
 @pytest.mark.parametrize(
-    ("seeds", "declared", "more"),
+    ("seeds", "more"),
     [
-        ([11], [11], ' SEEDS="11 23 31 47 59"'),
-        ([7], [7], ' SEEDS="7 11 23 31 47"'),
-        ([31, 11], [31, 11], ' SEEDS="31 11 23 47 59"'),
-        ([61], [61, 67], ' SEEDS="61 67 11 23 31"'),
-        ([11], [11, 23, 31, 47, 59], ""),
-        ([61], [61, 67, 71, 73, 79, 83], ' SEEDS="61 67 71 73 79"'),
+        ([11], ' SEEDS="11 23 31 47 59"'),
+        ([7], ' SEEDS="7 11 23 31 47"'),
+        ([31, 11], ' SEEDS="31 11 23 47 59"'),
     ],
 )
-def test_too_few_seeds_become_five(seeds, declared, more):
+def test_too_few_seeds_become_five(seeds, more):
     study = {"name": "smoke", "seeds": seeds}
-    given = {} if seeds == declared else {"seeds": seeds}
-    assert with_more_seeds(study, given, declared, 5) == f"make bakeoff STUDY=smoke{more}"
-    named = with_more_seeds(study, given | {"mine": ["Late"]}, declared, 5)
-    assert named == f"make bakeoff STUDY=smoke{more} MINE=Late"
-    enough = {"name": "smoke", "seeds": [1, 2, 3, 4, 5]}
-    assert with_more_seeds(enough, {}, [1, 2, 3, 4, 5], 5) == ""
+    assert with_more_seeds(study, {}, 5) == f"make bakeoff STUDY=smoke{more}"
+    # The study's file declares others than the command line.
+    given = {"seeds": seeds, "mine": ["Late"]}
+    assert with_more_seeds(study, given, 5) == f"make bakeoff STUDY=smoke{more} MINE=Late"
+    assert with_more_seeds({"name": "smoke", "seeds": [1, 2, 3, 4, 5]}, {}, 5) == ""
 
 
 def test_a_study_knows_which_of_its_keys_the_command_line_changed():
