@@ -39,8 +39,7 @@ def main() -> None:
     if args.csv:
         print(pd.DataFrame(found).to_csv(index=False, lineterminator="\n"), end="")
         return
-    for line in lines(found, profile.prices):
-        print(line)
+    print("\n".join(lines(found, profile.prices)))
 
 
 def lines(found: list[Spent], prices: Prices | None) -> list[str]:

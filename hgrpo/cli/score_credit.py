@@ -96,11 +96,12 @@ def main() -> None:
         cautions = [f"what the loss sees is {equal}" if flat else sizes]
     row = pd.DataFrame([{"method": name, "label": name} | score(credit, advantage, truth)])
     cautions += [against_truth(row.iloc[0]), exchanged(advantage, truth, row.iloc[0])]
-    others = known_rows(args.truth)
-    if (args.name or args.file) and name in [*others.get("label", ())]:
-        raise UserError(f"{name}: {args.truth / 'truth.csv'} has a row of this name; choose --name")
-    if len(others):
-        others = others[others["label"] != name]  # a built-in method's published row
+    published = args.truth / "truth.csv"
+    others = pd.read_csv(published) if published.is_file() else pd.DataFrame()
+    if len(others) and not args.name:
+        others = others[others["method"] != args.method]  # a built-in method's published row
+    if name in [*others.get("label", ())]:
+        raise UserError(f"{name}: {published} has a row of this name; choose --name")
     print(compared(row, others))
     if args.method:
         print("\nthe most wrong turns, with credit and truth as z-scores over all turns:")
@@ -164,12 +165,6 @@ def worst_turns(folder: Path, credit: np.ndarray, truth: np.ndarray) -> str:
         turns[name] = [textwrap.shorten(text, 40, placeholder="...") for text in turns[name]]
     worst = (turns["credit"] - turns["truth"]).abs().nlargest(10).index
     return turns.loc[worst].to_string(index=False, float_format="{:+.1f}".format)
-
-
-def known_rows(folder: Path) -> pd.DataFrame:
-    """The published rows of the built-in methods; an empty table if there are none."""
-    path = folder / "truth.csv"
-    return pd.read_csv(path) if path.is_file() else pd.DataFrame()
 
 
 def compared(row: pd.DataFrame, others: pd.DataFrame) -> str:

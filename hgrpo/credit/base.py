@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hgrpo.credit import kinds
-from hgrpo.envs.base import LARGEST
 from hgrpo.errors import UserError
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
@@ -27,6 +26,8 @@ ORDER_DEPENDENT = (
 )
 # Of the largest credit: differences between sums in another order, of float32 numbers too.
 ROUNDING = 1e-4
+# Fill values of masked arrays (1e20) and overflows of integers (1.8e19) are above it.
+LARGEST = 1e9
 # Fields of trajectories and turns that an assigner may fill in; the turns are compared one by one.
 _FILLED = {"turns", "goal_embedding", "embedding", "target", "credit", "advantage"}
 # A function that shows the progress of a fit. A fit calls it once, with the number of steps and
@@ -194,7 +195,8 @@ def _checked_row(row: object, turns: int, where: str) -> np.ndarray:
     try:
         # A pandas Series has an index, which may be another order than that of the turns.
         plain = isinstance(row, np.ndarray | Sequence) and not np.ma.is_masked(row)
-        given = np.asarray(row) if plain else None
+        truths = isinstance(row, Sequence) and any(isinstance(x, bool | np.bool_) for x in row)
+        given = np.asarray(row) if plain and not truths else None
     except (TypeError, ValueError):
         given = None
     if given is None or given.dtype.kind not in "fiu":
@@ -207,5 +209,5 @@ def _checked_row(row: object, turns: int, where: str) -> np.ndarray:
     fits = np.abs(values) <= LARGEST
     if not fits.all():
         turn = int(np.argmin(fits))
-        raise UserError(f"{where}: the credit of turn {turn} is {values[turn]}")
+        raise UserError(f"{where}: the credit of turn {turn} is {values[turn]}; over {LARGEST:g}")
     return values

@@ -49,18 +49,16 @@ def read_panels(path: Path) -> dict[str, list[Task]]:
 
 
 def check_disjoint(panels: dict[str, list[Task]]) -> None:
-    """Raise UserError if a panel is empty or two tasks have the same content hash."""
+    """Raise UserError if a panel is empty or two tasks have the same id or content hash."""
     owner: dict[str, str] = {}
     for split, tasks in panels.items():
         if not tasks:
             raise UserError(f"panel {split!r} has no tasks")
         for task in tasks:
             place = f"{split}:{task.task_id}"
-            if task.content_hash in owner:
-                raise UserError(
-                    f"panels overlap: {place} has the content of {owner[task.content_hash]}"
-                )
-            owner[task.content_hash] = place
+            for what, key in (("content", task.content_hash), ("id", f"id {task.task_id}")):
+                if (other := owner.setdefault(key, place)) is not place:
+                    raise UserError(f"panels overlap: {place} has the {what} of {other}")
 
 
 def share_out(

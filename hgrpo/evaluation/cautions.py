@@ -71,10 +71,12 @@ def dead_caution(arm: str, number: int, rows: Sequence[Mapping]) -> str:
     heat = "higher" if easy else "lower"
     how = f"more training.rollouts_per_task, a {heat} training.temperature, " if won else ""
     how += "harder" if easy else "a better expert or SFT policy, or easier"
+    refused = sum(row["inadmissible"] for row in rows) / sum(row["n_turns"] for row in rows)
+    which = f" and {100 * refused:.0f} % of the actions refused" if refused > 0.5 else ""
     return (
         f"Most groups are dead: in round {number}, {100 * dead / groups:.0f} % of those of {arm} "
-        f"gave nothing to learn from; {100 * won / groups:.0f} % of the games played were won. "
-        f"Try {how} games."
+        f"gave nothing to learn from; {100 * won / groups:.0f} % of the games played were won"
+        f"{which}. Try {how} games."
     )
 
 

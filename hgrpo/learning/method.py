@@ -15,7 +15,9 @@ class MethodConfig(Strict):
     """One arm of a study. With alpha = 1 it trains as flatGRPO, whatever the turns' credit is."""
 
     name: str = Field(description="the method's name, and the name of its file without `.yaml`")
-    label: str = Field("", description="name in tables and figures; empty: `name`")
+    label: str = Field(
+        "", pattern=r"^[^\x00-\x1f]*$", description="name in tables and figures; empty: `name`"
+    )
     train: bool = Field(
         True, description="false: no training, the SFT policy is evaluated as it is"
     )

@@ -310,4 +310,4 @@ def _number(value: float, digits: int = 0) -> str:
     """A count with thin spaces between thousands; an en dash if the count was not logged."""
     if pd.isna(value):
         return words.DASH
-    return f"{value:,.{digits}f}".replace(",", "\u202f")
+    return f"{value:,.{digits}f}".replace(",", "\u202f").replace("-", words.MINUS)

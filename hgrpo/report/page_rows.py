@@ -76,7 +76,9 @@ def claim(expect: str, margin: float | None) -> str:
     text = CLAIMS[expect]
     if margin is None or pd.isna(margin):
         return text
-    return f"{text} by {margin:g} or more" if expect == "above" else f"{text} within ±{margin:g}"
+    if expect == "above":
+        return f"{text} 0, estimate {margin:g} or more"
+    return f"{text} within ±{margin:g}"
 
 
 def power(row: Mapping) -> str:

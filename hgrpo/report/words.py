@@ -164,7 +164,11 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
             f"The comparison with {reference} waits, because {reference} is not among these arms."
         )
     if not len(table):
-        return f"Only {reference} was trained, so there is nothing to compare."
+        alone = f"Only {reference} was trained, so there is nothing to compare."
+        for row in comparison.against_untrained.head(1).itertuples():
+            than = _sampling(comparison, arms)
+            alone += f" Its difference from {than} is {points(row.difference)} points."
+        return alone
     if _nothing_won(comparison):
         done = "solved" if comparison.protocol.settings.score == "success" else "was paid for"
         return f"No arm {done} a single test task, so there is nothing to compare."
@@ -208,9 +212,13 @@ def _tested(comparison: Comparison, arms: Arms, measured: str, chance: float) ->
     """The arms that are neither controls nor gated, without a ranking; `chance` as in `_sized`."""
     table, reference = comparison.against_reference, arms.label(arms.reference)
     gated = {gate.arm for gate in comparison.protocol.settings.gates}
+    table = table[~table["method"].isin(arms.mine)]  # the first sentence has these
     tested = table[[not (name in gated or arms.is_control(name)) for name in table["method"]]]
+    if tested.empty and arms.mine:  # their yardsticks
+        tested = table[~table["method"].isin(arms.twins)]
     if tested.empty:
-        return f"beside {reference}, only controls were trained"
+        only = "your arms" if arms.mine else "controls"
+        return f"beside {reference}, only {only} were trained"
     return f"{_sized(tested, arms, chance, 'arms under test')} against {reference} {measured}"
 
 

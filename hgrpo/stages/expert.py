@@ -7,7 +7,7 @@ Example:
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,19 +88,14 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     panels = read_panels(paths.assets / "panels.json")
     tasks = unpacked(paths.assets / "tasks.tar.gz")
     skipped: Counter[str] = Counter()
-    held_out = {
-        key: panel
-        for panel in ("validation", "test")
-        for game in panels.get(panel, ())
-        for key in (game.task_id, game.content_hash)
-    }
+    train = {(game.task_id, game.content_hash) for game in panels["train"]}
     rows = []
     with tqdm(
         total=env.expert.trajectories, desc="expert", unit="trajectory", mininterval=1
     ) as bar:
         for row in environment.demonstrate(env, tasks, panels, job.seed, skipped):
             bar.update()
-            _check(row, held_out)
+            _check(row, train)
             if env.expert.min_return is not None and row["score"] < env.expert.min_return:
                 skipped["return below expert.min_return"] += 1
             else:
@@ -140,14 +135,11 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         print(f"caution: {caution}")
 
 
-def _check(row: Mapping, held_out: Mapping[str, str]) -> None:
-    """Refuse a row of a held-out game, or one whose columns contradict each other."""
+def _check(row: Mapping, train: Collection[tuple[str, str]]) -> None:
+    """Refuse a row of a game outside the panel train, or whose columns contradict each other."""
     actions, where = row["actions"], f"demonstration of task {row['task_id']}"
-    for key in (row["task_id"], row["content_hash"]):
-        if key in held_out:
-            raise UserError(
-                f"{where}: the task is in the panel {held_out[key]}; train was expected"
-            )
+    if (row["task_id"], row["content_hash"]) not in train:
+        raise UserError(f"{where}: the panel train has no task with its id and content_hash")
     if row["n_turns"] != len(actions) or len(row["observations"]) != len(actions) + 1:
         raise UserError(
             f"{where}: n_turns is {row['n_turns']}, with {len(actions)} actions and "

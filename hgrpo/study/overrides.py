@@ -127,7 +127,9 @@ def by_method(
             name = key.split(".")[0]
             nearest = did_you_mean(name, [*known, *others])
             nearest = "; add it to `methods` first" if name in others else nearest
-            mistakes.append(f"command line: methods.{key}: no method of the study's file{nearest}")
+            wrong = f"no method of the study's file{nearest}"
+            wrong = "name a key of it, such as alpha" if name in known else wrong
+            mistakes.append(f"command line: methods.{key}: {wrong}")
             continue
         by.setdefault(method, {})[key.removeprefix(f"{method}.")] = value
     return by

@@ -75,9 +75,7 @@ def check_jobs(
 
 def missing_variables(method: MethodConfig, environment: Mapping[str, str]) -> dict[str, str]:
     """Map each unset environment variable that a method's credit needs to the message about it."""
-    if not method.train:
-        return {}
-    needed = method.credit.declared.environment_variables
+    needed = method.credit.declared.environment_variables if method.train else {}
     return {name: said for name, said in needed.items() if not environment.get(name, "").strip()}
 
 

@@ -175,7 +175,7 @@ def _disk(study: Study, folder: Path) -> Finding:
     jobs = study_jobs(study, results)
     left = [job for job in jobs if not all(Path(path).exists() for path in job.outputs)]
     need = sum(estimates.bytes(job.stage, job.method or SHARED).value for job in left)
-    found = f"{size(free)} free; the study's {len(left)} jobs to run write up to {size(need)}"
+    found = f"{size(free)} free; the {len(left)} jobs without results write up to {size(need)}"
     return Finding("disk", found, lacking=free < need)
 
 

@@ -162,8 +162,10 @@ def test_the_projects_pages_say_what_its_tables_say(project):
     written = "".join(pages[page] for page in (results, calibration, statistics))
     for study in (project / "docs/tables").iterdir():
         blocks = {"methods.csv": "results", "truth.csv": "truth", "cells.csv": "verdicts"}
-        block = next(block for name, block in blocks.items() if (study / name).is_file())
-        assert f"<!-- {block} {study.name} -->" in written
+        made = [block for name, block in blocks.items() if (study / name).is_file()]
+        # The tuning of a study is published before its results.
+        assert made or [path.name for path in study.iterdir()] == ["tuning.csv.gz"]
+        assert all(f"<!-- {block} {study.name} -->" in written for block in made)
     flat = markdown.greedy_rates(markdown.read_tables(project / "docs/tables/bakeoff_plateau"))[
         "flatGRPO"
     ]
@@ -252,7 +254,7 @@ def test_gates_by_hand(calibrated):
     assert lines[0].startswith("**Gates failed: ")
     assert lines[2] == "| control | claim, against flat GRPO, points | found (interval) | result |"
     assert lines[4:] == [
-        "| arm A | above by 10 or more | +12.0 (+2.0 to +22.0) | **passed** |",
+        "| arm A | above 0, estimate 10 or more | +12.0 (+2.0 to +22.0) | **passed** |",
         "| arm B | equivalent within ±5 | \u22121.0 (\u22127.0 to +5.0) | **failed** |",
         "| arm C | not above | \u2013 | **open** |",
     ]
@@ -381,7 +383,7 @@ def test_publishing_copies_gates_and_the_dose_response(tmp_path, monkeypatch, ca
     monkeypatch.setattr(publish, "DOCS", docs)
     publish.copy(report, "hard")
     filled = publish.filled(docs, studies)[docs / "calibration.md"]
-    assert "| arm A | above by 10 or more | +12.0 (+2.0 to +22.0) | **passed** |" in filled
+    assert "| arm A | above 0, estimate 10 or more | +12.0 (+2.0 to +22.0) | **passed** |" in filled
     assert "| 0.5 | arm A | 60.0 (50.0 to 70.0) | 4.0 (2.0 to 6.0), 3 of 3 runs |" in filled
     assert "(figures/hard/dose_response.svg)" in filled
     assert filled.count(page_blocks.NOT_PUBLISHED) == 1

@@ -121,7 +121,8 @@ def _read(value: object, turns: Sequence[int]) -> list[list] | CallError:
             return [[scores[place] for place in row] for row in rows]
     lists = [value.get(key) for key in ("scores", "trajectories")] if type(value) is dict else []
     if any(isinstance(each, list) for each in lists):
-        return CallError("wrong_length", f"not exactly one entry for each of {sum(turns)} turns")
+        counts = f"{len(found)} entries for {sum(turns)} turns, or not one for each"
+        return CallError("wrong_length", counts)
     return CallError("malformed", "the answer has no JSON of the requested form")
 
 

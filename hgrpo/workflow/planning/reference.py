@@ -107,9 +107,8 @@ class Reference:
             case "base":
                 return 1, player["base"] * self._train
             case "sft":
-                return demonstrations, study.config.sft.epochs * tokens * player[
-                    "sft"
-                ] * self._train
+                each = player["sft"] * study.config.sft.epochs * tokens
+                return demonstrations, each * self._train
             case "rl_round":
                 training, method = study.training[arm], study.methods[arm]
                 continued = _continuations(method.credit.declared, game["turns"] * self._length)

@@ -23,7 +23,7 @@ class Spent:
         seconds: their seconds, one after the other.
         core_hours, gpu_hours: what they held meanwhile.
         tokens: tokens of training play, with continuations; 0 for shared jobs.
-        judge_dollars: what judges were paid, by their accounts.
+        judge_dollars: what judges were paid, unconfirmed calls included.
         money: cores and GPUs by the profile's prices; None without prices.
     """
 
@@ -73,7 +73,8 @@ def _played(folder: Path) -> Mapping[str, Mapping[str, float]]:
         return {}
     ends = play_by_round(logs).groupby(["method", "seed"]).last()
     tokens = ends.groupby("method")["tokens"].sum()
-    dollars = logs.groupby("method")["judge_dollars"].sum()
+    paid = logs[["judge_dollars", "judge_dollars_unconfirmed"]].sum(axis=1)
+    dollars = paid.groupby(logs["method"]).sum()
     return {
         arm: {"tokens": float(tokens[arm]), "judge_dollars": float(dollars[arm])}
         for arm in tokens.index

@@ -63,6 +63,8 @@ def test_a_group_without_trajectories_or_turns_has_no_credit():
         ([RIGHT, ["1.0"] * TURNS], f"{WHO} rollout 2: the credit is not an array of numbers"),
         ([RIGHT, [None] * TURNS], f"{WHO} rollout 2: the credit is not an array of numbers"),
         ([RIGHT, [True] * TURNS], f"{WHO} rollout 2: the credit is not an array of numbers"),
+        ([RIGHT, [True, *[0.5] * (TURNS - 1)]], f"{WHO} rollout 2: the credit is not an array"),
+        ([RIGHT, [1e20] * TURNS], f"{WHO} rollout 2: the credit of turn 0 is 1e+20; over 1e+09"),
         ([RIGHT, [10**400] * TURNS], f"{WHO} rollout 2: the credit is not an array of numbers"),
         ([RIGHT, 1e39 * RIGHT], f"{WHO} rollout 2: the credit of turn 1 is 1e+39"),
         # A sorted Series keeps its index, so its values stand at other turns.

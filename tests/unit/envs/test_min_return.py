@@ -109,8 +109,9 @@ def test_a_score_of_an_expert_that_is_not_finite_is_named(score):
 @pytest.mark.parametrize(
     ("panel", "changes", "message"),
     [
-        ("test", {}, "the task is in the panel test; train was expected"),
-        ("validation", {}, "the task is in the panel validation; train was expected"),
+        ("test", {}, "the panel train has no task with its id and content_hash"),
+        ("validation", {}, "the panel train has no task with its id and content_hash"),
+        ("train", {"content_hash": "0"}, "the panel train has no task with its id and content_"),
         ("train", {"n_turns": 99}, "n_turns is 99, with 8 actions and 9 observations"),
         ("train", {"actions": ["wait"] * 7 + [" "]}, "an action is empty, or no text"),
     ],

@@ -25,6 +25,14 @@ def test_a_content_hash_may_stand_once_only(split):
         check_disjoint(panels)
 
 
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_an_id_may_stand_once_only(split):
+    panels = {"train": [task(1), task(2)], "validation": [task(3)], "test": [task(4)]}
+    panels[split].append(Task("t1", "elsewhere", "another hash", "place"))
+    with pytest.raises(UserError, match=rf"{split}:t1 has the id of train:t1"):
+        check_disjoint(panels)
+
+
 def test_an_empty_panel_is_an_error():
     with pytest.raises(UserError, match="'validation' has no tasks"):
         check_disjoint({"train": [task(1)], "validation": [], "test": [task(2)]})

@@ -3,9 +3,10 @@
 from hgrpo.evaluation.cautions import dead_caution
 
 
-def rows(dead, success=0.1, groups=50):
+def rows(dead, success=0.1, groups=50, inadmissible=0):
     """Two steps of a round."""
-    half = {"n_groups": groups, "success_rate": success}
+    half = {"n_groups": groups, "success_rate": success, "n_turns": 100}
+    half["inadmissible"] = inadmissible
     return [half | {"dead_groups": dead - dead // 2}, half | {"dead_groups": dead // 2}]
 
 
@@ -32,3 +33,9 @@ def test_without_any_success_more_rollouts_are_no_advice():
     assert line.endswith("were won. Try a better expert or SFT policy, or easier games.")
     assert "; 0 % of the games played" in line
     assert "rollouts_per_task" not in line
+
+
+def test_refused_actions_are_named_where_they_are_most():
+    line = dead_caution("flatGRPO", 1, rows(90, inadmissible=51))
+    assert "% of the games played were won and 51 % of the actions refused. Try" in line
+    assert "refused" not in dead_caution("flatGRPO", 1, rows(90, inadmissible=50))

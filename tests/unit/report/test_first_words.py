@@ -122,6 +122,16 @@ def test_the_headline_begins_with_the_users_own_arm(one_seed):
     assert headline(5, -0.061).startswith(lower)
     few = f"{label} +6.1 points over flat GRPO, no verdict. One seed, no verdict: "
     assert headline(1).startswith(few)
+    # The first sentence has the user's arm; if no other arm was under test, its yardsticks follow.
+    assert headline(1).count("LLMJudge") == 1 and "no verdict: Vine" in headline(1)
+    for other, expected in [
+        ("RandomCredit", "One seed, no verdict: random credit (+1.0 points) against flat GRPO"),
+        ("LLMJudge", "One seed, no verdict: beside flat GRPO, only your arms were trained."),
+    ]:
+        comparison = with_differences(one_seed, differences)
+        table = comparison.against_reference.query(f"method in ['LLMJudge', '{other}']")
+        alone = replace(comparison, against_reference=table)
+        assert expected in words.answer(alone, arms).headline
     arms = replace(arms, mine=frozenset({"flatGRPO"}))
     assert "Yours" not in headline(5)
 

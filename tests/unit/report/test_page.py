@@ -88,7 +88,7 @@ def test_the_page_opens_with_the_gates(tmp_path, capsys):
     page = build_report(study)
     html = page.read_text(encoding="utf-8")
     assert html.index('id="gates"') < html.index('id="results"')
-    assert "Gates failed: Progressive (1 of 2)." in html and "above by 99 or more" in html
+    assert "Gates failed: Progressive (1 of 2)." in html and "above 0, estimate 99 or more" in html
     # The last line of a run is the headline.
     said = capsys.readouterr().out.splitlines()[-1]
     assert said.startswith("Gates failed: Progressive (1 of 2).")

@@ -232,6 +232,7 @@ SEVERAL = {
     "methods.flatGRPO.alfa=1": "methods.flatGRPO.alfa: unknown key; did you mean 'alpha'?",
     "methods.flatGRPO.alpha=2": "alpha: input should be less than or equal to 1, not 2",
     "methods.Vin.alpha=0.3": "methods.Vin.alpha: no method of the study's file; did you mean 'Vin",
+    "methods.flatGRPO={alpha: 0.3}": "methods.flatGRPO: name a key of it, such as alpha",
     "methods.Vine.alpha=0.3": "methods.Vine.alpha: no method of the study's file; add it to `meth",
     "methods.Quick.alfa=1": "methods.Quick.alfa: unknown key; did you mean 'alpha'?",
     "axes.b.values=1,2": "axes.b: no such axis",
