@@ -227,7 +227,7 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
         ),
         # All replies are pushed alike.
         ("7 + np.zeros(len(t.turns))", "absolute sum has one sign"),
-        ("1e9 * (5 + np.arange(8))", "centre the credit; its turn credit is over 100 times"),
+        ("1e6 * (5 + np.arange(8))", "centre the credit; its turn credit is over 100 times"),
         # Return times a positive number, without a baseline: every reply of a won game is pushed.
         ("-99 * t.env_return * np.array([np.mean(x.logprobs) for x in t.turns])", "has one sign"),
         # The first rollout that does a thing gets it all.
