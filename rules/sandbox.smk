@@ -12,7 +12,6 @@ OUTPUTS, in results/sandbox/ (of sandbox_ci in results/sandbox_ci/):
     sandbox.html                 one self-contained page
 """
 
-from hgrpo.workflow.run import told
 from hgrpo.workflow.sandbox_rules import RUN, SandboxRules
 
 _STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/sandbox"))
@@ -33,16 +32,16 @@ rule sandbox_run:
         "results/sandbox/benchmarks/runs/{run}.jsonl"
     wildcard_constraints:
         run=RUN,
-    priority: told(lambda w: sandbox.updates(w.run))
+    priority: one_line_errors()(lambda w: sandbox.updates(w.run))
     threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
         runtime=lambda wildcards, attempt: 120 * attempt,
     params:
-        cfg=told(lambda w: sandbox.run_cfg(w.run)),
-        code=told(lambda w: sandbox.code_of(w.run)),
+        cfg=one_line_errors()(lambda w: sandbox.run_cfg(w.run)),
+        code=one_line_errors()(lambda w: sandbox.code_of(w.run)),
         # Snakemake reruns no job for params that depend on `output`: arms of two studies may share a run.
-        arm=lambda w, output: told(lambda w: sandbox.label(w.run))(w),
+        arm=lambda w, output: one_line_errors()(lambda w: sandbox.label(w.run))(w),
         folder=lambda w: f"results/sandbox/runs/{w.run}",
     message:
         "Sandbox, {params.arm}"
@@ -54,15 +53,15 @@ rule sandbox_run:
 rule sandbox_statistics:
     """Tables of a study: arms with intervals, pairs with verdicts."""
     input:
-        told(lambda w: sandbox.rows(w.sandbox_study)),
+        one_line_errors()(lambda w: sandbox.rows(w.sandbox_study)),
     output:
         expand("results/sandbox/studies/{{sandbox_study}}/{table}", table=_TABLES),
     log:
         "results/sandbox/logs/statistics/{sandbox_study}.log",
     threads: 1
     params:
-        cfg=told(lambda w: sandbox.cfg(w.sandbox_study, "statistics")),
-        code=told(lambda w: sandbox.code("statistics")),
+        cfg=one_line_errors()(lambda w: sandbox.cfg(w.sandbox_study, "statistics")),
+        code=one_line_errors()(lambda w: sandbox.code("statistics")),
         folder=lambda w: f"results/sandbox/studies/{w.sandbox_study}",
     message:
         "Sandbox, {wildcards.sandbox_study}: statistics"
@@ -74,15 +73,15 @@ rule sandbox_statistics:
 rule sandbox_draw:
     """Figures of a study, each with its CSV."""
     input:
-        told(lambda w: sandbox.rows(w.sandbox_study)),
+        one_line_errors()(lambda w: sandbox.rows(w.sandbox_study)),
     output:
         directory("results/sandbox/studies/{sandbox_study}/figures"),
     log:
         "results/sandbox/logs/figures/{sandbox_study}.log",
     threads: 1
     params:
-        cfg=told(lambda w: sandbox.cfg(w.sandbox_study, "figures")),
-        code=told(lambda w: sandbox.code("figures")),
+        cfg=one_line_errors()(lambda w: sandbox.cfg(w.sandbox_study, "figures")),
+        code=one_line_errors()(lambda w: sandbox.code("figures")),
     message:
         "Sandbox, {wildcards.sandbox_study}: figures"
     shell:
@@ -93,14 +92,14 @@ rule sandbox_draw:
 rule sandbox_page:
     """The page of all studies."""
     input:
-        told(lambda w: sandbox.of_all(*_REPORTED)),
+        one_line_errors()(lambda w: sandbox.of_all(*_REPORTED)),
     output:
         "results/sandbox/sandbox.html",
     log:
         "results/sandbox/logs/page.log",
     params:
-        cfg=told(lambda w: sandbox.page_cfg()),
-        code=told(lambda w: sandbox.code("page")),
+        cfg=one_line_errors()(lambda w: sandbox.page_cfg()),
+        code=one_line_errors()(lambda w: sandbox.code("page")),
     message:
         "Sandbox: the page"
     shell:
@@ -116,8 +115,8 @@ rule sandbox_tiny:
         "results/sandbox_ci/logs/{sandbox_study}.log",
     threads: 1
     params:
-        cfg=told(lambda w: tiny.tiny_cfg(w.sandbox_study)),
-        code=told(lambda w: [tiny.code(kind) for kind in ("statistics", "figures")]),
+        cfg=one_line_errors()(lambda w: tiny.tiny_cfg(w.sandbox_study)),
+        code=one_line_errors()(lambda w: [tiny.code(kind) for kind in ("statistics", "figures")]),
         folder=lambda w: f"results/sandbox_ci/studies/{w.sandbox_study}",
     message:
         "Sandbox, {wildcards.sandbox_study}: a tiny pass"
@@ -128,14 +127,14 @@ rule sandbox_tiny:
 
 use rule sandbox_page as sandbox_ci with:
     input:
-        told(lambda w: tiny.of_all(*_REPORTED)),
+        one_line_errors()(lambda w: tiny.of_all(*_REPORTED)),
     output:
         "results/sandbox_ci/sandbox.html",
     log:
         "results/sandbox_ci/logs/page.log",
     params:
-        cfg=told(lambda w: tiny.page_cfg()),
-        code=told(lambda w: tiny.code("page")),
+        cfg=one_line_errors()(lambda w: tiny.page_cfg()),
+        code=one_line_errors()(lambda w: tiny.code("page")),
     message:
         "Sandbox: the page of the tiny pass"
 
@@ -152,7 +151,7 @@ rule sandbox_all:
 rule sandbox_figures:
     """Every figure of the sandbox."""
     input:
-        told(lambda w: sandbox.of_all("studies/{}/figures")),
+        one_line_errors()(lambda w: sandbox.of_all("studies/{}/figures")),
     localrule: True
     message:
         "Figures of the sandbox"

@@ -10,7 +10,6 @@ Example:
 
 import hashlib
 import shutil
-import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,14 +21,13 @@ from hgrpo.config.strict import Strict
 from hgrpo.envs.base import Task
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import check_filled, check_sizes, write_panels
-from hgrpo.envs.user_files import reads_user_files, user_files_digest
+from hgrpo.envs.user_files import user_files_digest
 from hgrpo.errors import UserError
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import data_files as fetched
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import file_or_section, folder
 from hgrpo.stages.sections import Env
-from hgrpo.stages.timing import TIMING, write_timing
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -40,10 +38,9 @@ OUTPUTS = {
     "panels": "panels.json",
     "tasks": "tasks.tar.gz",
     "manifest": "manifest.json",
-    "timing": TIMING,
 }
 RESOURCES: dict[str, int] = {}
-ENV_USES = ("make_tasks", "task_files", "task_data_files")
+USES = ("env",)
 from_whole_study = file_or_section
 
 
@@ -78,14 +75,8 @@ def inputs(study: "Study", job: Job) -> dict:
     return fetched(study)
 
 
-def reusable(settings: Settings) -> bool:
-    """Whether an equal job's results can be taken: not if the stage reads files of the user."""
-    return not reads_user_files(settings.env, "assets")
-
-
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Make the tasks; write the panels, an archive of the files that play reads, and a manifest."""
-    began = time.perf_counter()
     environment = load(settings.env.name)
     skipped: Counter[str] = Counter()
     panels: dict[str, list[Task]] = {panel: [] for panel in settings.env.panels.sizes}
@@ -117,7 +108,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             "skipped": {reason: count for reason, count in sorted(skipped.items()) if count},
         } | provenance(job.code, settings.env.name)
         write_json(out / "manifest.json", manifest)
-        write_timing(out, began)
     for split, row in manifest["panels"].items():
         counts = ", ".join(f"{kind} {count}" for kind, count in row["types"].items())
         print(f"{split}: {row['tasks']} tasks ({counts})")

@@ -84,9 +84,7 @@ TRUTH_OUTPUTS = {
     **{f"{name}_numbers": f"{name}.csv" for name in ("closest", "updates", "mistakes")},
 }
 RESOURCES = {"mem_mb": 2000}
-ENV_USES = ("factory",)
-ENGINE_USES = ("make",)
-LOADS_CREDIT = True
+USES = ("env", "engine", "credit")
 
 
 class Arm(Strict):

@@ -31,7 +31,7 @@ FOLDER = "credit_fit/{method}/seed_{seed}/round_{round}"
 JOB = ("seed", "round")
 OUTPUTS = {"model": "model.safetensors", "card": "model.json", "log": "train_log.json"}
 RESOURCES = {"mem_mb": 1500}
-LOADS_CREDIT = True
+USES = ("credit",)
 
 
 class Settings(Strict):
@@ -64,11 +64,6 @@ def inputs(study: "Study", job: Job) -> dict:
     if study.methods[job.method].credit.declared.continues_fit:
         files |= fitted_files(study, job.method, job.seed, job.round)
     return files
-
-
-def reusable(settings: Settings) -> bool:
-    """Settings, code and input files decide the results, so an equal job's can be taken."""
-    return True
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:

@@ -49,8 +49,7 @@ FOLDER = "eval/{method}/seed_{seed}/round_{round}"
 JOB = ("method", "seed", "round")
 OUTPUTS = {"episodes": "episodes.parquet", "summary": "summary.json"}
 RESOURCES = {"mem_mb": 1500}
-ENV_USES = ("factory",)
-ENGINE_USES = ("make", "plays_saved_weights")
+USES = ("env", "engine")
 
 
 class Settings(Playing):
@@ -107,11 +106,6 @@ def inputs(study: "Study", job: Job) -> dict:
         raise UserError(f"{mine}: no such evaluation; {job.method} has {first}")
     policy = policy_folder(job.method, job.seed, job.round)
     return {"panels": PANELS, "tasks": TASKS, **BASE, **policy_files(study, policy)}
-
-
-def reusable(settings: Settings) -> bool:
-    """Settings, code and input files decide the results, so an equal job's can be taken."""
-    return True
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:

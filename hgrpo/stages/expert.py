@@ -5,7 +5,6 @@ Example:
       --assets results/bakeoff/assets --out results/bakeoff/expert
 """
 
-import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -22,14 +21,13 @@ from hgrpo.envs.base import finite
 from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
-from hgrpo.envs.user_files import reads_user_files, user_files_digest
+from hgrpo.envs.user_files import user_files_digest
 from hgrpo.errors import UserError
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import PANELS, TASKS, data_files
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import file_or_section, folder
 from hgrpo.stages.sections import Env
-from hgrpo.stages.timing import TIMING, write_timing
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -39,10 +37,9 @@ JOB = ("seed",)
 OUTPUTS = {
     "trajectories": "trajectories.parquet",
     "summary": "summary.json",
-    "timing": TIMING,
 }
 RESOURCES: dict[str, int] = {}
-ENV_USES = ("factory", "demonstrate", "demonstration_data_files", "ceiling", "informed")
+USES = ("env",)
 from_whole_study = file_or_section
 # Like the arms, `Environment.ceiling` plays the test panel, so that results can be compared.
 _CEILING_PANEL, _CEILING_TASKS = "test", 1000
@@ -72,17 +69,11 @@ def inputs(study: "Study", job: Job) -> dict:
     return {"panels": PANELS, "tasks": TASKS, **data_files(study)}
 
 
-def reusable(settings: Settings) -> bool:
-    """Whether an equal job's results can be taken: not if the stage reads files of the user."""
-    return not reads_user_files(settings.env, "expert")
-
-
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Collect the demonstrations, and write them and a summary of their success."""
     from hgrpo.evaluation.cautions import poor_expert
     from hgrpo.evaluation.potential_and_reward import progress_and_reward
 
-    began = time.perf_counter()
     env, environment = settings.env, load(settings.env.name)
     read = environment.demonstration_data_files(env)
     panels = read_panels(paths.assets / "panels.json")
@@ -124,7 +115,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     with atomic_folder(paths.out) as out:
         _write(rows, out / "trajectories.parquet")
         write_json(out / "summary.json", summary)
-        write_timing(out, began)
     _show_success("expert", summary["success"], env)
     if summary["informed"]:
         _show_success(f"the ceiling: {environment.informed}", summary["informed"], env)

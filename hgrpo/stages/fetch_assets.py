@@ -26,7 +26,7 @@ FOLDER = "data"
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"files": "files.json"}
 RESOURCES: dict[str, int] = {}
-ENV_USES = ("task_data_files", "demonstration_data_files")
+USES = ("env",)
 from_whole_study = file_or_section
 
 

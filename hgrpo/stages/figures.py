@@ -31,6 +31,7 @@ FOLDER = "report/figures"
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"index": "index.json"}
 RESOURCES = "report"
+USES: tuple[str, ...] = ()
 
 
 class Settings(Strict):

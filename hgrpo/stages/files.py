@@ -131,16 +131,21 @@ def truth_files(study: "Study", name: str) -> list[str]:
     return [f"truth/round_{round}/{name}" for round in rounds]
 
 
-def gradient_files(study: "Study", name: str) -> list[str]:
-    """The file `name` of every policy whose gradients are measured; none if it asks for none."""
+def gradient_rounds(study: "Study") -> list[tuple[str, int, int]]:
+    """(method, seed, round) of every policy whose gradients are measured."""
     rounds = study.config.gradients.after_rounds if study.config.gradients else []
     return [
-        f"{round_folder('gradients', method, seed, round)}/{name}"
+        (method, seed, round)
         for method, arm in study.methods.items()
         for seed in study.config.seeds
         for round in rounds
         if arm.train
     ]
+
+
+def gradient_files(study: "Study", name: str) -> list[str]:
+    """The file `name` of every policy whose gradients are measured."""
+    return [f"{round_folder('gradients', *run)}/{name}" for run in gradient_rounds(study)]
 
 
 def gradient_evaluations(study: "Study") -> list[str]:

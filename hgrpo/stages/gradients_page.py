@@ -27,6 +27,7 @@ OUTPUTS = {
     "dominance": "dominance.csv",
 }
 RESOURCES = "report"
+USES: tuple[str, ...] = ()
 
 
 class Settings(Strict):

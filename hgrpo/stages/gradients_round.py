@@ -51,9 +51,7 @@ OUTPUTS = {"buckets": "buckets.csv", "groups": "groups.csv", "summary": "summary
 # Keys of the study's section that say which policies are measured, not how.
 _NOT_READ = {"after_rounds", "with_validation"}
 RESOURCES = {"mem_mb": 4000, "runtime": 240}
-ENV_USES = ("factory",)
-ENGINE_USES = ("make",)
-LOADS_CREDIT = True
+USES = ("env", "engine", "credit")
 
 
 class Settings(rl_round.Settings):

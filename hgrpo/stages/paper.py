@@ -31,6 +31,7 @@ FOLDER = "paper"
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"latex": "results.tex", "markdown": "results.md"}
 RESOURCES = "report"
+USES: tuple[str, ...] = ()
 # Pictures of texts, which no paper prints.
 _LEFT_OUT = ("credit", "credit_last_round")
 

@@ -25,7 +25,7 @@ from hgrpo.config.strict import Strict
 from hgrpo.stages.comparison import comparison
 from hgrpo.stages.files import fit_logs, round_files
 from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file, folder, place, text
+from hgrpo.stages.paths import file, folder
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -38,6 +38,7 @@ OUTPUTS = {
     "findings": "findings.txt",
 }
 RESOURCES: dict[str, int] = {}
+USES: tuple[str, ...] = ()
 
 
 class Settings(Strict):
@@ -67,8 +68,9 @@ class Paths:
     expert: Path | None = file("expert", "summary.json of the expert stage", optional=True)
     sft: Path | None = file("sft", "summary.json of supervised fine-tuning", optional=True)
     assets: Path | None = file("assets", "manifest.json of the assets", optional=True)
-    agreement: Path | None = place("folder of the credit agreement, for truth and twins")
-    imported: str = text("what was imported, as JSON: a list of {part, seeds, archive, revision}")
+    agreement: Path | None = folder(
+        "twins", "folder of the credit agreement, for truth and twins", optional=True
+    )
     out: Path = file("page", "report.html to write")
     comparison: Path = file("comparison", "JSON file to write")
     findings: Path = file("findings", "the page's headline and cautions to write, one a line")
@@ -101,6 +103,11 @@ def inputs(study: "Study", job: Job) -> dict:
     }
 
 
+def extras(study: "Study") -> dict:
+    """The credit agreement, which a report shows if it is there: truth takes long to measure."""
+    return {"twins": ["credit_agreement/twins.csv"]}
+
+
 def outputs(study: "Study") -> dict:
     """`OUTPUTS`, and every table."""
     from hgrpo.report.names import table_names
@@ -115,7 +122,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.logs import last_day
     from hgrpo.report.page import Page, render
-    from hgrpo.report.provenance_rows import imported_rows, provenance_rows, read_mapping
+    from hgrpo.report.provenance_rows import provenance_rows, read_mapping
     from hgrpo.report.tables import all_tables, scripted_players, write_tables
 
     study = read_mapping(paths.study)
@@ -132,7 +139,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         inputs=inputs,
         figures=paths.figures,
         study_config=study,
-        provenance=[*provenance_rows(snapshots), *imported_rows(paths.imported)],
+        provenance=provenance_rows(snapshots),
         scripted=scripted,
         left_out=left_out(stages),
         overridden=settings.overridden,
@@ -159,7 +166,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         path.write_text("\n".join([answer.headline, *answer.cautions, ""]), encoding="utf-8")
     with atomic_file(paths.out) as path:
         path.write_text(html, encoding="utf-8")
-    # `hgrpo.workflow.ending` repeats this line at the end of the run.
     print(answer.headline, *answer.cautions, paths.out)
 
 

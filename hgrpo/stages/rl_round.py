@@ -57,10 +57,7 @@ OUTPUTS = {
     "config": "config.yaml",
 }
 RESOURCES = {"mem_mb": 1700}
-ENV_USES = ("factory",)
-ENGINE_USES = ("make",)
-LOADS_CREDIT = True
-LOADS_RULE = True
+USES = ("env", "engine", "credit", "rule")
 
 
 class Settings(Playing):
@@ -126,11 +123,6 @@ def inputs(study: "Study", job: Job) -> dict:
 def outputs(study: "Study") -> dict:
     """`OUTPUTS`, and the policy's files, whose names depend on the model's `adapt`."""
     return {**policy_files(study, "adapter", "adapter"), **OUTPUTS}
-
-
-def reusable(settings: Settings) -> bool:
-    """Settings, code and input files decide the results, so an equal job's can be taken."""
-    return True
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:

@@ -25,7 +25,6 @@ from hgrpo.stages.files import BASE, policy_files
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder, only_the_name, place
 from hgrpo.stages.sections import EnvName
-from hgrpo.stages.timing import TIMING, write_timing
 from hgrpo.streams import key
 
 if TYPE_CHECKING:
@@ -35,9 +34,10 @@ if TYPE_CHECKING:
 
 FOLDER = "sft"
 JOB: tuple[str, ...] = ()
-OUTPUTS = {"log": "train_log.json", "summary": "summary.json", "timing": TIMING}
+OUTPUTS = {"log": "train_log.json", "summary": "summary.json"}
 # All runs wait for this stage, so it takes a second core.
 RESOURCES = {"mem_mb": 2500, "threads": 2}
+USES: tuple[str, ...] = ()
 from_whole_study = only_the_name
 # Saving a checkpoint takes as long as several steps of a tiny model. So save only some steps.
 _SAVE_EVERY_S = 30.0
@@ -81,11 +81,6 @@ def outputs(study: "Study") -> dict[str, str]:
     return {**policy_files(study, "adapter", "adapter"), **OUTPUTS}
 
 
-def reusable(settings: Settings) -> bool:
-    """Whether an equal job's results can be taken: not if the adapter is a file of the user."""
-    return settings.sft.adapter is None
-
-
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Fine-tune the base, or take the adapter that the settings name."""
     if settings.sft.adapter is not None:
@@ -100,7 +95,6 @@ def _take(settings: Settings, job: Job, paths: Paths) -> None:
     """Check and copy the user's adapter, and write a log without steps and a summary."""
     from hgrpo.policy.given_adapter import given_digest, take_adapter, trained_on
 
-    began = time.perf_counter()
     base, env = open_base(paths.base), settings.env.name
     given = user_path(settings.sft.adapter, "sft.adapter")
     with atomic_folder(paths.out) as out:
@@ -112,7 +106,6 @@ def _take(settings: Settings, job: Job, paths: Paths) -> None:
             "trained_on": trained_on(base, env),
         } | provenance(job.code)
         _write(out, [], settings, summary)
-        write_timing(out, began)
     print(f"sft: taken from {settings.sft.adapter}, weights {weights}")
 
 
@@ -178,7 +171,6 @@ def _imitate(settings: Settings, job: Job, paths: Paths) -> None:
         with atomic_folder(paths.out) as out:
             policy.save_adapter(out / "adapter")
             _write(out, rows, settings, summary | {"weights": weights_digest(out / "adapter")})
-            write_timing(out, began)
     too_long = f" ({data.too_long} are too long for the model)" if data.too_long else ""
     print(
         f"sft: {len(rows)} steps on {len(data.train)} trajectories{too_long}, validation loss "

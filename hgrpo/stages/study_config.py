@@ -25,6 +25,7 @@ FOLDER = ""
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"config": "config.yaml"}
 RESOURCES: dict[str, int] = {}
+USES: tuple[str, ...] = ()
 
 
 class Settings(Strict):

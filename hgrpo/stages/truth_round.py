@@ -47,8 +47,7 @@ OUTPUTS = {
     "summary": "summary.json",
 }
 RESOURCES = {"mem_mb": 2000, "runtime": 240}
-ENV_USES = ("factory",)
-ENGINE_USES = ("make",)
+USES = ("env", "engine")
 
 
 class Settings(Playing):

@@ -20,9 +20,9 @@ from pydantic import Field
 from hgrpo.atomic import atomic_file
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
-from hgrpo.stages.files import round_folder, trained_rounds
+from hgrpo.stages.files import round_folder, trained_rounds, truth_files
 from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file, folder, place
+from hgrpo.stages.paths import file, folder
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -31,6 +31,7 @@ FOLDER = "viewer"
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"page": "index.html"}
 RESOURCES = "report"
+USES: tuple[str, ...] = ()
 # With so many trajectories a browser answers to a filter at once, and people can mail the page.
 _MOST = 500
 _MOST_BYTES = 16_000_000
@@ -51,8 +52,10 @@ class Paths:
     """The command's files."""
 
     turns: list[Path] = file("turns", "turns.parquet of the rounds to show", True, True)
-    truth: Path | None = place("folder truth/ of the study, for rollouts with measured truth")
-    agreement: Path | None = place("folder of the credit agreement, for credit of these rollouts")
+    truth: list[Path] = folder("truth", "folders of rollouts with measured truth", True, True)
+    agreement: Path | None = folder(
+        "credits", "folder of the credit agreement, for credit of these rollouts", optional=True
+    )
     out: Path = folder("page", "folder to write")
 
 
@@ -75,6 +78,12 @@ def inputs(study: "Study", job: Job) -> dict:
         "turns": [f"{folder}/turns.parquet" for folder in folders],
         "sequences": [f"{folder}/sequences.parquet" for folder in folders],
     }
+
+
+def extras(study: "Study") -> dict:
+    """Truth and its credit, which the page shows if they are there: truth takes long to measure."""
+    truth = truth_files(study, "truth.parquet")
+    return {"truth": truth, "credits": ["credit_agreement/credits.parquet"]} if truth else {}
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
@@ -101,10 +110,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def _rounds_with_truth(settings: Settings, paths: Paths) -> dict[int, Path]:
-    """Round -> folder of each measured truth whose rollouts `credit_agreement` has credited."""
-    if paths.truth is None or paths.agreement is None:
+    """Round -> folder of its rollouts with truth; empty if their credit was not computed."""
+    if paths.agreement is None:
         return {}
-    if not (paths.agreement / "credits.parquet").is_file():
-        return {}
-    folders = {number: paths.truth / f"round_{number}" for number in settings.truth_rounds}
-    return {n: path for n, path in folders.items() if (path / "truth.parquet").is_file()}
+    return dict(zip(settings.truth_rounds, paths.truth, strict=bool(paths.truth)))

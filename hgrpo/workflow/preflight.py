@@ -4,12 +4,9 @@ Also that the bucket with the results can be asked: without credentials, Snakema
 the same, with an error for every file.
 """
 
-import json
-import os
 import subprocess
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgrpo.config.user_path import missing, user_path
@@ -17,14 +14,12 @@ from hgrpo.envs import kinds as environments
 from hgrpo.envs.environment import UserFile
 from hgrpo.errors import UserError
 from hgrpo.learning.method import MethodConfig
-from hgrpo.stages.order import STAGES, load
+from hgrpo.stages.order import load
 from hgrpo.study.study import Study
-from hgrpo.workflow.exchange.other_code import said_revision
 
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow
 
-_SUFFIX = ".safetensors"
 # The S3 plugin's documented variables begin so, and its settings hold their values.
 _PREFIX = "SNAKEMAKE_STORAGE_S3"
 
@@ -60,9 +55,7 @@ def check_jobs(
     ]
     if not elsewhere:
         lacks += lacking_user_files(study, stages)
-        # Rules without a stage, such as `all`, need nothing.
-        playing = stages.intersection(STAGES)
-        if any("make" in vars(load(stage)).get("ENGINE_USES", ()) for stage in playing):
+        if any("engine" in load(stage).USES for stage in stages - {"base"}):
             try:
                 study.config.engine.engine.check_installed()
             except UserError as error:
@@ -117,54 +110,6 @@ def lacking_user_files(study: Study, stages: Collection[str]) -> Iterator[str]:
                 yield f"{file.key}: {file.path}: there is no {gone}{hint}"
 
 
-def check_given_adapter(study: Study, results: Path) -> None:
-    """Refuse to take the SFT policy out of the folder that its job writes.
-
-    Snakemake deletes a job's old outputs before the job starts.
-
-    Args:
-        study: the study to run.
-        results: results/<study>.
-
-    Raises:
-        UserError: the policy is there. The message names the setting.
-    """
-    given = study.config.sft.adapter
-    if given is None:
-        return
-    place = user_path(given, "sft.adapter").resolve()
-    if place.is_relative_to((results / "sft").resolve()):
-        raise UserError(
-            f"sft.adapter: {given}: the stage sft of this study writes this folder; copy the "
-            "policy to another one first"
-        )
-
-
-def other_revision_line(study: Study, mine: str | None) -> str:
-    """One line if another revision of hgrpo made the SFT policy that the user gives.
-
-    The line is "" if the revisions are the same, or if one of them is not known.
-
-    Args:
-        study: the study to run.
-        mine: the git revision of this checkout, from `hgrpo.provenance.revision`; None if unknown.
-    """
-    given = study.config.sft.adapter
-    if given is None or mine is None:
-        return ""
-    try:
-        summary = json.loads((user_path(given, "sft.adapter") / "summary.json").read_bytes())
-        theirs = summary.get("revision")
-    except (UserError, OSError, ValueError, AttributeError):
-        return ""  # the stage sft says what is wrong
-    if not isinstance(theirs, str) or theirs == mine:
-        return ""
-    return (
-        f"sft.adapter: {given}: this policy was made at {said_revision(theirs)} of hgrpo; yours is "
-        f"{said_revision(mine)}"
-    )
-
-
 def user_paths(study: Study) -> list[UserPath]:
     """The paths in the study that lead to the user's own files."""
     files = environments.load(study.env.name).user_files(study.env)
@@ -201,45 +146,6 @@ def ask_slurm(command: str = "sinfo") -> tuple[bool, str]:
         lines = done.stderr.strip().splitlines() or [f"{command} ended with {done.returncode}"]
         return False, f"Slurm does not answer: {lines[-1]}"
     return True, "; ".join(done.stdout.splitlines())
-
-
-def check_read_weights(jobs: Iterable[tuple[Collection[str], Collection[str]]]) -> None:
-    """Refuse to start if a job would lose its earlier results because it reads damaged weights.
-
-    A damaged file is newer than the results that were made from it, so their jobs run again. Each
-    of these jobs would find the damage, but only after Snakemake has removed its earlier outputs.
-    Weights that the same run makes anew are not read, nor those of jobs without earlier outputs.
-
-    Args:
-        jobs: (input files, output files) of each job to run.
-
-    Raises:
-        UserError: a file is no whole safetensors file, or does not match the checksum in it. The
-            message says how to make it again: a later run of the study might not miss it.
-    """
-    jobs = list(jobs)
-    made = {path for _, outputs in jobs for path in outputs}
-    read = {
-        path
-        for inputs, outputs in jobs
-        if any(map(os.path.exists, outputs))
-        for path in inputs
-        if path.endswith(_SUFFIX) and path not in made and os.path.exists(path)
-    }
-    if not read:
-        return
-    # Imported here: most runs do not need the packages that read weights.
-    from hgrpo.base_model.safetensors_file import DamagedFileError, check_checksum
-
-    for path in sorted(read):
-        try:
-            check_checksum(Path(path))
-        except DamagedFileError as error:
-            # The error's own advice is for downloaded models too.
-            raise UserError(
-                f"{error.damage}; nothing has run, and all results are kept; delete the file, then "
-                f"`snakemake {path}`, with this command's profile and --config, makes it again"
-            ) from None
 
 
 def check_bucket(workflow: "Workflow") -> None:

@@ -18,7 +18,7 @@ from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
 from hgrpo.sandbox.studies.pieces import PIECES, rule_functions
 from hgrpo.sandbox.studies.study import SandboxStudy, read_study, recorded, resolve
-from hgrpo.workflow.code_version import contents
+from hgrpo.store.code import code_hash
 
 RUN = r"[0-9a-f]{16}"
 _STUDIES = "hgrpo.sandbox.studies"
@@ -38,12 +38,12 @@ _OF_FIGURES, _OF_PAGE = {"figures"}, {"question", "inference"}
 
 def run_code(piece: str, settings: Strict) -> str:
     """Hash (16 hex digits) of the code of a run: its piece, and the rules that it names alone."""
-    functions = [":".join(name.rsplit(".", 1)) for name in rule_functions(settings)]
+    functions = rule_functions(settings)
     package = PIECES[piece].root.rpartition(".")[0]
     skip = {f"{package}.{name}" for name in _REGISTRIES}
-    found = contents([PIECES[piece].root, *functions], skip=skip)
+    modules = {name.rpartition(".")[0] for name in functions}
     rules = [_declared(rule) for rule in settings.rules]
-    return _hash([sorted(found.items()), functions, rules])
+    return _hash([code_hash([PIECES[piece].root, *modules], skip=skip), functions, rules])
 
 
 def run_id(piece: str, settings: Strict) -> str:
@@ -185,7 +185,7 @@ class SandboxRules:
 
     def code(self, kind: str) -> str:
         """Hash (16 hex digits) of the code of a kind of job that trains nothing."""
-        return _hash(sorted(contents(_ROOTS[kind], skip=_registries()).items()))
+        return code_hash(_ROOTS[kind], skip=_registries())
 
     def _told(self, study: SandboxStudy, kind: str) -> Mapping[str, Any]:
         """The study's file without what the job does not read."""

@@ -1,0 +1,187 @@
+"""A finished job's folder in the store: what it was made from, and the links that lead to it."""
+
+import datetime
+import hashlib
+import json
+import os
+import shutil
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from hgrpo.atomic import atomic_file, write_json
+from hgrpo.config.canonical import as_json
+from hgrpo.errors import UserError
+from hgrpo.provenance import processor, revision
+from hgrpo.store.plan import MADE, STORE, Plan, Planned, outputs_of
+
+JOB = "job.json"
+# Below the store: a file for each job that has finished, named by the contents of its inputs.
+_SAME = STORE / "same"
+
+
+def write_job(plan: Plan, planned: Planned, words: list[str]) -> Path:
+    """Write what the job's command reads: its settings, code, inputs and options.
+
+    The settings lie in a file of their own, because all jobs of an arm share them. Without
+    permission to write, as for a dry run in a read-only folder, nothing is written.
+    """
+    preimage = plan.preimage(planned.stage, planned.job, planned.inputs)
+    settings = STORE / "settings" / f"{preimage['settings']}.json"
+    path = planned.entry / JOB
+    try:
+        if not settings.is_file():
+            with atomic_file(settings) as file:
+                write_json(file, plan.settings(planned.stage, planned.job.method or None))
+        with atomic_file(path) as file:
+            write_json(file, preimage | {"key": planned.key, "words": words})
+    except OSError:
+        if os.access(STORE, os.W_OK):
+            raise
+    return path
+
+
+def take_equal(job: Mapping, entry: Path) -> bool:
+    """Copy the results of a job whose inputs have the same contents, if one has finished.
+
+    Its key is another one because an earlier stage was edited in a way that changed no content.
+    """
+    twin = _twin(job)
+    if twin is None or twin == entry:
+        return False
+    made = read_made(twin)
+    for name, digest in made["files"].items():
+        (entry / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(twin / name, entry / name)
+        if sha256(entry / name) != digest:
+            print(f"not taken from {twin}: {name} is not what the job wrote")
+            return False
+    _write_made(job, entry, made["files"], {"taken_from": twin.name, "seconds": made["seconds"]})
+    print(f"taken from {twin}, where a job with the same inputs has finished")
+    return True
+
+
+def record(job: Mapping, entry: Path, began: float) -> None:
+    """Write made.json: what a job was made from, its files, and when and where it ran.
+
+    Args:
+        job: the content of its job.json.
+        entry: the folder of its key.
+        began: a reading of `time.time` at its start.
+    """
+    names = [path.relative_to(entry).as_posix() for path in entry.rglob("*") if path.is_file()]
+    hidden = {name for name in names if any(part[0] == "." for part in name.split("/"))}
+    files = {name: sha256(entry / name) for name in sorted({*names} - hidden) if _is_result(name)}
+    _write_made(job, entry, files, {"seconds": round(time.time() - began, 3)})
+
+
+def _is_result(name: str) -> bool:
+    return name not in (JOB, MADE) and not name.endswith((".log", ".jsonl", ".progress.json"))
+
+
+def _write_made(job: Mapping, entry: Path, files: Mapping[str, str], more: Mapping) -> None:
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    where = {"host": socket.gethostname(), "processor": processor(), "revision": revision()}
+    made = {name: value for name, value in job.items() if name != "words"}
+    with atomic_file(entry / MADE) as path:
+        write_json(path, made | {"finished": now} | where | dict(more) | {"files": files})
+    if same := _contents(job):
+        with atomic_file(_SAME / same) as path:
+            path.write_text(f"{job['key']}\n", encoding="utf-8")
+
+
+def _twin(job: Mapping) -> Path | None:
+    same = _contents(job)
+    if same is None or not (_SAME / same).is_file():
+        return None
+    twin = STORE / (_SAME / same).read_text(encoding="utf-8").strip()
+    return twin if (twin / MADE).is_file() else None
+
+
+def _contents(job: Mapping) -> str | None:
+    """Hash of all that decides a job's results, with contents of inputs; None if one is gone."""
+    try:
+        inputs = {
+            name: [[path.partition("/")[2], _digest_of(path)] for path in paths]
+            for name, paths in job["inputs"].items()
+        }
+    except OSError:
+        return None
+    known = {name: job[name] for name in ("stage", "settings", "code", "job", "user_files")}
+    return hashlib.sha256(as_json(known | {"inputs": inputs}).encode()).hexdigest()[:16]
+
+
+def _digest_of(path: str) -> str:
+    """SHA-256 of a file of the store, from the record of the job that made it if there is one."""
+    key, _, name = path.partition("/")
+    made = STORE / key / MADE
+    files = read_made(made.parent)["files"] if made.is_file() else {}
+    return files.get(name) or sha256(STORE / path)
+
+
+def read_made(entry: Path) -> dict:
+    """The record of a finished job.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    try:
+        return json.loads((entry / MADE).read_bytes())
+    except ValueError:
+        raise UserError(
+            f"{entry / MADE}: damaged; delete the folder, and its job runs again"
+        ) from None
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file, in hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def link(plan: Plan, jobs: Iterable[Planned]) -> None:
+    """Let results/<study>/ lead to the results of those jobs that have finished.
+
+    Raises:
+        UserError: a folder of results that an earlier version of hgrpo wrote is in the way.
+    """
+    for planned in jobs:
+        if planned.made:
+            for name in linked_names(plan, planned):
+                _link(Path(plan.root, name), planned.entry / name)
+
+
+def unlink(plan: Plan, jobs: Iterable[Planned]) -> None:
+    """Remove the links to older results of jobs that are about to run."""
+    for planned in jobs:
+        for name in linked_names(plan, planned):
+            if Path(plan.root, name).is_symlink():
+                Path(plan.root, name).unlink()
+
+
+def linked_names(plan: Plan, planned: Planned) -> list[str]:
+    """What of a job is linked: its folder or, where several stages write one, its files in there."""
+    folder = planned.folder.removeprefix(f"{STORE}/{planned.key}").lstrip("/")
+    if folder not in ("", "report"):
+        return [folder]
+    names = [path.partition("/")[0] for path in _names(outputs_of(planned.stage, plan.study))]
+    return [f"{folder}/{name}".lstrip("/") for name in dict.fromkeys(names)]
+
+
+def _names(files: Mapping) -> list[str]:
+    return [path for each in files.values() for path in ([each] if isinstance(each, str) else each)]
+
+
+def _link(place: Path, target: Path) -> None:
+    leads_to = os.path.relpath(target, place.parent)
+    if place.is_symlink() and os.readlink(place) == leads_to:
+        return
+    if place.exists() and not place.is_symlink():
+        raise UserError(
+            f"{place}: written by an earlier version of hgrpo, which had no store; "
+            "move results/ away, and the study runs anew"
+        )
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(place) as scratch:
+        scratch.symlink_to(leads_to)

@@ -1,0 +1,237 @@
+"""Every job of a study with its key, its files in the store and its link below results/<study>."""
+
+import functools
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hgrpo.config.canonical import as_json, settings_digest
+from hgrpo.errors import UserError
+from hgrpo.stages.files import fits, gradient_rounds, runs, trained_rounds
+from hgrpo.stages.job import Job
+from hgrpo.stages.order import STAGES, load
+from hgrpo.store.code import code_of
+from hgrpo.store.user_digest import user_digest
+from hgrpo.study.study import Study
+
+STORE = Path("results/store")
+KEY = r"[0-9a-f]{16}"
+# In the folder of a key: what the result was made from. The job writes it last.
+MADE = "made.json"
+# In the store: hashes of modules, see `hgrpo.store.code.load_hashes`.
+HASHES = "code.json"
+# Stages that run only if their target is named.
+ASKED_FOR = {
+    "truth_round",
+    "gradients_round",
+    "gradients_page",
+    "credit_agreement",
+    "viewer",
+    "paper",
+}
+# Stages that play with the first seed of the study.
+_FIRST_SEED = {"truth_round", "credit_agreement"}
+_OF_ARMS = {
+    "rl_round": trained_rounds,
+    "credit_fit": fits,
+    "evaluate": runs,
+    "gradients_round": gradient_rounds,
+}
+# The first folder of a job with wildcards -> its stage.
+_HEADS = {load(s).FOLDER.partition("/")[0]: s for s in STAGES if "{" in load(s).FOLDER}
+_ROUND = re.compile(
+    r"(?P<head>\w+)/(?:(?P<method>[^/]+)/seed_(?P<seed>\d+)/)?round_(?P<round>\d+)/"
+)
+Files = Mapping[str, str | list[str]]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A job of a study.
+
+    Attributes:
+        stage: name of the stage.
+        job: method, seed and round; those that the stage has no use for keep their defaults.
+        key: hash of what makes the result; see `Plan.preimage`.
+        folder: the job's folder in the store, such as results/store/<key>/rl/flatGRPO/seed_11/round_1.
+        inputs: name -> file or files in the store.
+        outputs: name -> file or files in the store.
+    """
+
+    stage: str
+    job: Job
+    key: str
+    folder: str
+    inputs: Files
+    outputs: Files
+
+    @property
+    def entry(self) -> Path:
+        """The folder of the key."""
+        return STORE / self.key
+
+    @property
+    def made(self) -> bool:
+        """Whether the job has finished, here or where its result was imported from."""
+        return (self.entry / MADE).is_file()
+
+    @property
+    def log(self) -> str:
+        """The file that the job's messages go to."""
+        return f"{self._name}.log"
+
+    @property
+    def benchmark(self) -> str:
+        """The file with the job's seconds and memory."""
+        return f"{self._name}.jsonl"
+
+    @property
+    def _name(self) -> str:
+        return self.folder if load(self.stage).FOLDER else f"{self.folder}/{self.stage}"
+
+
+class Plan:
+    """The jobs of a study."""
+
+    def __init__(self, study: Study):
+        self.study = study
+        self.root = f"results/{study.config.name}"
+        self.settings = functools.cache(self._settings)
+        self.find = functools.cache(self._find)
+        self._made_by = functools.cache(self._made_by_stage_and_arm)
+
+    def jobs(self, asked_for: bool = False) -> Iterator[Planned]:
+        """Every job of the study in the order of the stages.
+
+        Args:
+            asked_for: whether to include the stages that run only if their target is named.
+        """
+        stages = stages_of(self.study) + (sorted(ASKED_FOR, key=STAGES.index) if asked_for else [])
+        for stage in stages:
+            yield from (self.find(stage, *each) for each in jobs_of(self.study, stage))
+
+    def stored(self, path: str) -> str:
+        """Where the store has a file of the study; `path` is relative to results/<study>.
+
+        Raises:
+            UserError: no job of the study makes the file.
+        """
+        return f"{self._maker(path).entry}/{path}"
+
+    def preimage(self, stage: str, job: Job, inputs: Files) -> dict:
+        """What the job's key is the hash of."""
+        return {
+            "stage": stage,
+            **self._made_by(stage, job.method or None),
+            "job": {"method": job.method, "seed": job.seed, "round": job.round},
+            "inputs": {
+                name: [path.removeprefix(f"{STORE}/") for path in flat({name: files})]
+                for name, files in inputs.items()
+            },
+        }
+
+    def _find(self, stage: str, method: str = "", seed: int = 0, round: int = 0) -> Planned:
+        module = load(stage)
+        job = Job(method, self.study.config.seeds[0] if stage in _FIRST_SEED else seed, round)
+        inputs = self._all_stored(module.inputs(self.study, job))
+        if "extras" in vars(module):
+            inputs |= self._extras(module.extras(self.study))
+        preimage = as_json(self.preimage(stage, job, inputs))
+        key = hashlib.sha256(preimage.encode()).hexdigest()[:16]
+        folder = f"{STORE}/{key}/{module.FOLDER.format(**vars(job))}".rstrip("/")
+        outputs = below(folder, outputs_of(stage, self.study))
+        return Planned(stage, job, key, folder, inputs, outputs)
+
+    def _extras(self, files: Files) -> dict[str, str | list[str]]:
+        """Inputs that a job reads if they are there, and that no run makes for its sake."""
+        try:
+            stored = self._all_stored(files)
+        except UserError:  # the study cannot have the job that makes them
+            return {}
+        return stored if all(map(os.path.exists, flat(stored))) else {}
+
+    def _all_stored(self, files: Files) -> dict[str, str | list[str]]:
+        return {
+            name: [*map(self.stored, each)] if isinstance(each, list) else self.stored(each)
+            for name, each in files.items()
+        }
+
+    def _maker(self, path: str) -> Planned:
+        """The job that makes a file."""
+        if stage := self._singles.get(path):
+            return self.find(stage)
+        match = _ROUND.match(path)
+        if match is None or match["head"] not in _HEADS:
+            raise UserError(f"{self.root}/{path}: no job of this study makes this file")
+        stage, round = _HEADS[match["head"]], int(match["round"])
+        if match["method"] is None:
+            return self.find(stage, "", 0, round)
+        return self.find(stage, match["method"], int(match["seed"]), round)
+
+    @functools.cached_property
+    def _singles(self) -> dict[str, str]:
+        """File below results/<study> -> the stage that makes it, of stages with one job."""
+        return {
+            path: stage
+            for stage in STAGES
+            if "{" not in load(stage).FOLDER
+            for path in flat(below(load(stage).FOLDER, outputs_of(stage, self.study)))
+        }
+
+    def _settings(self, stage: str, method: str | None = None) -> dict:
+        """A stage's settings: the part of the study that the stage depends on."""
+        return json.loads(as_json(load(stage).from_study(self.study, method)))
+
+    def _made_by_stage_and_arm(self, stage: str, method: str | None) -> dict:
+        """The part of the preimage that all jobs of a stage and an arm share."""
+        settings = self.settings(stage, method)
+        return {
+            "settings": settings_digest(settings),
+            "code": code_of(stage, settings),
+            "user_files": user_digest(self.study, stage, Path(self.root)),
+        }
+
+
+def stages_of(study: Study) -> list[str]:
+    """The stages of which a run of the whole study has jobs, in order."""
+    planned = [stage for stage in STAGES if stage not in ASKED_FOR]
+    return [
+        stage for stage in planned if "needed" not in vars(load(stage)) or load(stage).needed(study)
+    ]
+
+
+def jobs_of(study: Study, stage: str) -> list[tuple[str, int, int]]:
+    """(method, seed, round) of every job of a stage; "", 0 and 0 where they name no job."""
+    if stage in _OF_ARMS:
+        return _OF_ARMS[stage](study)
+    if stage == "truth_round":
+        return (
+            [("", 0, round) for round in study.config.truth.after_rounds]
+            if study.config.truth
+            else []
+        )
+    return [("", 0, 0)]
+
+
+def outputs_of(stage: str, study: Study) -> Files:
+    """Output name -> file or files, relative to the stage's folder."""
+    module = load(stage)
+    return module.outputs(study) if "outputs" in vars(module) else module.OUTPUTS
+
+
+def below(folder: str, files: Files) -> dict[str, str | list[str]]:
+    """The same files with the folder in front."""
+    head = f"{folder}/" if folder else ""
+    return {
+        name: [head + path for path in each] if isinstance(each, list) else head + each
+        for name, each in files.items()
+    }
+
+
+def flat(files: Files) -> list[str]:
+    """All files of a mapping name -> file or files."""
+    return [path for each in files.values() for path in ([each] if isinstance(each, str) else each)]
