@@ -59,9 +59,7 @@ def roots(stage: str, settings: Mapping) -> list[str]:
     return [f"hgrpo.stages.{stage}", *sorted(set(named))]
 
 
-def code_hash(
-    modules: Iterable[str], package: Path = PACKAGE, skip: Collection[str] = ()
-) -> str:
+def code_hash(modules: Iterable[str], package: Path = PACKAGE, skip: Collection[str] = ()) -> str:
     """Hash (16 hex digits) of modules, of all that they import, and of the data files beside them.
 
     Args:

@@ -14,6 +14,7 @@ from hgrpo.atomic import atomic_file, write_json
 from hgrpo.config.canonical import as_json
 from hgrpo.errors import UserError
 from hgrpo.provenance import processor, revision
+from hgrpo.store.code import closure, roots
 from hgrpo.store.plan import MADE, STORE, Plan, Planned, outputs_of
 
 JOB = "job.json"
@@ -33,13 +34,20 @@ def write_job(plan: Plan, planned: Planned, words: list[str]) -> Path:
     try:
         if not settings.is_file():
             with atomic_file(settings) as file:
-                write_json(file, plan.settings(planned.stage, planned.job.method or None))
+                write_json(file, _settings(plan, planned))
+        if not (modules := STORE / "code" / f"{preimage['code']}.json").is_file():
+            with atomic_file(modules) as file:
+                write_json(file, closure(roots(planned.stage, _settings(plan, planned))))
         with atomic_file(path) as file:
             write_json(file, preimage | {"key": planned.key, "words": words})
     except OSError:
         if os.access(STORE, os.W_OK):
             raise
     return path
+
+
+def _settings(plan: Plan, planned: Planned) -> dict:
+    return plan.settings(planned.stage, planned.job.method or None)
 
 
 def take_equal(job: Mapping, entry: Path) -> bool:
@@ -84,23 +92,32 @@ def _write_made(job: Mapping, entry: Path, files: Mapping[str, str], more: Mappi
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     where = {"host": socket.gethostname(), "processor": processor(), "revision": revision()}
     made = {name: value for name, value in job.items() if name != "words"}
+    made |= {"contents": contents(job), "finished": now} | where | dict(more) | {"files": files}
     with atomic_file(entry / MADE) as path:
-        write_json(path, made | {"finished": now} | where | dict(more) | {"files": files})
-    if same := _contents(job):
-        with atomic_file(_SAME / same) as path:
-            path.write_text(f"{job['key']}\n", encoding="utf-8")
+        write_json(path, made)
+    note_contents(made)
+
+
+def note_contents(made: Mapping) -> None:
+    """Let jobs with the same contents of inputs find this result."""
+    if made["contents"]:
+        with atomic_file(_SAME / made["contents"]) as path:
+            path.write_text(f"{made['key']}\n", encoding="utf-8")
 
 
 def _twin(job: Mapping) -> Path | None:
-    same = _contents(job)
+    same = contents(job)
     if same is None or not (_SAME / same).is_file():
         return None
     twin = STORE / (_SAME / same).read_text(encoding="utf-8").strip()
     return twin if (twin / MADE).is_file() else None
 
 
-def _contents(job: Mapping) -> str | None:
-    """Hash of all that decides a job's results, with contents of inputs; None if one is gone."""
+def contents(job: Mapping) -> str | None:
+    """Hash (16 hex digits) of all that decides a job's results; None if an input is not there.
+
+    Inputs count with their contents, where the key has the keys of their jobs.
+    """
     try:
         inputs = {
             name: [[path.partition("/")[2], _digest_of(path)] for path in paths]
@@ -161,7 +178,7 @@ def unlink(plan: Plan, jobs: Iterable[Planned]) -> None:
 
 
 def linked_names(plan: Plan, planned: Planned) -> list[str]:
-    """What of a job is linked: its folder or, where several stages write one, its files in there."""
+    """Paths below results/<study> that lead to a job: its folder, or its files in a shared one."""
     folder = planned.folder.removeprefix(f"{STORE}/{planned.key}").lstrip("/")
     if folder not in ("", "report"):
         return [folder]

@@ -57,7 +57,7 @@ class Planned:
         stage: name of the stage.
         job: method, seed and round; those that the stage has no use for keep their defaults.
         key: hash of what makes the result; see `Plan.preimage`.
-        folder: the job's folder in the store, such as results/store/<key>/rl/flatGRPO/seed_11/round_1.
+        folder: results/store/<key>/<folder below results/<study>>.
         inputs: name -> file or files in the store.
         outputs: name -> file or files in the store.
     """
@@ -73,6 +73,13 @@ class Planned:
     def entry(self) -> Path:
         """The folder of the key."""
         return STORE / self.key
+
+    @property
+    def name(self) -> str:
+        """The job in words, such as `rl_round flatGRPO seed 11 round 2`."""
+        job = self.job
+        run = f" {job.method} seed {job.seed} round {job.round}" if job.method else ""
+        return f"{self.stage}{run or (f' round {job.round}' if job.round else '')}"
 
     @property
     def made(self) -> bool:

@@ -1,4 +1,4 @@
-"""What happens around the jobs of a run: checks before the first one, links to the results after."""
+"""Checks before the first job of a run, and links to its results."""
 
 import os
 import sys

@@ -1,0 +1,159 @@
+"""The store of results: list it, explain a result, remove what no study names, share results.
+
+Examples:
+    python -m hgrpo.cli.store list                      every result: what, when, how long, how big
+    python -m hgrpo.cli.store show results/bakeoff/sft  what a result was made from
+    python -m hgrpo.cli.store why study=bakeoff         what will run, and what changed since
+    python -m hgrpo.cli.store gc                        remove what no folder of results leads to
+    python -m hgrpo.cli.store export study=bakeoff methods=Vine seeds=11 --out vine.tar
+    python -m hgrpo.cli.store import vine.tar           then a run takes the results from the store
+"""
+
+import argparse
+import shutil
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tabulate import tabulate
+
+from hgrpo.cli.entry import add_settings, command_parser
+from hgrpo.command import run
+from hgrpo.errors import UserError
+from hgrpo.store.archive import pack, unpack, with_ancestors
+from hgrpo.store.differences import differences
+from hgrpo.store.entry import read_made
+from hgrpo.store.plan import MADE, STORE, Plan
+from hgrpo.study.overrides import OF_THE_RUN, read_assignments
+from hgrpo.study.study import load_study
+
+
+def main() -> None:
+    """Run the subcommand."""
+    parser = command_parser(__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, function: Callable[[argparse.Namespace], None], about: str):
+        command = commands.add_parser(name, help=about, description=about)
+        command.set_defaults(function=function)
+        return command
+
+    add("list", show_list, "every result in the store")
+    add("show", show, "what a result was made from").add_argument("result", type=Path)
+    add_settings(add("why", why, "the jobs that will run, and what changed since they last ran"))
+    collect = add("gc", remove_unnamed, "remove results that no folder of results leads to")
+    collect.add_argument("--yes", action="store_true", help="do not ask")
+    export = add("export", export_arms, "pack finished arms into an archive")
+    add_settings(export)
+    export.add_argument("--out", type=Path, required=True, help="archive to write")
+    add("import", import_arms, "take an archive into the store").add_argument("archive", type=Path)
+    args = parser.parse_args()
+    args.function(args)
+
+
+def plan_of(words: list[str]) -> Plan:
+    """The plan of the study that words KEY=VALUE name."""
+    given = {"study": "bakeoff"} | read_assignments(words)
+    overrides = {key: value for key, value in given.items() if key not in OF_THE_RUN}
+    return Plan(load_study(Path(f"configs/studies/{given['study']}.yaml"), overrides))
+
+
+def entries() -> Iterator[Path]:
+    """The folders of finished jobs."""
+    return (path.parent for path in sorted(STORE.glob(f"*/{MADE}")))
+
+
+def named_by() -> dict[str, set[str]]:
+    """Key -> the studies whose folders of results lead to it."""
+    studies = defaultdict(set)
+    for path in STORE.parent.rglob("*"):
+        if path.is_symlink() and STORE.name in (parts := path.readlink().parts):
+            studies[parts[parts.index(STORE.name) + 1]].add(path.parts[1])
+    return dict(studies)
+
+
+def bytes_of(entry: Path) -> int:
+    """Bytes of all files of an entry."""
+    return sum(path.lstat().st_size for path in entry.rglob("*") if path.is_file())
+
+
+def show_list(args: argparse.Namespace) -> None:
+    """Print a line for every result."""
+    studies, rows = named_by(), []
+    for entry in entries():
+        made = read_made(entry)
+        job = made["job"]
+        run_ = f"{job['method']} seed {job['seed']} round {job['round']}" if job["method"] else ""
+        names = ", ".join(sorted(studies.get(entry.name, ())))
+        size = f"{bytes_of(entry) / 1e6:.1f}"
+        rows.append(
+            [entry.name, made["stage"], run_, made["finished"], made["seconds"], size, names]
+        )
+    print(tabulate(rows, ["key", "stage", "run", "finished", "s", "MB", "studies"]))
+
+
+def show(args: argparse.Namespace) -> None:
+    """Print the record of a result, which is named by its key or by a path that leads to it."""
+    path = args.result if args.result.exists() else STORE / args.result
+    inside = path.resolve().parts
+    if STORE.name not in inside:
+        raise UserError(f"{args.result}: neither a key nor a path of a result")
+    key = inside[inside.index(STORE.name) + 1]
+    made = read_made(STORE / key)
+    job = {name: value for name, value in made["job"].items() if value}
+    rows = [["key", key], ["stage", made["stage"]], *map(list, job.items())]
+    rows += [[name, made[name]] for name in ("finished", "seconds", "host", "processor")]
+    rows += [["revision", made["revision"]], ["code", made["code"]]]
+    rows += [["settings", STORE / "settings" / f"{made['settings']}.json"]]
+    sources = sorted({path.partition("/")[0] for each in made["inputs"].values() for path in each})
+    rows += [["made from", f"{key} {_stage(key)}"] for key in sources]
+    print(tabulate(rows, tablefmt="plain"))
+
+
+def _stage(key: str) -> str:
+    return read_made(STORE / key)["stage"] if (STORE / key / MADE).is_file() else "(removed)"
+
+
+def why(args: argparse.Namespace) -> None:
+    """Print the jobs that a run would start, with what differs from the results in place."""
+    plan = plan_of(args.settings)
+    rows = [[each.name, differences(plan, each)] for each in plan.jobs() if not each.made]
+    print(tabulate(rows, ["job", "reason"]) if rows else "nothing to run: all results are there")
+
+
+def remove_unnamed(args: argparse.Namespace) -> None:
+    """Remove the results that no results/<study> leads to, nor is made from; ask first."""
+    keep = with_ancestors(named_by())
+    unnamed = [entry for entry in entries() if entry.name not in keep]
+    if not unnamed:
+        print("nothing to remove")
+        return
+    size = sum(map(bytes_of, unnamed))
+    print(f"{len(unnamed)} results, {size / 1e6:.1f} MB, that no folder of results leads to")
+    if not args.yes and input("remove them? [y/N] ").strip().lower() not in ("y", "yes"):
+        sys.exit("nothing was removed")
+    for entry in unnamed:
+        (entry / MADE).unlink()  # a folder without this file holds no result
+        shutil.rmtree(entry)
+
+
+def export_arms(args: argparse.Namespace) -> None:
+    """Pack the arms, seeds and rounds that the settings name, and the stages before them."""
+    plan = plan_of(args.settings)
+    stages = ("rl_round", "credit_fit", "evaluate")
+    jobs = [each for each in plan.jobs() if each.stage in stages]
+    if args.out.exists():
+        raise UserError(f"{args.out}: is there already; remove it, or name another file")
+    keys = pack(jobs, args.out)
+    print(f"{args.out}: {len(jobs)} jobs of {', '.join(plan.study.methods)}, {len(keys)} in all")
+
+
+def import_arms(args: argparse.Namespace) -> None:
+    """Take the jobs of an archive into the store."""
+    new, known = unpack(args.archive)
+    print(f"{args.archive}: {len(new)} jobs taken, {len(known)} were here before")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,143 @@
+"""Finished jobs as one archive, for a colleague's store: nothing there is ever overwritten."""
+
+import json
+import re
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from tqdm import tqdm
+
+from hgrpo.atomic import atomic_file
+from hgrpo.errors import UserError
+from hgrpo.store.entry import contents, note_contents, read_made, sha256
+from hgrpo.store.plan import KEY, MADE, STORE, Planned
+
+_SETTINGS = "settings"
+
+
+def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
+    """Write finished jobs, with all that they were made from, into an archive; return their keys.
+
+    Raises:
+        UserError: a job has not finished, or a file of it is not what the job wrote.
+    """
+    jobs = list(jobs)
+    if unfinished := [each.name for each in jobs if not each.made]:
+        raise UserError(f"{unfinished[0]}: not finished; run the study first, or export other arms")
+    keys = sorted(with_ancestors(each.key for each in jobs))
+    with atomic_file(target) as scratch, tarfile.open(scratch, "w") as archive:
+        for key in tqdm(keys, desc="export", unit="job", disable=None):
+            made = read_made(STORE / key)
+            settings = f"{_SETTINGS}/{made['settings']}.json"
+            if settings not in archive.getnames():
+                archive.add(STORE / settings, settings, filter=_anonymous)
+            for name, digest in made["files"].items():
+                _check(STORE / key / name, digest)
+                archive.add(STORE / key / name, f"{key}/{name}", filter=_anonymous)
+            # Last, as in the store: a folder without this file holds no result.
+            archive.add(STORE / key / MADE, f"{key}/{MADE}", filter=_anonymous)
+    return keys
+
+
+def with_ancestors(keys: Iterable[str]) -> set[str]:
+    """The keys, and those of all finished jobs that they were made from."""
+    found: set[str] = set()
+    waiting = list(keys)
+    while waiting:
+        key = waiting.pop()
+        if key not in found and (STORE / key / MADE).is_file():
+            found.add(key)
+            paths = [path for each in read_made(STORE / key)["inputs"].values() for path in each]
+            waiting += {path.partition("/")[0] for path in paths}
+    return found
+
+
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Leave out who packed the file."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
+
+
+def unpack(archive: Path) -> tuple[list[str], list[str]]:
+    """Take the jobs of an archive into the store.
+
+    Returns:
+        Keys of the jobs that are new here, and of those that were here before.
+
+    Raises:
+        UserError: the archive is damaged or holds something else, or a job in it was made from
+            other contents than the results of the same name here. Then nothing is taken.
+    """
+    STORE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".import-", dir=STORE) as scratch:
+        place = Path(scratch)
+        _extract(archive, place)
+        keys = sorted(path.parent.name for path in place.glob(f"*/{MADE}"))
+        mades = {key: _read(place / key, archive) for key in keys}
+        new = [key for key in keys if not (STORE / key / MADE).is_file()]
+        for key in keys:
+            _check_inputs(mades[key], place, archive)
+        for path in sorted((place / _SETTINGS).glob("*.json")):
+            (STORE / _SETTINGS).mkdir(exist_ok=True)
+            path.replace(STORE / _SETTINGS / path.name)
+        for key in new:
+            shutil.rmtree(STORE / key, ignore_errors=True)  # an unfinished job
+            (place / key).replace(STORE / key)
+            note_contents(mades[key])
+    return new, [key for key in keys if key not in new]
+
+
+def _extract(archive: Path, place: Path) -> None:
+    """Unpack an archive, whose names must be those of results."""
+    name = re.compile(rf"({KEY}/[^/].*|{_SETTINGS}/{KEY}\.json)")
+    try:
+        with tarfile.open(archive, "r:") as opened:
+            for member in tqdm(opened, desc="import", unit="file", disable=None):
+                if not member.isreg() or not name.fullmatch(member.name):
+                    raise UserError(f"{archive}: {member.name}: no file of a result")
+                opened.extract(member, place, filter="data")
+    except FileNotFoundError:
+        raise UserError(f"{archive}: no such file") from None
+    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
+        raise UserError(f"{archive}: damaged archive ({error})") from None
+
+
+def _read(entry: Path, archive: Path) -> dict:
+    """The record of a job in an archive, whose files are checked.
+
+    Raises:
+        UserError: the record is damaged, or a file is not what the job wrote.
+    """
+    try:
+        made = json.loads((entry / MADE).read_bytes())
+        files = {path.relative_to(entry).as_posix() for path in entry.rglob("*") if path.is_file()}
+        if made["key"] != entry.name or files != {*made["files"], MADE}:
+            raise ValueError("its files are not those that it lists")
+        for name, digest in made["files"].items():
+            _check(entry / name, digest)
+    except (ValueError, LookupError, TypeError, UserError) as error:
+        raise UserError(f"{archive}: {entry.name}: {error}; ask for the archive again") from None
+    return made
+
+
+def _check(path: Path, digest: str) -> None:
+    if not path.is_file() or sha256(path) != digest:
+        raise UserError(f"{path}: not what the job wrote")
+
+
+def _check_inputs(made: dict, place: Path, archive: Path) -> None:
+    """Refuse a job that was made from other contents than those with the same key here.
+
+    Two machines can make different weights from the same settings and code.
+    """
+    here = contents(made)
+    if here is not None and made["contents"] not in (None, here):
+        run = " ".join(f"{name} {value}" for name, value in made["job"].items() if value)
+        raise UserError(
+            f"{archive}: {made['stage']} {run}: made from other inputs than the results here, "
+            "such as another SFT policy; import the archive into an empty store"
+        )

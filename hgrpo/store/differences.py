@@ -1,0 +1,69 @@
+"""Why a job runs: what differs between its plan and the result that is in its place."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from hgrpo.store.code import closure, roots
+from hgrpo.store.entry import linked_names, read_made
+from hgrpo.store.plan import MADE, STORE, Plan, Planned
+from hgrpo.study.overrides import changes
+
+_MOST = 3
+
+
+def differences(plan: Plan, planned: Planned) -> str:
+    """What changed since the result in results/<study> was made; "never ran" without one."""
+    made = _in_place(plan, planned)
+    if made is None:
+        return "never ran"
+    now = plan.preimage(planned.stage, planned.job, planned.inputs)
+    return "; ".join(_changed(plan, planned, made, now)) or "the result is gone"
+
+
+def _in_place(plan: Plan, planned: Planned) -> dict | None:
+    for name in linked_names(plan, planned):
+        link = Path(plan.root, name)
+        if link.is_symlink():
+            parts = link.readlink().parts
+            entry = STORE / parts[parts.index(STORE.name) + 1]
+            if (entry / MADE).is_file():
+                return read_made(entry)
+    return None
+
+
+def _changed(plan: Plan, planned: Planned, made: Mapping, now: Mapping) -> Iterator[str]:
+    if made["settings"] != now["settings"]:
+        before = json.loads((STORE / "settings" / f"{made['settings']}.json").read_bytes())
+        after = plan.settings(planned.stage, planned.job.method or None)
+        keys = [f"{key}={value}" for key, value in changes(after, before).items()]
+        yield f"settings: {_few(keys)}"
+    if made["code"] != now["code"]:
+        yield f"code: {_few(_modules(plan, planned, made['code']))}"
+    if made["user_files"] != now["user_files"]:
+        yield "your files"
+    sources = {_stage(path) for name in now["inputs"] for path in _others(made, now, name)}
+    if sources:
+        yield f"inputs from {', '.join(sorted(sources))}"
+
+
+def _others(made: Mapping, now: Mapping, name: str) -> set[str]:
+    return {*now["inputs"][name]} ^ {*made["inputs"].get(name, [])}
+
+
+def _stage(path: str) -> str:
+    return path.split("/")[1]
+
+
+def _modules(plan: Plan, planned: Planned, before: str) -> list[str]:
+    """Modules whose hash is another one than then."""
+    file = STORE / "code" / f"{before}.json"
+    then = json.loads(file.read_bytes()) if file.is_file() else {}
+    settings = plan.settings(planned.stage, planned.job.method or None)
+    after = closure(roots(planned.stage, settings))
+    return sorted(name for name in {*then, *after} if then.get(name) != after.get(name))
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return ", ".join(names[:_MOST]) + more
