@@ -7,6 +7,8 @@ and records what the result was made from beside it.
 import argparse
 import json
 import random
+import shutil
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields, replace
@@ -17,10 +19,11 @@ import numpy as np
 from pydantic import BaseModel
 
 from hgrpo.cli.entry import command_parser, read_config
+from hgrpo.command import run
 from hgrpo.config.read import did_you_mean, validate
 from hgrpo.errors import UserError
 from hgrpo.stages.job import Job
-from hgrpo.stages.order import runs_a_model
+from hgrpo.stages.order import load, runs_a_model
 from hgrpo.stages.paths import option
 from hgrpo.store.code import code_of, load_hashes
 from hgrpo.store.entry import record, take_equal
@@ -34,6 +37,11 @@ _JOB_OPTIONS = {
 }
 # Keys of a config.yaml that describe the run that wrote it. They are not settings.
 _RECORDED = {"provenance", "packages", "code", "python", "revision", "hardware"}
+
+
+def main() -> None:
+    """Run the stage that the first argument names."""
+    run_stage(load(sys.argv[1]), sys.argv[2:])
 
 
 def run_stage(stage: ModuleType, words: Sequence[str]) -> None:
@@ -73,6 +81,7 @@ def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
     _run(stage, read_settings(stage, settings, _job(stage, args)), args, job["code"])
     # What a job imports or reads late may have been edited while it ran.
     _check_code(stage, settings, job["code"])
+    shutil.rmtree(entry / "unfinished", ignore_errors=True)
     record(job, entry, began)
 
 
@@ -173,3 +182,7 @@ def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
         if field.is_required() and name not in given:
             raise UserError(f"--config: key {name!r} is missing")
     return validate(model, {k: v for k, v in given.items() if k in model.model_fields}, "--config")
+
+
+if __name__ == "__main__":
+    run(main)

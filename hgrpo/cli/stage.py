@@ -5,20 +5,16 @@ This module imports little, because a job that the warm process of the run takes
 
 import sys
 
-from hgrpo.stages import order
-from hgrpo.workflow.warm.client import run_warm
-
-
-def main() -> None:
-    """Run the stage in the warm process of the run or, without one, here."""
-    from hgrpo.cli.run_stage import run_stage
-    from hgrpo.command import run
-
-    run(lambda: run_stage(order.load(sys.argv[1]), sys.argv[2:]))
-
+from hgrpo.stages.order import STAGES
+from hgrpo.workflow.warm import run_warm
 
 if __name__ == "__main__":
-    if (sys.argv[1:2] and sys.argv[1] not in order.STAGES) or not sys.argv[1:]:
-        sys.exit(f"error: the name of a stage was expected: {', '.join(order.STAGES)}")
-    ended = run_warm("hgrpo.cli.stage")
-    sys.exit(ended) if ended is not None else main()
+    if len(sys.argv) < 2 or sys.argv[1] not in STAGES:
+        sys.exit(f"error: the name of a stage was expected: {', '.join(STAGES)}")
+    ended = run_warm("hgrpo.cli.run_stage")
+    if ended is not None:
+        sys.exit(ended)
+    from hgrpo.cli.run_stage import main
+    from hgrpo.command import run
+
+    run(main)

@@ -96,10 +96,10 @@ def show_list(args: argparse.Namespace) -> None:
 def show(args: argparse.Namespace) -> None:
     """Print the record of a result, which is named by its key or by a path that leads to it."""
     path = args.result if args.result.exists() else STORE / args.result
-    inside = path.resolve().parts
-    if STORE.name not in inside:
-        raise UserError(f"{args.result}: neither a key nor a path of a result")
-    key = inside[inside.index(STORE.name) + 1]
+    try:
+        key = path.resolve().relative_to(STORE.resolve()).parts[0]
+    except (ValueError, IndexError):
+        raise UserError(f"{args.result}: neither a key nor a path of a result") from None
     made = read_made(STORE / key)
     job = {name: value for name, value in made["job"].items() if value}
     rows = [["key", key], ["stage", made["stage"]], *map(list, job.items())]

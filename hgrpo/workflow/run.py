@@ -7,15 +7,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hgrpo.errors import UserError
-from hgrpo.stages.order import STAGES
+from hgrpo.stages.order import STAGES, runs_a_model
 from hgrpo.store.code import save_hashes
 from hgrpo.store.entry import link, unlink
 from hgrpo.store.plan import HASHES, STORE, Plan, Planned
+from hgrpo.workflow import warm
 from hgrpo.workflow.preflight import check_jobs
-from hgrpo.workflow.warm import start as warm
 
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow
+
+# Fewer jobs than this end before the warm process is ready.
+_FEW = 4
 
 
 @contextmanager
@@ -55,9 +58,15 @@ class Run:
             return
         unlink(self.plan, planned)
         save_hashes(STORE / HASHES)
-        if executor == "local":
-            threads = {job.rule.name: job.threads for job in workflow.dag.needrun_jobs()}
-            warm.start(self.plan.study, [p.stage for p in planned if threads[p.stage] == 1])
+        if executor == "local" and self._warms(planned):
+            warm.start()
+
+    def _warms(self, planned: list[Planned]) -> bool:
+        """Whether many jobs run a model on this machine's CPU."""
+        config = self.plan.study.config
+        if any(stage.gpu for stage in dict(config.resources).values()):
+            return False
+        return config.engine.kind == "torch" and sum(runs_a_model(p.stage) for p in planned) >= _FEW
 
     def end(self) -> None:
         """Link the results that are there."""

@@ -1,7 +1,11 @@
-"""The warm process: it imports libraries, then forks for every job that a client hands over.
+"""Local jobs run in forks of one process that has imported torch, transformers and pandas already.
 
-`python -m hgrpo.workflow.warm.server SOCKET LIBRARY...` runs until its input ends. It imports no
-module that a job runs, because a job must run the code as it is when the job starts.
+To import them takes a job two to four seconds, and a study has hundreds of jobs. `start` starts
+the process with a run, `serve` is its loop, and `run_warm` is what Snakemake sees of a job. Without
+the process, a job imports everything itself, with the same results. The process imports no module
+that a job runs, because a job must run the code as it is when the job starts.
+
+`python -m hgrpo.workflow.warm LIBRARY...` is the process; it runs until its input ends.
 """
 
 import contextlib
@@ -14,16 +18,106 @@ import runpy
 import selectors
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
-from hgrpo.workflow.warm import ENDED, TAKEN
-
+# One process serves all runs of a store. Jobs find it by this name.
+SOCKET = Path("results/store/warm.socket")
+# What a fork sends when it has taken a job, and what the process sends before the job's status.
+_TAKEN, _ENDED = b"t", b"e"
 # How long a client may take to hand over a job.
 _PATIENCE_S = 10.0
 _PR_SET_PDEATHSIG = 1
+_STARTED: list[subprocess.Popen] = []
+
+# What jobs import, and that takes long.
+_LIBRARIES = (
+    "torch",
+    "pandas",
+    "pyarrow.parquet",
+    "safetensors.torch",
+    "transformers.models.qwen2.modeling_qwen2",
+    "transformers.models.auto.modeling_auto",
+    "peft",
+    "numba",
+)
+# Libraries read these when they are imported. Snakemake sets them for each job, to its threads.
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "GOTO_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+
+
+def start() -> None:
+    """Start the process, unless that of another run serves this store already."""
+    with socket.socket(socket.AF_UNIX) as link, contextlib.suppress(OSError):
+        link.connect(str(SOCKET))
+        return
+    SOCKET.unlink(missing_ok=True)
+    # Its input ends with this process, however this process ends; a list keeps it open till then.
+    _STARTED.append(
+        subprocess.Popen(
+            [sys.executable, "-m", "hgrpo.workflow.warm", *_LIBRARIES],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | dict.fromkeys(_THREADS, "1"),
+            # Ctrl-C reaches the clients, which pass it on to the forks.
+            start_new_session=True,
+        )
+    )
+
+
+def run_warm(module: str) -> int | None:
+    """Run `python -m module` with this process's arguments in a fork of the warm process.
+
+    The fork has this process's folder, environment, input and output. It gets the signals that this
+    process gets, and is killed if this process is.
+
+    Returns:
+        The exit status; None if the caller must run the job itself: no fork has taken it, it asks
+        for another number of threads than the warm process has, or the warm process was killed
+        under it, as by a system that is short of memory.
+    """
+    if not SOCKET.exists() or os.environ.get("OMP_NUM_THREADS") != "1":
+        return None
+    link = socket.socket(socket.AF_UNIX)
+    try:
+        link.connect(str(SOCKET))
+        job = json.dumps([module, sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+        socket.send_fds(link, [len(job).to_bytes(8, "big")], [0, 1, 2])
+        link.sendall(job)
+        taken = link.recv(1) == _TAKEN
+    except OSError:
+        taken = False
+    if not taken:
+        link.close()
+        return None
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        with contextlib.suppress(OSError):  # the job has ended
+            link.sendall(bytes([number]))
+
+    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+    answer = b""
+    with contextlib.suppress(OSError):
+        answer = link.recv(2, socket.MSG_WAITALL)
+    if answer[:1] == _ENDED:
+        return answer[1]
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    # The job's fork has died with the warm process. A job never leaves half a result, so it can
+    # begin again here.
+    print("the process that ran this job was killed; the job begins again", file=sys.stderr)
+    return None
 
 
 @dataclass(frozen=True)
@@ -131,7 +225,7 @@ def _report(pidfd: int, pid: int, link: socket.socket, waiting: selectors.BaseSe
     if link in waiting.get_map():
         waiting.unregister(link)
     with contextlib.suppress(OSError):  # the client may have gone
-        link.sendall(ENDED + bytes([code if code >= 0 else 128 - code]))
+        link.sendall(_ENDED + bytes([code if code >= 0 else 128 - code]))
     link.close()
 
 
@@ -154,23 +248,20 @@ def become(job: Job, server: int) -> None:
     os.environ.update(job.environment)
     tempfile.tempdir = None  # a library may have asked for it already
     sys.argv = [job.module, *job.arguments]
-    job.link.sendall(TAKEN)
+    job.link.sendall(_TAKEN)
     job.link.close()
 
 
 def main() -> None:
     """Import the libraries that are installed, serve, and in a fork run the job."""
-    path, *libraries = sys.argv[1:]
-    for name in libraries:
+    for name in sys.argv[1:]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     gc.freeze()
     own = os.getpid()
-    job = serve(Path(path))
+    job = serve(SOCKET)
     if job is None:
-        Path(path).unlink()
-        with contextlib.suppress(OSError):  # the folder may hold more
-            Path(path).parent.rmdir()
+        SOCKET.unlink(missing_ok=True)
         return
     become(job, own)
     runpy.run_module(job.module, run_name="__main__", alter_sys=True)
