@@ -15,7 +15,7 @@ from hgrpo.config.canonical import as_json
 from hgrpo.errors import UserError
 from hgrpo.provenance import processor, revision
 from hgrpo.store.code import closure, roots
-from hgrpo.store.plan import MADE, STORE, Plan, Planned, outputs_of
+from hgrpo.store.plan import MADE, STORE, Plan, Planned, flat, outputs_of
 
 JOB = "job.json"
 # Below the store: a file for each job that has finished, named by the contents of its inputs.
@@ -39,7 +39,9 @@ def write_job(plan: Plan, planned: Planned, words: list[str]) -> Path:
             with atomic_file(modules) as file:
                 write_json(file, closure(roots(planned.stage, _settings(plan, planned))))
         with atomic_file(path) as file:
-            write_json(file, preimage | {"key": planned.key, "words": words})
+            written = [name.removeprefix(f"{planned.entry}/") for name in flat(planned.outputs)]
+            more = {"key": planned.key, "outputs": written, "words": words}
+            write_json(file, preimage | more)
     except OSError:
         if os.access(STORE, os.W_OK):
             raise
@@ -78,20 +80,14 @@ def record(job: Mapping, entry: Path, began: float) -> None:
         entry: the folder of its key.
         began: a reading of `time.time` at its start.
     """
-    names = [path.relative_to(entry).as_posix() for path in entry.rglob("*") if path.is_file()]
-    hidden = {name for name in names if any(part[0] == "." for part in name.split("/"))}
-    files = {name: sha256(entry / name) for name in sorted({*names} - hidden) if _is_result(name)}
+    files = {name: sha256(entry / name) for name in sorted(job["outputs"])}
     _write_made(job, entry, files, {"seconds": round(time.time() - began, 3)})
-
-
-def _is_result(name: str) -> bool:
-    return name not in (JOB, MADE) and not name.endswith((".log", ".jsonl", ".progress.json"))
 
 
 def _write_made(job: Mapping, entry: Path, files: Mapping[str, str], more: Mapping) -> None:
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     where = {"host": socket.gethostname(), "processor": processor(), "revision": revision()}
-    made = {name: value for name, value in job.items() if name != "words"}
+    made = {name: value for name, value in job.items() if name not in ("words", "outputs")}
     made |= {"contents": contents(job), "finished": now} | where | dict(more) | {"files": files}
     with atomic_file(entry / MADE) as path:
         write_json(path, made)
@@ -182,12 +178,8 @@ def linked_names(plan: Plan, planned: Planned) -> list[str]:
     folder = planned.folder.removeprefix(f"{STORE}/{planned.key}").lstrip("/")
     if folder not in ("", "report"):
         return [folder]
-    names = [path.partition("/")[0] for path in _names(outputs_of(planned.stage, plan.study))]
+    names = [path.partition("/")[0] for path in flat(outputs_of(planned.stage, plan.study))]
     return [f"{folder}/{name}".lstrip("/") for name in dict.fromkeys(names)]
-
-
-def _names(files: Mapping) -> list[str]:
-    return [path for each in files.values() for path in ([each] if isinstance(each, str) else each)]
 
 
 def _link(place: Path, target: Path) -> None:
