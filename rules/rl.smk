@@ -20,8 +20,9 @@ rule rl_round:
     wildcard_constraints:
         method=TRAINED,
         round=TRAINED_ROUNDS,
-    # The rounds of a run follow each other and take longest, so they start early.
-    priority: 10
+    # The rounds of a run follow each other and take longest, so they start early: first those of the
+    # first seed whose credit plays on, which take several times as long as others.
+    priority: of.urgency
     threads: of.threads("rl_round")
     resources:
         **of.resources("rl_round"),

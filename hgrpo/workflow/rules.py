@@ -112,6 +112,15 @@ class StudyRules:
         given = dict(instead.get(stage, {}))
         return given["gpu"].value if "gpu" in given else self._needs(stage).gpu
 
+    def urgency(self, wildcards: Mapping[str, str]) -> int:
+        """Priority of a round: higher for the first seed of an arm that plays to compute credit.
+
+        If the longest run starts last, the other cores have nothing to do in the end.
+        """
+        arm = self.plan.study.methods[wildcards["method"]]
+        first = int(wildcards["seed"]) == self.plan.study.config.seeds[0]
+        return 11 if first and arm.credit.declared.plays else 10
+
     def _needs(self, stage: str) -> StageResources:
         return self.plan.study.config.resources.of(resources_key(stage))
 
