@@ -1,17 +1,11 @@
 """hgrpo: from an environment to a report that compares credit assigners.
 
-    snakemake -n                                       the plan
     snakemake figures                                  figures from cached results; -f redraws all
     snakemake --config study=alpha_sweep seeds=11,23   another study, other seeds
-    snakemake smoke_wave --config study=alpha_sweep    its first arms alone
-    snakemake kl_sweep --config study=interventions    the arms of one axis
     snakemake results/bakeoff/rl/Progressive/seed_11/round_3/summary.json
 
-Each rule is a stage. Its module in hgrpo/stages lists what it reads, what it writes and the resources
-that it needs; `python -m hgrpo.cli.stage <stage>` runs it. Results lie in results/store/<key>/, where
-the key is the hash of the stage, its settings, code and seed, and of the keys of its inputs. So an edit
-runs the jobs whose key it changes.
-OUTPUTS: links to the results in results/<study>/, listed at the head of each rules file.
+Each rule is a stage of hgrpo/stages. OUTPUTS: results/store/<key>/, whose name is the hash of what makes
+the results, so an edit runs the jobs whose key it changes; results/<study>/ links to them.
 """
 
 from snakemake.utils import min_version
@@ -57,11 +51,11 @@ rule all:
     default_target: True
     input:
         rules.report.output,
+        findings=rules.report.output.findings,
     localrule: True
     params:
-        findings=rules.report.output.findings,
         page=f"{plan.root}/report/report.html",
     message:
         "The whole study"
     shell:
-        "cat {params.findings:q}; echo {params.page:q}"
+        "cat {input.findings:q}; echo {params.page:q}"

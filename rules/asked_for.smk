@@ -1,4 +1,4 @@
-"""Pages and files that a run makes only if they are asked for; nothing plays or trains.
+"""Pages that a run makes only if they are targets, and single files; nothing plays or trains.
 
 OUTPUTS:
     viewer/index.html    single trajectories, coloured by what each arm gave every turn
@@ -42,3 +42,20 @@ rule paper:
         "Figures and tables for a paper"
     shell:
         "python -m hgrpo.cli.stage paper --job {params.job:q} > {log:q} 2>&1"
+
+
+rule linked:
+    """A file of the study by its path below results/<study>."""
+    input:
+        one_line_errors()(of.linked),
+    output:
+        # Snakemake deletes other outputs before a job, here the file that an older link leads to.
+        update(f"{plan.root}/{{path}}"),
+    localrule: True
+    params:
+        root=plan.root,
+        key=lambda _, input: Path(input[0]).parts[2],
+    message:
+        "{wildcards.path}"
+    shell:
+        "python -m hgrpo.cli.store link {params.root:q} {params.key}"

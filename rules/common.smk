@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import sys
+from pathlib import Path
 
 from hgrpo.stages.files import EVERY_SEED, episodes, truth_files
 from hgrpo.study.axis import target

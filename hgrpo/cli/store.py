@@ -23,7 +23,7 @@ from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.store.archive import pack, unpack, with_ancestors
 from hgrpo.store.differences import differences
-from hgrpo.store.entry import read_made
+from hgrpo.store.entry import link, read_made
 from hgrpo.store.plan import MADE, STORE, Plan
 from hgrpo.study.overrides import OF_THE_RUN, read_assignments
 from hgrpo.study.study import load_study
@@ -47,6 +47,9 @@ def main() -> None:
     export = add("export", export_arms, "pack finished arms into an archive")
     add_settings(export)
     export.add_argument("--out", type=Path, required=True, help="archive to write")
+    lead = add("link", make_links, "let a folder of results lead to results of the store")
+    lead.add_argument("folder", type=Path, help="results/<study>")
+    lead.add_argument("keys", nargs="+", help="keys of results")
     add("import", import_arms, "take an archive into the store").add_argument("archive", type=Path)
     args = parser.parse_args()
     args.function(args)
@@ -136,6 +139,11 @@ def remove_unnamed(args: argparse.Namespace) -> None:
     for entry in unnamed:
         (entry / MADE).unlink()  # a folder without this file holds no result
         shutil.rmtree(entry)
+
+
+def make_links(args: argparse.Namespace) -> None:
+    """Link results into a folder of results."""
+    link(args.folder, (STORE / key for key in args.keys))
 
 
 def export_arms(args: argparse.Namespace) -> None:

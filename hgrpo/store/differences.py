@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from hgrpo.store.code import closure, roots
-from hgrpo.store.entry import linked_names, read_made
+from hgrpo.store.entry import names_of, read_made
 from hgrpo.store.plan import MADE, STORE, Plan, Planned
 from hgrpo.study.overrides import changes
 
@@ -22,7 +22,7 @@ def differences(plan: Plan, planned: Planned) -> str:
 
 
 def _in_place(plan: Plan, planned: Planned) -> dict | None:
-    for name in linked_names(plan, planned):
+    for name in names_of(planned):
         link = Path(plan.root, name)
         if link.is_symlink():
             parts = link.readlink().parts

@@ -14,10 +14,12 @@ from hgrpo.atomic import atomic_file, write_json
 from hgrpo.config.canonical import as_json
 from hgrpo.errors import UserError
 from hgrpo.provenance import processor, revision
+from hgrpo.stages.job import Job
+from hgrpo.stages.order import load
 from hgrpo.store.code import closure, roots
-from hgrpo.store.plan import MADE, STORE, Plan, Planned, flat, outputs_of
+from hgrpo.store.plan import MADE, STORE, Plan, Planned, flat
 
-JOB = "job.json"
+JOB_FILE = "job.json"
 # Below the store: a file for each job that has finished, named by the contents of its inputs.
 _SAME = STORE / "same"
 
@@ -30,7 +32,7 @@ def write_job(plan: Plan, planned: Planned, words: list[str]) -> Path:
     """
     preimage = plan.preimage(planned.stage, planned.job, planned.inputs)
     settings = STORE / "settings" / f"{preimage['settings']}.json"
-    path = planned.entry / JOB
+    path = planned.entry / JOB_FILE
     try:
         if not settings.is_file():
             with atomic_file(settings) as file:
@@ -153,39 +155,48 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def link(plan: Plan, jobs: Iterable[Planned]) -> None:
-    """Let results/<study>/ lead to the results of those jobs that have finished.
+def link(root: Path, entries: Iterable[Path]) -> None:
+    """Let results/<study>/ lead to finished jobs.
 
     Raises:
         UserError: a folder of results that an earlier version of hgrpo wrote is in the way.
     """
+    for entry in entries:
+        made = read_made(entry)
+        for name in linked_names(made["stage"], Job(**made["job"]), made["files"]):
+            _link(root / name, entry / name)
+
+
+def unlink(root: Path, jobs: Iterable[Planned], older: bool = False) -> None:
+    """Remove the links of jobs in results/<study>; with `older`, only those to older results."""
     for planned in jobs:
-        if planned.made:
-            for name in linked_names(plan, planned):
-                _link(Path(plan.root, name), planned.entry / name)
+        for name in names_of(planned):
+            link = root / name
+            if link.is_symlink() and not (older and planned.key in link.readlink().parts):
+                link.unlink()
 
 
-def unlink(plan: Plan, jobs: Iterable[Planned]) -> None:
-    """Remove the links to older results of jobs that are about to run."""
-    for planned in jobs:
-        for name in linked_names(plan, planned):
-            if Path(plan.root, name).is_symlink():
-                Path(plan.root, name).unlink()
+def names_of(planned: Planned) -> list[str]:
+    """Paths below results/<study> that lead to a job."""
+    files = [path.removeprefix(f"{planned.entry}/") for path in flat(planned.outputs)]
+    return linked_names(planned.stage, planned.job, files)
 
 
-def linked_names(plan: Plan, planned: Planned) -> list[str]:
+def linked_names(stage: str, job: Job, files: Iterable[str]) -> list[str]:
     """Paths below results/<study> that lead to a job: its folder, or its files in a shared one."""
-    folder = planned.folder.removeprefix(f"{STORE}/{planned.key}").lstrip("/")
+    folder = load(stage).FOLDER.format(**vars(job))
     if folder not in ("", "report"):
         return [folder]
-    names = [path.partition("/")[0] for path in flat(outputs_of(planned.stage, plan.study))]
-    return [f"{folder}/{name}".lstrip("/") for name in dict.fromkeys(names)]
+    depth = len(Path(folder).parts) + 1
+    return list(dict.fromkeys("/".join(Path(name).parts[:depth]) for name in files))
 
 
 def _link(place: Path, target: Path) -> None:
     leads_to = os.path.relpath(target, place.parent)
     if place.is_symlink() and os.readlink(place) == leads_to:
         return
+    if place.is_dir() and not place.is_symlink() and not any(place.iterdir()):
+        place.rmdir()  # Snakemake makes the folder of a file that is its target
     if place.exists() and not place.is_symlink():
         raise UserError(
             f"{place}: written by an earlier version of hgrpo, which had no store; "

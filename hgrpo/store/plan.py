@@ -127,7 +127,7 @@ class Plan:
         Raises:
             UserError: no job of the study makes the file.
         """
-        return f"{self._maker(path).entry}/{path}"
+        return f"{self.maker(path).entry}/{path}"
 
     def preimage(self, stage: str, job: Job, inputs: Files) -> dict:
         """What the job's key is the hash of."""
@@ -167,8 +167,12 @@ class Plan:
             for name, each in files.items()
         }
 
-    def _maker(self, path: str) -> Planned:
-        """The job that makes a file."""
+    def maker(self, path: str) -> Planned:
+        """The job that makes a file; `path` is relative to results/<study>.
+
+        Raises:
+            UserError: no job of the study makes the file.
+        """
         if stage := self._singles.get(path):
             return self.find(stage)
         match = _ROUND.match(path)

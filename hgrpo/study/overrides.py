@@ -21,7 +21,7 @@ from hgrpo.errors import UserError
 
 # The key that holds assignments, and the keys of `--config` that are about the run.
 SET = "set"
-OF_THE_RUN = ("study", "reuse")
+OF_THE_RUN = ("study",)
 # Sections of the resolved study for which its file gives the names of other files.
 NAMED = ("env", "model", "methods")
 _KEY = re.compile(r"\w[\w-]*(\.[\w-]+)*")

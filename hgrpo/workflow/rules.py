@@ -1,11 +1,12 @@
 """A study's files, commands and resources, as the Snakemake rules need them."""
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 from hgrpo.errors import UserError
 from hgrpo.stages.order import load, resources_key
 from hgrpo.stages.paths import words
-from hgrpo.store.entry import write_job
+from hgrpo.store.entry import unlink, write_job
 from hgrpo.store.plan import STORE, Plan, Planned, below, outputs_of
 from hgrpo.study.resources import StageResources
 
@@ -123,6 +124,14 @@ class StudyRules:
 
     def _needs(self, stage: str) -> StageResources:
         return self.plan.study.config.resources.of(resources_key(stage))
+
+    def linked(self, wildcards: Mapping[str, str]) -> str:
+        """Where the store has the file of a path below results/<study>.
+
+        A link that leads to an older result is removed: Snakemake would take it for the file.
+        """
+        unlink(Path(self.plan.root), [self.plan.maker(wildcards["path"])], older=True)
+        return self.plan.stored(wildcards["path"])
 
     def stored(self, paths: Iterable[str]) -> list[str]:
         """Where the store has files that are named relative to results/<study>."""

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgrpo.errors import UserError
@@ -56,7 +57,7 @@ class Run:
                 print(f"caution: {name}: {caution}", file=sys.stderr)
         if self.elsewhere:
             return
-        unlink(self.plan, planned)
+        unlink(Path(self.plan.root), planned)
         save_hashes(STORE / HASHES)
         if executor == "local" and self._warms(planned):
             warm.start()
@@ -75,7 +76,8 @@ class Run:
 
     def _link(self) -> None:
         if not self.elsewhere:
-            link(self.plan, self.plan.jobs(asked_for=True))
+            jobs = self.plan.jobs(asked_for=True)
+            link(Path(self.plan.root), (each.entry for each in jobs if each.made))
 
     def _planned(self, workflow: "Workflow") -> list[Planned]:
         """The jobs of the study's stages that are about to run."""
