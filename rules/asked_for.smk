@@ -51,11 +51,10 @@ rule linked:
     output:
         # Snakemake deletes other outputs before a job, here the file that an older link leads to.
         update(f"{plan.root}/{{path}}"),
+    log:
+        "results/store/links/{path}.log",
     localrule: True
-    params:
-        root=plan.root,
-        key=lambda _, input: Path(input[0]).parts[2],
     message:
         "{wildcards.path}"
     shell:
-        "python -m hgrpo.cli.store link {params.root:q} {params.key}"
+        "python -m hgrpo.cli.store link {output:q} {input:q} > {log:q} 2>&1"

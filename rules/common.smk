@@ -70,6 +70,14 @@ def command(stage):
     return one_line_errors()(of.command(stage))
 
 
+def evaluations(methods=None):
+    """Episode files of all methods or of some, and the study's config.yaml, which cost reads."""
+    return of.stored(["config.yaml", *episodes(study, methods)])
+
+
+FIRST = set(study.config.smoke_wave or [study.config.reference])
+
+
 def shown(paths, category, caption):
     """The same files, marked for `snakemake --report`; figures of single runs stand apart."""
     marked = []

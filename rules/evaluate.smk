@@ -29,14 +29,6 @@ rule evaluate:
         "python -m hgrpo.cli.stage evaluate --job {params.job:q} > {log:q} 2>&1"
 
 
-def evaluations(methods=None):
-    """Episode files of all methods or of some, and the study's config.yaml, which cost reads."""
-    return of.stored(["config.yaml", *episodes(study, methods)])
-
-
-FIRST = set(study.config.smoke_wave or [study.config.reference])
-
-
 rule evaluations:
     """Every evaluation, without merge, statistics and report."""
     input:

@@ -47,9 +47,9 @@ def main() -> None:
     export = add("export", export_arms, "pack finished arms into an archive")
     add_settings(export)
     export.add_argument("--out", type=Path, required=True, help="archive to write")
-    lead = add("link", make_links, "let a folder of results lead to results of the store")
-    lead.add_argument("folder", type=Path, help="results/<study>")
-    lead.add_argument("keys", nargs="+", help="keys of results")
+    lead = add("link", make_link, "let a path below results/<study> lead into the store")
+    lead.add_argument("path", type=Path, help="such as results/bakeoff/sft/summary.json")
+    lead.add_argument("target", type=Path, help="the same file in results/store/<key>")
     add("import", import_arms, "take an archive into the store").add_argument("archive", type=Path)
     args = parser.parse_args()
     args.function(args)
@@ -141,9 +141,9 @@ def remove_unnamed(args: argparse.Namespace) -> None:
         shutil.rmtree(entry)
 
 
-def make_links(args: argparse.Namespace) -> None:
-    """Link results into a folder of results."""
-    link(args.folder, (STORE / key for key in args.keys))
+def make_link(args: argparse.Namespace) -> None:
+    """Link the job of a file into results/<study>."""
+    link(Path(*args.path.parts[:2]), [Path(*args.target.parts[:3])])
 
 
 def export_arms(args: argparse.Namespace) -> None:
