@@ -51,7 +51,6 @@ STUDY_CONFIG := study=$(STUDY) \
 	$(if $(strip $(REUSE)),reuse=$(strip $(REUSE))) \
 	$(if $(strip $(SET)),'set=['"'"'$(subst ','"'"''"'"',$(SET))'"'"']')
 SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES))
-PLAN := $(BIN)/python -m hgrpo.cli.plan
 TESTS ?=
 # The extra that installs a profile's executor has the executor's name.
 KNOWN_EXTRAS := $(shell sed -n '/^\[project.optional-dependencies\]/,/^\[/s/^\([a-z0-9-]*\) = .*/\1/p' pyproject.toml)
@@ -110,12 +109,9 @@ probe: $(RUN)
 
 bakeoff quickstart: $(RUN)
 	@began=$$SECONDS; \
-	first=$(if $(filter laptop,$(PROFILE)),$$($(BIN)/python -m hgrpo.workflow.longest_runs $(STUDY_CONFIG) 2> /dev/null)); \
-	HGRPO_FINDING=last $(SNAKEMAKE) $${first:+--prioritize $$first} --quiet host reason --config $(STUDY_CONFIG) \
-		|| exit $$?; \
+	HGRPO_FINDING=last $(SNAKEMAKE) --quiet host reason --config $(STUDY_CONFIG) || exit $$?; \
 	echo; \
 	echo "study:   $$((SECONDS - began)) s"; \
-	[[ ! -e results/$(STUDY)/plan.json ]] || $(PLAN) --check $(STUDY_CONFIG) || true; \
 	report=results/$(STUDY)/report/report.html; \
 	if [[ -e $$report ]]; then \
 		tail -n 1 results/$(STUDY)/logs/report/report.log 2> /dev/null || echo "report:  $$report"; \
@@ -125,7 +121,7 @@ help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
 plan: $(RUN)
-	@$(PLAN) --profile profiles/$(PROFILE) $(STUDY_CONFIG) $(if $(CORES),--cores $(CORES))
+	@$(BIN)/python -m hgrpo.cli.plan --profile profiles/$(PROFILE) $(STUDY_CONFIG) $(if $(CORES),--cores $(CORES))
 
 test: $(TEST)
 	$(BIN)/python -m pytest -m "not slow" -n logical --maxprocesses 4 --dist loadfile $(TESTS)

@@ -21,7 +21,7 @@ from snakemake.utils import min_version
 from hgrpo.workflow.run import check_writable, one_line_errors, short_commands
 from hgrpo.workflow.warm import start as warm
 
-min_version("9.0")
+min_version("9.27")
 logger.addFilter(short_commands)
 
 if workflow.is_main_process:
@@ -65,22 +65,20 @@ onstart:
             # On a cluster, a hundred jobs may run at once: too many for this display.
             line = start_line(study, Path(R), jobs, workflow.resource_settings.cores)
             print(line, file=sys.stderr, flush=True)
-            mine = files_of(workflow.dag.jobs)
+            mine = {str(path) for job in workflow.dag.jobs for path in job.output}
             show_progress(
-                [job for job in study_jobs(study, Path(R)) if mine.issuperset(job.outputs)],
-                lambda: files_of(workflow.dag.needrun_jobs()),
+                [job for job in study_jobs(study, Path(R)) if mine.issuperset(job.outputs)]
             )
 
 
 onsuccess:
     after_jobs(Path(R))
-    say_results()
+    stages = {job.rule.name for job in workflow.dag.jobs}
+    say_last([took_line(), *page_lines(stages, Path(R), os.environ)])
 
 
 onerror:
-    left = files_of(workflow.dag.needrun_jobs())
-    said = "".join(Path(path).read_text(encoding="utf-8", errors="replace") for path in log)
-    say_last(last_lines(said, study_jobs(study, Path(R)), left, bool(INTERRUPTS)))
+    say_last(stopped_lines(workflow))
 
 
 rule all:

@@ -28,7 +28,8 @@ rule viewer:
     message:
         "Page of single trajectories"
     shell:
-        "python -m hgrpo.cli.viewer --config {params.cfg:q} --truth {params.measured:q}"
+        "python -m hgrpo.cli.viewer --config {params.cfg:q}"
+        " --progress {log:q} --truth {params.measured:q}"
         " --agreement {params.agreement:q} {params.options:q} > {log:q} 2>&1"
 
 
@@ -50,4 +51,5 @@ rule paper:
     message:
         "Figures and tables for a paper"
     shell:
-        "python -m hgrpo.cli.paper --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.paper --config {params.cfg:q}"
+        " --progress {log:q} {params.options:q} > {log:q} 2>&1"

@@ -28,7 +28,8 @@ rule study_config:
     message:
         "Resolved configuration of the study"
     shell:
-        "python -m hgrpo.cli.study_config --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.study_config --config {params.cfg:q}"
+        " --progress {log:q} {params.options:q} > {log:q} 2>&1"
 
 
 rule fetch_assets:
@@ -47,7 +48,8 @@ rule fetch_assets:
     message:
         "Official data files"
     shell:
-        "python -m hgrpo.cli.fetch_assets --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.fetch_assets --config {params.cfg:q}"
+        " --progress {log:q} {params.options:q} > {log:q} 2>&1"
 
 
 rule assets:
@@ -72,7 +74,7 @@ rule assets:
         "Games and panels"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.assets --config {params.cfg:q}"
-        " {params.options:q} > {log:q} 2>&1"
+        " --progress {log:q} {params.options:q} > {log:q} 2>&1"
 
 
 rule expert:
@@ -97,4 +99,4 @@ rule expert:
         "Expert trajectories"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.expert --config {params.cfg:q}"
-        " {params.options:q} > {log:q} 2>&1"
+        " --progress {log:q} {params.options:q} > {log:q} 2>&1"

@@ -13,14 +13,13 @@ from hgrpo.study.study import load_study
 from hgrpo.workflow.preflight import check_bucket
 from hgrpo.workflow.chosen_study import STUDY_VARIABLE, chosen_study
 from hgrpo.workflow.code_version import package_digest
-from hgrpo.workflow.ending import last_lines, results_to_say
+from hgrpo.workflow.ending import page_lines
 from hgrpo.workflow.exchange.imports import imported_parts
 from hgrpo.workflow.plan_check import PACKAGE_VARIABLE, PLANNED_VARIABLE
 from hgrpo.workflow.preflight import set_variables
 from hgrpo.workflow.reuse import REUSE_VARIABLE, switch
 from hgrpo.workflow.rules import StudyRules, results_folder
 from hgrpo.workflow.run import (
-    INTERRUPTS,
     after_jobs,
     before_jobs,
     check_rule_names,
@@ -28,7 +27,9 @@ from hgrpo.workflow.run import (
     one_line_errors,
     say_last,
     start_line,
+    stopped_lines,
     told,
+    took_line,
 )
 from hgrpo.workflow.watch.jobs import study_jobs
 from hgrpo.workflow.watch.terminal import show_progress
@@ -74,10 +75,9 @@ if ELSEWHERE:
 # A job takes its results from another study if an equal job has finished there.
 os.environ[REUSE_VARIABLE] = R if reuses and not ELSEWHERE else ""
 
-# A job runs with the Python that runs snakemake, even if its environment is not active. Progress bars
-# go to logs, where an update every five seconds is enough.
+# A job runs with the Python that runs snakemake, even if its environment is not active.
 BIN = shlex.quote(os.path.dirname(sys.executable))
-shell.prefix(f"export PATH={BIN}:$PATH TQDM_MININTERVAL=5; ")
+shell.prefix(f"export PATH={BIN}:$PATH; ")
 
 
 def any_of(names):
@@ -172,6 +172,20 @@ def asks(stage):
     return resources | ({"gpu": needs.gpu} if needs.gpu else {})
 
 
+def early(priority):
+    """A function for a rule's `priority`: higher for the longest runs, of the first seed.
+
+    Some methods play on from many turns to compute their credit, and their runs take several times
+    as long as others. If such a run starts last, the other cores have nothing to do in the end.
+    """
+
+    def of_job(wildcards):
+        first = wildcards.seed == str(study.config.seeds[0])
+        return 30 if first and study.methods[wildcards.method].credit.declared.plays else priority
+
+    return of_job
+
+
 def cores(stage):
     """Threads of one job of a stage."""
     return of.resources(stage).threads
@@ -188,16 +202,6 @@ def imported_here():
     """What of the study colleagues gave, as JSON for the report; nothing in a bucket."""
     with one_line_errors():
         return "[]" if ELSEWHERE else imported_parts(study, Path(R))
-
-
-def files_of(jobs):
-    """The outputs of some of Snakemake's jobs."""
-    return {str(path) for job in jobs for path in job.output}
-
-
-def say_results():
-    """Say at the end of the run where its pages are, and what the report found."""
-    say_last(results_to_say({job.rule.name for job in workflow.dag.jobs}, Path(R), os.environ))
 
 
 def shown(files, category, caption):

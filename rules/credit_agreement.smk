@@ -34,4 +34,5 @@ rule credit_agreement:
         "Credit agreement"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.credit_agreement --config {params.cfg:q}"
+        " --progress {log:q}"
         " --seed {params.seed} {params.options:q} --cache {params.cache:q} > {log:q} 2>&1"

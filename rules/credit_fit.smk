@@ -21,7 +21,7 @@ rule credit_fit:
         method=TRAINED,
         round=TRAINED_ROUNDS,
     # Runs with fits take longest, because their rounds wait for fits. So fits come before rounds.
-    priority: 15
+    priority: early(15)
     threads: cores("credit_fit")
     resources:
         **asks("credit_fit"),
@@ -33,4 +33,5 @@ rule credit_fit:
         "{wildcards.method}, seed {wildcards.seed}: credit fit after round {wildcards.round}"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.credit_fit --config {params.cfg:q}"
+        " --progress {log:q}"
         " --seed {wildcards.seed} --round {wildcards.round} {params.options:q} > {log:q} 2>&1"

@@ -31,6 +31,7 @@ rule evaluate:
         "{wildcards.method}, seed {wildcards.seed}: evaluation of round {wildcards.round}"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.evaluate --config {params.cfg:q}"
+        " --progress {log:q}"
         " --method {wildcards.method} --seed {wildcards.seed} --round {wildcards.round}"
         " {params.options:q} > {log:q} 2>&1"
 

@@ -33,7 +33,7 @@ rule gradients_round:
         "{wildcards.method}, seed {wildcards.seed}: gradients after round {wildcards.round}"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.gradients_round --config {params.cfg:q}"
-        " --seed {wildcards.seed} --round {wildcards.round} {params.options:q}"
+        " --progress {log:q} --seed {wildcards.seed} --round {wildcards.round} {params.options:q}"
         " --cache {params.cache:q} --scratch {params.scratch:q} > {log:q} 2>&1"
 
 
@@ -55,7 +55,8 @@ rule gradients_page:
     message:
         "Page about gradients"
     shell:
-        "python -m hgrpo.cli.gradients_page --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.gradients_page --config {params.cfg:q}"
+        " --progress {log:q} {params.options:q} > {log:q} 2>&1"
 
 
 rule gradients:

@@ -29,7 +29,8 @@ rule merge:
     message:
         "Merge the episodes of all arms"
     shell:
-        "python -m hgrpo.cli.merge --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.merge --config {params.cfg:q}"
+        " --progress {log:q} {params.options:q} > {log:q} 2>&1"
 
 
 rule figures:
@@ -53,7 +54,8 @@ rule figures:
     message:
         "Figures"
     shell:
-        "python -m hgrpo.cli.figures --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.figures --config {params.cfg:q}"
+        " --progress {log:q} {params.options:q} > {log:q} 2>&1"
 
 
 rule report:
@@ -83,5 +85,6 @@ rule report:
     message:
         "Tables and the report"
     shell:
-        "python -m hgrpo.cli.report --config {params.cfg:q} --agreement {params.agreement:q}"
+        "python -m hgrpo.cli.report --config {params.cfg:q}"
+        " --progress {log:q} --agreement {params.agreement:q}"
         " --imported {params.imported:q} {params.options:q} > {log:q} 2>&1"

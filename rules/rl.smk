@@ -23,7 +23,7 @@ rule rl_round:
         method=TRAINED,
         round=TRAINED_ROUNDS,
     # The rounds of a run follow each other and take longest, so they start early.
-    priority: 10
+    priority: early(10)
     threads: cores("rl_round")
     resources:
         **asks("rl_round"),
@@ -39,6 +39,6 @@ rule rl_round:
         "{wildcards.method}, seed {wildcards.seed}: round {wildcards.round}"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.rl_round --config {params.cfg:q}"
-        " --seed {wildcards.seed} --round {wildcards.round} {params.options:q}"
+        " --progress {log:q} --seed {wildcards.seed} --round {wildcards.round} {params.options:q}"
         " --cache {params.cache:q} --scratch {params.scratch:q}"
         " --processes {resources.processes} > {log:q} 2>&1"

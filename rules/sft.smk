@@ -32,7 +32,7 @@ rule base:
         "Base model"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.base --config {params.cfg:q}"
-        " {params.options:q} > {log:q} 2>&1"
+        " --progress {log:q} {params.options:q} > {log:q} 2>&1"
 
 
 rule sft:
@@ -57,4 +57,4 @@ rule sft:
         "Supervised fine-tuning"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sft --config {params.cfg:q}"
-        " {params.options:q} --scratch {params.scratch:q} > {log:q} 2>&1"
+        " --progress {log:q} {params.options:q} --scratch {params.scratch:q} > {log:q} 2>&1"

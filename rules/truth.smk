@@ -31,7 +31,7 @@ rule truth_round:
         "Truth of the policy after round {wildcards.round}"
     shell:
         "OMP_NUM_THREADS={threads} python -m hgrpo.cli.truth_round --config {params.cfg:q}"
-        " --seed {params.seed} --round {wildcards.round} {params.options:q}"
+        " --progress {log:q} --seed {params.seed} --round {wildcards.round} {params.options:q}"
         " --scratch {params.scratch:q} > {log:q} 2>&1"
 
 

@@ -20,8 +20,8 @@ from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
 from hgrpo.study.study import load_study
 from hgrpo.workflow.exchange.manifest import Manifest, exchanged_jobs
 from hgrpo.workflow.exchange.pack import check_finished, pack
+from hgrpo.workflow.planning.forecast import size
 from hgrpo.workflow.planning.jobs import read_jobs, snakemake_summary
-from hgrpo.workflow.planning.tables import size
 
 _DEFAULT = "bakeoff"
 

@@ -15,6 +15,7 @@ from hgrpo.cli.entry import command_parser, read_config
 from hgrpo.command import run
 from hgrpo.config.read import did_you_mean, validate
 from hgrpo.errors import UserError
+from hgrpo.progress import written_progress
 from hgrpo.stages.job import Job
 from hgrpo.stages.order import runs_a_model
 from hgrpo.stages.paths import option
@@ -45,6 +46,11 @@ def parse_and_run(stage: ModuleType, words: Sequence[str] | None = None) -> None
             its code was edited while it ran, or the stage fails.
     """
     args = _parser(stage).parse_args(words)
+    with written_progress(args.progress):
+        _run(stage, args)
+
+
+def _run(stage: ModuleType, args: argparse.Namespace) -> None:
     job = Job(**{name: getattr(args, name) for name in stage.JOB})
     given = read_config(args.config)
     settings = read_settings(stage, given, job)
@@ -101,6 +107,9 @@ def _parser(stage: ModuleType) -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--reads", type=Path, nargs="*", default=[], help="input files that make equal jobs equal"
+    )
+    parser.add_argument(
+        "--progress", type=Path, metavar="LOG", help="write progress beside this log, draw no bars"
     )
     for name in stage.JOB:
         kind, description = _JOB_OPTIONS[name]

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,12 +18,12 @@ from hgrpo.provenance import revision
 from hgrpo.stages.order import STAGES, load
 from hgrpo.study.study import Study
 from hgrpo.workflow.earlier_report import check_looking, keep_report
+from hgrpo.workflow.ending import failure_lines, stopped_line
 from hgrpo.workflow.exchange.overwrites import check_overwrites
 from hgrpo.workflow.planning.estimates import Estimates
-from hgrpo.workflow.planning.forecast import forecasts, total, wall_minutes
+from hgrpo.workflow.planning.forecast import forecasts, total, wall_line, wall_minutes
 from hgrpo.workflow.planning.jobs import Job
 from hgrpo.workflow.planning.profile import Profile
-from hgrpo.workflow.planning.tables import wall_line
 from hgrpo.workflow.preflight import (
     check_given_adapter,
     check_jobs,
@@ -41,7 +42,9 @@ _SETTINGS = re.compile(r"--config '\{.*?\}' (?=--|>|$)", re.DOTALL)
 # The open files that hold the locks of this process.
 _HELD: list[IO[str]] = []
 # Numbers of the signals that interrupted this process.
-INTERRUPTS: list[int] = []
+_INTERRUPTS: list[int] = []
+# When the run began, and its plan in words.
+_BEGAN, _PLANNED = time.time(), []
 
 
 @contextmanager
@@ -152,7 +155,15 @@ def start_line(study: Study, results: Path, planned: Collection["SnakemakeJob"],
     jobs = [Job(stage, str(results / folder), True) for stage, folder in _written(planned)]
     expected = forecasts(jobs, Estimates(study, results), study.config.resources, cores)
     profile = Profile(Path(), cores)
-    return wall_line(total("all", expected, None), wall_minutes(expected, study, profile), profile)
+    minutes = wall_minutes(expected, study, profile)
+    _PLANNED.append(wall_line(total("all", expected, None), minutes, profile))
+    return _PLANNED[-1]
+
+
+def took_line() -> str:
+    """The time of the run beside its plan; "" without a plan, as on a cluster."""
+    took = (time.time() - _BEGAN) / 60
+    return f"plan:    {_PLANNED[-1]}; it took {took:.1f} minutes" if _PLANNED else ""
 
 
 def check_rule_names(workflow: "Workflow") -> None:
@@ -172,16 +183,33 @@ def check_rule_names(workflow: "Workflow") -> None:
 
 
 def note_interrupts() -> None:
-    """From now on list each SIGINT of this process in `INTERRUPTS`."""
-    handle = signal.getsignal(signal.SIGINT)
+    """From now on list each SIGINT and SIGTERM of this process in `_INTERRUPTS`."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        handle = signal.getsignal(each)
 
-    def record(number: int, frame: FrameType | None) -> None:
-        INTERRUPTS.append(number)
-        handle(number, frame)
+        def record(number: int, frame: FrameType | None, handle: object = handle) -> None:
+            _INTERRUPTS.append(number)
+            handle(number, frame)
 
-    # Snakemake's logger swallows a KeyboardInterrupt, and then only the jobs seem to have failed.
-    if callable(handle):  # a shell starts background jobs with SIGINT ignored
-        signal.signal(signal.SIGINT, record)
+        # Snakemake's logger swallows a KeyboardInterrupt, and then only the jobs seem to have
+        # failed. A shell starts background jobs with SIGINT ignored.
+        if callable(handle):
+            signal.signal(each, record)
+
+
+def stopped_lines(workflow: "Workflow") -> list[str]:
+    """The last lines of a run that did not succeed: failed jobs, and what an interrupted run keeps.
+
+    Args:
+        workflow: Snakemake's workflow, after its last job.
+    """
+    left = [job for job in workflow.dag.needrun_jobs() if not job.is_norun]
+    logs = [(job.rule.name, Path(str(log))) for job in left for log in job.log]
+    lines = failure_lines(logs, _BEGAN, interrupted=bool(_INTERRUPTS))
+    if _INTERRUPTS:
+        jobs = sum(not job.is_norun for job in workflow.dag.jobs)
+        lines.append(stopped_line(jobs, len(left)))
+    return lines
 
 
 def after_jobs(results: Path) -> None:

@@ -1,15 +1,32 @@
-"""Time, cost and disk space of the jobs to run, summed by stage or by arm."""
+"""Time, cost and disk space of the jobs to run, summed by stage or by arm, and as text."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from tabulate import tabulate
+
 from hgrpo.stages.order import resources_key
 from hgrpo.study.resources import Resources, StageResources
 from hgrpo.study.study import Study
-from hgrpo.workflow.planning.estimates import OWN, Estimate, Estimates
+from hgrpo.workflow.planning.estimates import (
+    CEILING,
+    OTHER_ARMS,
+    OWN,
+    REFERENCE,
+    Estimate,
+    Estimates,
+)
 from hgrpo.workflow.planning.jobs import SHARED, Job
-from hgrpo.workflow.planning.profile import Prices, Profile
+from hgrpo.workflow.planning.profile import PRICES, Prices, Profile
+
+_MARKS = {OWN: "", OTHER_ARMS: "+", REFERENCE: "*", CEILING: "<"}
+_FOOTNOTES = {
+    OTHER_ARMS: "+ in part from other arms of this study, or from a colleague's machine",
+    REFERENCE: "* in part from reference rates, scaled to this machine",
+    CEILING: "< a ceiling if no job is retried: partly time limits, `resources.<stage>.runtime`",
+}
+_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True)
@@ -165,11 +182,93 @@ def _each_waits(study: Study, arm: str) -> bool:
     return study.training[arm].carry_policy or study.methods[arm].credit.declared.fits
 
 
-def arm_of(job: Job) -> str:
-    """A job's label in the table by arm."""
-    return job.arm
+def table(what: str, rows: Sequence[Row], currency: str | None, each: bool = False) -> list[str]:
+    """Lines of a table.
+
+    Args:
+        what: heading of the labels.
+        rows: the rows of the table, in order.
+        currency: heading of the column with money; None leaves the column out.
+        each: whether to add a column with the seconds of one job.
+    """
+    cells = []
+    for row in rows:
+        columns = {what: row.label, "jobs": row.jobs, "cached": row.jobs - row.to_run - row.lost}
+        columns["to run"] = row.to_run
+        if each:
+            columns["s each"] = f"{row.seconds_each:,.1f}" if row.to_run else "-"
+        columns |= {"core-h": _hours(row.core_hours), "GPU-h": _hours(row.gpu_hours)}
+        if currency:
+            columns[currency] = f"{row.money:,.2f}"
+        # The mark has its own column, so that the numbers stay aligned.
+        cells.append(columns | {"disk": size(row.bytes), "": _MARKS[row.source]})
+    align = ["left", *["right"] * (len(cells[0]) - 2), "left"] if cells else None
+    text = tabulate(cells, "keys", "plain", colalign=align, disable_numparse=True)
+    return [line.rstrip() for line in text.splitlines()]
 
 
-def stage_of(job: Job) -> str:
-    """A job's label in the table by stage."""
-    return job.stage
+def footnotes(rows: Sequence[Row]) -> list[str]:
+    """Explanations of the marks in the rows."""
+    found = {row.source for row in rows if row.to_run}
+    return [text for source, text in _FOOTNOTES.items() if source in found]
+
+
+def wall_line(everything: Row, minutes: float, profile: Profile) -> str:
+    """Number of jobs to run, and their `wall_minutes`."""
+    if not everything.to_run:
+        return "nothing to run"
+    where = f"on {profile.cores} cores"
+    if profile.cores is None:
+        where = f"with {profile.jobs or 'any number'} at a time, without waiting in queues"
+    known = "at most" if everything.source == CEILING else "about"
+    return f"{everything.to_run} jobs to run, {known} {_duration(minutes)} {where}"
+
+
+def lost_lines(lost: Sequence[str]) -> list[str]:
+    """Lines about missing files of finished jobs; a run makes such files only on request."""
+    if not lost:
+        return []
+    who = "1 finished job has" if len(lost) == 1 else f"{len(lost)} finished jobs have"
+    return [
+        f"{who} lost files that no later job needs, such as",
+        f"  {lost[0]}",
+        f"`snakemake {lost[0]}`, with the profile and --config, makes it again",
+    ]
+
+
+def price_lines(everything: Row, profile: Profile, judges: bool) -> list[str]:
+    """Notes on prices: missing or example prices, the cost of disk, and judges.
+
+    Args:
+        everything: the sum over all jobs.
+        profile: the profile, with or without prices.
+        judges: whether an arm to run calls an outside service, such as a judge.
+    """
+    prices, path = profile.prices, profile.path / PRICES
+    if prices is None:
+        return [f"no money is shown: there is no {path} (profiles/slurm has an example)"]
+    lines = []
+    if prices.example:
+        lines.append(f"the prices of {path} are examples: put in your own and remove `example`")
+    month = everything.bytes / 1e9 * prices.disk_gb_month
+    if month >= 0.005:
+        lines.append(f"the disk: {month:,.2f} {prices.currency} a month, not in the column above")
+    if judges:
+        lines.append(f"what judges charge is not in the {prices.currency} above")
+    return lines
+
+
+def _duration(minutes: float) -> str:
+    return f"{minutes:.1f} minutes" if minutes < 120 else f"{minutes / 60:,.1f} hours"
+
+
+def size(count: float) -> str:
+    """Bytes as text, such as "1.5 MB"; units are powers of 1000."""
+    power = 0
+    while count >= 999.5 and power < len(_UNITS) - 1:
+        count, power = count / 1000, power + 1
+    return f"{count:.{1 if power and count < 99.95 else 0}f} {_UNITS[power]}"
+
+
+def _hours(value: float) -> str:
+    return format(value, ".4f" if 0 < value < 1 else ",.2f" if value else ".0f")

@@ -5,11 +5,11 @@ import re
 import time
 
 import pytest
+from hgrpo.report.run_status import RunStatus
 from rich.console import Console
 from watched_study import bar, begin, finish, jobs, record, row
 
 from hgrpo.cli.monitor import look
-from hgrpo.report.run_status import RunStatus
 from hgrpo.workflow.watch.jobs import StudyJob
 from hgrpo.workflow.watch.screen import Seen, Work, now, screen
 from hgrpo.workflow.watch.status import JobStatus, LogTail, State, duration
