@@ -8,71 +8,32 @@ import time
 
 import pytest
 from places import PROJECT
-from watched_study import finish, jobs, record
 
 from hgrpo.errors import UserError
-from hgrpo.learning.scratch import step_folder
 from hgrpo.workflow import run
-from hgrpo.workflow.ending import failure_lines, finding, last_lines, results_to_say
+from hgrpo.workflow.ending import failure_lines, finding, page_lines
 from hgrpo.workflow.run import remove_empty_scratch
 from hgrpo.workflow.study_lock import hold_study
 
-FAILED = """
-Error in rule {rule}:
-    message: None
-    jobid: 0
-    output: results/s/x.json
-    log: {log} (check log file(s) for error details)
-    shell:
-        python -m hgrpo.cli.x --config '{{"log: no": 1}}'
-        (command exited with non-zero exit code)
-Logfile {log}:
-"""
 
-
-def test_each_failed_job_is_named_once_with_its_error(tmp_path):
-    logs = [tmp_path / "a.log", tmp_path / "b.log"]
-    logs[0].write_text("assets: 3game\nerror: games: no such folder\n", encoding="utf-8")
-    logs[1].write_text('Traceback:\n  File "x"\nValueError: bad\n', encoding="utf-8")
-    said = [FAILED.format(rule=f"r{i}", log=log) for i, log in enumerate(logs)]
-    assert failure_lines("Building DAG\n" + "".join([said[0], said[1], said[0]])) == [
-        f"error: r0: games: no such folder\n       (log: {logs[0]})",
-        f"error: r1: ValueError: bad\n       (log: {logs[1]})",
+def test_each_failed_job_is_named_with_its_error(tmp_path):
+    texts = {
+        "assets": "assets: 3game\nerror: games: no such folder\n",
+        "sft": 'Traceback:\n  File "x"\nValueError: bad\n',
+        "base": "",
+        "evaluate": "error: of an earlier run\n",
+    }
+    logs = {rule: tmp_path / f"{rule}.log" for rule in (*texts, "report")}
+    for rule, text in texts.items():
+        logs[rule].write_text(text, encoding="utf-8")
+    os.utime(logs["evaluate"], (1e9, 1e9))
+    assert failure_lines(logs.items(), began=1e9 + 1) == [
+        f"error: assets: games: no such folder\n       (log: {logs['assets']})",
+        f"error: sft: ValueError: bad\n       (log: {logs['sft']})",
+        "error: base: it ended without a message, as a killed job does\n"
+        f"       (log: {logs['base']})",
     ]
-
-
-def test_a_failed_job_without_a_log(tmp_path):
-    gone = FAILED.format(rule="sft", log=tmp_path / "gone.log")
-    (line,) = failure_lines(gone)
-    assert line.startswith("error: sft: it ended without a message, as a killed job does\n")
-    assert failure_lines("Error in rule x:\n    jobid: 3\n") == [
-        "error: x: it ended without a message, as a killed job does"
-    ]
-    assert failure_lines("") == []
-
-
-STOPPED = "Terminating processes on user request, this might take some time.\n"
-
-
-def test_an_interrupted_run_says_what_it_kept_and_not_that_its_jobs_failed(tmp_path):
-    known = jobs(record(tmp_path / "grid"))
-    for name in ("study_config", "assets", "expert", "base", "sft"):
-        finish(known[name], 1e9)
-    for name, steps in (("flatGRPO seed 11 round 1", 2), ("TurnRDV2 seed 11 round 1", 1)):
-        step_folder(known[name].scratch / "key", steps - 1).mkdir(parents=True)
-    step_folder(known["sft"].scratch / "key", 7).mkdir(parents=True)
-    logs = {"broke": "error: no memory\n", "stopped": "interrupted: run the same command again\n"}
-    said = ""
-    for name, text in logs.items():
-        (tmp_path / f"{name}.log").write_text(text, encoding="utf-8")
-        said += FAILED.format(rule=name, log=tmp_path / f"{name}.log")
-    jobs_of_study = list(known.values())
-    assert last_lines(STOPPED + said, jobs_of_study) == [
-        f"error: broke: no memory\n       (log: {tmp_path / 'broke.log'})",
-        "interrupted: kept 5 of 18 jobs, 2 steps of flatGRPO seed 11 round 1, 1 step of "
-        "TurnRDV2 seed 11 round 1; the same command goes on from there",
-    ]
-    assert last_lines(said, jobs_of_study) == failure_lines(said)
+    assert failure_lines([], 0) == []
 
 
 INTERRUPTED_JOBS = {
@@ -84,30 +45,30 @@ INTERRUPTED_JOBS = {
 
 
 @pytest.mark.parametrize("text", INTERRUPTED_JOBS.values(), ids=INTERRUPTED_JOBS)
-def test_a_lost_interrupt_does_not_make_a_failure_of_its_jobs(tmp_path, text):
-    """Snakemake's logger swallows a KeyboardInterrupt, and its log then shows failed jobs alone."""
-    known = list(jobs(record(tmp_path / "grid")).values())
+def test_an_interrupt_does_not_make_a_failure_of_its_jobs(tmp_path, text):
     log = tmp_path / "base.log"
     log.write_text(text, encoding="utf-8")
-    said = FAILED.format(rule="base", log=log)
-    assert last_lines(said, known, interrupted=True) == [
-        "interrupted: kept 1 of 18 jobs; the same command goes on from there"
-    ]
-    assert last_lines(said, known) == failure_lines(said) != []
+    assert failure_lines([("base", log)], 0, interrupted=True) == []
+    assert failure_lines([("base", log)], 0) != []
+    log.write_text("error: no memory\n", encoding="utf-8")
+    (line,) = failure_lines([("base", log)], 0, interrupted=True)
+    assert line.startswith("error: base: no memory")
 
 
 def test_an_interrupt_is_recorded_even_if_it_is_swallowed(monkeypatch):
-    monkeypatch.setattr(run, "INTERRUPTS", [])
+    monkeypatch.setattr(run, "_INTERRUPTS", [])
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before_term = signal.getsignal(signal.SIGTERM)
     try:
         run.note_interrupts()
-        assert not run.INTERRUPTS
+        assert not run._INTERRUPTS
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(1)
-        assert run.INTERRUPTS == [signal.SIGINT]
+        assert run._INTERRUPTS == [signal.SIGINT]
     finally:
         signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGTERM, before_term)
 
 
 def test_the_finding_is_the_last_line_of_the_reports_log(tmp_path):
@@ -152,7 +113,7 @@ def test_a_run_says_last_where_its_pages_are(tmp_path, stages, environment, said
         )
     (tmp_path / "report").mkdir()
     (tmp_path / "report/report.html").touch()
-    assert results_to_say(stages, tmp_path, environment) == said
+    assert page_lines(stages, tmp_path, environment) == said
 
 
 def test_a_second_run_of_a_study_is_refused(tmp_path):
