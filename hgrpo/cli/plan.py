@@ -6,9 +6,6 @@ on GPUs, from the time limits in `resources`, as a ceiling. Such estimates are m
 prices: `prices.yaml` in the profile's folder. For a judge behind an endpoint, the plan also gives
 the most calls that the remaining rounds can make.
 
-If a run would refuse to start, because it would overwrite imported results or because the weights
-that it reads are damaged, the command says so last and ends with status 2.
-
 Examples:
     python -m hgrpo.cli.plan study=bakeoff seeds=11,23 rounds=7
     python -m hgrpo.cli.plan study=bakeoff methods=LLMJudge training.lr=1e-4
@@ -17,8 +14,7 @@ Examples:
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from hgrpo.cli.entry import add_profile, add_settings, command_parser
@@ -27,24 +23,19 @@ from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES
 from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
 from hgrpo.study.study import Study, load_study
-from hgrpo.workflow.exchange.overwrites import check_overwrites
 from hgrpo.workflow.planning.estimates import Estimates
 from hgrpo.workflow.planning.forecast import (
     Forecast,
     footnotes,
     forecasts,
-    lost_lines,
+    grouped,
     price_lines,
-    rows,
     table,
-    total,
     wall_line,
-    wall_minutes,
 )
 from hgrpo.workflow.planning.jobs import SHARED, Job, read_jobs, snakemake_summary
 from hgrpo.workflow.planning.profile import Profile, read_profile
-from hgrpo.workflow.preflight import check_read_weights, missing_variables
-from hgrpo.workflow.watch.jobs import study_jobs
+from hgrpo.workflow.preflight import missing_variables
 
 RESULTS = Path("results")
 
@@ -70,26 +61,6 @@ def main() -> None:
     estimates = Estimates(study, RESULTS / name)
     expected = forecasts(jobs, estimates, study.config.resources, profile.cores)
     print("\n".join(report(study, expected, profile, os.environ)))
-    if not profile.in_bucket:
-        check_results(study, RESULTS / name, [job for job in jobs if job.to_run])
-
-
-def check_results(study: Study, results: Path, to_run: Sequence[Job]) -> None:
-    """Refuse what a run refuses before its first job, as far as results are concerned.
-
-    Args:
-        study: the study to plan.
-        results: results/<study>.
-        to_run: the jobs to run.
-
-    Raises:
-        UserError: the run would overwrite imported results, or lose results to damaged weights.
-    """
-    folders = [(job.stage, Path(job.folder).relative_to(results).as_posix()) for job in to_run]
-    check_overwrites(study, results, folders)
-    names = {(job.stage, job.name) for job in to_run}
-    planned = [job for job in study_jobs(study, results) if (job.stage, job.log.stem) in names]
-    check_read_weights([(job.inputs, job.outputs) for job in planned])
 
 
 def report(
@@ -103,26 +74,20 @@ def report(
         profile: the profile that a run would use.
         environment: environment variables, which may hold a judge's API key.
     """
-    prices = profile.prices
-    currency = prices.currency if prices else None
-    by_stage = rows(expected, attrgetter("stage"), STAGES, prices)
-    by_arm = rows(expected, attrgetter("arm"), [SHARED, *study.methods], prices)
-    everything = total("all", expected, prices)
+    by_stage = grouped(expected, "stage", STAGES)
+    by_arm = grouped(expected, "arm", [SHARED, *study.methods])
     calls = service_call_lines(study, [one.job for one in expected], environment, profile)
-    lines = [*table("stage", by_stage, currency, each=True), ""]
-    lines += [*table("arm", [*by_arm, everything], currency), ""]
-    lines.append(wall_line(everything, wall_minutes(expected, study, profile), profile))
-    if everything.to_run:
+    lines = [*table("stage", by_stage, profile.prices, each=True), ""]
+    lines += [*table("arm", by_arm | {"all": expected}, profile.prices), ""]
+    lines.append(wall_line(expected, study, profile))
+    to_run = {one.job.stage for one in expected if one.job.to_run}
+    if to_run:
         lines += footnotes(by_arm)
-        rounds = any(one.job.stage == "rl_round" and one.job.to_run for one in expected)
-        if (
-            study.config.engine.kind == "vllm"
-            and rounds
-            and not study.config.resources.rl_round.gpu
-        ):
+        needs = study.config.resources.rl_round
+        if study.config.engine.kind == "vllm" and "rl_round" in to_run and not needs.gpu:
             lines.append("engine vllm, but `resources.rl_round` asks for no GPU (`gpu: 1` does)")
-        lines += price_lines(everything, profile, bool(calls))
-    return lines + lost_lines([one.job.lost for one in expected if one.job.lost]) + calls
+        lines += price_lines(expected, profile, bool(calls))
+    return lines + calls
 
 
 def service_call_lines(

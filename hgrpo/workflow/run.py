@@ -21,7 +21,7 @@ from hgrpo.workflow.earlier_report import check_looking, keep_report
 from hgrpo.workflow.ending import failure_lines, stopped_line
 from hgrpo.workflow.exchange.overwrites import check_overwrites
 from hgrpo.workflow.planning.estimates import Estimates
-from hgrpo.workflow.planning.forecast import forecasts, total, wall_line, wall_minutes
+from hgrpo.workflow.planning.forecast import forecasts, wall_line
 from hgrpo.workflow.planning.jobs import Job
 from hgrpo.workflow.planning.profile import Profile
 from hgrpo.workflow.preflight import (
@@ -154,9 +154,7 @@ def start_line(study: Study, results: Path, planned: Collection["SnakemakeJob"],
     """Number and time of the jobs to run on this machine."""
     jobs = [Job(stage, str(results / folder), True) for stage, folder in _written(planned)]
     expected = forecasts(jobs, Estimates(study, results), study.config.resources, cores)
-    profile = Profile(Path(), cores)
-    minutes = wall_minutes(expected, study, profile)
-    _PLANNED.append(wall_line(total("all", expected, None), minutes, profile))
+    _PLANNED.append(wall_line(expected, study, Profile(Path(), cores)))
     return _PLANNED[-1]
 
 

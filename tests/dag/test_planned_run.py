@@ -61,17 +61,12 @@ LOST = "results/grid/rl/flatGRPO/seed_11/round_1/adapter/model.safetensors"
 
 
 @pytest.mark.slow
-def test_a_lost_file_of_a_finished_study_is_named_and_comes_back_by_its_path(checkout, plan):
+def test_a_lost_file_of_a_finished_study_comes_back_by_its_path(checkout):
     path = checkout.root / LOST
     whole = path.read_bytes()
     path.unlink()
     # Snakemake does not miss the file, because the report is newer than what was made from it.
     assert checkout.planned() == set()
-    lines = plan()
-    assert "1 finished job has lost files that no later job needs, such as" in lines
-    assert counts(lines, "flatGRPO") == [8, 7, 0]
-    assert counts(lines, "all") == [25, 24, 0]
-    assert f"`snakemake {LOST}`, with the profile and --config, makes it again" in lines
 
     done = checkout.snakemake(LOST, "--workflow-profile", "profiles/laptop")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,7 +1,7 @@
 """Time, cost and disk space of the jobs to run, summed by stage or by arm, and as text."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tabulate import tabulate
@@ -43,31 +43,15 @@ class Forecast:
     bytes: Estimate
     needs: StageResources
 
+    @property
+    def core_hours(self) -> float:
+        """Hours times the cores that the job holds."""
+        return self.seconds.value * self.needs.threads / 3600
 
-@dataclass(frozen=True)
-class Row:
-    """A sum over jobs.
-
-    Attributes:
-        label: name of the stage or arm, or "all".
-        jobs, to_run, lost: numbers of jobs. A lost job will not run although one of its output
-            files is missing.
-        seconds_each: mean over the jobs to run; 0 without such jobs.
-        core_hours, gpu_hours, money, bytes: sums over the jobs to run. Money is None without
-            prices.
-        source: source of the least certain estimate in the sums.
-    """
-
-    label: str
-    jobs: int
-    to_run: int
-    lost: int
-    seconds_each: float
-    core_hours: float
-    gpu_hours: float
-    money: float | None
-    bytes: float
-    source: int
+    @property
+    def gpu_hours(self) -> float:
+        """Hours times the GPUs that the job holds."""
+        return self.seconds.value * self.needs.gpu / 3600
 
 
 def needs(resources: Resources, stage: str, cores: int | None = None) -> StageResources:
@@ -99,35 +83,10 @@ def forecasts(
     ]
 
 
-def rows(
-    expected: Sequence[Forecast],
-    label: Callable[[Job], str],
-    order: Iterable[str],
-    prices: Prices | None,
-) -> list[Row]:
-    """A row for each label in `order` that has jobs."""
-    grouped = defaultdict(list)
-    for one in expected:
-        grouped[label(one.job)].append(one)
-    return [total(name, grouped[name], prices) for name in order if name in grouped]
-
-
-def total(label: str, expected: Sequence[Forecast], prices: Prices | None) -> Row:
-    """Sum the forecasts `expected` into one row."""
+def source_of(expected: Iterable[Forecast]) -> int:
+    """Source of the least certain estimate of the jobs to run."""
     to_run = [one for one in expected if one.job.to_run]
-    timed = [(one.seconds.value, one.needs) for one in to_run]
-    return Row(
-        label,
-        len(expected),
-        len(to_run),
-        sum(bool(one.job.lost) for one in expected),
-        sum(seconds for seconds, _ in timed) / max(len(timed), 1),
-        sum(seconds * held.threads for seconds, held in timed) / 3600,
-        sum(seconds * held.gpu for seconds, held in timed) / 3600,
-        sum(prices.of_job(*one) for one in timed) if prices else None,
-        sum(one.bytes.value for one in to_run),
-        max((each.source for one in to_run for each in (one.seconds, one.bytes)), default=OWN),
-    )
+    return max((each.source for one in to_run for each in (one.seconds, one.bytes)), default=OWN)
 
 
 def wall_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) -> float:
@@ -182,65 +141,73 @@ def _each_waits(study: Study, arm: str) -> bool:
     return study.training[arm].carry_policy or study.methods[arm].credit.declared.fits
 
 
-def table(what: str, rows: Sequence[Row], currency: str | None, each: bool = False) -> list[str]:
-    """Lines of a table.
+def grouped(
+    expected: Sequence[Forecast], label: str, order: Iterable[str]
+) -> dict[str, list[Forecast]]:
+    """The forecasts by an attribute of their jobs, in the order of its values."""
+    of = defaultdict(list)
+    for one in expected:
+        of[getattr(one.job, label)].append(one)
+    return {name: of[name] for name in order if name in of}
+
+
+def table(
+    what: str, rows: Mapping[str, Sequence[Forecast]], prices: Prices | None, each: bool = False
+) -> list[str]:
+    """Lines of a table, with a row for each group of jobs.
 
     Args:
         what: heading of the labels.
-        rows: the rows of the table, in order.
-        currency: heading of the column with money; None leaves the column out.
-        each: whether to add a column with the seconds of one job.
+        rows: label -> forecasts. All but the number of jobs are sums over the jobs to run.
+        prices: None leaves the column with money out.
+        each: whether to add a column with the mean seconds of a job.
     """
     cells = []
-    for row in rows:
-        columns = {what: row.label, "jobs": row.jobs, "cached": row.jobs - row.to_run - row.lost}
-        columns["to run"] = row.to_run
+    for label, expected in rows.items():
+        to_run = [one for one in expected if one.job.to_run]
+        columns = {what: label, "jobs": len(expected), "cached": len(expected) - len(to_run)}
+        columns["to run"] = len(to_run)
         if each:
-            columns["s each"] = f"{row.seconds_each:,.1f}" if row.to_run else "-"
-        columns |= {"core-h": _hours(row.core_hours), "GPU-h": _hours(row.gpu_hours)}
-        if currency:
-            columns[currency] = f"{row.money:,.2f}"
+            seconds = sum(one.seconds.value for one in to_run)
+            columns["s each"] = f"{seconds / len(to_run):,.1f}" if to_run else "-"
+        columns["core-h"] = _hours(sum(one.core_hours for one in to_run))
+        columns["GPU-h"] = _hours(sum(one.gpu_hours for one in to_run))
+        if prices:
+            money = sum(prices.of_job(one.seconds.value, one.needs) for one in to_run)
+            columns[prices.currency] = f"{money:,.2f}"
+        columns["disk"] = size(sum(one.bytes.value for one in to_run))
         # The mark has its own column, so that the numbers stay aligned.
-        cells.append(columns | {"disk": size(row.bytes), "": _MARKS[row.source]})
+        cells.append(columns | {"": _MARKS[source_of(expected)]})
     align = ["left", *["right"] * (len(cells[0]) - 2), "left"] if cells else None
     text = tabulate(cells, "keys", "plain", colalign=align, disable_numparse=True)
     return [line.rstrip() for line in text.splitlines()]
 
 
-def footnotes(rows: Sequence[Row]) -> list[str]:
+def footnotes(rows: Mapping[str, Sequence[Forecast]]) -> list[str]:
     """Explanations of the marks in the rows."""
-    found = {row.source for row in rows if row.to_run}
-    return [text for source, text in _FOOTNOTES.items() if source in found]
+    sources = {source_of(expected) for expected in rows.values()}
+    return [text for source, text in _FOOTNOTES.items() if source in sources]
 
 
-def wall_line(everything: Row, minutes: float, profile: Profile) -> str:
+def wall_line(expected: Sequence[Forecast], study: Study, profile: Profile) -> str:
     """Number of jobs to run, and their `wall_minutes`."""
-    if not everything.to_run:
+    to_run = sum(one.job.to_run for one in expected)
+    if not to_run:
         return "nothing to run"
     where = f"on {profile.cores} cores"
     if profile.cores is None:
         where = f"with {profile.jobs or 'any number'} at a time, without waiting in queues"
-    known = "at most" if everything.source == CEILING else "about"
-    return f"{everything.to_run} jobs to run, {known} {_duration(minutes)} {where}"
+    known = "at most" if source_of(expected) == CEILING else "about"
+    minutes = wall_minutes(expected, study, profile)
+    time = f"{minutes:.1f} minutes" if minutes < 120 else f"{minutes / 60:,.1f} hours"
+    return f"{to_run} jobs to run, {known} {time} {where}"
 
 
-def lost_lines(lost: Sequence[str]) -> list[str]:
-    """Lines about missing files of finished jobs; a run makes such files only on request."""
-    if not lost:
-        return []
-    who = "1 finished job has" if len(lost) == 1 else f"{len(lost)} finished jobs have"
-    return [
-        f"{who} lost files that no later job needs, such as",
-        f"  {lost[0]}",
-        f"`snakemake {lost[0]}`, with the profile and --config, makes it again",
-    ]
-
-
-def price_lines(everything: Row, profile: Profile, judges: bool) -> list[str]:
+def price_lines(expected: Iterable[Forecast], profile: Profile, judges: bool) -> list[str]:
     """Notes on prices: missing or example prices, the cost of disk, and judges.
 
     Args:
-        everything: the sum over all jobs.
+        expected: the forecasts of all jobs.
         profile: the profile, with or without prices.
         judges: whether an arm to run calls an outside service, such as a judge.
     """
@@ -250,16 +217,13 @@ def price_lines(everything: Row, profile: Profile, judges: bool) -> list[str]:
     lines = []
     if prices.example:
         lines.append(f"the prices of {path} are examples: put in your own and remove `example`")
-    month = everything.bytes / 1e9 * prices.disk_gb_month
+    written = sum(one.bytes.value for one in expected if one.job.to_run)
+    month = written / 1e9 * prices.disk_gb_month
     if month >= 0.005:
         lines.append(f"the disk: {month:,.2f} {prices.currency} a month, not in the column above")
     if judges:
         lines.append(f"what judges charge is not in the {prices.currency} above")
     return lines
-
-
-def _duration(minutes: float) -> str:
-    return f"{minutes:.1f} minutes" if minutes < 120 else f"{minutes / 60:,.1f} hours"
 
 
 def size(count: float) -> str:

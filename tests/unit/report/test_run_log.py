@@ -54,21 +54,11 @@ def test_results_of_an_earlier_run_do_not_count(tmp_path):
     assert run_log(tmp_path, RunPlan("slow", 11, 2, "new")) == ([row(0), row(1)], False)
 
 
-DAMAGED = [
-    ('{"rows": [{"step": 0', "not JSON ("),
-    ("[]", "not a train log, which has the key 'rows'"),
-    ("{}", "not a train log, which has the key 'rows'"),
-    ('{"rows": 3}', "not the rows of a train log"),
-    ('{"rows": [3]}', "not the rows of a train log"),
-]
-
-
-@pytest.mark.parametrize(("text", "message"), DAMAGED)
-def test_a_damaged_log_is_named(tmp_path, text, message):
-    path = write(tmp_path / "rl/slow/seed_11/round_1/train_log.json", text)
+def test_a_damaged_log_is_named(tmp_path):
+    path = write(tmp_path / "rl/slow/seed_11/round_1/train_log.json", '{"rows": [{"step": 0')
     with pytest.raises(UserError) as error:
         run_log(tmp_path, PLAN)
-    assert str(error.value).startswith(f"{path}: {message}")
+    assert str(error.value).startswith(f"{path}: not JSON (")
 
 
 def test_damaged_rows_of_the_round_in_hand_are_named(tmp_path):

@@ -15,7 +15,7 @@ from hgrpo.errors import UserError
 from hgrpo.study.resources import StageResources
 from hgrpo.study.study import load_study
 from hgrpo.workflow.planning.estimates import Estimate, Estimates
-from hgrpo.workflow.planning.forecast import Forecast, forecasts, lost_lines, wall_minutes
+from hgrpo.workflow.planning.forecast import Forecast, forecasts, wall_minutes
 from hgrpo.workflow.planning.jobs import Job, benchmark_of, read_jobs, snakemake_summary
 from hgrpo.workflow.planning.machine_speed import MachineSpeed
 from hgrpo.workflow.planning.profile import Prices, Profile, read_profile
@@ -63,10 +63,6 @@ def test_a_finished_job_that_lost_a_file_is_told_apart():
     path = "results/s/rl/A/seed_1/round_1/adapter/w"
     assert lost == Job("rl_round", "results/s/rl/A/seed_1/round_1", False, path)
     assert to_run == Job("rl_round", "results/s/rl/A/seed_1/round_2", True)
-    first, second, command = lost_lines([path])
-    assert first.startswith("1 finished job has lost files") and second.endswith(path)
-    assert command.startswith(f"`snakemake {path}`")
-    assert lost_lines([]) == []
 
 
 def test_a_job_knows_its_arm_and_its_benchmark_file():
