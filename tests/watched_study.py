@@ -2,12 +2,15 @@
 
 import json
 import os
+import socket
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pandas as pd
 import yaml
 from places import PROJECT
 
+from hgrpo.progress import Progress, progress_file
 from hgrpo.study.recorded import recorded_file
 from hgrpo.study.study import load_study
 from hgrpo.workflow.watch.jobs import StudyJob, study_jobs
@@ -66,16 +69,17 @@ def finish(job: StudyJob, at: float) -> None:
         os.utime(path, (at, at))
 
 
-def begin(job: StudyJob, text: str, at: float) -> None:
-    """Write a job's log."""
-    job.log.parent.mkdir(parents=True, exist_ok=True)
-    job.log.write_text(text, encoding="utf-8")
-    os.utime(job.log, (at, at))
+def begin(job: StudyJob, at: float, **changes: object) -> None:
+    """Write the progress of a job of this process, as of a time."""
+    now = Progress(socket.gethostname(), os.getpid(), at, at)
+    path = progress_file(job.log)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(replace(now, **changes))), encoding="utf-8")
 
 
-def bar(share: int, count: str, left: str, unit: str) -> str:
-    """A bar of tqdm as it stands in a log."""
-    return f"\rx:  {share}%|###   | {count} [01:10<{left},  1.00s/{unit}, loss=0.5]"
+def bar(done: int, total: int, unit: str, left_s: float | None = None) -> dict:
+    """What a bar writes."""
+    return {"done": done, "total": total, "unit": unit, "left_s": left_s, "postfix": "loss=0.5"}
 
 
 def row(step: int, **changes: object) -> dict:

@@ -33,7 +33,7 @@ from hgrpo.stages.files import runs, trained_rounds
 from hgrpo.study.recorded import recorded_study
 from hgrpo.study.study import Study
 from hgrpo.workflow.planning.jobs import SHARED, benchmark_of, bytes_of_jobs
-from hgrpo.workflow.planning.machine_speed import measure
+from hgrpo.workflow.planning.machine_speed import machine_speed
 from hgrpo.workflow.planning.reference import CRITIC, REFERENCE, episodes, parameters, replay
 
 _PAGES = ("merge", "figures", "report")
@@ -71,7 +71,8 @@ def main() -> None:
                 _put(known["players"], player(folder, games))
         if args.starts:
             known |= overheads(args.starts)
-            known["speed"] = {key: _short(value) for key, value in measure()._asdict().items()}
+            speed = machine_speed()._asdict()
+            known["speed"] = {key: _short(value) for key, value in speed.items()}
     # A row of a table is a line.
     text = re.sub(r"\{[^{}]*\}", lambda row: " ".join(row[0].split()), json.dumps(known, indent=1))
     args.out.write_text(text + "\n", encoding="utf-8")

@@ -17,8 +17,9 @@ from hgrpo.cli.entry import command_parser, pause
 from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.report.board import Board
+from hgrpo.report.run_log import RunPlan
 from hgrpo.study.recorded import recorded_study
-from hgrpo.workflow.watch.runs import run_plans
+from hgrpo.workflow.watch.jobs import settings_of
 
 
 def main() -> None:
@@ -36,7 +37,12 @@ def main() -> None:
     args = parser.parse_args()
     if args.tensorboard is None and args.wandb is None:
         raise UserError("give --tensorboard FOLDER, --wandb PROJECT, or both")
-    plans = [plan for plan in run_plans(recorded_study(args.results)) if plan.rounds]
+    study = recorded_study(args.results)
+    plans = [
+        RunPlan(arm, seed, study.config.rounds, settings_of(study, "rl_round", arm))
+        for arm in study.round_trajectories
+        for seed in study.config.seeds
+    ]
     board = Board(args.results, plans, args.tensorboard, args.wandb)
     try:
         while board.send() and args.follow:

@@ -8,6 +8,7 @@ Examples:
     python -m hgrpo.cli.cost results/alfworld_5x40 --profile profiles/one-gpu --csv > cost.csv
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -15,11 +16,26 @@ from tabulate import tabulate
 
 from hgrpo.cli.entry import add_profile, command_parser
 from hgrpo.command import run
+from hgrpo.report.logs import play_by_round, read_logs
+from hgrpo.stages.order import STAGES
 from hgrpo.study.recorded import recorded_study
-from hgrpo.workflow.planning.profile import Prices, read_profile
-from hgrpo.workflow.planning.spent import Spent, spent
+from hgrpo.study.resources import Resources
+from hgrpo.workflow.planning.forecast import needs
+from hgrpo.workflow.planning.jobs import SHARED, seconds_of_jobs
+from hgrpo.workflow.planning.profile import Prices, Profile, read_profile
+from hgrpo.workflow.reuse import was_taken
 
-_HEAD = ("arm", "jobs", "seconds", "core-hours", "GPU-hours", "tokens", "judge $")
+_JOBS = ["arm", "jobs", "seconds", "core_hours", "gpu_hours", "money"]
+_PLAY = ["tokens", "judge_dollars"]
+# Column -> heading and format.
+_COLUMNS = {
+    "jobs": ("jobs", "{:.0f}"),
+    "seconds": ("seconds", "{:,.0f}"),
+    "core_hours": ("core-hours", "{:.2f}"),
+    "gpu_hours": ("GPU-hours", "{:.2f}"),
+    "tokens": ("tokens", "{:,.0f}"),
+    "judge_dollars": ("judge $", "{:.2f}"),
+}
 
 
 def main() -> None:
@@ -35,28 +51,69 @@ def main() -> None:
     order = sorted(
         study.methods, key=lambda arm: (study.methods[arm].train, arm != study.config.reference)
     )
-    found = spent(args.results, order, study.config.resources, profile)
+    costs = spent(args.results, order, study.config.resources, profile)
     if args.csv:
-        print(pd.DataFrame(found).to_csv(index=False, lineterminator="\n"), end="")
+        print(costs.to_csv(lineterminator="\n"), end="")
         return
-    print("\n".join(lines(found, profile.prices)))
+    print("\n".join(lines(costs, profile.prices)))
 
 
-def lines(found: list[Spent], prices: Prices | None) -> list[str]:
+def spent(
+    folder: Path, arms: Iterable[str], resources: Resources, profile: Profile
+) -> pd.DataFrame:
+    """The cost of each arm, a row each: the shared jobs first, and the sum last (arm "all").
+
+    Jobs whose results are gone, or were taken from another study, cost nothing here. For a retried
+    job only the last attempt counts.
+
+    Args:
+        folder: results/<study>.
+        arms: names of the arms that come first, in display order; others in the folder follow.
+        resources: what each stage asked of the machine.
+        profile: the profile that the study ran under.
+
+    Returns:
+        By arm: `jobs`, their `seconds` one after the other, the `core_hours` and `gpu_hours` that
+        they held, `tokens` of training play with continuations, `judge_dollars` with unconfirmed
+        calls, and `money` for cores and GPUs, if the profile has prices.
+    """
+    prices, jobs = profile.prices, []
+    for stage in STAGES:
+        held = needs(resources, stage, profile.cores)
+        for arm, each in seconds_of_jobs(folder, stage, Path.is_dir).items():
+            for seconds in each:
+                money = prices.of_job(seconds, held) if prices else 0.0
+                hours = seconds / 3600
+                jobs.append((arm, 1, seconds, hours * held.threads, hours * held.gpu, money))
+    by_arm = pd.DataFrame(jobs, columns=_JOBS).groupby("arm").sum()
+    table = by_arm.join(_played(folder), how="outer").fillna(0.0).astype({"jobs": int})
+    order = dict.fromkeys((SHARED, *arms, *sorted(table.index)))
+    table = table.loc[[arm for arm in order if arm in table.index]]
+    table = pd.concat([table, table.sum().to_frame("all").T]).rename_axis("arm")
+    return table if prices else table.drop(columns="money")
+
+
+def _played(folder: Path) -> pd.DataFrame:
+    """Tokens and judge dollars of all runs of an arm, from their training logs."""
+    paths = sorted(folder.glob("rl/*/seed_*/round_*/train_log.json"))
+    logs = read_logs([path for path in paths if not was_taken(path.parent)])
+    if logs.empty:
+        return pd.DataFrame(columns=_PLAY, dtype=float)
+    ends = play_by_round(logs).groupby(["method", "seed"]).last()
+    paid = logs[["judge_dollars", "judge_dollars_unconfirmed"]].sum(axis=1)
+    columns = ends.groupby("method")["tokens"].sum(), paid.groupby(logs["method"]).sum()
+    return pd.DataFrame(dict(zip(_PLAY, columns, strict=True)))
+
+
+def lines(costs: pd.DataFrame, prices: Prices | None) -> list[str]:
     """The table as text, with a note if the prices are made up."""
-    head = [*_HEAD, *([prices.currency] if prices else [])]
-    align = ["left", *["right"] * (len(head) - 1)]
-    table = tabulate([_cells(row) for row in found], head, "plain", colalign=align)
+    columns = _COLUMNS | ({"money": (prices.currency, "{:.2f}")} if prices else {})
+    cells = {head: costs[name].map(form.format) for name, (head, form) in columns.items()}
+    align = ["left", *["right"] * len(columns)]
+    shown = {"arm": costs.index, **cells}
+    table = tabulate(shown, "keys", "plain", colalign=align, disable_numparse=True)
     note = ["the profile's prices are examples"] if prices and prices.example else []
     return [*table.splitlines(), *note]
-
-
-def _cells(row: Spent) -> list[str]:
-    cells = [
-        *(row.arm, str(row.jobs), f"{row.seconds:,.0f}", f"{row.core_hours:.2f}"),
-        *(f"{row.gpu_hours:.2f}", f"{row.tokens:,.0f}", f"{row.judge_dollars:.2f}"),
-    ]
-    return [*cells, f"{row.money:.2f}"] if row.money is not None else cells
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
 """Show how far a study is: the state of every stage, and the progress of every run.
 
 The command reads what the jobs write while they run, on any machine that sees the results folder.
-It writes nothing. Reward, success, KL and dead groups belong to a run's newest training step.
-`test` is greedy success on the test panel after the last evaluated round. A `queued` job has its
-inputs and waits for a core. A job that is `not started` waits for other jobs. Work left is the sum
-of the unfinished jobs' times, as `make plan` estimates them. On a narrow screen, some columns are
-left out. When the report is written, the command prints its headline and ends.
+It writes nothing. Results beside a run are those of its newest training step and of its newest
+evaluation; `test` is greedy success on the test panel. A `waiting` job waits for other jobs or for
+a core. Work left is the sum of the unfinished jobs' times, as `make plan` estimates them. When the
+report is written, the command prints its headline and ends.
 
 Examples:
   python -m hgrpo.cli.monitor results/bakeoff              # until the report, or Ctrl-C
@@ -13,21 +12,19 @@ Examples:
 """
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
-from rich.text import Text
 
 from hgrpo.cli.entry import command_parser, pause
 from hgrpo.command import run
-from hgrpo.report.run_status import study_status
 from hgrpo.study.recorded import recorded_file, recorded_study
 from hgrpo.workflow.ending import finding
 from hgrpo.workflow.watch.jobs import study_jobs
-from hgrpo.workflow.watch.runs import run_plans
-from hgrpo.workflow.watch.screen import Seen, screen, work_left
-from hgrpo.workflow.watch.status import State, is_over, job_statuses
+from hgrpo.workflow.watch.screen import screen, work_left
+from hgrpo.workflow.watch.status import JobStatus, is_over, job_statuses
 
 _WIDTH = 120  # characters of a line if the output is not a terminal
 
@@ -43,7 +40,7 @@ def main() -> None:
     if not console.is_terminal:
         console = Console(width=_WIDTH)
     if args.once or not console.is_terminal:
-        console.print(screen(look(args.results, 0), console.width, 10_000))
+        console.print(look(args.results, 10_000)[0])
         return
     try:
         _watch(console, args.results, args.every)
@@ -52,35 +49,28 @@ def main() -> None:
     console.print(finding(args.results), markup=False, highlight=False)
 
 
-def look(results: Path, at_once: int) -> Seen:
-    """Read a study's files; `at_once` is the most jobs that were seen to run together so far.
+def look(results: Path, height: int) -> tuple[Group, Sequence[JobStatus]]:
+    """The screen of a study, of `height` lines, and the states of its jobs.
 
     Raises:
-        UserError: config.yaml is missing or wrong, or a log or an episodes file is damaged.
+        UserError: config.yaml is missing or wrong.
     """
     study = recorded_study(results)
     jobs = job_statuses(study_jobs(study, results))
-    running = sum(status.state is State.RUNNING for status in jobs)
-    runs = study_status(results, run_plans(study))
-    work = work_left(study, results, jobs)
-    return Seen(study.config.name, jobs, runs, work, max(at_once, running))
+    return screen(study.config.name, jobs, work_left(study, results, jobs), height), jobs
 
 
 def _watch(console: Console, results: Path, every: float) -> None:
     """Show the screen again and again until the study is over."""
-    at_once = 0
-    with Live(console=console, auto_refresh=False) as live:
+    file = recorded_file(results)
+    waits = f"waiting for {file}, which the study's first job writes; Ctrl-C ends this"
+    with Live(waits, console=console, auto_refresh=False) as live:
         while True:
-            if recorded_file(results).is_file():
-                seen = look(results, at_once)
-                at_once = seen.at_once
-                live.update(screen(seen, console.width, console.height), refresh=True)
-                if is_over(seen.jobs):
+            if file.is_file():
+                shown, jobs = look(results, console.height)
+                live.update(shown, refresh=True)
+                if is_over(jobs):
                     return
-            else:
-                file = recorded_file(results)
-                waits = f"waiting for {file}, which the study's first job writes; Ctrl-C ends this"
-                live.update(Text(waits), refresh=True)
             time.sleep(every)
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import requests
 import tenacity
-from tqdm import tqdm
 
 from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
+from hgrpo.progress import Bar
 
 ATTEMPTS = 8
 # After this many requests, give up if the last one could not connect and no byte has arrived.
@@ -181,8 +181,8 @@ def _receive(response: requests.Response, source: Source, part: _Part) -> None:
         raise _PassingError(f"the server went on at byte {start}, not {part.size}")
     with (
         part.path.open("ab") as file,
-        tqdm.wrapattr(
-            file, "write", total, part.path.stem, initial=part.size, mininterval=1, disable=None
+        Bar.wrapattr(
+            file, "write", total, part.path.stem, initial=part.size, disable=None
         ) as counted,
     ):
         for chunk in chain([head], chunks):

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
 from hgrpo.archive import pack
 from hgrpo.atomic import atomic_folder
 from hgrpo.base_model.folder import ARCHIVE, companions
@@ -18,6 +16,7 @@ from hgrpo.config.strict import Strict
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 from hgrpo.policy.settings import ModelConfig
+from hgrpo.progress import Bar
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder, only_the_name
@@ -94,7 +93,7 @@ def _build(settings: Settings, job: Job, paths: Paths, out: Path) -> dict:
     model = settings.model
     demonstrations = read_demonstrations(paths.expert)
     idle = not model.tiny.pretrain_trajectories
-    with tqdm(desc="pretrain", unit="step", disable=idle) as bar:
+    with Bar(desc="pretrain", unit="step", disable=idle) as bar:
 
         def show(row: dict, steps: int) -> None:
             bar.total = steps

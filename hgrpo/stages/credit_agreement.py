@@ -23,8 +23,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
-
 from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
@@ -36,6 +34,7 @@ from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import AgreementConfig
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
 from hgrpo.learning.settings import PLAY
+from hgrpo.progress import Bar
 from hgrpo.stages.files import (
     BASE,
     PANELS,
@@ -258,7 +257,7 @@ def _credit(
     for computed in plan:
         groups = groups_for(computed, rollouts, settings.agreement.counterfactual_groups)
         total = sum(len(group.trajectories) for group in groups)
-        with tqdm(total=total, desc=computed.methods[0], unit="traj") as bar:
+        with Bar(total=total, desc=computed.methods[0], unit="traj") as bar:
             compute(computed, groups, rollouts, context, bar.update)
 
 

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
 from hgrpo.atomic import atomic_folder
 from hgrpo.config.strict import Strict
 from hgrpo.credit.kinds import load
 from hgrpo.credit.section import CreditConfig
 from hgrpo.errors import UserError
+from hgrpo.progress import Bar
 from hgrpo.stages.files import fitted_files, round_folder
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder
@@ -71,7 +70,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     credit = settings.credit
     if not credit.declared.fits:
         raise UserError(f"--config: credit.kind {credit.kind!r}: nothing is fitted for its credit")
-    with atomic_folder(paths.out) as out, tqdm(desc=credit.kind) as bar:
+    with atomic_folder(paths.out) as out, Bar(desc=credit.kind) as bar:
 
         def show(total: int, unit: str) -> Callable[[str], None]:
             bar.total, bar.unit = total, unit

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
 from hgrpo import parquet
 from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
@@ -27,6 +25,7 @@ from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import check_sizes, read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import STATISTICS, EvaluationConfig
+from hgrpo.progress import Bar
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder, runs
 from hgrpo.stages.job import Job
@@ -182,7 +181,7 @@ def _play(
     env, longest = settings.env, settings.evaluation.max_action_tokens
     make_env = load(env.name).factory(env, unpacked(paths.assets / "tasks.tar.gz"))
     rows = []
-    with tqdm(total=sum(len(tasks) for _, tasks, _ in plan), desc="evaluate", unit="game") as bar:
+    with Bar(total=sum(len(tasks) for _, tasks, _ in plan), desc="evaluate", unit="game") as bar:
         for panel, tasks, temperature in plan:
             engine.sampling = Sampling(temperature, longest)
             collector = Collector(engine, conversation, make_env, env.turn_cap, longest)
@@ -190,7 +189,7 @@ def _play(
             groups = collector.collect(tasks, 1, stream, lambda: bar.update())
             if panel == "test" and temperature == 0:
                 won = sum(trajectory.success for (trajectory,) in groups)
-                # The monitor shows this rate before the other temperatures are played.
+                # The monitor shows this rate, also before the other temperatures are played.
                 bar.set_postfix(test=f"{won / len(groups):.3f}")
             head = {"method": job.method, "seed": job.seed, "round": job.round, "panel": panel}
             head["temperature"] = float(temperature)

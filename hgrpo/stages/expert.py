@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
 from hgrpo import parquet
 from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
@@ -23,6 +21,7 @@ from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
 from hgrpo.envs.user_files import user_files_digest
 from hgrpo.errors import UserError
+from hgrpo.progress import Bar, print_caution
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import PANELS, TASKS, data_files
 from hgrpo.stages.job import Job
@@ -81,9 +80,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     skipped: Counter[str] = Counter()
     train = {(game.task_id, game.content_hash) for game in panels["train"]}
     rows = []
-    with tqdm(
-        total=env.expert.trajectories, desc="expert", unit="trajectory", mininterval=1
-    ) as bar:
+    with Bar(total=env.expert.trajectories, desc="expert", unit="trajectory") as bar:
         for row in environment.demonstrate(env, tasks, panels, job.seed, skipped):
             bar.update()
             _check(row, train)
@@ -122,7 +119,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     for reason, count in summary["skipped"].items():
         print(f"left out or noted: {count} ({reason})")
     if caution := poor_expert(summary["success"]["all"]["at_turn_cap"]):
-        print(f"caution: {caution}")
+        print_caution(caution)
 
 
 def _check(row: Mapping, train: Collection[tuple[str, str]]) -> None:

@@ -20,14 +20,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.config.canonical import settings_digest
 from hgrpo.envs.panels import ANALYSIS, read_panels
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.evaluation.gradients.settings import GradientsConfig
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
+from hgrpo.progress import Bar
 from hgrpo.stages import rl_round
 from hgrpo.stages.files import policy_files, policy_folder
 from hgrpo.stages.job import Job
@@ -133,7 +132,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         )
     after = _set_up(settings, job, paths, inputs)
     tasks = analysed_tasks(panel, config.groups, job.seed)
-    with tqdm(total=len(tasks) * config.rollouts, desc="rollouts", unit="traj") as bar:
+    with Bar(total=len(tasks) * config.rollouts, desc="rollouts", unit="traj") as bar:
         played = play(after, tasks, config.rollouts, bar.update)
     prepared = prepare(after, played)
     measured = _measure(after, prepared, config)
@@ -187,7 +186,7 @@ def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -
         after = set_up(id, sections, inputs, Checkpoints(scratch))
         if cold:
             total = warm_up * training.tasks_per_step * training.rollouts_per_task
-            with tqdm(total=total, desc="warm-up", unit="traj") as bar:
+            with Bar(total=total, desc="warm-up", unit="traj") as bar:
                 try:
                     after.run(lambda row: None, bar.update)
                 except TrainingError as error:
@@ -245,7 +244,7 @@ def _products(after: "Round", groups: list, config: GradientsConfig, told: str) 
     sketch = config.sketch
     project = CountSketch(length, sketch, learner.policy.device, "gradients") if sketch else None
     how = Measuring(learner.training, config.kl_form, learner.autocast, project)
-    with tqdm(groups, desc=told, unit="group") as bar:
+    with Bar(groups, desc=told, unit="group") as bar:
         found = (group_gradients(learner.policy, group, how) for group in bar)
         return GroupProducts(*group_products(found, len(groups)))
 

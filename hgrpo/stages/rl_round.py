@@ -10,13 +10,13 @@ Example:
 """
 
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
-from tqdm import tqdm
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.config.canonical import settings_digest
@@ -24,6 +24,7 @@ from hgrpo.errors import TrainingError, UserError
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
+from hgrpo.progress import Bar, print_caution
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import (
     BASE,
@@ -194,12 +195,12 @@ def _play(
     played = set_up(RoundId(method, job.seed, job.round), sections, inputs, checkpoints, ranks)
     per_step = training.tasks_per_step * training.rollouts_per_task
     total = training.steps_per_round * per_step
-    with tqdm(total=total, desc="round", unit="traj", disable=not ranks.first) as bar:
+    with Bar(total=total, desc="round", unit="traj", disable=not ranks.first) as bar:
 
         def show(row: dict) -> None:
             bar.n = sum(done["n_trajectories"] for done in played.rows)
             bar.total = bar.n + (training.steps_per_round - len(played.rows)) * per_step
-            bar.set_postfix(success=f"{row['success_rate']:.2f}", step=row["step"] + 1)
+            bar.set_postfix(_newest(row))
 
         def advance() -> None:
             # Dynamic sampling may play more trajectories than a step has at least.
@@ -234,5 +235,17 @@ def _play(
     of_run = f"{method.name} seed {job.seed}"
     cautions = [f"{of_run} round {job.round}: {text}"] if (text := credit_caution(played)) else []
     for caution in filter(None, [*cautions, dead_caution(of_run, job.round, rows)]):
-        print(f"caution: {caution}")
+        print_caution(caution)
     print(f"{told}, {elapsed:.0f} s")
+
+
+def _newest(row: Mapping[str, float]) -> dict[str, str]:
+    """The end of the progress bar: a step's log row in short."""
+    kl = row.get("observed_kl")
+    return {
+        "step": str(row["step"] + 1),
+        "success": f"{row['success_rate']:.2f}",
+        "reward": f"{row['mean_reward']:.3f}",
+        **({} if kl is None else {"KL": f"{kl:.4f}"}),
+        "dead": f"{row['dead_groups']}/{row['n_groups']}",
+    }

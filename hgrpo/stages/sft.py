@@ -11,8 +11,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.strict import Strict
@@ -20,6 +18,7 @@ from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
 from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.settings import ModelConfig
+from hgrpo.progress import Bar
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import BASE, policy_files
 from hgrpo.stages.job import Job
@@ -138,7 +137,7 @@ def _imitate(settings: Settings, job: Job, paths: Paths) -> None:
     total = max(1, math.ceil(len(data.train) * sft.epochs / sft.batch_trajectories))
     with (
         job_scratch(paths.scratch, paths.out, resumes) as scratch,
-        tqdm(total=total, desc="sft", unit="step") as bar,
+        Bar(total=total, desc="sft", unit="step") as bar,
     ):
 
         def show(row: dict) -> None:

@@ -13,9 +13,9 @@ from hgrpo.errors import UserError
 from hgrpo.study.study import Study
 from hgrpo.workflow.packages import Finding, checked_packages, plugins
 from hgrpo.workflow.planning.estimates import Estimates
+from hgrpo.workflow.planning.forecast import size
 from hgrpo.workflow.planning.jobs import SHARED
 from hgrpo.workflow.planning.profile import Profile
-from hgrpo.workflow.planning.tables import size
 from hgrpo.workflow.preflight import UserPath, ask_slurm, missing_variables, user_paths
 from hgrpo.workflow.reuse import sha256
 from hgrpo.workflow.rules import results_folder

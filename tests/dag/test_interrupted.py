@@ -68,6 +68,6 @@ def test_an_interrupted_run_says_what_it_kept(checkout, by):
         # A job's settings, thousands of characters, stay out of the message about it.
         assert "python -m hgrpo.cli.rl_round --config '{...}' --" in said
     assert said.splitlines()[-1] == (
-        "interrupted: kept 20 of 25 jobs, 3 steps of flatGRPO seed 23 round 2; "
+        "interrupted: kept 20 of 25 jobs and the finished steps of others; "
         "the same command goes on from there"
     )

@@ -8,7 +8,8 @@ import hgrpo
 PACKAGE = Path(hgrpo.__file__).parent
 # From the ground up; docs/architecture.md draws them.
 ROOMS = (
-    *("errors", "zip_errors", "streams", "atomic", "archive", "parquet", "config", "command"),
+    *("errors", "zip_errors", "streams", "atomic", "archive", "parquet", "progress"),
+    *("config", "command"),
     "standardise",
     *("agent", "envs", "base_model", "policy", "trajectories", "rollout", "credit"),
     *("learning", "evaluation", "report", "results", "provenance"),

@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tqdm import tqdm
-
 from hgrpo import streams
 from hgrpo.config.user_path import user_path
 from hgrpo.envs.alfworld import gamefile, generator
@@ -17,6 +15,7 @@ from hgrpo.envs.base import Task
 from hgrpo.envs.left_out import leave_out
 from hgrpo.envs.panels import SPLITS, share_out
 from hgrpo.errors import UserError
+from hgrpo.progress import Bar
 
 # Keys of traj_data.json that the pipeline or the official loader reads; others are dropped.
 _KEPT = ("task_id", "task_type", "pddl_params", "scene", "turk_annotations")
@@ -41,7 +40,7 @@ def make(
     else:
         source = _collect(config.games, sizes, seed, skipped)
     total = None if None in sizes.values() else sum(sizes.values())
-    for split, files in tqdm(source, total=total, desc="assets", unit="game", mininterval=1):
+    for split, files in Bar(source, total=total, desc="assets", unit="game"):
         name = f"{split}/{files.folder}"
         _check(files.game, name, config, skipped)
         generator.write(root / split, files)

@@ -14,11 +14,10 @@ import re
 import zipfile
 from pathlib import Path
 
-from tqdm import tqdm
-
 from hgrpo.atomic import atomic_file, write_json
 from hgrpo.envs.source import Source, fetch_for
 from hgrpo.errors import UserError
+from hgrpo.progress import Bar
 from hgrpo.zip_errors import BROKEN_ZIP
 
 _RELEASES = "https://github.com/alfworld/alfworld/releases/download"
@@ -87,9 +86,7 @@ def _unpack(archive: Path, root: Path) -> None:
             }
             if not members:
                 raise UserError(f"{archive}: no games of json_2.1.1 in it; remove it to try again")
-            for member, path in tqdm(
-                members.items(), desc=archive.name, unit="file", mininterval=1
-            ):
+            for member, path in Bar(members.items(), desc=archive.name, unit="file"):
                 size = opened.getinfo(member).file_size
                 if size > _LARGEST:
                     raise UserError(f"{archive}: {member}: {size:,} bytes are too many for a game")

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 from hgrpo import streams
 from hgrpo.config.user_path import files_below, user_path, user_text
@@ -23,6 +22,7 @@ from hgrpo.envs.sokoban.generator import generate, task_type
 from hgrpo.envs.sokoban.level import Level, LevelError, canonical, read_level
 from hgrpo.envs.sokoban.settings import SokobanSettings
 from hgrpo.errors import UserError
+from hgrpo.progress import Bar
 
 FOLDER = "levels"
 _SUFFIXES = (".txt", ".xsb", ".sok")
@@ -49,9 +49,7 @@ def make(
     total = None if None in sizes.values() else sum(sizes.values())
     written: dict[str, list[tuple[str, str]]] = {split: [] for split in sizes}
     splits: dict[str, str] = {}  # canonical text -> the first split that has it
-    for split, name, level, length in tqdm(
-        source, total=total, desc="assets", unit="level", mininterval=1
-    ):
+    for split, name, level, length in Bar(source, total=total, desc="assets", unit="level"):
         place = f"{FOLDER}/{split}.xsb#{len(written[split])}"
         written[split].append((name, level.text))
         if splits.setdefault(canonical(level, crop=True), split) != split:

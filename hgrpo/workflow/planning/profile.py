@@ -61,19 +61,14 @@ def read_profile(path: Path, cores: int | None = None) -> Profile:
         UserError: there is no such profile, or its config.yaml or its prices are invalid.
     """
     if not (path / "config.yaml").is_file():
-        raise UserError(f"{path}: no such profile{nearest_profile(path.name, path.parent)}")
+        known = {each.parent.name for each in path.parent.glob("*/config.yaml")}
+        raise UserError(f"{path}: no such profile{did_you_mean(path.name, known)}")
     config = read_yaml(path / "config.yaml")
     prices = read_prices(path / PRICES)
     if (executor := config.get("executor", "local")) == "local":
         return Profile(path, cores or _number(config.get("cores")) or os.cpu_count(), None, prices)
     in_bucket = config.get("default-storage-provider") is not None
     return Profile(path, None, _number(config.get("jobs")), prices, in_bucket, executor)
-
-
-def nearest_profile(name: str, *folders: Path) -> str:
-    """The end of a message about a profile that does not exist: the nearest name in `folders`."""
-    found = (path.parent.name for folder in folders for path in folder.glob("*/config.yaml"))
-    return did_you_mean(name, set(found))
 
 
 def read_prices(path: Path) -> Prices | None:

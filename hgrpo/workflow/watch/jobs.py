@@ -24,8 +24,7 @@ class StudyJob:
         stage: name of the stage.
         method, seed, round: the run and the round; "", 0 and 0 for a job that serves all runs.
         inputs, outputs: its files.
-        log: the file that its messages and its progress bar go to.
-        scratch: the folder of its checkpoints; None if the stage saves none.
+        log: the file that its messages go to; its progress lies beside it.
         settings: digest of its settings, if its stage records one; else "".
     """
 
@@ -36,7 +35,6 @@ class StudyJob:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     log: Path
-    scratch: Path | None
     settings: str = ""
 
     @property
@@ -68,15 +66,11 @@ def _job(of: StudyRules, stage: str, method: str, seed: int, round: int, setting
     def files(given: Iterable[str]) -> tuple[str, ...]:
         return tuple(path.format(**named) for path in given)
 
-    scratch = None
-    if stage in ("sft", "rl_round"):
-        scratch = Path(of.scratch(stage)(named))
     return StudyJob(
         *(stage, method, seed, round),
         inputs=files(flat(of.inputs(stage)(named))),
         outputs=files(flat(of.outputs(stage))),
         log=Path(of.log(stage).format(**named)),
-        scratch=scratch,
         settings=settings,
     )
 

@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from watched_study import begin, finish, jobs, record
+from watched_study import finish, jobs, record
 
 from hgrpo.cli.entry import pause
 from hgrpo.cli.monitor import main
@@ -30,15 +30,6 @@ def test_once_prints_the_screen(monkeypatch, tmp_path, capsys):
     monitor(monkeypatch, record(tmp_path / "grid"), "--once")
     text = capsys.readouterr().out
     assert text.startswith("smoke: 1 of 18 jobs done") and "flatGRPO" in text
-
-
-def test_a_damaged_log_ends_it_with_one_line(monkeypatch, tmp_path):
-    results = record(tmp_path / "grid")
-    log = results / "rl/flatGRPO/seed_11/round_1/train_log.json"
-    log.parent.mkdir(parents=True)
-    log.write_text('{"rows": [', encoding="utf-8")
-    with pytest.raises(UserError, match=r"train_log\.json: not JSON \("):
-        monitor(monkeypatch, results, "--once")
 
 
 @pytest.mark.parametrize("text", ["-1", "0", "nan", "inf", "1e300", "soon"])
@@ -63,7 +54,9 @@ def test_in_a_terminal_it_waits_for_the_study_and_stays_until_the_report(tmp_pat
         read_until(ours, "first job writes")
         record(results)
         read_until(ours, "smoke: 1 of 18 jobs done")
-        begin(jobs(results)["report"], "a warning\nNo arm is better. report.html\n", time.time())
+        log = jobs(results)["report"].log
+        log.parent.mkdir(parents=True)
+        log.write_text("a warning\nNo arm is better. report.html\n", encoding="utf-8")
         for job in jobs(results).values():
             finish(job, time.time() - 10)
         said = read_until(ours, "No arm is better. report.html")

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hgrpo.cli.cost import lines
+from hgrpo.cli.cost import lines, spent
 from hgrpo.report.logs import OPTIONAL, REQUIRED
 from hgrpo.study.resources import Resources
 from hgrpo.workflow.planning.profile import Prices, Profile
-from hgrpo.workflow.planning.spent import spent
 
 PRICES = Prices(core_hour=0.1, gpu_hour=2.0, currency="euros", example=True)
 PRICED = Profile(Path("profiles/slurm"), None, prices=PRICES)
@@ -41,7 +40,7 @@ def folder(tmp_path):
 
 
 def test_hours_gpus_judges_and_money(folder):
-    rows = {row.arm: row for row in spent(folder, ["SFTOnly", "LLMJudge"], ASKED, PRICED)}
+    rows = dict(spent(folder, ["SFTOnly", "LLMJudge"], ASKED, PRICED).iterrows())
     assert list(rows) == ["shared", "SFTOnly", "LLMJudge", "all"]
     assert (rows["shared"].jobs, rows["shared"].core_hours, rows["shared"].gpu_hours) == (1, 2.0, 0)
     assert rows["shared"].money == pytest.approx(0.2)
@@ -57,19 +56,18 @@ def test_rounds_taken_from_another_study_cost_nothing_here(folder):
     taken = {"key": "k", "files": {}, "taken_from": "results/other/rl/LLMJudge/seed_11/round_2"}
     record = folder / "rl/LLMJudge/seed_11/round_2/.finished.json"
     record.write_text(json.dumps(taken), encoding="utf-8")
-    judge = spent(folder, ["LLMJudge"], ASKED, PRICED)[1]
+    judge = spent(folder, ["LLMJudge"], ASKED, PRICED).loc["LLMJudge"]
     assert (judge.jobs, judge.judge_dollars) == (1, 0.5)
 
 
 def test_a_job_holds_no_more_cores_than_the_machine_has(folder):
     laptop = Profile(Path("profiles/laptop"), cores=2)
-    (judge,) = (row for row in spent(folder, ["LLMJudge"], ASKED, laptop) if row.arm == "LLMJudge")
-    assert judge.core_hours == 2.0
+    assert spent(folder, ["LLMJudge"], ASKED, laptop).loc["LLMJudge"].core_hours == 2.0
 
 
 def test_without_prices_there_is_no_money(folder):
     rows = spent(folder, ["SFTOnly", "LLMJudge"], ASKED, Profile(Path("profiles/laptop"), 2))
-    assert {row.money for row in rows} == {None}
+    assert "money" not in rows
     assert "euros" not in lines(rows, None)[0]
 
 
@@ -83,5 +81,6 @@ def test_the_table_is_aligned_and_says_that_prices_are_made_up(folder):
 
 
 def test_an_empty_study_costs_nothing(tmp_path):
-    (all_together,) = spent(tmp_path, ["flatGRPO"], Resources(), PRICED)
-    assert (all_together.jobs, all_together.money) == (0, 0)
+    costs = spent(tmp_path, ["flatGRPO"], Resources(), PRICED)
+    assert list(costs.index) == ["all"]
+    assert (costs.loc["all"].jobs, costs.loc["all"].money) == (0, 0)

@@ -1,4 +1,4 @@
-"""The state of every job, from its inputs, outputs and log."""
+"""The state of every job, from its inputs, outputs and progress."""
 
 import time
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from watched_study import bar, begin, finish, jobs, record
 
-from hgrpo.learning.scratch import step_folder
-from hgrpo.workflow.watch.status import State, doing, is_over, job_statuses, kept_steps
+from hgrpo.progress import FINISHED, INTERRUPTED
+from hgrpo.workflow.watch.status import State, doing, is_over, job_statuses
 from hgrpo.workflow.watch.terminal import progress_lines
 
 FLAT, TURNRD = "flatGRPO seed 11", "TurnRDV2 seed 11"
-PROGRESS = bar(35, "7/20", "02:10", "step")
+PROGRESS = bar(7, 20, "step", 130.0)
 
 
 @pytest.fixture
@@ -39,65 +39,70 @@ def test_the_jobs_of_a_study(known):
     ]
 
 
-def test_queued_waits_for_a_core_and_not_started_for_other_jobs(known):
+def test_a_job_waits_until_it_begins(known):
     assert state(known["base"]) is State.DONE
-    assert state(known["sft"]) is State.QUEUED
-    assert state(known[f"{FLAT} round 1"]) is State.NOT_STARTED
+    assert state(known["sft"]) is state(known[f"{FLAT} round 1"]) is State.WAITING
     finish(known["sft"], time.time() - 900)
-    finish(known[f"{TURNRD} round 1"], time.time() - 800)
-    # Round 2 of TurnRD needs the fit as well.
-    assert state(known[f"{TURNRD} fit after round 1"]) is State.QUEUED
-    assert state(known[f"{TURNRD} round 2"]) is State.NOT_STARTED
-    assert state(known[f"{TURNRD} evaluation of round 1"]) is State.QUEUED
-    assert state(known["merge"]) is State.NOT_STARTED
+    assert state(known["sft"]) is State.DONE
+    assert state(known["merge"]) is State.WAITING
 
 
 @pytest.mark.parametrize(
-    ("text", "age", "expected", "said"),
+    ("changes", "age", "expected", "text"),
     [
-        ("", 1, State.RUNNING, "running"),
-        (PROGRESS, 10, State.RUNNING, "running, step 7/20, 2 min left"),
+        ({}, 1, State.RUNNING, "running"),
+        (PROGRESS, 10, State.RUNNING, "running, step 7/20, loss=0.5, 2 min left"),
+        (PROGRESS | {"total": 0, "left_s": None}, 10, State.RUNNING, "running, step 7, loss=0.5"),
         (
-            PROGRESS.replace("loss=0.5", "test=0.324"),
-            10,
-            State.RUNNING,
-            "running, step 7/20, test 32.4%, 2 min left",
-        ),
-        (PROGRESS, 720, State.SILENT, "last heard 12 min ago, step 7/20"),
-        (f"{PROGRESS}\nerror: no\n", 5, State.STOPPED, "failed 5 s ago, step 7/20"),
-        (
-            f"{PROGRESS}\ninterrupted: run the same command again\n",
+            PROGRESS,
             720,
-            State.STOPPED,
-            "interrupted 12 min ago, step 7/20",
+            State.RUNNING,
+            "running, last heard 12 min ago, step 7/20, loss=0.5, 0 s left",
         ),
-        # Of an earlier run: older than the job's inputs.
-        (PROGRESS, 5000, State.QUEUED, "queued"),
-        ("error: no\n", 5000, State.QUEUED, "queued"),
+        (PROGRESS | {"ended": "error: no"}, 300, State.FAILED, "failed 5 min ago: no"),
+        (PROGRESS | {"ended": "OSError: x"}, 300, State.FAILED, "failed 5 min ago: OSError: x"),
+        (PROGRESS | {"ended": INTERRUPTED}, 720, State.FAILED, "interrupted 12 min ago"),
+        (
+            PROGRESS | {"pid": 2**30},
+            60,
+            State.FAILED,
+            "failed 1 min ago: it ended without a message, as a killed job does",
+        ),
+        # On another machine only its silence shows.
+        (
+            PROGRESS | {"pid": 2**30, "host": "node7"},
+            60,
+            State.RUNNING,
+            "running, step 7/20, loss=0.5, 1 min left",
+        ),
+        # Of an earlier run: older than the job's inputs, or finished with results that have gone.
+        (PROGRESS, 5000, State.WAITING, "waiting"),
+        ({"ended": "error: no"}, 5000, State.WAITING, "waiting"),
+        (PROGRESS | {"ended": FINISHED}, 5, State.WAITING, "waiting"),
     ],
 )
-def test_a_job_that_began(known, text, age, expected, said):
-    begin(known["sft"], text, time.time() - age)
+def test_a_job_that_began(known, changes, age, expected, text):
+    begin(known["sft"], time.time() - age, **changes)
     (status,) = job_statuses([known["sft"]])
-    assert (status.state, doing(status)) == (expected, said)
+    assert (status.state, doing(status)) == (expected, text)
 
 
 def test_the_time_left_goes_down_between_two_updates_of_a_bar(known):
-    for age, left in ((0, 130), (30, 100), (119, 11)):
-        begin(known["sft"], PROGRESS, time.time() - age)
+    for age, left in ((0, 130), (30, 100), (119, 11), (300, 0)):
+        begin(known["sft"], time.time() - age, **PROGRESS)
         (status,) = job_statuses([known["sft"]])
         assert status.left_s == pytest.approx(left, abs=5)
-    begin(known["sft"], bar(99, "99/100", "00:01", "step"), time.time() - 60)
-    assert job_statuses([known["sft"]])[0].left_s == 0
 
 
 def test_the_terminal_of_a_run_shows_only_jobs_that_run(known):
     assert progress_lines(job_statuses(known.values())) == []
-    begin(known["sft"], bar(0, "0/20", "?", "step"), time.time())
+    begin(known["sft"], time.time(), **bar(0, 20, "step"))
     assert progress_lines(job_statuses(known.values())) == []
-    begin(known["sft"], PROGRESS, time.time() - 10)
-    assert progress_lines(job_statuses(known.values())) == ["sft: running, step 7/20, 2 min left"]
-    begin(known["sft"], PROGRESS, time.time() - 300)
+    begin(known["sft"], time.time() - 10, **PROGRESS)
+    assert progress_lines(job_statuses(known.values())) == [
+        "sft: running, step 7/20, loss=0.5, 2 min left"
+    ]
+    begin(known["sft"], time.time() - 10, **PROGRESS, ended="error: no")
     assert progress_lines(job_statuses(known.values())) == []
 
 
@@ -108,18 +113,18 @@ def finished(known, report_at):
 
 def test_a_study_is_over_when_its_report_is_newer_than_its_inputs(known):
     finished(known, report_at=1.5e9)
-    begin(known["report"], "finding\n", time.time())
+    begin(known["report"], time.time(), ended=FINISHED)
     assert is_over(job_statuses(known.values()))
     for late in (known["merge"], known["figures"]):
         finish(late, 1.5e9 + 1)
         assert not is_over(job_statuses(known.values()))
         finish(late, 1e9)
     # The report's job is about to print what it found.
-    finish(known["report"], time.time())
+    begin(known["report"], time.time())
     assert not is_over(job_statuses(known.values()))
     # Copies are of any age. Where nothing was written for minutes, nothing goes on.
     finish(known["merge"], 1.5e9 + 1)
-    begin(known["report"], "finding\n", time.time() - 500)
+    begin(known["report"], time.time() - 500, ended=FINISHED)
     assert is_over(job_statuses(known.values()))
 
 
@@ -128,17 +133,6 @@ def test_a_study_with_an_unfinished_job_is_not_over(known):
     for path in known["figures"].outputs:
         Path(path).unlink()
     assert not is_over(job_statuses(known.values()))
-
-
-def test_kept_steps(known):
-    job = known[f"{FLAT} round 1"]
-    assert kept_steps(job) == kept_steps(known["merge"]) == 0
-    (job.scratch / "key").mkdir(parents=True)
-    (job.scratch / "lock").touch()
-    assert kept_steps(job) == 0
-    step_folder(job.scratch / "key", 3).mkdir()
-    step_folder(job.scratch / "key", 11).mkdir()
-    assert kept_steps(job) == 12
 
 
 def test_results_of_other_settings_and_all_that_read_them_are_not_done(known):
