@@ -63,8 +63,8 @@ FIT_SECONDS = 7.5
 
 
 def run_cli(stage: str, *arguments: object) -> subprocess.CompletedProcess:
-    """Run `python -m hgrpo.cli.<stage>` to its end."""
-    command = [sys.executable, "-m", f"hgrpo.cli.{stage}", *map(str, arguments)]
+    """Run `python -m hgrpo.cli.stage <stage>` to its end."""
+    command = [sys.executable, "-m", "hgrpo.cli.stage", stage, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
 
 

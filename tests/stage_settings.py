@@ -12,7 +12,7 @@ def stage_settings(study: Study, stage: str, method: str | None = None) -> dict:
 
 
 def run_stage(stage: str, *arguments: object) -> None:
-    """`python -m hgrpo.cli.stage <stage>` in this process; a UserError is raised and not printed."""
+    """`python -m hgrpo.cli.stage <stage>` in this process; a UserError is raised."""
     cli.run_stage(load(stage), [str(argument) for argument in arguments])
 
 

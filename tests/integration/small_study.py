@@ -26,7 +26,7 @@ class SmallStudy:
     def command(self, stage: str, **options: object) -> list[str]:
         """Command line of a stage; an option's value None leaves it out."""
         config = json.dumps(options.pop("config", self.configs[stage]))
-        words = [sys.executable, "-m", f"hgrpo.cli.{stage}", "--config", config]
+        words = [sys.executable, "-m", "hgrpo.cli.stage", stage, "--config", config]
         for name, value in options.items():
             words += [f"--{name.replace('_', '-')}", str(value)]
         return words

@@ -33,7 +33,7 @@ def model(project):
 
 
 def command(stage, config, variables=None, **options):
-    words = [sys.executable, "-m", f"hgrpo.cli.{stage}", "--config", json.dumps(config)]
+    words = [sys.executable, "-m", "hgrpo.cli.stage", stage, "--config", json.dumps(config)]
     for name, value in options.items():
         words += [f"--{name}", str(value)]
     env = environment() | (variables or {})

@@ -188,7 +188,7 @@ def test_kill_9_of_a_ppo_round_keeps_critic_and_stop_counter(study, tmp_path):
 
 # The command with a checkpoint at every step: by default one is kept every 30 s.
 SFT_SAVING_EVERY_STEP = """
-from hgrpo.cli.stage import run_stage
+from hgrpo.cli.run_stage import run_stage
 from hgrpo.policy.compatible import weights_digest
 from hgrpo.stages import sft
 sft._SAVE_EVERY_S = 0.0

@@ -20,12 +20,12 @@ import pytest
 import torch
 from chat_models import QWEN, write_chat
 from household import household
+from stage_settings import run_command
 from tiny_policy import make_policy
 
 from hgrpo.agent.conversation import conversation_for
 from hgrpo.base_model.folder import open_base
 from hgrpo.cli.entry import read_config
-from hgrpo.cli.stage import run_stage
 from hgrpo.config.read import read_yaml
 from hgrpo.credit.turnrd.model import build_model, load_model, save_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
@@ -42,9 +42,7 @@ from hgrpo.policy.load import load_player, load_policy
 from hgrpo.report.figures.credit_correlation import gallery
 from hgrpo.report.style import save
 from hgrpo.report.svg import inline
-from hgrpo.stages import base
 from hgrpo.study.study import load_study
-from hgrpo.workflow.chosen_study import chosen_study
 
 SCRIPT = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)> $\\frac{1$ & $x$"
 
@@ -89,7 +87,7 @@ def test_the_bomb_goes_off_where_nobody_is_careful(tmp_path, marker):
 
 
 @pytest.fixture
-def model(tmp_path, monkeypatch):
+def model(tmp_path):
     """The folder of a small model, and the base stage to take it over with."""
     folder = tmp_path / "model"
     make_policy(folder)
@@ -97,8 +95,7 @@ def model(tmp_path, monkeypatch):
     def take():
         config = json.dumps({"model": {"name": "mine", "path": str(folder)}})
         given = ["--config", config, "--expert", str(tmp_path), "--out", str(tmp_path / "base")]
-        monkeypatch.setattr(sys, "argv", ["base", *given])
-        run_stage(base)
+        run_command("base", *given)
         return open_base(tmp_path / "base")
 
     return SimpleNamespace(folder=folder, take=take)
@@ -637,7 +634,6 @@ def test_names_are_neither_paths_nor_commands(project, tmp_path, key, name):
 
 def test_a_study_outside_its_folder_has_its_results_inside(project, tmp_path):
     """The file of `--config study=../../x` is read as any file may be; its name is no path."""
-    assert chosen_study(tmp_path, "../../x", [], {}) == "../../x"
     study = read_yaml(project / "configs/studies/smoke.yaml") | {"name": "../../x"}
     (tmp_path / "x.yaml").write_text(json.dumps(study), encoding="utf-8")
     with pytest.raises(UserError, match="name: string should match pattern"):

@@ -4,12 +4,12 @@ import json
 import os
 import shutil
 import struct
-import sys
 
 import pytest
 import torch
 from chat_models import END, chat_tokenizer, write_chat
 from safetensors.torch import load_file, save_file
+from stage_settings import run_command
 from tokenizers import Tokenizer, models
 from transformers import (
     AutoModelForCausalLM,
@@ -27,8 +27,6 @@ from hgrpo.agent.tokenizer import END as PLAIN_END
 from hgrpo.base_model import gguf_package
 from hgrpo.base_model.digest import base_digest, companions_digest
 from hgrpo.base_model.folder import ARCHIVE, open_base
-from hgrpo.cli.stage import run_stage
-from hgrpo.stages import base
 
 SIZES = {
     "vocab_size": 5,
@@ -86,13 +84,12 @@ def split(folder):
 
 
 @pytest.fixture
-def command(monkeypatch, tmp_path):
+def command(tmp_path):
     def call(path, engine="torch", **more):
         model = {"name": "mine", **({"path": str(path)} if path else {}), **more}
         config = json.dumps({"model": model, "engine": {"kind": engine}})
         given = ["--config", config, "--expert", str(tmp_path), "--out", str(tmp_path / "base")]
-        monkeypatch.setattr(sys, "argv", ["base", *given])
-        run_stage(base)
+        run_command("base", *given)
         return open_base(tmp_path / "base")
 
     return call
@@ -115,7 +112,7 @@ def test_a_folder_with_the_tokens_is_adopted(command, source, tmp_path):
     beside = ["config.json", "model.safetensors", "summary.json", "tokenizer.json"]
     assert sorted(path.name for path in out.iterdir()) == beside
     written = {path.name for path in (tmp_path / "base").glob("[!.]*")}
-    assert written == {ARCHIVE, "model.safetensors", "summary.json", "timing.json"}
+    assert written == {ARCHIVE, "model.safetensors", "summary.json"}
 
 
 def test_weights_in_one_file_are_linked_not_copied(command, source, tmp_path):

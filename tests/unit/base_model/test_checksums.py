@@ -4,7 +4,6 @@ import hashlib
 import json
 import shutil
 import struct
-import sys
 import zipfile
 
 import pytest
@@ -12,12 +11,11 @@ import torch
 from places import PROJECT
 from safetensors import safe_open
 from safetensors.torch import load_file, save, save_file
-from stage_settings import stage_settings
+from stage_settings import run_command, stage_settings
 from tiny_policy import make_policy
 
 from hgrpo.archive import pack
 from hgrpo.base_model.safetensors_file import check_checksum, read_header, write_with_checksum
-from hgrpo.cli.stage import run_stage
 from hgrpo.credit.turnrd.model import build_model, load_model, save_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
 from hgrpo.envs.base import Task
@@ -29,7 +27,6 @@ from hgrpo.learning.scratch import locked_scratch
 from hgrpo.learning.settings import KlConfig
 from hgrpo.learning.update import Learner
 from hgrpo.policy.load import load_player, load_policy
-from hgrpo.stages import rl_round
 from hgrpo.study.study import load_study
 
 TENSORS = {"b": torch.arange(6.0).view(2, 3), "a": torch.tensor([1.5, -2.0], dtype=torch.bfloat16)}
@@ -318,9 +315,8 @@ def test_a_round_with_a_damaged_input_keeps_its_steps(
     arguments = ["rl_round", "--config", json.dumps(settings), "--seed", "1", "--round", "2"]
     for name in ("assets", "base", "sft", "policy", "scratch", "out"):
         arguments += [f"--{name}", str(tmp_path / name)]
-    monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit) as stopped:
-        run_stage(rl_round)
+        run_command(*arguments)
     said = capsys.readouterr().err
     assert stopped.value.code == 2
     assert said.startswith(f"error: {path}: ") and said.count("\n") == 1

@@ -1,7 +1,6 @@
 """The command lines' common part: one line for a user's mistake, an exit code, no traceback."""
 
 import errno
-import importlib.util
 import json
 import os
 import signal
@@ -12,12 +11,11 @@ import pytest
 from places import PROJECT
 
 from hgrpo.cli.entry import command_parser, read_config
-from hgrpo.cli.stage import read_settings
+from hgrpo.cli.run_stage import read_settings
 from hgrpo.command import INTERRUPTED, READER_GONE, USER_ERROR, run
 from hgrpo.errors import UserError
 from hgrpo.stages import evaluate, rl_round
 from hgrpo.stages.job import Job
-from hgrpo.stages.order import STAGES
 
 
 def raising(error: BaseException):
@@ -120,16 +118,12 @@ def test_a_misspelt_section_is_named():
         read_settings(rl_round, {"engin": {"kind": "vllm"}}, Job())
 
 
-def test_only_the_commands_own_names_become_commands():
-    for stage in STAGES:
-        assert importlib.util.find_spec(f"hgrpo.cli.{stage}").origin.endswith("job.py")
-    # A package of that name, such as Hugging Face's `evaluate`, is missing here.
-    assert importlib.util.find_spec("rl_round") is None
-    done = subprocess.run(
-        [sys.executable, "-m", "hgrpo.cli.job"], capture_output=True, encoding="utf-8"
-    )
+@pytest.mark.parametrize("words", [[], ["rl_rounds"]])
+def test_a_command_without_a_stage_names_them(words):
+    command = [sys.executable, "-m", "hgrpo.cli.stage", *words]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, encoding="utf-8")
     assert done.returncode == 1
-    assert done.stderr.startswith("error: hgrpo.cli.job is no command; run one of study_config,")
+    assert done.stderr.startswith("error: the name of a stage was expected: study_config, ")
 
 
 @pytest.mark.parametrize("words", ["smoke", "bakeoff --stage evaluate --method flatGRPO"])

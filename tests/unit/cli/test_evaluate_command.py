@@ -1,11 +1,11 @@
 """The command that evaluates: what it refuses before it plays."""
 
 import json
-import sys
 
 import pytest
+from stage_settings import run_command
 
-from hgrpo.cli.stage import read_settings, run_stage
+from hgrpo.cli.run_stage import read_settings
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS, write_panels
 from hgrpo.errors import UserError
@@ -33,9 +33,8 @@ def test_a_folder_that_cannot_be_written_is_found_before_anything_is_loaded(
     given = {"method": "A", "seed": 11, "round": 1, "assets": tmp_path, "base": "b", "policy": "p"}
     given |= {"config": json.dumps(CONFIG), "out": tmp_path / "file/round_1"}
     words = [str(word) for name, value in given.items() for word in (f"--{name}", value)]
-    monkeypatch.setattr(sys, "argv", ["evaluate", *words])
     with pytest.raises(SystemExit) as stopped:
-        run_stage(evaluate)
+        run_command("evaluate", *words)
     assert stopped.value.code == 2
     assert str(tmp_path / "file") in capsys.readouterr().err
 

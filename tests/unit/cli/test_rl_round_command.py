@@ -1,16 +1,15 @@
 """The command of a round: which evaluations it reads, and what it refuses before it writes."""
 
 import json
-import sys
 
 import pytest
 import torch
+from stage_settings import run_command
 from tiny_policy import make_policy
 
 from hgrpo.archive import pack, unpacked
 from hgrpo.base_model.digest import any_digest
 from hgrpo.base_model.safetensors_file import write_tensors
-from hgrpo.cli.stage import run_stage
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import PANELS
 from hgrpo.errors import UserError
@@ -70,14 +69,13 @@ def write(folder, hashes):
     (folder / "assets/panels.json").write_text(json.dumps(panels), encoding="utf-8")
 
 
-def refusal(monkeypatch, capsys, given) -> str:
+def refusal(capsys, given) -> str:
     """The one line of a round that ends with status 2 and leaves the folder as it was."""
     folder = given["out"].parent
     before = sorted(folder.rglob("*"))
     words = [str(word) for name, value in given.items() for word in (f"--{name}", value)]
-    monkeypatch.setattr(sys, "argv", ["rl_round", *words])
     with pytest.raises(SystemExit) as ended:
-        run_stage(rl_round)
+        run_command("rl_round", *words)
     assert ended.value.code == 2
     assert sorted(folder.rglob("*")) == before
     (line,) = capsys.readouterr().err.splitlines()
@@ -92,17 +90,17 @@ def refusal(monkeypatch, capsys, given) -> str:
         (None, None, "missing"),
     ],
 )
-def test_a_critic_that_cannot_go_on(monkeypatch, capsys, given, base, tensors, said):
+def test_a_critic_that_cannot_go_on(capsys, given, base, tensors, said):
     path = given["policy"].parent / CRITIC
     if tensors is not None:
         values = {name: torch.zeros(2) for name in tensors}
         write_tensors(values, path, {"base": base or any_digest(given["base"])})
-    assert refusal(monkeypatch, capsys, given).startswith(f"error: {path}: {said}")
+    assert refusal(capsys, given).startswith(f"error: {path}: {said}")
 
 
-def test_an_analysis_panel_that_training_has_seen(monkeypatch, capsys, given):
+def test_an_analysis_panel_that_training_has_seen(capsys, given):
     write(given["out"].parent, {panel: [panel] for panel in PANELS} | {"analysis": ["a", "train"]})
-    assert refusal(monkeypatch, capsys, given) == (
+    assert refusal(capsys, given) == (
         f"error: {given['assets'] / 'panels.json'}: panels overlap: analysis:analysis-1 has the "
         "content of train:train-0"
     )

@@ -10,7 +10,8 @@ import yaml
 from stage_settings import run_stage, stage_settings
 
 from hgrpo.archive import unpacked
-from hgrpo.cli.stage import read_settings
+from hgrpo.cli.run_stage import read_settings
+from hgrpo.config.canonical import settings_digest
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS, check_disjoint, read_panels, share_out
 from hgrpo.envs.sokoban.files import level_text
@@ -20,7 +21,6 @@ from hgrpo.stages import order
 from hgrpo.stages.evaluate import plays
 from hgrpo.stages.job import Job
 from hgrpo.study.study import load_study
-from hgrpo.workflow.reuse import job_key
 
 SIZES = {"train": 12, "validation": 5, "test": 6}
 WORLDS = {
@@ -171,10 +171,7 @@ def test_a_study_that_asks_for_none_keeps_its_settings_and_keys(configs):
         read_settings(order.load("assets"), {"env": WORLDS["chores"] | {"panels": panels}}, Job())
         for panels in (SIZES, SIZES | {"analysis": 0}, SIZES | {"analysis": 7})
     ]
-    plain, none, asked = (
-        job_key("assets", one.model_dump(mode="json"), Job(seed=0, code="c"), [], {})
-        for one in settings
-    )
+    plain, none, asked = (settings_digest(one.model_dump(mode="json")) for one in settings)
     assert plain == none != asked
 
 

@@ -57,7 +57,6 @@ def test_a_base_with_a_summary_counts_by_its_digest_and_is_not_read(keyed, tmp_p
     summarise(tmp_path / "base", "of one")
     before = keyed()
     (tmp_path / "base/model.safetensors").write_bytes(b"two")
-    (tmp_path / "base/timing.json").write_text("12", encoding="utf-8")
     assert keyed() == before
     summarise(tmp_path / "base", "of two")
     assert keyed() != before

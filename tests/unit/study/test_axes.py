@@ -14,7 +14,6 @@ from hgrpo.stages.order import STAGES, belongs_to_an_arm
 from hgrpo.study.axis import Axis, as_text
 from hgrpo.study.axis_arms import differing
 from hgrpo.study.study import Study, load_study
-from hgrpo.workflow.chosen_study import studies_with_axis
 
 CONFIGS = PROJECT / "configs"
 NAME = "interventions"
@@ -334,8 +333,6 @@ def test_a_study_may_have_the_axes_of_another(configs):
     assert list(study.axis_arms) == ["top_p", "kl", "entropy", "a"]
     assert "axes_of" not in study.resolved()
     assert list(load_study(path, {"axes.kl.values": "0,0.05"}).axis_arms["kl"]) == ["0", "0.05"]
-    # The target of a sweep chooses the study whose own axis it is.
-    assert studies_with_axis(configs / "studies", "kl_sweep") == [NAME]
     path.write_text(yaml.safe_dump(own | {"axes_of": "smoke"}), encoding="utf-8")
     with pytest.raises(UserError, match=r"axes_of: .*smoke\.yaml has no section `axes`"):
         load_study(path)

@@ -16,11 +16,9 @@ from hgrpo.stages.order import STAGES
 from hgrpo.study.study import load_study
 from hgrpo.workflow.preflight import (
     ask_slurm,
-    check_given_adapter,
     check_jobs,
     lacking_user_files,
     missing_variables,
-    other_revision_line,
     set_variables,
 )
 
@@ -153,42 +151,6 @@ def test_games_to_download_need_a_variable_and_no_folder(tmp_path, monkeypatch):
     assert said.endswith("variable is not set")
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "none"))
     assert not list(lacking_user_files(study, {"assets"}))
-
-
-def test_a_policy_is_not_taken_out_of_the_folder_that_its_job_empties(tmp_path):
-    results = tmp_path / "results/smoke"
-    (results / "sft/adapter").mkdir(parents=True)
-    (tmp_path / "link").symlink_to(results / "sft")
-    for given in (results / "sft", results / "sft/../sft", tmp_path / "link"):
-        study = load_study(CONFIGS / "studies/smoke.yaml", {"set": f"sft.adapter={given}"})
-        with pytest.raises(UserError, match=rf"^sft.adapter: {given}: the stage sft of this study"):
-            check_given_adapter(study, results)
-    check_given_adapter(study, tmp_path / "results/other")
-    check_given_adapter(load_study(CONFIGS / "studies/smoke.yaml"), results)
-
-
-@pytest.mark.parametrize(
-    ("summary", "mine", "said"),
-    [
-        ('{"revision": "abc1234"}', "abc1234", ""),
-        ('{"revision": "abc1234"}', None, ""),
-        ('{"revision": null}', "def5678", ""),
-        ("{}", "def5678", ""),
-        ("[]", "def5678", ""),
-        ("damaged", "def5678", ""),
-        (None, "def5678", ""),
-        ('{"revision": "abc1234"}', "def5678", "made at revision abc1234 of hgrpo; yours is rev"),
-        ('{"revision": "abc-dirty"}', "abc", "revision abc with uncommitted edits of hgrpo; yours"),
-    ],
-)
-def test_a_policy_of_another_revision_is_taken_with_a_word(tmp_path, summary, mine, said):
-    if summary is not None:
-        (tmp_path / "summary.json").write_text(summary, encoding="utf-8")
-    given = load_study(CONFIGS / "studies/smoke.yaml", {"sft.adapter": str(tmp_path)})
-    line = other_revision_line(given, mine)
-    assert said in line and bool(said) == bool(line)
-    assert not line or line.startswith(f"sft.adapter: {tmp_path}: this policy was made at ")
-    assert other_revision_line(load_study(CONFIGS / "studies/smoke.yaml"), mine) == ""
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (CONFIGS / "studies").glob("*.yaml")))

@@ -1,20 +1,18 @@
 """The command that fits TurnRD: from round to round, and what it says of bad input."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from stage_settings import run_command
 from test_turnrd_replay import WIDTH, write_round
 
-from hgrpo.cli.stage import run_stage
 from hgrpo.credit.replay import read_replay, split
 from hgrpo.credit.turnrd.fitting import evaluate
 from hgrpo.credit.turnrd.model import load_model
 from hgrpo.credit.turnrd.settings import Settings
-from hgrpo.stages import credit_fit
 
 CREDIT = {
     "model": {"layers": 1, "hidden": 16, "heads": 2, "dropout": 0.0},
@@ -32,7 +30,7 @@ def rounds(tmp_path):
 
 
 @pytest.fixture
-def command(monkeypatch):
+def command():
     def call(folders, out, credit=CREDIT, previous=None):
         given = [
             "--config",
@@ -42,8 +40,7 @@ def command(monkeypatch):
         ]
         given += ["--round", str(len(folders)), "--rounds", *map(str, folders)]
         given += ["--previous", str(previous)] if previous else []
-        monkeypatch.setattr(sys, "argv", ["credit_fit", *given, "--out", str(out)])
-        run_stage(credit_fit)
+        run_command("credit_fit", *given, "--out", out)
         return json.loads((out / "train_log.json").read_bytes())["rows"]
 
     return call

@@ -315,7 +315,7 @@ def assets_arguments(root) -> list[str]:
 )
 def test_the_command_leaves_with_status_two_and_one_line(tmp_path, project, train, expected):
     write_folder(tmp_path / "mine", train)
-    command = [sys.executable, "-m", "hgrpo.cli.assets", *assets_arguments(tmp_path)]
+    command = [sys.executable, "-m", "hgrpo.cli.stage", "assets", *assets_arguments(tmp_path)]
     done = subprocess.run(command, cwd=project, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 2
     lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
