@@ -17,9 +17,8 @@ from hgrpo.cli.entry import command_parser, pause
 from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.report.board import Board
-from hgrpo.report.run_log import RunPlan
-from hgrpo.study.recorded import recorded_study
-from hgrpo.workflow.watch.jobs import settings_of
+from hgrpo.report.run_log import run_plans
+from hgrpo.store.entry import read_plan
 
 
 def main() -> None:
@@ -37,12 +36,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.tensorboard is None and args.wandb is None:
         raise UserError("give --tensorboard FOLDER, --wandb PROJECT, or both")
-    study = recorded_study(args.results)
-    plans = [
-        RunPlan(arm, seed, study.config.rounds, settings_of(study, "rl_round", arm))
-        for arm in study.round_trajectories
-        for seed in study.config.seeds
-    ]
+    plans = run_plans(read_plan(args.results))
     board = Board(args.results, plans, args.tensorboard, args.wandb)
     try:
         while board.send() and args.follow:

@@ -1,6 +1,6 @@
 """Print what a study has cost so far, by arm: seconds, GPU-hours, tokens, judges and money.
 
-Seconds are those that Snakemake measured. Money is for cores and GPUs by the prices of a profile;
+Seconds are those that the jobs recorded. Money is for cores and GPUs by the prices of a profile;
 what judges were paid stands beside it.
 
 Examples:
@@ -17,13 +17,12 @@ from tabulate import tabulate
 from hgrpo.cli.entry import add_profile, command_parser
 from hgrpo.command import run
 from hgrpo.report.logs import play_by_round, read_logs
-from hgrpo.stages.order import STAGES
+from hgrpo.store.plan import SHARED
 from hgrpo.study.recorded import recorded_study
 from hgrpo.study.resources import Resources
 from hgrpo.workflow.planning.forecast import needs
-from hgrpo.workflow.planning.jobs import SHARED, seconds_of_jobs
+from hgrpo.workflow.planning.jobs import spent_jobs
 from hgrpo.workflow.planning.profile import Prices, Profile, read_profile
-from hgrpo.workflow.reuse import was_taken
 
 _JOBS = ["arm", "jobs", "seconds", "core_hours", "gpu_hours", "money"]
 _PLAY = ["tokens", "judge_dollars"]
@@ -63,8 +62,8 @@ def spent(
 ) -> pd.DataFrame:
     """The cost of each arm, a row each: the shared jobs first, and the sum last (arm "all").
 
-    Jobs whose results are gone, or were taken from another study, cost nothing here. For a retried
-    job only the last attempt counts.
+    Jobs that took their results from an equal job cost nothing here. For a retried job only the
+    last attempt counts.
 
     Args:
         folder: results/<study>.
@@ -78,13 +77,10 @@ def spent(
         calls, and `money` for cores and GPUs, if the profile has prices.
     """
     prices, jobs = profile.prices, []
-    for stage in STAGES:
-        held = needs(resources, stage, profile.cores)
-        for arm, each in seconds_of_jobs(folder, stage, Path.is_dir).items():
-            for seconds in each:
-                money = prices.of_job(seconds, held) if prices else 0.0
-                hours = seconds / 3600
-                jobs.append((arm, 1, seconds, hours * held.threads, hours * held.gpu, money))
+    for stage, arm, seconds in spent_jobs(folder):
+        held, hours = needs(resources, stage, profile.cores), seconds / 3600
+        money = prices.of_job(seconds, held) if prices else 0.0
+        jobs.append((arm, 1, seconds, hours * held.threads, hours * held.gpu, money))
     by_arm = pd.DataFrame(jobs, columns=_JOBS).groupby("arm").sum()
     table = by_arm.join(_played(folder), how="outer").fillna(0.0).astype({"jobs": int})
     order = dict.fromkeys((SHARED, *arms, *sorted(table.index)))
@@ -96,7 +92,7 @@ def spent(
 def _played(folder: Path) -> pd.DataFrame:
     """Tokens and judge dollars of all runs of an arm, from their training logs."""
     paths = sorted(folder.glob("rl/*/seed_*/round_*/train_log.json"))
-    logs = read_logs([path for path in paths if not was_taken(path.parent)])
+    logs = read_logs(paths)
     if logs.empty:
         return pd.DataFrame(columns=_PLAY, dtype=float)
     ends = play_by_round(logs).groupby(["method", "seed"]).last()

@@ -20,9 +20,8 @@ from rich.live import Live
 
 from hgrpo.cli.entry import command_parser, pause
 from hgrpo.command import run
+from hgrpo.store.entry import read_plan
 from hgrpo.study.recorded import recorded_file, recorded_study
-from hgrpo.workflow.ending import finding
-from hgrpo.workflow.watch.jobs import study_jobs
 from hgrpo.workflow.watch.screen import screen, work_left
 from hgrpo.workflow.watch.status import JobStatus, is_over, job_statuses
 
@@ -46,7 +45,8 @@ def main() -> None:
         _watch(console, args.results, args.every)
     except KeyboardInterrupt:
         return
-    console.print(finding(args.results), markup=False, highlight=False)
+    headline = (args.results / "report/findings.txt").read_text(encoding="utf-8")
+    console.print(headline, markup=False, highlight=False)
 
 
 def look(results: Path, height: int) -> tuple[Group, Sequence[JobStatus]]:
@@ -56,8 +56,8 @@ def look(results: Path, height: int) -> tuple[Group, Sequence[JobStatus]]:
         UserError: config.yaml is missing or wrong.
     """
     study = recorded_study(results)
-    jobs = job_statuses(study_jobs(study, results))
-    return screen(study.config.name, jobs, work_left(study, results, jobs), height), jobs
+    jobs = job_statuses(read_plan(results))
+    return screen(study.config.name, jobs, work_left(study, jobs), height), jobs
 
 
 def _watch(console: Console, results: Path, every: float) -> None:

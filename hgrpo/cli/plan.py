@@ -21,7 +21,8 @@ from hgrpo.cli.entry import add_profile, add_settings, command_parser
 from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES
-from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
+from hgrpo.store.plan import SHARED, Plan
+from hgrpo.study.overrides import OF_THE_RUN, read_assignments
 from hgrpo.study.study import Study, load_study
 from hgrpo.workflow.planning.estimates import Estimates
 from hgrpo.workflow.planning.forecast import (
@@ -33,11 +34,8 @@ from hgrpo.workflow.planning.forecast import (
     table,
     wall_line,
 )
-from hgrpo.workflow.planning.jobs import SHARED, Job, read_jobs, snakemake_summary
 from hgrpo.workflow.planning.profile import Profile, read_profile
 from hgrpo.workflow.preflight import missing_variables
-
-RESULTS = Path("results")
 
 
 def main() -> None:
@@ -54,12 +52,10 @@ def main() -> None:
     if args.cores is not None and args.cores < 1:
         raise UserError(f"--cores: at least 1 was expected, not {args.cores}")
     profile = read_profile(args.profile, args.cores)
-    # The plan is the same with and without reuse.
     overrides = {key: value for key, value in config.items() if key not in OF_THE_RUN}
     study = load_study(Path("configs/studies") / f"{name}.yaml", overrides)
-    jobs = read_jobs(snakemake_summary(as_config(args.settings), args.profile))
-    estimates = Estimates(study, RESULTS / name)
-    expected = forecasts(jobs, estimates, study.config.resources, profile.cores)
+    plan = Plan(study)
+    expected = forecasts(plan, Estimates(plan), profile.cores)
     print("\n".join(report(study, expected, profile, os.environ)))
 
 
@@ -76,11 +72,11 @@ def report(
     """
     by_stage = grouped(expected, "stage", STAGES)
     by_arm = grouped(expected, "arm", [SHARED, *study.methods])
-    calls = service_call_lines(study, [one.job for one in expected], environment, profile)
+    calls = service_call_lines(study, expected, environment, profile)
     lines = [*table("stage", by_stage, profile.prices, each=True), ""]
     lines += [*table("arm", by_arm | {"all": expected}, profile.prices), ""]
     lines.append(wall_line(expected, study, profile))
-    to_run = {one.job.stage for one in expected if one.job.to_run}
+    to_run = {one.job.stage for one in expected if one.to_run}
     if to_run:
         lines += footnotes(by_arm)
         needs = study.config.resources.rl_round
@@ -91,7 +87,7 @@ def report(
 
 
 def service_call_lines(
-    study: Study, jobs: Iterable[Job], environment: Mapping[str, str], profile: Profile
+    study: Study, expected: Iterable[Forecast], environment: Mapping[str, str], profile: Profile
 ) -> list[str]:
     """For each arm with rounds to play, one line on the outside service that its credit calls.
 
@@ -100,11 +96,11 @@ def service_call_lines(
 
     Args:
         study: the study to plan.
-        jobs: from `read_jobs`.
+        expected: a forecast for each of its jobs.
         environment: environment variables, which may hold the service's API key.
         profile: the profile that a run would use.
     """
-    to_run = Counter(job.arm for job in jobs if job.stage == "rl_round" and job.to_run)
+    to_run = Counter(one.job.arm for one in expected if one.job.stage == "rl_round" and one.to_run)
     lines = []
     for name, arm in study.methods.items():
         training = study.training[name]

@@ -22,6 +22,7 @@ from hgrpo.cli.entry import command_parser, read_config
 from hgrpo.command import run
 from hgrpo.config.read import did_you_mean, validate
 from hgrpo.errors import UserError
+from hgrpo.progress import written_progress
 from hgrpo.stages.job import Job
 from hgrpo.stages.order import load, runs_a_model
 from hgrpo.stages.paths import option
@@ -69,13 +70,20 @@ def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
         file: results/store/<key>/job.json.
         words: further arguments, which change no result.
     """
-    began, entry = time.time(), file.parent
+    entry = file.parent
     job = json.loads(file.read_bytes())
     load_hashes(STORE / HASHES)
     settings = json.loads((STORE / "settings" / f"{job['settings']}.json").read_bytes())
     _check_code(stage, settings, job["code"])
-    if take_equal(job, entry):
-        return
+    with written_progress(Path(job["log"])):
+        if not take_equal(job, entry):
+            _run_and_record(stage, job, settings, words)
+
+
+def _run_and_record(
+    stage: ModuleType, job: Mapping, settings: Mapping, words: Sequence[str]
+) -> None:
+    began, entry = time.time(), STORE / job["key"]
     config = str(STORE / "settings" / f"{job['settings']}.json")
     args = _parser(stage).parse_args(["--config", config, *job["words"], *words])
     _run(stage, read_settings(stage, settings, _job(stage, args)), args, job["code"])

@@ -13,7 +13,7 @@ import argparse
 import shutil
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from tabulate import tabulate
@@ -23,7 +23,7 @@ from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.store.archive import pack, unpack, with_ancestors
 from hgrpo.store.differences import differences
-from hgrpo.store.entry import link, read_made
+from hgrpo.store.entry import link, made_entries, read_made
 from hgrpo.store.plan import MADE, STORE, Plan
 from hgrpo.study.overrides import OF_THE_RUN, read_assignments
 from hgrpo.study.study import load_study
@@ -62,11 +62,6 @@ def plan_of(words: list[str]) -> Plan:
     return Plan(load_study(Path(f"configs/studies/{given['study']}.yaml"), overrides))
 
 
-def entries() -> Iterator[Path]:
-    """The folders of finished jobs."""
-    return (path.parent for path in sorted(STORE.glob(f"*/{MADE}")))
-
-
 def named_by() -> dict[str, set[str]]:
     """Key -> the studies whose folders of results lead to it."""
     studies = defaultdict(set)
@@ -84,7 +79,7 @@ def bytes_of(entry: Path) -> int:
 def show_list(args: argparse.Namespace) -> None:
     """Print a line for every result."""
     studies, rows = named_by(), []
-    for entry in entries():
+    for entry in made_entries():
         made = read_made(entry)
         job = made["job"]
         run_ = f"{job['method']} seed {job['seed']} round {job['round']}" if job["method"] else ""
@@ -121,14 +116,14 @@ def _stage(key: str) -> str:
 def why(args: argparse.Namespace) -> None:
     """Print the jobs that a run would start, with what differs from the results in place."""
     plan = plan_of(args.settings)
-    rows = [[each.name, differences(plan, each)] for each in plan.jobs() if not each.made]
+    rows = [[each.name, differences(plan, each)] for each in plan.to_run()]
     print(tabulate(rows, ["job", "reason"]) if rows else "nothing to run: all results are there")
 
 
 def remove_unnamed(args: argparse.Namespace) -> None:
     """Remove the results that no results/<study> leads to, nor is made from; ask first."""
     keep = with_ancestors(named_by())
-    unnamed = [entry for entry in entries() if entry.name not in keep]
+    unnamed = [entry for entry in made_entries() if entry.name not in keep]
     if not unnamed:
         print("nothing to remove")
         return

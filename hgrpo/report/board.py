@@ -88,7 +88,7 @@ class Board:
         """Send the new rows; return whether any run is unfinished."""
         unfinished = False
         for plan in self._plans:
-            rows, done = run_log(self._results, plan)
+            rows, done = run_log(plan)
             unfinished |= not done
             first = self._written[plan.home]
             for step, row in enumerate(rows[first:], first):

@@ -1,29 +1,25 @@
 """Reads the log rows of a run from the files that its rounds have written so far."""
 
 import json
+from collections import defaultdict
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from hgrpo.config.canonical import SUMMARY, made_with
 from hgrpo.errors import UserError
 from hgrpo.learning.scratch import rows_file, step_folders
+from hgrpo.store.plan import Planned
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """A run (a trained arm and a seed) as the study plans it.
-
-    Attributes:
-        settings: digest of the settings of a round. Results with other settings are those of an
-            earlier run. "": any settings.
-    """
+    """A run (a trained arm and a seed) with the jobs of its rounds."""
 
     method: str
     seed: int
-    rounds: int
-    settings: str = ""
+    rounds: tuple[Planned, ...]
 
     @property
     def home(self) -> Path:
@@ -31,21 +27,22 @@ class RunPlan:
         return Path(self.method) / f"seed_{self.seed}"
 
 
-def run_log(results: Path, plan: RunPlan) -> tuple[list[dict], bool]:
+def run_plans(jobs: Iterable[Planned]) -> list[RunPlan]:
+    """The trained runs among the jobs of a study."""
+    of = defaultdict(list)
+    for each in jobs:
+        if each.stage == "rl_round":
+            of[each.job.method, each.job.seed].append(each)
+    return [RunPlan(*run, tuple(rounds)) for run, rounds in of.items()]
+
+
+def run_log(plan: RunPlan) -> tuple[list[dict], bool]:
     """The rows of all steps saved so far, also of an unfinished round; whether the run is done."""
-    folder = results / "rl" / plan.home
-    logs = [folder / f"round_{number}" / "train_log.json" for number in range(1, plan.rounds + 1)]
-    # Stop at the first round without a log of this run. Later ones are left from an earlier run.
-    written = [
-        *takewhile(
-            lambda path: path.exists() and made_with(path.with_name(SUMMARY), plan.settings), logs
-        )
-    ]
-    rows = [row for path in written for row in _read(path)["rows"]]
-    done = len(written) == plan.rounds
-    scratch = results / "scratch" / plan.home / f"round_{len(written) + 1}"
-    begun = [path for path in scratch.glob("*") if path.is_dir()]
-    if begun and not done:
+    made = [*takewhile(lambda each: each.made, plan.rounds)]
+    rows = [row for each in made for row in _read(Path(each.folder, "train_log.json"))["rows"]]
+    done = len(made) == len(plan.rounds)
+    begun = [] if done else [*(plan.rounds[len(made)].entry / "unfinished").glob("*/")]
+    if begun:
         kept = step_folders(max(begun, key=lambda path: path.stat().st_mtime))
         with suppress(FileNotFoundError):  # the job has just saved a later step, or started again
             rows += _read(rows_file(kept[-1])) if kept else []

@@ -7,7 +7,7 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from hgrpo.atomic import atomic_file, write_json
@@ -19,7 +19,7 @@ from hgrpo.stages.order import load
 from hgrpo.store.code import closure, roots
 from hgrpo.store.plan import MADE, STORE, Plan, Planned, flat
 
-JOB_FILE = "job.json"
+JOB_FILE, PLAN = "job.json", "plan.json"
 # Below the store: a file for each job that has finished, named by the contents of its inputs.
 _SAME = STORE / "same"
 
@@ -42,7 +42,7 @@ def write_job(plan: Plan, planned: Planned, words: list[str]) -> Path:
                 write_json(file, closure(roots(planned.stage, _settings(plan, planned))))
         with atomic_file(path) as file:
             written = [name.removeprefix(f"{planned.entry}/") for name in flat(planned.outputs)]
-            more = {"key": planned.key, "outputs": written, "words": words}
+            more = {"key": planned.key, "log": planned.log, "outputs": written, "words": words}
             write_json(file, preimage | more)
     except OSError:
         if os.access(STORE, os.W_OK):
@@ -69,7 +69,8 @@ def take_equal(job: Mapping, entry: Path) -> bool:
         if sha256(entry / name) != digest:
             print(f"not taken from {twin}: {name} is not what the job wrote")
             return False
-    _write_made(job, entry, made["files"], {"taken_from": twin.name, "seconds": made["seconds"]})
+    spent = {name: made[name] for name in ("seconds", "bytes")}
+    _write_made(job, entry, made["files"], {"taken_from": twin.name} | spent)
     print(f"taken from {twin}, where a job with the same inputs has finished")
     return True
 
@@ -83,13 +84,14 @@ def record(job: Mapping, entry: Path, began: float) -> None:
         began: a reading of `time.time` at its start.
     """
     files = {name: sha256(entry / name) for name in sorted(job["outputs"])}
-    _write_made(job, entry, files, {"seconds": round(time.time() - began, 3)})
+    size = sum((entry / name).stat().st_size for name in files)
+    _write_made(job, entry, files, {"seconds": round(time.time() - began, 3), "bytes": size})
 
 
 def _write_made(job: Mapping, entry: Path, files: Mapping[str, str], more: Mapping) -> None:
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     where = {"host": socket.gethostname(), "processor": processor(), "revision": revision()}
-    made = {name: value for name, value in job.items() if name not in ("words", "outputs")}
+    made = {name: value for name, value in job.items() if name not in ("log", "words", "outputs")}
     made |= {"contents": contents(job), "finished": now} | where | dict(more) | {"files": files}
     with atomic_file(entry / MADE) as path:
         write_json(path, made)
@@ -149,6 +151,11 @@ def read_made(entry: Path) -> dict:
         ) from None
 
 
+def made_entries() -> Iterator[Path]:
+    """The folders of all finished jobs."""
+    return (path.parent for path in sorted(STORE.glob(f"*/{MADE}")))
+
+
 def sha256(path: Path) -> str:
     """SHA-256 of a file, in hex digits."""
     with path.open("rb") as file:
@@ -205,3 +212,29 @@ def _link(place: Path, target: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(place) as scratch:
         scratch.symlink_to(leads_to)
+
+
+def write_plan(plan: Plan) -> None:
+    """Write results/<study>/plan.json: the key of every job, for those who watch the run."""
+    rows = [{"stage": p.stage, "key": p.key, **vars(p.job)} for p in plan.jobs()]
+    Path(plan.root).mkdir(parents=True, exist_ok=True)
+    with atomic_file(Path(plan.root, PLAN)) as path:
+        write_json(path, rows)
+
+
+def read_plan(results: Path) -> list[Planned]:
+    """The jobs of the newest run of results/<study>, without their files.
+
+    Raises:
+        UserError: no run has begun.
+    """
+    try:
+        rows = json.loads((results / PLAN).read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"{results / PLAN}: no such file; run the study first") from None
+    found = []
+    for row in rows:
+        job = Job(row["method"], row["seed"], row["round"])
+        folder = f"{STORE}/{row['key']}/{load(row['stage']).FOLDER.format(**vars(job))}"
+        found.append(Planned(row["stage"], job, row["key"], folder.rstrip("/"), {}, {}))
+    return found

@@ -46,10 +46,13 @@ _HEADS = {load(s).FOLDER.partition("/")[0]: s for s in STAGES if "{" in load(s).
 _ROUND = re.compile(
     r"(?P<head>\w+)/(?:(?P<method>[^/]+)/seed_(?P<seed>\d+)/)?round_(?P<round>\d+)/"
 )
+_WORDS = {"rl_round": "round", "credit_fit": "fit after round", "evaluate": "evaluation of round"}
+# Stands for the arm of a job that serves all arms.
+SHARED = "shared"
 Files = Mapping[str, str | list[str]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Planned:
     """A job of a study.
 
@@ -75,11 +78,17 @@ class Planned:
         return STORE / self.key
 
     @property
+    def arm(self) -> str:
+        """The job's method, or `SHARED`."""
+        return self.job.method or SHARED
+
+    @property
     def name(self) -> str:
-        """The job in words, such as `rl_round flatGRPO seed 11 round 2`."""
-        job = self.job
-        run = f" {job.method} seed {job.seed} round {job.round}" if job.method else ""
-        return f"{self.stage}{run or (f' round {job.round}' if job.round else '')}"
+        """The job in words, such as `flatGRPO seed 11 round 2`."""
+        job, word = self.job, _WORDS.get(self.stage, self.stage)
+        if job.method:
+            return f"{job.method} seed {job.seed} {word} {job.round}"
+        return f"{self.stage} {job.round}" if job.round else self.stage
 
     @property
     def made(self) -> bool:
@@ -89,16 +98,7 @@ class Planned:
     @property
     def log(self) -> str:
         """The file that the job's messages go to."""
-        return f"{self._name}.log"
-
-    @property
-    def benchmark(self) -> str:
-        """The file with the job's seconds and memory."""
-        return f"{self._name}.jsonl"
-
-    @property
-    def _name(self) -> str:
-        return self.folder if load(self.stage).FOLDER else f"{self.folder}/{self.stage}"
+        return f"{beside(self.stage, self.folder)}.log"
 
 
 class Plan:
@@ -109,7 +109,7 @@ class Plan:
         self.root = f"results/{study.config.name}"
         self.settings = functools.cache(self._settings)
         self.find = functools.cache(self._find)
-        self._made_by = functools.cache(self._made_by_stage_and_arm)
+        self.parts = functools.cache(self._parts)
 
     def jobs(self, asked_for: bool = False) -> Iterator[Planned]:
         """Every job of the study in the order of the stages.
@@ -120,6 +120,18 @@ class Plan:
         stages = stages_of(self.study) + (sorted(ASKED_FOR, key=STAGES.index) if asked_for else [])
         for stage in stages:
             yield from (self.find(stage, *each) for each in jobs_of(self.study, stage))
+
+    def to_run(self) -> list[Planned]:
+        """The jobs that a run of the whole study would start, in the order of the stages."""
+        found: dict[Planned, None] = {}
+        waiting = [self.find("report")]
+        while waiting:
+            planned = waiting.pop()
+            if planned not in found and not planned.made:
+                found[planned] = None
+                paths = (path.removeprefix(f"{STORE}/") for path in flat(planned.inputs))
+                waiting += {self.maker(path.partition("/")[2]) for path in paths}
+        return [each for each in self.jobs() if each in found]
 
     def stored(self, path: str) -> str:
         """Where the store has a file of the study; `path` is relative to results/<study>.
@@ -133,7 +145,7 @@ class Plan:
         """What the job's key is the hash of."""
         return {
             "stage": stage,
-            **self._made_by(stage, job.method or None),
+            **self.parts(stage, job.method or None),
             "job": {"method": job.method, "seed": job.seed, "round": job.round},
             "inputs": {
                 name: [path.removeprefix(f"{STORE}/") for path in flat({name: files})]
@@ -197,7 +209,7 @@ class Plan:
         """A stage's settings: the part of the study that the stage depends on."""
         return json.loads(as_json(load(stage).from_study(self.study, method)))
 
-    def _made_by_stage_and_arm(self, stage: str, method: str | None) -> dict:
+    def _parts(self, stage: str, method: str | None) -> dict:
         """The part of the preimage that all jobs of a stage and an arm share."""
         settings = self.settings(stage, method)
         return {
@@ -205,6 +217,11 @@ class Plan:
             "code": code_of(stage, settings),
             "user_files": user_digest(self.study, stage, Path(self.root)),
         }
+
+
+def beside(stage: str, folder: str) -> str:
+    """The path of a job's log and progress, without suffix."""
+    return folder if load(stage).FOLDER else f"{folder}/{stage}"
 
 
 def stages_of(study: Study) -> list[str]:

@@ -10,16 +10,14 @@ from pathlib import Path
 from hgrpo.config.user_path import missing, user_path
 from hgrpo.envs import kinds as environments
 from hgrpo.errors import UserError
+from hgrpo.store.entry import sha256
+from hgrpo.store.plan import Plan
 from hgrpo.study.study import Study
 from hgrpo.workflow.packages import Finding, checked_packages, plugins
 from hgrpo.workflow.planning.estimates import Estimates
 from hgrpo.workflow.planning.forecast import size
-from hgrpo.workflow.planning.jobs import SHARED
 from hgrpo.workflow.planning.profile import Profile
 from hgrpo.workflow.preflight import UserPath, ask_slurm, missing_variables, user_paths
-from hgrpo.workflow.reuse import sha256
-from hgrpo.workflow.rules import results_folder
-from hgrpo.workflow.watch.jobs import study_jobs
 
 # Owner of every model on the Hugging Face hub whose name begins like this.
 _HUB_OWNER = "Qwen"
@@ -170,12 +168,10 @@ def _remedy(file: UserPath, study: Study) -> str:
 
 
 def _disk(study: Study, folder: Path) -> Finding:
-    free, results = shutil.disk_usage(folder).free, folder / results_folder(study)
-    estimates = Estimates(study, results)
-    jobs = study_jobs(study, results)
-    left = [job for job in jobs if not all(Path(path).exists() for path in job.outputs)]
-    need = sum(estimates.bytes(job.stage, job.method or SHARED).value for job in left)
-    found = f"{size(free)} free; the {len(left)} jobs without results write up to {size(need)}"
+    plan, free = Plan(study), shutil.disk_usage(folder).free
+    estimates, left = Estimates(plan), plan.to_run()
+    need = sum(estimates.bytes(job.stage, job.arm).value for job in left)
+    found = f"{size(free)} free; the {len(left)} jobs to run write up to {size(need)}"
     return Finding("disk", found, lacking=free < need)
 
 

@@ -7,7 +7,7 @@ from hgrpo.errors import UserError
 from hgrpo.stages.order import load, resources_key
 from hgrpo.stages.paths import words
 from hgrpo.store.entry import unlink, write_job
-from hgrpo.store.plan import STORE, Plan, Planned, below, outputs_of
+from hgrpo.store.plan import STORE, Plan, Planned, below, beside, outputs_of
 from hgrpo.study.resources import StageResources
 
 _WILDCARDS = ("method", "seed", "round")
@@ -61,15 +61,7 @@ class StudyRules:
 
     def log(self, stage: str) -> str:
         """The file with a job's messages."""
-        return f"{self._beside(stage)}.log"
-
-    def benchmark(self, stage: str) -> str:
-        """The file with a job's seconds and memory."""
-        return f"{self._beside(stage)}.jsonl"
-
-    def _beside(self, stage: str) -> str:
-        folder = self._folder(stage)
-        return folder if load(stage).FOLDER else f"{folder}/{stage}"
+        return f"{beside(stage, self._folder(stage))}.log"
 
     def command(self, stage: str) -> Callable[..., str]:
         """A function for a rule's `params`: writes the job's file, and returns its path."""

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, runs_a_model
 from hgrpo.store.code import save_hashes
-from hgrpo.store.entry import link, unlink
+from hgrpo.store.entry import link, unlink, write_plan
 from hgrpo.store.plan import HASHES, STORE, Plan, Planned
 from hgrpo.workflow import warm
+from hgrpo.workflow.planning.estimates import Estimates
+from hgrpo.workflow.planning.forecast import forecasts, wall_line
+from hgrpo.workflow.planning.profile import Profile
 from hgrpo.workflow.preflight import check_jobs
+from hgrpo.workflow.watch.terminal import show_progress
 
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow
@@ -58,9 +62,17 @@ class Run:
         if self.elsewhere:
             return
         unlink(Path(self.plan.root), planned)
+        write_plan(self.plan)
         save_hashes(STORE / HASHES)
-        if executor == "local" and self._warms(planned):
-            warm.start()
+        if executor == "local":
+            # On a cluster, a hundred jobs may run at once: too many for this display.
+            cores = workflow.resource_settings.cores
+            expected = forecasts(self.plan, Estimates(self.plan), cores)
+            line = wall_line(expected, self.plan.study, Profile(Path(), cores))
+            print(line, file=sys.stderr, flush=True)
+            show_progress(planned)
+            if self._warms(planned):
+                warm.start()
 
     def _warms(self, planned: list[Planned]) -> bool:
         """Whether many jobs run a model on this machine's CPU."""

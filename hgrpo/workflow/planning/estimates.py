@@ -1,25 +1,18 @@
-"""Estimates of a study's jobs: from its past jobs, else from reference rates or time limits."""
+"""Estimates of a study's jobs: from past jobs, else from reference rates or time limits."""
 
-import contextlib
 import functools
 import statistics
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
-from hgrpo.config.canonical import as_json
-from hgrpo.errors import UserError
-from hgrpo.stages.order import load, runs_a_model
-from hgrpo.study.recorded import recorded_study
-from hgrpo.study.study import Study
-from hgrpo.workflow.exchange.imports import imported
-from hgrpo.workflow.planning.jobs import SHARED, bytes_of_jobs, seconds_of_jobs
+from hgrpo.store.plan import SHARED, Plan
+from hgrpo.workflow.planning.jobs import Past, past_jobs
 from hgrpo.workflow.planning.machine_speed import MachineSpeed, machine_speed
-from hgrpo.workflow.planning.reference import OF_ANY_MODEL, Reference
+from hgrpo.workflow.planning.reference import Reference
 
-# Sources of an estimate: past jobs of the same arm; of other arms or of a colleague; rates of a
-# reference machine; the job's time limit.
+# Sources of an estimate: past jobs with the same settings; other arms; rates of a reference
+# machine; the job's time limit.
 OWN, OTHER_ARMS, REFERENCE, CEILING = range(4)
+_SECONDS, _BYTES = range(2)
 
 
 class Estimate(NamedTuple):
@@ -32,74 +25,41 @@ class Estimate(NamedTuple):
 class Estimates:
     """Estimates of a study's jobs by stage and arm.
 
-    Past jobs of the same arm count first. Those of other arms are scaled by the ratio of the
-    reference estimates. A colleague's seconds count only if no job of the stage has run here.
-    Jobs with other settings do not count: a small trial says little about a large run.
+    Past jobs with the same settings count first, of any study. Those of the study's other arms are
+    scaled by the ratio of the reference estimates.
 
     Args:
-        study: the study.
-        folder: results/<study>.
+        plan: the study's plan.
+        past: past jobs; None reads them from the store.
         speed: speed of this machine; None measures it.
     """
 
-    def __init__(self, study: Study, folder: Path, speed: MachineSpeed | None = None):
-        self._arms, self._folder = {SHARED, *study.methods}, folder
-        self._study, self._recorded = study, study
-        self._reference = Reference(study, speed or machine_speed())
-        self._seconds, self._imported = functools.cache(self._past_seconds), imported(folder)
-        self._bytes = functools.cache(
-            lambda stage: self._as_now(bytes_of_jobs(folder, stage), stage)
-        )
-        with contextlib.suppress(UserError):  # no run yet, or one of an earlier version
-            self._recorded = recorded_study(folder)
+    def __init__(self, plan: Plan, past: Past | None = None, speed: MachineSpeed | None = None):
+        self._plan = plan
+        self._past = past_jobs() if past is None else past
+        self._reference = Reference(plan.study, speed or machine_speed())
+        self.seconds, self.bytes = functools.cache(self._seconds), functools.cache(self._bytes)
 
-    def seconds(self, stage: str, arm: str) -> Estimate:
+    def _seconds(self, stage: str, arm: str) -> Estimate:
         """Seconds of a job."""
-        past, best = self._seconds(stage)
         otherwise = CEILING if self._reference.is_ceiling(stage) else REFERENCE
-        reference = functools.partial(self._reference.seconds, stage)
-        return self._estimate(past, arm, reference, best, otherwise)
+        return self._estimate(stage, arm, _SECONDS, otherwise)
 
-    def bytes(self, stage: str, arm: str) -> Estimate:
+    def _bytes(self, stage: str, arm: str) -> Estimate:
         """Bytes that a job writes."""
-        reference = functools.partial(self._reference.bytes, stage)
-        return self._estimate(self._bytes(stage), arm, reference, OWN, REFERENCE)
+        return self._estimate(stage, arm, _BYTES, REFERENCE)
 
-    def _past_seconds(self, stage: str) -> tuple[Mapping[str, list[float]], int]:
-        """Seconds of past jobs by arm, and the source that they are for the same arm."""
-        here = seconds_of_jobs(self._folder, stage, lambda job: not self._imported(job))
-        past = here or seconds_of_jobs(self._folder, stage)
-        return self._as_now(past, stage), OWN if here else OTHER_ARMS
+    def _estimate(self, stage: str, arm: str, what: int, otherwise: int) -> Estimate:
+        reference = self._reference.seconds if what == _SECONDS else self._reference.bytes
+        if same := self._values(stage, arm, what):
+            return Estimate(statistics.fmean(same))
+        others = {name: self._values(stage, name, what) for name in self._plan.study.methods}
+        expected = sum(len(each) * reference(stage, name) for name, each in others.items() if each)
+        if arm == SHARED or not expected:
+            return Estimate(reference(stage, arm), otherwise)
+        scale = sum(map(sum, others.values())) / expected
+        return Estimate(reference(stage, arm) * scale, OTHER_ARMS)
 
-    def _as_now(self, past: Mapping[str, list[float]], stage: str) -> dict[str, list[float]]:
-        """The past values of arms with the present settings, games, model and engine."""
-        return {arm: values for arm, values in past.items() if self._unchanged(stage, arm)}
-
-    def _unchanged(self, stage: str, arm: str) -> bool:
-        now, then, method = self._study, self._recorded, None if arm == SHARED else arm
-        if stage in OF_ANY_MODEL or now is then:
-            return True
-        if method and not {method} <= now.methods.keys() & then.methods.keys():
-            return False
-
-        def settings(study: Study) -> tuple:
-            model = (study.model, study.config.engine) if runs_a_model(stage) else ()
-            return study.env, model, as_json(load(stage).from_study(study, method))
-
-        return settings(now) == settings(then)
-
-    def _estimate(
-        self,
-        past: Mapping[str, list[float]],
-        arm: str,
-        reference: Callable[[str], float],
-        best: int,
-        otherwise: int,
-    ) -> Estimate:
-        if past.get(arm):
-            return Estimate(statistics.fmean(past[arm]), best)
-        known = {name: values for name, values in past.items() if name in self._arms}
-        expected = sum(len(values) * reference(name) for name, values in known.items())
-        if not expected:
-            return Estimate(reference(arm), otherwise)
-        return Estimate(reference(arm) * sum(map(sum, known.values())) / expected, OTHER_ARMS)
+    def _values(self, stage: str, arm: str, what: int) -> list[float]:
+        settings = self._plan.parts(stage, None if arm == SHARED else arm)["settings"]
+        return [each[what] for each in self._past.get((stage, settings), ())]

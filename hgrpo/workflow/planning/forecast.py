@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tabulate import tabulate
 
 from hgrpo.stages.order import resources_key
+from hgrpo.store.plan import SHARED, Plan, Planned
 from hgrpo.study.resources import Resources, StageResources
 from hgrpo.study.study import Study
 from hgrpo.workflow.planning.estimates import (
@@ -17,7 +18,6 @@ from hgrpo.workflow.planning.estimates import (
     Estimate,
     Estimates,
 )
-from hgrpo.workflow.planning.jobs import SHARED, Job
 from hgrpo.workflow.planning.profile import PRICES, Prices, Profile
 
 _MARKS = {OWN: "", OTHER_ARMS: "+", REFERENCE: "*", CEILING: "<"}
@@ -34,11 +34,13 @@ class Forecast:
     """A job with its estimates.
 
     Attributes:
+        to_run: whether a run would start the job.
         seconds, bytes: estimates for the job.
         needs: cores and GPUs that the job holds while it runs.
     """
 
-    job: Job
+    job: Planned
+    to_run: bool
     seconds: Estimate
     bytes: Estimate
     needs: StageResources
@@ -68,24 +70,24 @@ def needs(resources: Resources, stage: str, cores: int | None = None) -> StageRe
     return asked.model_copy(update={"threads": cores})
 
 
-def forecasts(
-    jobs: Iterable[Job], estimates: Estimates, resources: Resources, cores: int | None = None
-) -> list[Forecast]:
-    """A forecast for each job; `cores` as in `needs`."""
+def forecasts(plan: Plan, estimates: Estimates, cores: int | None = None) -> list[Forecast]:
+    """A forecast for each job of a study; `cores` as in `needs`."""
+    to_run = {*plan.to_run()}
     return [
         Forecast(
             job,
+            job in to_run,
             estimates.seconds(job.stage, job.arm),
             estimates.bytes(job.stage, job.arm),
-            needs(resources, job.stage, cores),
+            needs(plan.study.config.resources, job.stage, cores),
         )
-        for job in jobs
+        for job in plan.jobs()
     ]
 
 
 def source_of(expected: Iterable[Forecast]) -> int:
     """Source of the least certain estimate of the jobs to run."""
-    to_run = [one for one in expected if one.job.to_run]
+    to_run = [one for one in expected if one.to_run]
     return max((each.source for one in to_run for each in (one.seconds, one.bytes)), default=OWN)
 
 
@@ -96,7 +98,7 @@ def wall_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) -
     work, spread evenly over the cores or job slots, and the longest chain of jobs in which each
     waits for the one before.
     """
-    runs = [one for one in expected if one.job.to_run and one.job.arm != SHARED]
+    runs = [one for one in expected if one.to_run and one.job.arm != SHARED]
     spread = 0.0
     if profile.cores:
         spread = sum(one.seconds.value * one.needs.threads for one in runs) / profile.cores
@@ -112,7 +114,7 @@ def _shared_seconds(expected: Iterable[Forecast], study: Study) -> float:
     """
     of = defaultdict(float)
     for one in expected:
-        if one.job.to_run and one.job.arm == SHARED:
+        if one.to_run and one.job.arm == SHARED:
             of[one.job.stage] += one.seconds.value
     data, base = of["fetch_assets"] + of["assets"] + of["expert"], of["base"]
     beginning = max(data, base) if study.model.tiny is None else data + base
@@ -126,7 +128,7 @@ def _longest_run(runs: Iterable[Forecast], study: Study) -> float:
     """
     chains, ends = defaultdict(float), defaultdict(float)
     for one in runs:
-        run, seconds = (one.job.arm, one.job.seed), one.seconds.value
+        run, seconds = (one.job.arm, one.job.job.seed), one.seconds.value
         if one.job.stage == "evaluate":
             ends[run] = seconds
         elif _each_waits(study, one.job.arm):
@@ -164,7 +166,7 @@ def table(
     """
     cells = []
     for label, expected in rows.items():
-        to_run = [one for one in expected if one.job.to_run]
+        to_run = [one for one in expected if one.to_run]
         columns = {what: label, "jobs": len(expected), "cached": len(expected) - len(to_run)}
         columns["to run"] = len(to_run)
         if each:
@@ -191,7 +193,7 @@ def footnotes(rows: Mapping[str, Sequence[Forecast]]) -> list[str]:
 
 def wall_line(expected: Sequence[Forecast], study: Study, profile: Profile) -> str:
     """Number of jobs to run, and their `wall_minutes`."""
-    to_run = sum(one.job.to_run for one in expected)
+    to_run = sum(one.to_run for one in expected)
     if not to_run:
         return "nothing to run"
     where = f"on {profile.cores} cores"
@@ -217,7 +219,7 @@ def price_lines(expected: Iterable[Forecast], profile: Profile, judges: bool) ->
     lines = []
     if prices.example:
         lines.append(f"the prices of {path} are examples: put in your own and remove `example`")
-    written = sum(one.bytes.value for one in expected if one.job.to_run)
+    written = sum(one.bytes.value for one in expected if one.to_run)
     month = written / 1e9 * prices.disk_gb_month
     if month >= 0.005:
         lines.append(f"the disk: {month:,.2f} {prices.currency} a month, not in the column above")

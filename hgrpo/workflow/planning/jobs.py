@@ -1,201 +1,41 @@
-"""The jobs of a study: which will run, from `snakemake --summary`, and what past ones took."""
+"""What past jobs took, from the records in the store."""
 
-import json
-import os
-import re
-import subprocess
-import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
-from hgrpo.errors import UserError
-from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
-from hgrpo.stages.timing import TIMING
-from hgrpo.workflow.packages import plugins
-from hgrpo.workflow.planning.profile import read_profile
-from hgrpo.workflow.reuse import was_taken
-from hgrpo.workflow.telling_line import telling_line
+from hgrpo.provenance import processor
+from hgrpo.store.entry import made_entries, read_made
+from hgrpo.store.plan import SHARED, STORE
 
-# Stands for the arm of a job that serves all arms.
-SHARED = "shared"
-# At most this many folders are measured per stage and arm. More would hardly change the mean.
-_WEIGHED = 20
+# (stage, digest of settings) -> (seconds, bytes) of each job.
+Past = dict[tuple[str, str], list[tuple[float, float]]]
 
 
-@dataclass(frozen=True)
-class Job:
-    """One job.
-
-    Attributes:
-        stage: name of the stage, which is also the name of the job's rule.
-        folder: folder of its outputs, such as results/bakeoff/rl/flatGRPO/seed_11/round_2.
-        to_run: whether the job will run.
-        lost: a missing file of a job that will not run; "" if no file is missing.
-    """
-
-    stage: str
-    folder: str
-    to_run: bool
-    lost: str = ""
-
-    @property
-    def arm(self) -> str:
-        """The job's method, or `SHARED`."""
-        return self.folder.split("/")[-3] if belongs_to_an_arm(self.stage) else SHARED
-
-    @property
-    def seed(self) -> str:
-        """Name of the seed's folder; "" for a job that serves all seeds."""
-        return self.folder.split("/")[-2] if belongs_to_an_arm(self.stage) else ""
-
-    @property
-    def name(self) -> str:
-        """Name of the job's log and benchmark, without the suffix."""
-        below = load(self.stage).FOLDER.split("/")[1:]
-        if not any("{" in part for part in below):
-            return self.stage
-        return ".".join(self.folder.split("/")[-len(below) :])
+def past_jobs() -> Past:
+    """Every job that ran on a processor like this one."""
+    past: Past = defaultdict(list)
+    for entry in made_entries():
+        made = read_made(entry)
+        if made["processor"] == processor() and "taken_from" not in made:
+            past[made["stage"], made["settings"]].append((made["seconds"], made["bytes"]))
+    return past
 
 
-def snakemake_summary(settings: Sequence[str], profile: Path) -> str:
-    """The table of `snakemake --summary`: each output file with its rule, status and plan.
-
-    Raises:
-        UserError: Snakemake lacks the profile's plug-in, or fails; the message is the line that
-            best explains why.
-    """
-    for each in plugins(read_profile(profile).executor):
-        if each.lacking:
-            raise UserError(f"{profile}: {each.name}: {each.found}")
-    command = [sys.executable, "-m", "snakemake", "--summary", "--workflow-profile", str(profile)]
-    if settings:
-        command += ["--config", *settings]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
-    if done.returncode:
-        said = telling_line(done.stderr) or telling_line(done.stdout) or "no message"
-        raise UserError(f"snakemake --summary: {said}")
-    return done.stdout
+def spent_jobs(results: Path) -> Iterator[tuple[str, str, float]]:
+    """(stage, arm, seconds) of each job that results/<study> leads to."""
+    keys = {
+        path.readlink().parts[-1 - depth]
+        for path in results.rglob("*")
+        if path.is_symlink() and (depth := _depth(path)) is not None
+    }
+    for key in sorted(keys):
+        made = read_made(STORE / key)
+        if "taken_from" not in made:
+            yield made["stage"], made["job"]["method"] or SHARED, made["seconds"]
 
 
-def read_jobs(summary: str) -> list[Job]:
-    """The jobs in the table of `snakemake --summary`, in its order.
-
-    Rows of rules that are not stages, such as targets, are skipped.
-    """
-    found: dict[tuple[str, str], Job] = {}
-    for line in summary.splitlines():
-        row = line.split("\t")
-        if len(row) <= 4 or row[2] not in STAGES:
-            continue
-        path, stage, to_run = row[0], row[2], row[-1].strip() != "no update"
-        folder = _folder_of(path, stage)
-        before = found.get((stage, folder))
-        lost = before.lost if before else ""
-        if not to_run and row[-2] == "missing":
-            lost = lost or path
-        found[stage, folder] = Job(stage, folder, to_run, lost)
-    return list(found.values())
-
-
-def _folder_of(path: str, stage: str) -> str:
-    """Folder of the job that writes a file: results/<study>/ and the stage's folder."""
-    parts = path.split("/")
-    # The path of a file in a bucket has other folders before `results`.
-    depth = parts.index("results") + 2 + len(list(filter(None, load(stage).FOLDER.split("/"))))
-    return "/".join(parts[:depth])
-
-
-def seconds_of_jobs(
-    folder: Path, stage: str, counts: Callable[[Path], bool] = lambda _: True
-) -> dict[str, list[float]]:
-    """arm -> seconds of each past job of a stage, from the benchmark files in a study's folder.
-
-    Jobs whose results were taken from another study are left out. A stage that writes timing.json
-    counts all the same, because that file was taken too and holds the seconds of the job that ran.
-
-    Args:
-        folder: results/<study>.
-        stage: the stage.
-        counts: whether a job counts, by the folder of its results.
-    """
-    found = defaultdict(list)
-    for path in _benchmarks(folder, stage):
-        own = job_folder(folder, stage, path.stem)
-        if path.name != TIMING and was_taken(own):
-            continue
-        seconds = benchmark_seconds(path)
-        if seconds is not None and counts(own):
-            arm = path.stem.rsplit(".", 2)[0] if belongs_to_an_arm(stage) else SHARED
-            found[arm].append(seconds)
-    return dict(found)
-
-
-def benchmark_of(folder: Path, stage: str, name: str) -> Path:
-    """The file with a job's seconds: Snakemake's benchmark, or the stage's own timing.json."""
-    if TIMING in load(stage).OUTPUTS.values():
-        return folder / load(stage).FOLDER / TIMING
-    return folder / "benchmarks" / stage / f"{name}.jsonl"
-
-
-def job_folder(folder: Path, stage: str, name: str) -> Path:
-    """The folder of a job's outputs, from the name of its log and benchmark."""
-    first, *named = load(stage).FOLDER.split("/")
-    if "{" not in load(stage).FOLDER:
-        return folder.joinpath(first, *named)
-    return folder.joinpath(first, *name.rsplit(".", len(named) - 1))
-
-
-def _benchmarks(folder: Path, stage: str) -> list[Path]:
-    if TIMING in load(stage).OUTPUTS.values():
-        return [benchmark_of(folder, stage, stage)]
-    return sorted((folder / "benchmarks" / stage).glob("*.jsonl"))
-
-
-def benchmark_seconds(path: Path) -> float | None:
-    """Seconds of a job from its benchmark file; None if the file is missing or cut off.
-
-    For a retried job, Snakemake keeps the seconds of the last attempt.
-    """
-    try:
-        return float(json.loads(path.read_bytes().splitlines()[-1])["s"])
-    except (FileNotFoundError, IndexError, KeyError, TypeError, ValueError):
-        return None
-
-
-def bytes_of_jobs(folder: Path, stage: str) -> dict[str, list[float]]:
-    """arm -> bytes of a stage's finished jobs in a study's folder; of many jobs, only a sample."""
-    written = [[str(path) for path in sorted(folder.glob(part))] for part in _written(stage)]
-    if not belongs_to_an_arm(stage) and "{" in load(stage).FOLDER:
-        return {SHARED: [float(_weigh(path)) for path in _some(written[0])]} if written[0] else {}
-    if not belongs_to_an_arm(stage):
-        parts = [path for paths in written for path in paths]
-        return {SHARED: [float(sum(map(_weigh, parts)))]} if written[0] else {}
-    jobs = defaultdict(list)
-    for path in written[0]:
-        jobs[path.split("/")[-3]].append(path)
-    return {arm: [float(_weigh(path)) for path in _some(paths)] for arm, paths in jobs.items()}
-
-
-def _written(stage: str) -> list[str]:
-    """Glob patterns of a stage's results: its folder, or its files if other stages share it."""
-    module = load(stage)
-    if "{" in module.FOLDER:
-        return [re.sub(r"\{\w+\}", "*", module.FOLDER)]
-    shared = module.FOLDER in {"", *(load(other).FOLDER for other in STAGES if other != stage)}
-    if not shared:
-        return [module.FOLDER]
-    return [str(Path(module.FOLDER, name)) for name in module.OUTPUTS.values()]
-
-
-def _some(paths: list[str]) -> list[str]:
-    return paths[:: -(-len(paths) // _WEIGHED)]
-
-
-def _weigh(path: str) -> int:
-    """Bytes of a file, or of all files below a folder; links are not followed."""
-    if os.path.islink(path) or not os.path.isdir(path):
-        return os.lstat(path).st_size
-    with os.scandir(path) as entries:
-        return sum(_weigh(entry.path) for entry in entries)
+def _depth(link: Path) -> int | None:
+    """How many folders a link leads below its key; None if it leads elsewhere."""
+    parts = link.readlink().parts
+    return len(parts) - 2 - parts.index(STORE.name) if STORE.name in parts else None

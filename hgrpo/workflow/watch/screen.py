@@ -1,29 +1,28 @@
 """The monitor's screen: totals with the work left, shared stages, and a row for every run."""
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from hgrpo.store.plan import Plan
 from hgrpo.study.study import Study
 from hgrpo.workflow.planning.estimates import CEILING, OWN, REFERENCE, Estimates
-from hgrpo.workflow.planning.jobs import SHARED
 from hgrpo.workflow.watch.status import JobStatus, State, doing, duration
 
 _DOES = {"rl_round": "training", "credit_fit": "fit", "evaluate": "evaluation"}
 _COLUMNS = ("arm", "seed", "rounds", "newest training step", "evaluation", "now")
 
 
-def work_left(study: Study, results: Path, statuses: Iterable[JobStatus]) -> tuple[float, str]:
+def work_left(study: Study, statuses: Iterable[JobStatus]) -> tuple[float, str]:
     """Seconds of the unfinished jobs, one after the other, and how sure they are.
 
     Returns:
         Seconds, and "at most " if a time limit stands for some job, "about " if reference rates do,
         or "".
     """
-    estimates = Estimates(study, results)
+    estimates = Estimates(Plan(study))
     seconds, sources = 0.0, {OWN}
     for status in statuses:
         if status.state is State.DONE:
@@ -31,7 +30,7 @@ def work_left(study: Study, results: Path, statuses: Iterable[JobStatus]) -> tup
         if status.left_s is not None:
             seconds += status.left_s
             continue
-        job = estimates.seconds(status.job.stage, status.job.method or SHARED)
+        job = estimates.seconds(status.job.stage, status.job.arm)
         sources.add(job.source)
         seconds += (1 - status.share) * job.value
     return seconds, {REFERENCE: "about ", CEILING: "at most "}.get(max(sources), "")
@@ -49,8 +48,8 @@ def screen(name: str, jobs: Sequence[JobStatus], work: tuple[float, str], height
     stages = Table.grid(padding=(0, 2, 0, 0))
     of_runs: dict[tuple[str, int], list[JobStatus]] = {}
     for status in jobs:
-        if status.job.method:
-            of_runs.setdefault((status.job.method, status.job.seed), []).append(status)
+        if status.job.job.method:
+            of_runs.setdefault((status.job.job.method, status.job.job.seed), []).append(status)
         else:
             stages.add_row(status.job.stage, Text(doing(status)), style=_style(status.state))
     rows = list(of_runs.values())
@@ -70,8 +69,8 @@ def _cells(run: Sequence[JobStatus]) -> list[str]:
     rounds = [status for status in run if status.job.stage == "rl_round"]
     done = sum(status.state is State.DONE for status in rounds)
     return [
-        run[0].job.method,
-        str(run[0].job.seed) if rounds else "all",
+        run[0].job.job.method,
+        str(run[0].job.job.seed) if rounds else "all",
         f"{done}/{len(rounds)}" if rounds else "",
         _newest(run, "rl_round"),
         _newest(run, "evaluate"),

@@ -1,15 +1,13 @@
 """The state of every job of a study, from its files and the progress that it writes."""
 
-import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from hgrpo.config.canonical import SUMMARY, made_with
 from hgrpo.progress import FINISHED, INTERRUPTED, Progress, read_progress
-from hgrpo.workflow.watch.jobs import StudyJob
+from hgrpo.store.plan import Planned
 
 # A job writes every few seconds, but writes nothing while it updates its policy.
 _SILENT_S = 120.0
@@ -29,7 +27,7 @@ class State(StrEnum):
 class JobStatus:
     """A job, its state, and its progress if this run or an earlier one began it."""
 
-    job: StudyJob
+    job: Planned
     state: State
     progress: Progress | None = None
 
@@ -57,52 +55,23 @@ class JobStatus:
         return None if left is None else max(0.0, left - self.silent_s)
 
 
-def job_statuses(jobs: Iterable[StudyJob]) -> list[JobStatus]:
-    """The state of every job; one whose inputs are not done is not done either."""
-    statuses = [_status(job) for job in jobs]
-    while True:
-        missing = {p for each in statuses if each.state is not State.DONE for p in each.job.outputs}
-        late = [k for k, each in enumerate(statuses) if each.state is State.DONE]
-        late = [k for k in late if missing.intersection(statuses[k].job.inputs)]
-        if not late:
-            return statuses
-        for k in late:
-            statuses[k] = JobStatus(statuses[k].job, State.WAITING)
+def job_statuses(jobs: Iterable[Planned]) -> list[JobStatus]:
+    """The state of every job."""
+    return [*map(_status, jobs)]
 
 
-def _status(job: StudyJob) -> JobStatus:
-    progress, ready = read_progress(job.log), _newest(job.inputs)
-    made = [made_with(Path(path), job.settings) for path in job.outputs if SUMMARY in path]
-    if all(made) and _newest(job.outputs) is not None:
+def _status(job: Planned) -> JobStatus:
+    progress = read_progress(Path(job.log))
+    if job.made:
         return JobStatus(job, State.DONE, progress)
-    # Progress that is older than an input is that of an earlier run.
-    if ready is None or progress is None or progress.written < ready or progress.ended == FINISHED:
+    if progress is None or progress.ended == FINISHED:
         return JobStatus(job, State.WAITING)
     return JobStatus(job, State.RUNNING if progress.lives() else State.FAILED, progress)
 
 
-def is_over(statuses: Sequence[JobStatus]) -> bool:
-    """Whether every job is done, and the report is newer than its inputs and has ended.
-
-    The ages of copied files mean nothing. So if every job is done and none has written progress for
-    two minutes, the study is over whatever the ages are.
-    """
-    if any(status.state is not State.DONE for status in statuses):
-        return False
-    if all(each.progress is None or each.silent_s > _SILENT_S for each in statuses):
-        return True
-    (report,) = (status for status in statuses if status.job.stage == "report")
-    read, made = _newest(report.job.inputs), _newest(report.job.outputs)
-    lives = report.progress is not None and report.progress.lives()
-    return not lives and read is not None and made is not None and read <= made
-
-
-def _newest(paths: Iterable[str]) -> float | None:
-    """When the newest of the files was written; None if one is missing."""
-    try:
-        return max((os.stat(path).st_mtime for path in paths), default=0.0)
-    except FileNotFoundError:
-        return None
+def is_over(statuses: Iterable[JobStatus]) -> bool:
+    """Whether every job is done."""
+    return all(status.state is State.DONE for status in statuses)
 
 
 def doing(status: JobStatus) -> str:

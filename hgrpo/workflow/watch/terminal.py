@@ -10,13 +10,13 @@ from pathlib import Path
 from threading import Event, Thread
 
 from hgrpo.evaluation.cautions import far_from_expert
-from hgrpo.workflow.watch.jobs import StudyJob
+from hgrpo.store.plan import Planned
 from hgrpo.workflow.watch.status import JobStatus, State, doing, job_statuses
 
 _EVERY_S = 20.0
 
 
-def show_progress(jobs: Sequence[StudyJob], every_s: float = _EVERY_S) -> None:
+def show_progress(jobs: Sequence[Planned], every_s: float = _EVERY_S) -> None:
     """Print a line for each running job, and new cautions, every `every_s` seconds until the end.
 
     The lines are plain, because Snakemake writes to the same terminal.
@@ -33,7 +33,7 @@ def show_progress(jobs: Sequence[StudyJob], every_s: float = _EVERY_S) -> None:
     atexit.register(stop)
 
 
-def _show(jobs: Sequence[StudyJob], every_s: float, began: float, ends: Event) -> None:
+def _show(jobs: Sequence[Planned], every_s: float, began: float, ends: Event) -> None:
     before: list[str] = []
     warned: set[str] = set()
     while not ends.wait(every_s):
@@ -62,7 +62,7 @@ def progress_lines(statuses: Iterable[JobStatus]) -> list[str]:
     ]
 
 
-def cautions(made: Sequence[JobStatus], jobs: Sequence[StudyJob]) -> dict[str, str]:
+def cautions(made: Sequence[JobStatus], jobs: Sequence[Planned]) -> dict[str, str]:
     """Kind -> text, of the cautions that ended jobs give reason for.
 
     Jobs write their own; that about the SFT policy compares its evaluation with the expert's.
@@ -80,10 +80,9 @@ def cautions(made: Sequence[JobStatus], jobs: Sequence[StudyJob]) -> dict[str, s
     return {text.split(":")[0]: text for text in filter(None, texts)}
 
 
-def _summary(jobs: Iterable[StudyJob], stage: str) -> dict:
+def _summary(jobs: Iterable[Planned], stage: str) -> dict:
     """The first summary of a stage before round 1; empty if there is none."""
-    every = [path for job in jobs if (job.stage, job.round) == (stage, 0) for path in job.outputs]
-    paths = [Path(path) for path in every if path.endswith("/summary.json")]
+    paths = [Path(p.folder, "summary.json") for p in jobs if (p.stage, p.job.round) == (stage, 0)]
     return next(
         (json.loads(path.read_text(encoding="utf-8") or "{}") for path in paths if path.is_file()),
         {},
