@@ -108,7 +108,7 @@ class Plan:
         self.study = study
         self.root = f"results/{study.config.name}"
         self.settings = functools.cache(self._settings)
-        self.find = functools.cache(self._find)
+        self._planned = functools.cache(self._make)
         self.parts = functools.cache(self._parts)
 
     def jobs(self, asked_for: bool = False) -> Iterator[Planned]:
@@ -153,7 +153,11 @@ class Plan:
             },
         }
 
-    def _find(self, stage: str, method: str = "", seed: int = 0, round: int = 0) -> Planned:
+    def find(self, stage: str, method: str = "", seed: int = 0, round: int = 0) -> Planned:
+        """A job of the study; seed and round are 0 where the stage has no use for them."""
+        return self._planned(stage, method, seed, round)
+
+    def _make(self, stage: str, method: str, seed: int, round: int) -> Planned:
         module = load(stage)
         job = Job(method, self.study.config.seeds[0] if stage in _FIRST_SEED else seed, round)
         inputs = self._all_stored(module.inputs(self.study, job))

@@ -22,7 +22,7 @@ from hgrpo.workflow.planning.profile import PRICES, Prices, Profile
 
 _MARKS = {OWN: "", OTHER_ARMS: "+", REFERENCE: "*", CEILING: "<"}
 _FOOTNOTES = {
-    OTHER_ARMS: "+ in part from other arms of this study, or from a colleague's machine",
+    OTHER_ARMS: "+ in part from other arms of this study",
     REFERENCE: "* in part from reference rates, scaled to this machine",
     CEILING: "< a ceiling if no job is retried: partly time limits, `resources.<stage>.runtime`",
 }
