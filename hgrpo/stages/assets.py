@@ -4,7 +4,7 @@ The environment checks each task before it adds the task to a panel. If the sett
 environment first downloads data files.
 
 Example:
-  python -m hgrpo.cli.assets --config results/bakeoff/config.yaml --seed 0 \\
+  python -m hgrpo.cli.stage assets --config results/bakeoff/config.yaml --seed 0 \\
       --out results/bakeoff/assets
 """
 

@@ -1,7 +1,7 @@
 """Build the tiny base model (tokenizer, weights, pretraining), or adopt a pretrained one.
 
 Example:
-  python -m hgrpo.cli.base --config results/bakeoff/config.yaml \\
+  python -m hgrpo.cli.stage base --config results/bakeoff/config.yaml \\
       --expert results/bakeoff/expert --seed 0 --out results/bakeoff/base
 """
 

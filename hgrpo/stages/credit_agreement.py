@@ -10,7 +10,7 @@ a learnt assigner gives every turn an equal share, and without truth the rollout
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage credit_agreement \\
       > agreement.json
-  python -m hgrpo.cli.credit_agreement --config agreement.json --seed 11 \\
+  python -m hgrpo.cli.stage credit_agreement --config agreement.json --seed 11 \\
       --rollouts results/bakeoff/rl/flatGRPO/seed_11/round_2 --assets results/bakeoff/assets \\
       --base results/bakeoff/base --policy results/bakeoff/rl/flatGRPO/seed_11/round_1/adapter \\
       --fitted results/bakeoff/credit_fit/TurnRDV2/seed_11/round_1 \\

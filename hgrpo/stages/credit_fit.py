@@ -3,7 +3,7 @@
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage credit_fit --method TurnRDV2 \\
       > fit.json
-  python -m hgrpo.cli.credit_fit --config fit.json --seed 11 --round 2 \\
+  python -m hgrpo.cli.stage credit_fit --config fit.json --seed 11 --round 2 \\
       --rounds results/bakeoff/rl/TurnRDV2/seed_11/round_{1,2} \\
       --out results/bakeoff/credit_fit/TurnRDV2/seed_11/round_2
 """

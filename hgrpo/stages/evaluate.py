@@ -4,7 +4,7 @@ Trained arms play the validation panel unless `validate_trained` is false. An un
 policy for every seed, so it plays once, as seed 0: its draws depend on panel and temperature alone.
 
 Example:
-  python -m hgrpo.cli.evaluate --config results/bakeoff/config.yaml --method flatGRPO \\
+  python -m hgrpo.cli.stage evaluate --config results/bakeoff/config.yaml --method flatGRPO \\
       --seed 11 --round 4 --assets results/bakeoff/assets --base results/bakeoff/base \\
       --policy results/bakeoff/rl/flatGRPO/seed_11/round_4/adapter --out round_4
 """

@@ -1,7 +1,7 @@
 """Collect demonstrations on the training panel, from a scripted expert or recordings of people.
 
 Example:
-  python -m hgrpo.cli.expert --config results/bakeoff/config.yaml --seed 0 \\
+  python -m hgrpo.cli.stage expert --config results/bakeoff/config.yaml --seed 0 \\
       --assets results/bakeoff/assets --out results/bakeoff/expert
 """
 

@@ -4,7 +4,7 @@ A download that was cut off goes on where it ended. Files with a known size and 
 with them. The stage runs where the run was started, never on a node that trains.
 
 Example:
-  python -m hgrpo.cli.fetch_assets --config configs/envs/webshop-small.yaml --out data
+  python -m hgrpo.cli.stage fetch_assets --config configs/envs/webshop-small.yaml --out data
 """
 
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ A critic that has seen no step yet is warmed up first, as training would do.
 Example:
   python -m hgrpo.cli.config configs/studies/sokoban_gradients.yaml --stage gradients_round \\
       --method PPO > gradients.json
-  python -m hgrpo.cli.gradients_round --config gradients.json --seed 11 --round 1 \\
+  python -m hgrpo.cli.stage gradients_round --config gradients.json --seed 11 --round 1 \\
       --assets results/sokoban_gradients/assets --base results/sokoban_gradients/base \\
       --sft results/sokoban_gradients/sft/adapter \\
       --policy results/sokoban_gradients/rl/PPO/seed_11/round_1/adapter --out gradients

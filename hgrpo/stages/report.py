@@ -3,7 +3,7 @@
 Example:
   cd results/bakeoff
   python -m hgrpo.cli.config ../../configs/studies/bakeoff.yaml --stage report > report.json
-  python -m hgrpo.cli.report --config report.json --study config.yaml \\
+  python -m hgrpo.cli.stage report --config report.json --study config.yaml \\
       --episodes report/episodes.parquet --train-logs rl/*/*/*/train_log.json \\
       --fits credit_fit/*/*/*/train_log.json \\
       --figures report/figures --snapshots rl/*/*/*/config.yaml \\

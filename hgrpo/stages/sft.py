@@ -1,7 +1,7 @@
 """Fine-tune the base model on expert trajectories, one sequence each, with loss on actions only.
 
 Example:
-  python -m hgrpo.cli.sft --config results/bakeoff/config.yaml --base results/bakeoff/base \\
+  python -m hgrpo.cli.stage sft --config results/bakeoff/config.yaml --base results/bakeoff/base \\
       --expert results/bakeoff/expert --out results/bakeoff/sft
 """
 

@@ -7,7 +7,7 @@ V(after) - V(before). A job that was killed goes on after its last finished grou
 
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff_plus.yaml --stage truth_round > truth.json
-  python -m hgrpo.cli.truth_round --config truth.json --seed 11 --round 0 \\
+  python -m hgrpo.cli.stage truth_round --config truth.json --seed 11 --round 0 \\
       --assets results/bakeoff_plus/assets --base results/bakeoff_plus/base \\
       --policy results/bakeoff_plus/sft/adapter --out results/bakeoff_plus/truth/round_0
 """

@@ -7,7 +7,7 @@ gives it each run's first and last rounds.
 Example:
   cd results/bakeoff
   python -m hgrpo.cli.config ../../configs/studies/bakeoff.yaml --stage viewer > viewer.json
-  python -m hgrpo.cli.viewer --config viewer.json --out viewer \\
+  python -m hgrpo.cli.stage viewer --config viewer.json --out viewer \\
       --turns rl/*/*/round_[15]/turns.parquet
 """
 
