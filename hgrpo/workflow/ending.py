@@ -35,14 +35,6 @@ def failure_lines(
     return lines
 
 
-def stopped_line(jobs: int, left: int) -> str:
-    """How much an interrupted run keeps, from its jobs and those that it has not finished."""
-    return (
-        f"interrupted: kept {jobs - left} of {jobs} jobs and the finished steps of others; "
-        "the same command goes on from there"
-    )
-
-
 def finding(results: Path) -> str:
     """The last line of the report's log: its headline and path; "" without a report."""
     return _last_line(results, "report") if (results / "report" / "report.html").is_file() else ""

@@ -18,7 +18,7 @@ from hgrpo.provenance import revision
 from hgrpo.stages.order import STAGES, load
 from hgrpo.study.study import Study
 from hgrpo.workflow.earlier_report import check_looking, keep_report
-from hgrpo.workflow.ending import failure_lines, stopped_line
+from hgrpo.workflow.ending import failure_lines
 from hgrpo.workflow.exchange.overwrites import check_overwrites
 from hgrpo.workflow.planning.estimates import Estimates
 from hgrpo.workflow.planning.forecast import forecasts, wall_line
@@ -206,7 +206,8 @@ def stopped_lines(workflow: "Workflow") -> list[str]:
     lines = failure_lines(logs, _BEGAN, interrupted=bool(_INTERRUPTS))
     if _INTERRUPTS:
         jobs = sum(not job.is_norun for job in workflow.dag.jobs)
-        lines.append(stopped_line(jobs, len(left)))
+        done = f"{jobs - len(left)} of {jobs} jobs and the finished steps of others"
+        lines.append(f"interrupted: kept {done}; the same command goes on from there")
     return lines
 
 

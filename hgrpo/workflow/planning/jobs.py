@@ -166,31 +166,16 @@ def benchmark_seconds(path: Path) -> float | None:
 
 def bytes_of_jobs(folder: Path, stage: str) -> dict[str, list[float]]:
     """arm -> bytes of a stage's finished jobs in a study's folder; of many jobs, only a sample."""
-    written = [[str(path) for path in sorted(folder.glob(part))] for part in _written(stage)]
-    if not belongs_to_an_arm(stage) and "{" in load(stage).FOLDER:
-        return {SHARED: [float(_weigh(path)) for path in _some(written[0])]} if written[0] else {}
-    if not belongs_to_an_arm(stage):
-        parts = [path for paths in written for path in paths]
-        return {SHARED: [float(sum(map(_weigh, parts)))]} if written[0] else {}
-    jobs = defaultdict(list)
-    for path in written[0]:
-        jobs[path.split("/")[-3]].append(path)
-    return {arm: [float(_weigh(path)) for path in _some(paths)] for arm, paths in jobs.items()}
-
-
-def _written(stage: str) -> list[str]:
-    """Glob patterns of a stage's results: its folder, or its files if other stages share it."""
-    module = load(stage)
+    module, jobs = load(stage), defaultdict(list)
     if "{" in module.FOLDER:
-        return [re.sub(r"\{\w+\}", "*", module.FOLDER)]
-    shared = module.FOLDER in {"", *(load(other).FOLDER for other in STAGES if other != stage)}
-    if not shared:
-        return [module.FOLDER]
-    return [str(Path(module.FOLDER, name)) for name in module.OUTPUTS.values()]
-
-
-def _some(paths: list[str]) -> list[str]:
-    return paths[:: -(-len(paths) // _WEIGHED)]
+        for path in sorted(folder.glob(re.sub(r"\{\w+\}", "*", module.FOLDER))):
+            jobs[path.parts[-3] if belongs_to_an_arm(stage) else SHARED].append(path)
+        some = {arm: paths[:: -(-len(paths) // _WEIGHED)] for arm, paths in jobs.items()}
+        return {arm: [float(_weigh(str(path))) for path in paths] for arm, paths in some.items()}
+    shares = module.FOLDER in {"", *(load(other).FOLDER for other in STAGES if other != stage)}
+    names = module.OUTPUTS.values() if shares else [""]
+    parts = [path for name in names if (path := folder / module.FOLDER / name).exists()]
+    return {SHARED: [float(sum(_weigh(str(path)) for path in parts))]} if parts else {}
 
 
 def _weigh(path: str) -> int:

@@ -84,17 +84,15 @@ def _status(job: StudyJob) -> JobStatus:
 def is_over(statuses: Sequence[JobStatus]) -> bool:
     """Whether every job is done, and the report is newer than its inputs and has ended.
 
-    The ages of copied files mean nothing. So if every job is done and none has written progress for
-    two minutes, the study is over whatever the ages are.
+    The ages of copied files mean nothing: without progress for two minutes, a study is over, too.
     """
     if any(status.state is not State.DONE for status in statuses):
         return False
-    if all(each.progress is None or each.silent_s > _SILENT_S for each in statuses):
-        return True
     (report,) = (status for status in statuses if status.job.stage == "report")
     read, made = _newest(report.job.inputs), _newest(report.job.outputs)
+    silent = all(each.progress is None or each.silent_s > _SILENT_S for each in statuses)
     lives = report.progress is not None and report.progress.lives()
-    return not lives and read is not None and made is not None and read <= made
+    return silent or (not lives and (read or 0.0) <= (made or 0.0))
 
 
 def _newest(paths: Iterable[str]) -> float | None:

@@ -72,19 +72,16 @@ def cautions(made: Sequence[JobStatus], jobs: Sequence[StudyJob]) -> dict[str, s
         jobs: all jobs of the run.
     """
     texts = [text for status in made if status.progress for text in status.progress.cautions]
-    expert, sft = _summary(jobs, "expert"), _summary([status.job for status in made], "evaluate")
-    if expert and sft:
-        theirs = expert["success"]["all"]
+    evaluated = [each.job for each in made if each.job.stage == "evaluate" and not each.job.round]
+    expert = _summaries(each for each in jobs if each.stage == "expert")
+    for sft in _summaries(evaluated)[:1] if expert else []:
+        theirs = expert[0]["success"]["all"]
         mine = tuple(sft[name].get("test T=0", 1.0) for name in ("success", "mean_return"))
         texts.append(far_from_expert(mine, (theirs["at_turn_cap"], theirs["score"])))
     return {text.split(":")[0]: text for text in filter(None, texts)}
 
 
-def _summary(jobs: Iterable[StudyJob], stage: str) -> dict:
-    """The first summary of a stage before round 1; empty if there is none."""
-    every = [path for job in jobs if (job.stage, job.round) == (stage, 0) for path in job.outputs]
-    paths = [Path(path) for path in every if path.endswith("/summary.json")]
-    return next(
-        (json.loads(path.read_text(encoding="utf-8") or "{}") for path in paths if path.is_file()),
-        {},
-    )
+def _summaries(jobs: Iterable[StudyJob]) -> list[dict]:
+    """The summaries that jobs have written."""
+    paths = [Path(path) for job in jobs for path in job.outputs if path.endswith("/summary.json")]
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.is_file()]
