@@ -109,7 +109,8 @@ probe: $(RUN)
 
 bakeoff quickstart: $(RUN)
 	@began=$$SECONDS; \
-	HGRPO_FINDING=last $(SNAKEMAKE) --quiet host reason --config $(STUDY_CONFIG) || exit $$?; \
+	HGRPO_FINDING=last $(SNAKEMAKE) --quiet host reason --config $(STUDY_CONFIG) \
+		|| exit $$?; \
 	echo; \
 	echo "study:   $$((SECONDS - began)) s"; \
 	report=results/$(STUDY)/report/report.html; \
