@@ -131,16 +131,11 @@ def _longest_run(runs: Iterable[Forecast], study: Study) -> float:
         run, seconds = (one.job.arm, one.job.job.seed), one.seconds.value
         if one.job.stage == "evaluate":
             ends[run] = seconds
-        elif _each_waits(study, one.job.arm):
+        elif study.training[run[0]].carry_policy or study.methods[run[0]].credit.declared.fits:
             chains[run] += seconds
         else:
             chains[run] = max(chains[run], seconds)
     return max((chains[run] + ends[run] for run in {*chains, *ends}), default=0.0)
-
-
-def _each_waits(study: Study, arm: str) -> bool:
-    """Whether a round needs the policy or the fit of the round before."""
-    return study.training[arm].carry_policy or study.methods[arm].credit.declared.fits
 
 
 def grouped(
