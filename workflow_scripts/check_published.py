@@ -17,10 +17,11 @@ import pandas as pd
 
 from hgrpo.config.read import read_yaml
 from hgrpo.report.draw import study_drawings
+from hgrpo.report.style import save
 from hgrpo.report.tables import all_tables, scripted_players
 
 # Primary data, from which the others are computed.
-GIVEN = {"expert.json", "collapse.csv", "stops.csv", evidence.TUNING, *evidence.FILES}
+GIVEN = {evidence.TUNING, *evidence.FILES}
 # Columns of comparisons that need every game, or the analysis that has been replaced.
 OF_GAMES = ("verdict_before", "standard_error_before")
 # Score -> its column in seeds.csv, after the last round.
@@ -66,18 +67,28 @@ def check(folder: Path, drawn: Mapping[str, str]) -> tuple[list[str], list[str]]
     return wrong, rest
 
 
-def recomputed(folder: Path, drawn: Mapping[str, str]) -> dict[str, pd.DataFrame]:
-    """Name -> table, of a study whose games are published."""
+def recomputed(
+    folder: Path, drawn: Mapping[str, str], pictures: Path | None = None
+) -> dict[str, pd.DataFrame]:
+    """Name -> table, of a study whose games are published.
+
+    Args:
+        folder, drawn: as for `check`.
+        pictures: a folder that gets all figures; None draws them only if `folder` has the data of
+            one.
+    """
     inputs, fits = evidence.published(folder)
     expert = folder / "expert.json"
     tables = all_tables(inputs, scripted_players(read_yaml(expert) if expert.is_file() else {}))
     tables["cost"] = tables["cost"].drop(columns=evidence.TIMINGS, errors="ignore")
-    shown = any((folder / f"{name}.csv").is_file() for name in drawn.values())
-    shown = shown or any(folder.glob("axis_*.csv"))
-    for drawing in study_drawings(inputs, {}, {}, fits) if shown else ():
+    draws = pictures or any((folder / f"{name}.csv").is_file() for name in drawn.values())
+    draws = draws or any(folder.glob("axis_*.csv"))
+    for drawing in study_drawings(inputs, {}, {}, fits) if draws else ():
         name = drawing.name if drawing.name.startswith("axis_") else drawn.get(drawing.name)
         if name:
             tables[name] = drawing.data
+        if pictures:
+            save(drawing, pictures)
         plt.close(drawing.figure)
     return tables
 

@@ -5,67 +5,263 @@ These files are in docs/tables/<study>/:
 games.parquet     won or lost, return and turns of every game of every evaluation
 training.csv.gz   one row per optimiser batch of every run: play, dead groups, diagnostics
 fits.csv.gz       one row per epoch of every fit between rounds, if an arm has any
-study.json        the arms, the settings of the statistics, and the precision of training
+stops.csv         the runs that a rule has ended
+collapse.csv      how much replies depended on their prompts, if an arm measures it
+expert.json       summary of the expert, with the success of the scripted players
+study.json        the arms, the settings of the statistics, the precision of training, and in
+                  `recorded` all settings of the runs
+
+A study may be run in slices, each with some of its seeds or arms. `merged` joins their evidence.
 """
 
 import gzip
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 import pandas as pd
 
+from hgrpo import parquet
 from hgrpo.errors import UserError
+from hgrpo.evaluation.merge import check_episodes, merge_episodes
+from hgrpo.report.csv_file import write_csv
 from hgrpo.report.inputs import Inputs, make_inputs
-from hgrpo.report.logs import read_fits, read_logs
+from hgrpo.report.logs import read_collapse, read_fits, read_logs, read_stops
+from hgrpo.report.tables import scripted_players
 from hgrpo.stages.comparison import comparison
+from hgrpo.stages.files import seeds_of
+from hgrpo.study.overrides import changes
 from hgrpo.study.recorded import recorded_study
-from hgrpo.study.study import load_study
+from hgrpo.study.study import Study, load_study
 
-GAMES, SETTINGS = "games.parquet", "study.json"
+GAMES, SETTINGS, EXPERT = "games.parquet", "study.json", "expert.json"
 TRAINING, FITS = "training.csv.gz", "fits.csv.gz"
-FILES = (GAMES, SETTINGS, TRAINING, FITS)
+STOPS, COLLAPSE = "stops.csv", "collapse.csv"
+FILES = (GAMES, SETTINGS, EXPERT, TRAINING, FITS, STOPS, COLLAPSE)
 TUNING = "tuning.csv.gz"
 # Seconds depend on the machine's other work.
 TIMINGS = ["seconds", "collect_s", "credit_s", "update_s", "fit_s", "elapsed_s"]
+RUN = ["method", "seed"]
+# Sections of a resolved study that must be equal in all its slices.
+RECORDED = ("env", "model", "engine", "rounds", "reference", "training", "sft", "evaluation")
+TUNED = ["success", "mean_return"]
 
 
-def copy(results: Path, tables: Path, study_file: Path) -> None:
-    """Copy a study's evidence beside its tables, of which methods.csv and seeds.csv are there.
+@dataclass(frozen=True)
+class Evidence:
+    """A study's evidence, or that of a slice of it.
+
+    Attributes:
+        settings: content of study.json.
+        expert: text of expert.json; "" if there is none.
+        tables: the other files by name. Each has the columns `RUN`, and is sorted by them.
+    """
+
+    settings: Mapping
+    expert: str
+    tables: Mapping[str, pd.DataFrame]
+
+    @property
+    def runs(self) -> pd.MultiIndex:
+        """Arm and seed of every run that was evaluated."""
+        return _runs(self.tables[GAMES]).unique()
+
+    def lacking(self, study: Study) -> list[str]:
+        """The arms of a study that lack seeds, as `arm, arm: seeds 61, 67`."""
+        arms: dict[tuple[int, ...], list[str]] = {}
+        for arm in study.methods:
+            seeds = [seed for seed in seeds_of(study, arm) if (arm, seed) not in self.runs]
+            arms.setdefault(tuple(seeds), []).append(arm)
+        return [
+            f"{', '.join(names)}: seeds {', '.join(map(str, seeds))}"
+            for seeds, names in arms.items()
+            if seeds
+        ]
+
+
+def of_run(results: Path, study_file: Path) -> Evidence:
+    """Evidence of a study or slice that has been run.
 
     Args:
         results: results/<study>.
         study_file: configs/studies/<study>.yaml.
 
     Raises:
-        UserError: some runs were trained in another precision, which moves a seed by points.
+        UserError: some runs were trained in another precision, which moves a seed by points; the
+            study has no report yet; or an arm is not of its file.
     """
     rounds = sorted(results.glob("rl/*/*/*/summary.json"))
     dtypes = {json.loads(path.read_bytes()).get("train_dtype", "") for path in rounds}
+    dtype = _one_dtype(dtypes, f"{results}: runs")
+    if not (results / "report/report.html").is_file():
+        raise UserError(f"{results}: no report/report.html; run the study first")
+    logs = sorted(results.glob("rl/*/*/*/train_log.json"))
+    fits = sorted(results.glob("credit_fit/*/*/*/train_log.json"))
+    tables = {
+        GAMES: merge_episodes([results / "report/episodes.parquet"]),
+        TRAINING: read_logs(logs, fits).drop(columns=TIMINGS),
+        FITS: read_fits(fits),
+        STOPS: read_stops(logs),
+        COLLAPSE: read_collapse(logs),
+    }
+    study, arms = load_study(study_file), set(tables[GAMES]["method"])
+    if others := sorted(arms.difference(study.methods)):
+        raise UserError(f"{results}: {', '.join(others)}: no arm of {study_file}")
+    expert = results / "expert/summary.json"
+    # The folder may hold runs of further arms and seeds, which this report does not show.
+    runs = _runs(tables[GAMES]).unique()
+    return Evidence(
+        comparison(study) | {"train_dtype": dtype, "recorded": _recorded(results, arms)},
+        expert.read_text(encoding="utf-8") if expert.is_file() else "",
+        {name: table[_runs(table).isin(runs)] for name, table in tables.items()},
+    )
+
+
+def _recorded(results: Path, arms: set[str]) -> dict:
+    """All settings of the runs; of an arm's training, those that differ from the study's."""
+    whole = recorded_study(results).resolved()
+    methods = {
+        name: arm | {"training": changes(whole["training"], arm["training"])}
+        for name, arm in whole["methods"].items()
+        if name in arms
+    }
+    return {key: whole[key] for key in RECORDED} | {"methods": methods}
+
+
+def merged(earlier: Evidence, further: Evidence) -> Evidence:
+    """Evidence of two slices of a study.
+
+    Raises:
+        UserError: the slices differ in their precision or in a setting; a run of both has other
+            results in each, also an untrained arm; or their games or experts differ.
+    """
+    _one_dtype({each.settings["train_dtype"] for each in (earlier, further)}, "slices")
+    recorded = _same_settings(earlier.settings.get("recorded", {}), further.settings["recorded"])
+    experts = [scripted_players(json.loads(each.expert or "{}")) for each in (earlier, further)]
+    if not experts[0].equals(experts[1]):
+        raise UserError(f"{EXPERT}: the scripted players differ from those of earlier slices")
+    dtype = earlier.settings["train_dtype"] or further.settings["train_dtype"]
+    again = earlier.runs.intersection(further.runs)
+    tables = {
+        name: _joined(name, earlier.tables[name], further.tables[name], again)
+        for name in further.tables
+    }
+    check_episodes(tables[GAMES])
+    settings = further.settings | {"train_dtype": dtype, "recorded": recorded}
+    return Evidence(settings, earlier.expert, tables)
+
+
+def _same_settings(earlier: Mapping, further: Mapping) -> dict:
+    """`recorded` of two slices together; UserError names the keys that differ."""
+    if not earlier:
+        raise UserError(f"{SETTINGS}: without the settings of its runs; publish all of them anew")
+    arms, more = earlier["methods"], further["methods"]
+    both = arms.keys() & more.keys()
+    first = {**earlier, "methods": {name: arms[name] for name in both}}
+    second = {**further, "methods": {name: more[name] for name in both}}
+    new, old = changes(first, second), changes(second, first)
+    lines = [f"{key}: {new[key]}, but {old[key]} in the earlier slices" for key in new]
+    if lines:
+        raise UserError("\n".join(lines))
+    return {**further, "methods": arms | more}
+
+
+def _joined(
+    name: str, earlier: pd.DataFrame, further: pd.DataFrame, again: pd.MultiIndex
+) -> pd.DataFrame:
+    """A table of both slices; the runs in `again` must have the same rows in each."""
+    table = pd.concat([earlier, further], ignore_index=True)
+    second = table.index >= len(earlier)
+    repeated = _runs(table).isin(again)
+    for method, seed in again:
+        mine = (table["method"] == method) & (table["seed"] == seed)
+        first, other = (table[mine & half].reset_index(drop=True) for half in (~second, second))
+        if not first.equals(other):
+            raise UserError(f"{name}: {method}, seed {seed}: not as in the earlier slices")
+    return table[~(second & repeated)].sort_values(RUN, kind="stable", ignore_index=True)
+
+
+def _runs(table: pd.DataFrame) -> pd.MultiIndex:
+    return pd.MultiIndex.from_frame(table[RUN])
+
+
+def _one_dtype(dtypes: set[str], what: str) -> str:
+    """The only precision of training; "" if nothing was trained.
+
+    Raises:
+        UserError: there are two.
+    """
+    dtypes = dtypes - {""}
     if len(dtypes) > 1:
-        raise UserError(f"{results}: runs were trained in {' and '.join(sorted(dtypes))}")
-    (tables / GAMES).write_bytes((results / "report/episodes.parquet").read_bytes())
-    settings, order = comparison(load_study(study_file)), _order(tables)
+        raise UserError(f"{what} were trained in {' and '.join(sorted(dtypes))}")
+    return min(dtypes, default="")
+
+
+def write(evidence: Evidence, tables: Path) -> None:
+    """Write the files of the evidence into docs/tables/<study>."""
+    settings, arms = dict(evidence.settings), set(evidence.tables[GAMES]["method"])
+    order = settings["order"] = [name for name in settings["order"] if name in arms]
+    recorded = settings["recorded"]
     settings["methods"] = {name: settings["methods"][name] for name in order}
-    settings |= {"order": order, "train_dtype": min(dtypes, default="")}
+    # An arm without games lacks settings.
+    settings["recorded"] = recorded | {
+        "methods": {name: recorded["methods"][name] for name in order}
+    }
     text = json.dumps(settings, indent=1, ensure_ascii=False)
     (tables / SETTINGS).write_text(text + "\n", encoding="utf-8")
-    fits = sorted(results.glob("credit_fit/*/*/*/train_log.json"))
-    logs = read_logs(sorted(results.glob("rl/*/*/*/train_log.json")), fits)
-    # The folder may hold runs of further seeds, which this report does not show.
-    seeds = pd.read_csv(tables / "seeds.csv")["seed"]
-    shown = logs["method"].isin(order) & logs["seed"].isin(seeds)
-    write(logs[shown].drop(columns=TIMINGS), tables / TRAINING)
-    if fits:
-        write(read_fits(fits), tables / FITS)
+    if evidence.expert:
+        (tables / EXPERT).write_text(evidence.expert, encoding="utf-8")
+    evidence.tables[GAMES].to_parquet(tables / GAMES, index=False, **parquet.WRITE)
+    write_compressed(evidence.tables[TRAINING], tables / TRAINING)
+    if len(evidence.tables[FITS]):
+        write_compressed(evidence.tables[FITS], tables / FITS)
+    write_csv(evidence.tables[STOPS], tables / STOPS)
+    if settings.get("collapse"):
+        write_csv(evidence.tables[COLLAPSE], tables / COLLAPSE)
 
 
-def copy_tuning(folders: list[Path], tables: Path) -> None:
+def read(tables: Path) -> Evidence:
+    """Read what `write` wrote, or what earlier revisions did."""
+    expert, absent = tables / EXPERT, {FITS: read_fits([]), COLLAPSE: read_collapse([])}
+    logs = {
+        name: _read_csv(tables / name) if (tables / name).is_file() else absent[name]
+        for name in (TRAINING, FITS, STOPS, COLLAPSE)
+    }
+    return Evidence(
+        json.loads((tables / SETTINGS).read_text(encoding="utf-8")),
+        expert.read_text(encoding="utf-8") if expert.is_file() else "",
+        {GAMES: merge_episodes([tables / GAMES])} | logs,
+    )
+
+
+def incomplete(tables: Path) -> bool:
+    """Whether a folder holds slices of a study that lacks others, and so has no tables yet."""
+    return (tables / GAMES).is_file() and not (tables / "methods.csv").is_file()
+
+
+def published(tables: Path) -> tuple[Inputs, pd.DataFrame]:
+    """What the report read, from a study's published files; and the logs of its fits."""
+    evidence = read(tables)
+    logs = evidence.tables[TRAINING].assign(**dict.fromkeys(TIMINGS, float("nan")))
+    collapse = evidence.tables[COLLAPSE] if evidence.settings.get("collapse") else None
+    logged = logs, evidence.tables[STOPS], collapse
+    inputs = make_inputs(evidence.settings, tables / GAMES, *logged)
+    return inputs, evidence.tables[FITS]
+
+
+def copy_tuning(folders: list[Path], tables: Path, earlier: bool) -> None:
     """Write tuning.csv.gz: settings and validation scores of every tuning run and round.
 
     Args:
         folders: results/<study> of the studies that tuned; their reports are read.
+        earlier: whether the rows that are published already stay.
+
+    Raises:
+        UserError: a run with the same settings is there twice, with other scores.
     """
-    parts = []
+    parts = [pd.read_csv(tables / TUNING)] if earlier and (tables / TUNING).is_file() else []
     for folder in folders:
         study = recorded_study(folder)
         for name, method in study.methods.items():
@@ -76,29 +272,34 @@ def copy_tuning(folders: list[Path], tables: Path) -> None:
             row = settings.map(lambda each: json.dumps(each) if isinstance(each, list) else each)
             runs = pd.read_csv(folder / "report/tables/rounds_by_seed.csv")
             runs = runs[(runs["method"] == name) & (runs["panel"] == "validation")]
-            parts.append(runs[["method", "seed", "round", "success", "mean_return"]].assign(**row))
+            parts.append(runs[[*RUN, "round", *TUNED]].assign(**row))
     tables.mkdir(parents=True, exist_ok=True)
-    write(pd.concat(parts, ignore_index=True), tables / TUNING)
+    write_compressed(tuning(parts), tables / TUNING)
 
 
-def published(tables: Path) -> tuple[Inputs, pd.DataFrame]:
-    """What the report read, from a study's published files; and the logs of its fits."""
-    settings = json.loads((tables / SETTINGS).read_text(encoding="utf-8"))
-    logs = pd.read_csv(tables / TRAINING).assign(**dict.fromkeys(TIMINGS, float("nan")))
-    stops = pd.read_csv(tables / "stops.csv")
-    collapse = None
-    if settings.get("collapse"):
-        collapse = pd.read_csv(tables / "collapse.csv").drop(columns="label")
-    inputs = make_inputs(settings, tables / GAMES, logs, stops.drop(columns="label"), collapse)
-    fits = pd.read_csv(tables / FITS) if (tables / FITS).is_file() else read_fits([])
-    return inputs, fits
+def tuning(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    """Rows of several tuning runs as one table, whose order does not depend on theirs."""
+    # A report's means differ in the last bit with its other seeds. A column's type depends on its
+    # rows in all parts, so a file gives the types.
+    rows = pd.concat(parts, ignore_index=True).round(dict.fromkeys(TUNED, 12))
+    table = pd.read_csv(StringIO(rows.to_csv(index=False))).drop_duplicates()
+    settings = sorted({*table} - {*RUN, "round", *TUNED})
+    keys = ["method", *settings, "seed", "round"]
+    twice = table[table.duplicated(keys)]
+    if len(twice):
+        method, seed = twice[RUN].iloc[0]
+        raise UserError(f"{TUNING}: {method}, seed {seed}: not as in the earlier slices")
+    return table[[*RUN, "round", *TUNED, *settings]].sort_values(
+        keys, key=lambda column: column if column.dtype.kind in "biuf" else column.astype(str)
+    )
 
 
-def _order(tables: Path) -> list[str]:
-    return list(dict.fromkeys(pd.read_csv(tables / "methods.csv")["method"]))
+def _read_csv(path: Path) -> pd.DataFrame:
+    table = pd.read_csv(path)
+    return table.drop(columns="label", errors="ignore")
 
 
-def write(table: pd.DataFrame, path: Path) -> None:
+def write_compressed(table: pd.DataFrame, path: Path) -> None:
     """Write a compressed CSV file; the same table gives the same bytes."""
     text = table.to_csv(index=False, lineterminator="\n")
     path.write_bytes(gzip.compress(text.encode(), mtime=0))

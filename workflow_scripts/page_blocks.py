@@ -24,7 +24,6 @@ FIGURES = {
     "thresholds": "Trajectories to a threshold",
     "sft_temperatures": "Sampling alone",
     "collapse": "How much replies depend on their prompts",
-    "stops": "Which runs a rule ended",
     "axis_top_p": "Arms of the axis top-p",
     "axis_kl": "Arms of the axis KL",
     "axis_entropy": "Arms of the axis entropy",

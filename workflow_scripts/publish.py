@@ -1,17 +1,24 @@
-"""Copy tables and figures of finished studies into docs/, and fill the pages that quote them.
+"""Publish finished studies: their evidence in docs/, what it gives, and the pages that quote it.
 
-docs/tables/<study>/ and docs/figures/<study>/ are copies from the report. The blocks of
+docs/tables/<study>/ gets the evidence of a run (`evidence`). All tables there and the figures in
+docs/figures/<study>/ are computed from it, as `--check` does again. The blocks of
 docs/results.md, docs/calibration.md and docs/statistics.md between `<!-- results <study> -->` and
-`<!-- end -->`, and our column of docs/published.md, are made from these copies, so pages always
-agree with their tables. So is `hgrpo/report/published_spread.json`, from which reports of one seed
+`<!-- end -->`, and our column of docs/published.md, are made from the tables, so pages always
+agree with them. So is `hgrpo/report/published_spread.json`, from which reports of one seed
 say how far seeds differ. A block of a study that is not published yet says so.
+
+With `--slice`, a run is a part of its study, with some of the seeds or arms. Its evidence is added
+to the parts that are published. While the study's file declares others, there are no tables,
+figures or blocks. The last part makes them, with the same bytes as one run of the whole study.
 
 Examples:
   python workflow_scripts/publish.py bakeoff alpha_sweep   # after the studies have run
+  python workflow_scripts/publish.py bakeoff --slice --results monday/results   # a part of it
   python workflow_scripts/publish.py --truth bakeoff_plus   # after `snakemake credit_agreement`
   python workflow_scripts/publish.py --gradients sokoban_gradients   # after `snakemake gradients`
   python workflow_scripts/publish.py first_look --results float32 --variant float32   # beside it
   python workflow_scripts/publish.py --tuning first_look tune_1 tune_2   # after the tuning studies
+  python workflow_scripts/publish.py --tuning first_look tune_1 --slice   # further seeds or arms
   python workflow_scripts/publish.py                         # only fill the pages again
   python workflow_scripts/publish.py --check   # recompute what is published; an error if it differs
 """
@@ -22,6 +29,7 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import agreement_speed
 import check_published
@@ -36,51 +44,19 @@ from hgrpo.config.read import read_yaml
 from hgrpo.errors import UserError
 from hgrpo.evaluation.statistics import FEWEST_SEEDS
 from hgrpo.report.cautions import PUBLISHED
+from hgrpo.report.csv_file import write_csv
 from hgrpo.sandbox.studies.study import read_study
+from hgrpo.study.study import load_study
 
-TABLES = (
-    "gates",
-    "pairs",
-    "methods",
-    "scripted",
-    "seeds",
-    "against_reference",
-    "against_sft",
-    "sft_temperatures",
-    "rounds",
-    "endpoints",
-    "other_endpoints",
-    "thresholds",
-    "thresholds_by_seed",
-    "rounds_by_seed",
-    "counts",
-    "seeds_needed",
-    "cost",
-    "factorial",
-    "collapse",
-    "stops",
-)
 # Figure -> name of its data in docs/tables.
 DRAWN = {"factorial": "effects", "turnrd": "turnrd", "dose_response": "dose_response"}
-FIGURES = (
-    "forest",
-    "learning_curves",
-    "learning_by_play",
-    "thresholds",
-    "sft_temperatures",
-    "alpha",
-    "alpha_diagnostics",
-    "dose_response",
-    "factorial",
-    "turnrd",
-    "collapse",
-    "stops",
-)
+# Tables and figures of a report that are for its own readers.
+UNPUBLISHED = ("best_rounds_for_the_record", "task_types", "equal_budget")
+UNPUBLISHED += ("protocol_comparison", "health")
 # What two further targets of a study give.
 TRUTH = ("truth.csv", "closest.svg")
 GRADIENTS = ("slopes.csv", "dominance.csv", "norms_*.csv", "norms_*.svg")
-SPEED = (f"{agreement_speed.NAME}.csv", f"{agreement_speed.NAME}.svg")
-FURTHER = (*TRUTH, *GRADIENTS, *SPEED, evidence.TUNING)
+FURTHER = (*TRUTH, *GRADIENTS, evidence.TUNING)
 DOCS, STUDIES = Path("docs"), Path("configs/studies")
 # The study whose whole report is published, for a look before installing.
 SAMPLE = "first_look"
@@ -91,7 +67,7 @@ _SVG, _INDENTS = re.compile(r"<svg.*?</svg>", re.DOTALL), re.compile(r"\s*\n\s*"
 
 
 def main() -> None:
-    """Copy the studies that were asked for, then fill the pages."""
+    """Publish the studies on the command line, then fill the pages."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -105,6 +81,9 @@ def main() -> None:
     )
     parser.add_argument("--variant", default="", help="folder beside the study's own tables")
     parser.add_argument("--tuning", metavar="STUDY", help="publish the tuning of STUDY: `studies`")
+    parser.add_argument(
+        "--slice", action="store_true", help="add these runs to those that are published"
+    )
     parser.add_argument("--check", action="store_true", help="write nothing; recompute all")
     args = parser.parse_args()
     if args.check:
@@ -112,19 +91,23 @@ def main() -> None:
         return
     for study in () if args.tuning else args.studies:
         place = str(Path(study, args.variant))
-        copy(args.results / study / "report", place)
-        evidence.copy(args.results / study, DOCS / "tables" / place, STUDIES / f"{study}.yaml")
+        publish(args.results / study, place, STUDIES / f"{study}.yaml", args.slice)
+        if place == SAMPLE and not args.slice:
+            page = (args.results / study / "report/report.html").read_text(encoding="utf-8")
+            (DOCS / "sample_report.html").write_text(shortened(page), encoding="utf-8")
         if args.variant:  # a page names its numbers, and shows no figures of it
             shutil.rmtree(DOCS / "figures" / place)
     if args.tuning:
         folders = [args.results / study for study in args.studies]
-        evidence.copy_tuning(folders, DOCS / "tables" / args.tuning)
+        evidence.copy_tuning(folders, DOCS / "tables" / args.tuning, args.slice)
     for study in args.truth:
         copy_further(args.results / study / "credit_agreement", study, TRUTH)
-        if study == agreement_speed.NAME:
-            agreement_speed.write(*_folders(study))
     for study in args.gradients:
         copy_further(args.results / study / "gradients_page", study, GRADIENTS)
+    # The comparison needs the truth and the runs, which come one after the other.
+    needed = [DOCS / "tables" / agreement_speed.NAME / name for name in ("truth.csv", "seeds.csv")]
+    if agreement_speed.NAME in (*args.studies, *args.truth) and all(map(Path.is_file, needed)):
+        agreement_speed.write(*_folders(agreement_speed.NAME))
     for page, text in filled(DOCS, STUDIES).items():
         page.write_text(text, encoding="utf-8")
         print(page)
@@ -140,9 +123,14 @@ def check(docs: Path, studies_folder: Path) -> None:
     """
     wrong = []
     for folder in sorted(each for each in (docs / "tables").glob("**/") if any(each.glob("*.csv"))):
+        name = folder.relative_to(docs / "tables")
+        if evidence.incomplete(folder):
+            study = load_study(studies_folder / f"{name.parts[0]}.yaml")
+            print(f"{name}: incomplete, without {'; '.join(evidence.read(folder).lacking(study))}")
+            continue
         found, rest = check_published.check(folder, DRAWN)
         wrong += found
-        print(f"{folder.relative_to(docs / 'tables')}: {'differs' if found else 'as published'}")
+        print(f"{name}: {'differs' if found else 'as published'}")
         print("".join(f"    cannot be recomputed: {each}\n" for each in rest), end="")
     wrong += _wrong_in_sandbox(docs / "sandbox", publish_sandbox.STUDIES)
     print("sandbox: verdicts of pairs, from p-values that cannot be recomputed; nor can arms.csv")
@@ -166,43 +154,51 @@ def _wrong_in_sandbox(docs: Path, studies: Path) -> list[str]:
     return wrong
 
 
-def copy(report: Path, study: str) -> None:
-    """Copy a report's tables and figures.
+def publish(results: Path, place: str, study_file: Path, is_slice: bool) -> None:
+    """Publish the evidence of a run; if no slice of its study is lacking, also what it gives.
+
+    Args:
+        results: results/<study>.
+        place: the study's folder in docs/tables and docs/figures.
+        study_file: configs/studies/<study>.yaml.
+        is_slice: whether the run is a part of the study, added to the parts that are published.
 
     Raises:
-        UserError: the study has no report yet.
+        UserError: the study has too few seeds; slices of it are published, and this is none; or
+            raised by `evidence.of_run` or `merged`.
     """
-    if not (report / "report.html").is_file():
-        raise UserError(f"{report}: no report.html; run the study first")
-    seeds = pd.read_csv(report / "tables/seeds.csv")["seed"].nunique()
-    if seeds < FEWEST_SEEDS:
+    run, lacking, earlier = evidence.of_run(results, study_file), [], DOCS / "tables" / place
+    if not is_slice and evidence.incomplete(earlier):
+        raise UserError(f"{earlier}: holds slices; add --slice, or delete its {evidence.GAMES}")
+    if is_slice:
+        if (earlier / evidence.GAMES).is_file():
+            run = evidence.merged(evidence.read(earlier), run)
+        lacking = run.lacking(load_study(study_file))
+    seeds = run.tables[evidence.TRAINING]["seed"].nunique()
+    if not lacking and seeds < FEWEST_SEEDS:
         raise UserError(
-            f"{report}: {seeds} seeds give no verdict; publish studies with {FEWEST_SEEDS} or more"
+            f"{results}: {seeds} seeds give no verdict; publish studies with {FEWEST_SEEDS} or more"
         )
-    tables, figures = _folders(study)
+    tables, figures = _folders(place)
     for old in (*tables.iterdir(), *figures.iterdir()):
-        kept = old.is_dir() or any(old.match(name) for name in FURTHER)
-        if not kept:
+        if not (old.is_dir() or any(old.match(name) for name in FURTHER)):
             old.unlink()
-    for name in TABLES:
-        if (report / f"tables/{name}.csv").is_file():
-            shutil.copy(report / f"tables/{name}.csv", tables)
-    costs = pd.read_csv(tables / "cost.csv").drop(columns=evidence.TIMINGS, errors="ignore")
-    costs.to_csv(tables / "cost.csv", index=False, lineterminator="\n")
-    for name, kept in DRAWN.items():
-        if (report / f"figures/{name}.csv").is_file():
-            shutil.copy(report / f"figures/{name}.csv", tables / f"{kept}.csv")
-    summary = report.parent / "expert/summary.json"
-    if summary.is_file():
-        shutil.copy(summary, tables / "expert.json")
-    for name in FIGURES:
-        if (report / f"figures/{name}.svg").is_file():
-            shutil.copy(report / f"figures/{name}.svg", figures)
-    for path in sorted(report.glob("figures/axis_*")):
-        shutil.copy(path, tables if path.suffix == ".csv" else figures)
-    if study == SAMPLE:
-        page = shortened((report / "report.html").read_text(encoding="utf-8"))
-        (DOCS / "sample_report.html").write_text(page, encoding="utf-8")
+    evidence.write(run, tables)
+    if lacking:
+        print(f"{tables}: no tables yet, because these are lacking: {'; '.join(lacking)}")
+    else:
+        make(tables, figures)
+
+
+def make(tables: Path, figures: Path) -> None:
+    """Write the tables and figures that the evidence in `tables` gives."""
+    with TemporaryDirectory() as folder:
+        made = check_published.recomputed(tables, DRAWN, Path(folder))
+        for path in Path(folder).glob("*.svg"):
+            if path.stem not in UNPUBLISHED:
+                shutil.copy(path, figures)
+    for name in made.keys() - {*UNPUBLISHED}:
+        write_csv(made[name], tables / f"{name}.csv")
 
 
 def shortened(page: str) -> str:
@@ -241,8 +237,9 @@ def filled(docs: Path, studies_folder: Path) -> dict[Path, str]:
 
     A page may name any study of `studies_folder`, also before it is published.
     """
+    folders = [path for path in (docs / "tables").iterdir() if not evidence.incomplete(path)]
     studies = {
-        folder.name: markdown_tables.read_tables(folder) for folder in (docs / "tables").iterdir()
+        folder.name: tables for folder in folders if (tables := markdown_tables.read_tables(folder))
     }
     # A method's rate comes from the first of these studies that has the method.
     rates: dict[str, str] = {}

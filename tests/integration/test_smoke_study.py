@@ -6,10 +6,15 @@ import shutil
 import subprocess
 import sys
 
+import check_published
+import evidence
 import pandas as pd
+import publish
 import pytest
 import yaml
 from project_copy import copy_project
+
+from hgrpo.study.study import load_study
 
 pytestmark = pytest.mark.slow
 
@@ -84,6 +89,29 @@ def test_figures_are_redrawn_from_cached_results_without_torch(root, tmp_path):
     done = snakemake(root, "figures", first=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert files_of(index.parent) == before
+
+
+def test_the_published_evidence_gives_the_reports_tables_and_figures(root, tmp_path):
+    study_file, report = root / "configs/studies/smoke.yaml", root / STUDY / "report"
+    run = evidence.of_run(root / STUDY, study_file)
+    assert run.lacking(load_study(study_file)) == []
+    evidence.write(run, tmp_path)
+    games = (tmp_path / evidence.GAMES).read_bytes()
+    assert games == (report / "episodes.parquet").read_bytes()
+    docs = tmp_path / "figures"
+    docs.mkdir()
+    publish.make(tmp_path, docs)
+    tables = {path.name: path for path in tmp_path.glob("*.csv")}
+    assert {"methods.csv", "cost.csv", "turnrd.csv"} <= tables.keys()
+    cost = pd.read_csv(report / "tables/cost.csv").drop(columns=evidence.TIMINGS, errors="ignore")
+    assert check_published.differences(pd.read_csv(tables.pop("cost.csv")), cost) == []
+    folders = dict.fromkeys(tables, report / "tables") | {"turnrd.csv": report / "figures"}
+    for name, path in tables.items():
+        assert path.read_bytes() == (folders[name] / name).read_bytes(), name
+    figures = list(docs.iterdir())
+    assert len(figures) > 3
+    for path in figures:
+        assert path.read_bytes() == (report / "figures" / path.name).read_bytes(), path.name
 
 
 def test_a_round_run_again_writes_the_same_weights(root):

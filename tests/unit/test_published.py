@@ -51,7 +51,7 @@ def test_a_flipped_game_and_a_changed_dead_group_are_found(copied):
     assert len(logs) == 4 * 5 * 3 * 4  # arms, seeds, rounds, steps
     assert logs["dead_groups"].between(0, logs["n_groups"]).all()
     logs.loc[3, "dead_groups"] += 1
-    evidence.write(logs, folder / evidence.TRAINING)
+    evidence.write_compressed(logs, folder / evidence.TRAINING)
     wrong, _ = check_published.check(folder, {})
     one_run = [each for each in wrong if "rounds_by_seed.csv: success, row" in each]
     assert len(one_run) == 1 and "more" not in one_run[0]
@@ -60,14 +60,12 @@ def test_a_flipped_game_and_a_changed_dead_group_are_found(copied):
 
 
 def test_runs_of_two_precisions_are_not_published_together(tmp_path, project):
-    tables = tmp_path / "tables"
-    tables.mkdir()
     for seed, dtype in ((11, "bfloat16"), (23, "float32")):
         folder = tmp_path / f"rl/A/seed_{seed}/round_1"
         folder.mkdir(parents=True)
         (folder / "summary.json").write_text(f'{{"train_dtype": "{dtype}"}}', encoding="utf-8")
     with pytest.raises(UserError, match="trained in bfloat16 and float32"):
-        evidence.copy(tmp_path, tables, project / "configs/studies/first_look.yaml")
+        evidence.of_run(tmp_path, project / "configs/studies/first_look.yaml")
     for name, dtype in (("first_look/bfloat16", "bfloat16"), ("first_look", "float32")):
         settings = json.loads((project / f"docs/tables/{name}/study.json").read_bytes())
         assert settings["train_dtype"] == dtype
