@@ -29,10 +29,10 @@ import numpy as np
 
 from hgrpo.command import run
 from hgrpo.envs.panels import read_panels
-from hgrpo.stages.files import runs, trained_rounds
+from hgrpo.stages.files import round_folder, runs, trained_rounds
 from hgrpo.study.recorded import recorded_study
 from hgrpo.study.study import Study
-from hgrpo.workflow.planning.jobs import SHARED, benchmark_of, bytes_of_jobs
+from hgrpo.workflow.planning.jobs import jobs_of
 from hgrpo.workflow.planning.machine_speed import machine_speed
 from hgrpo.workflow.planning.reference import CRITIC, REFERENCE, episodes, parameters, replay
 
@@ -111,10 +111,8 @@ def game(folder: Path, published: Path | None = None) -> dict:
         "turn_cap": study.env.turn_cap,
         "turns": _short(turns),
         "tokens": _short(tokens),
-        "task": _short(_seconds(folder, "assets", "assets") / tasks),
-        "demonstration": _short(
-            _seconds(folder, "expert", "expert") / study.env.expert.trajectories
-        ),
+        "task": _short(_seconds(folder, "assets") / tasks),
+        "demonstration": _short(_seconds(folder, "expert") / study.env.expert.trajectories),
     }
 
 
@@ -146,7 +144,7 @@ def player(folder: Path, games: Sequence[dict] = ()) -> dict:
         **names,
         "parameters": parameters(study.model),
         "compiled": getattr(study.config.engine.declared, "compiled", False),
-        "base": _short(_seconds(folder, "base", "base")),
+        "base": _short(_seconds(folder, "base")),
         "sft": _short(_demonstration_seconds(folder) / tokens),
         "play": _short(play),
         "update": _short(update),
@@ -186,7 +184,7 @@ def _demonstration_seconds(folder: Path) -> float:
     """Seconds of fine-tuning on a demonstration, once."""
     study = recorded_study(folder)
     passes = study.env.expert.trajectories * study.config.sft.epochs
-    return _seconds(folder, "sft", "sft") / passes
+    return _seconds(folder, "sft") / passes
 
 
 def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
@@ -208,16 +206,16 @@ def overheads(folders: Sequence[Path]) -> dict:
     evaluations = statistics.median(_starts(folders, "evaluate", "eval", _evaluated_s))
     starts["evaluate"] = _short(evaluations + _LOADS)
     fits = [
-        (_json(path)["s"] - _SHARED_START, replay(recorded_study(folder), path.stem.split(".")[0]))
+        (made["seconds"] - _SHARED_START, replay(recorded_study(folder), made["job"]["method"]))
         for folder in folders
-        for path in folder.glob("benchmarks/credit_fit/*.jsonl")
+        for made in _made(folder, "credit_fit")
     ]
     each = {"credit_fit": _short(_ratio(fits))}
     for stage in _PAGES:
         points = [
-            (len(runs(recorded_study(folder))), _seconds(folder, stage, stage))
+            (len(runs(recorded_study(folder))), _seconds(folder, stage))
             for folder in folders
-            if benchmark_of(folder, stage, stage).is_file()
+            if _made(folder, stage)
         ]
         counts, seconds = zip(*points, strict=True)
         slope = max(0.0, float(np.polyfit(counts, seconds, 1)[0])) if len(set(counts)) > 1 else 0.0
@@ -247,18 +245,16 @@ def _bytes(folders: Sequence[Path], stage: str) -> float:
     pairs = []
     for folder in folders:
         study = recorded_study(folder)
-        for arm, values in bytes_of_jobs(folder, stage).items():
-            if arm == SHARED or arm in study.methods:
-                pairs += [(value, _WEIGHED[stage](study, arm)) for value in values]
+        for made in _made(folder, stage):
+            pairs.append((made["bytes"], _WEIGHED[stage](study, made["job"]["method"])))
     return _short(_ratio(pairs))
 
 
 def _starts(folders, stage, root, inside) -> Iterator[float]:
     for folder in folders:
-        for path in folder.glob(f"benchmarks/{stage}/*.jsonl"):
-            home = folder.joinpath(root, *path.stem.rsplit(".", 2))
-            if (home / "summary.json").is_file():
-                yield max(0.0, _json(path)["s"] - inside(home))
+        for made in _made(folder, stage):
+            home = folder / round_folder(root, *made["job"].values())
+            yield max(0.0, made["seconds"] - inside(home))
 
 
 def _evaluated_s(home: Path) -> float:
@@ -269,15 +265,18 @@ def _trained_s(home: Path) -> float:
     return sum(row["elapsed_s"] for row in _json(home / "train_log.json")["rows"])
 
 
-def _seconds(folder: Path, stage: str, name: str) -> float:
-    """Seconds of a job."""
-    return _json(benchmark_of(folder, stage, name))["s"]
+def _made(folder: Path, stage: str) -> list[dict]:
+    """The records of a stage's jobs."""
+    return [made for made in jobs_of(folder) if made["stage"] == stage]
+
+
+def _seconds(folder: Path, stage: str) -> float:
+    """Seconds of the job of a stage with one job."""
+    return _made(folder, stage)[0]["seconds"]
 
 
 def _json(path: Path) -> dict:
-    return json.loads(
-        path.read_bytes().splitlines()[-1] if path.suffix == ".jsonl" else path.read_bytes()
-    )
+    return json.loads(path.read_bytes())
 
 
 def _short(value: float) -> float:

@@ -25,9 +25,9 @@ from hgrpo.cli.entry import add_profile, add_settings, command_parser
 from hgrpo.command import run
 from hgrpo.config.bounds import NAME
 from hgrpo.errors import UserError
+from hgrpo.store.code import PACKAGE
 from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
 from hgrpo.study.study import load_study
-from hgrpo.workflow.code_version import PACKAGE
 from hgrpo.workflow.packages import Finding
 from hgrpo.workflow.planning.profile import read_profile
 from hgrpo.workflow.probe import findings, one_step
@@ -78,7 +78,7 @@ def _run_one_step(settings: list[str], profile: Path, folder: Path) -> None:
     # A profile may name files beside it by their path from the project's folder.
     (folder / "profiles").symlink_to(Path("profiles").resolve())
     command = [sys.executable, "-m", "snakemake", "--workflow-profile", str(profile)]
-    command += ["--directory", str(folder), "--config", "reuse=no", *as_config(settings)]
+    command += ["--directory", str(folder), "--config", *as_config(settings)]
     began = time.perf_counter()
     # The jobs start in another folder and must run the code of this checkout all the same.
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -22,15 +22,20 @@ def past_jobs() -> Past:
     return past
 
 
-def spent_jobs(results: Path) -> Iterator[tuple[str, str, float]]:
-    """(stage, arm, seconds) of each job that results/<study> leads to."""
+def jobs_of(results: Path) -> list[dict]:
+    """The record of each job that results/<study> leads to."""
     keys = {
         path.readlink().parts[-1 - depth]
         for path in results.rglob("*")
         if path.is_symlink() and (depth := _depth(path)) is not None
     }
-    for key in sorted(keys):
-        made = read_made(STORE / key)
+    store = results.parent / STORE.name
+    return [read_made(store / key) for key in sorted(keys)]
+
+
+def spent_jobs(results: Path) -> Iterator[tuple[str, str, float]]:
+    """(stage, arm, seconds) of each job of results/<study> that ran."""
+    for made in jobs_of(results):
         if "taken_from" not in made:
             yield made["stage"], made["job"]["method"] or SHARED, made["seconds"]
 
