@@ -3,8 +3,9 @@
 If a round is killed and started again, it continues after its last finished step.
 
 Example:
-  python -m hgrpo.cli.stage rl_round --config results/bakeoff/rl/flatGRPO/seed_11/round_1/config.yaml \\
-      --seed 11 --round 1 --assets results/bakeoff/assets --base results/bakeoff/base \\
+  python -m hgrpo.cli.stage rl_round --seed 11 --round 1 \\
+      --config results/bakeoff/rl/flatGRPO/seed_11/round_1/config.yaml \\
+      --assets results/bakeoff/assets --base results/bakeoff/base \\
       --sft results/bakeoff/sft/adapter --policy results/bakeoff/sft/adapter \\
       --scratch results/bakeoff/scratch/flatGRPO/seed_11/round_1 --out round_1
 """
