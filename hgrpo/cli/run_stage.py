@@ -27,7 +27,7 @@ from hgrpo.stages.job import Job
 from hgrpo.stages.order import load, runs_a_model
 from hgrpo.stages.paths import option
 from hgrpo.store.code import code_of, load_hashes
-from hgrpo.store.entry import record, take_equal
+from hgrpo.store.entry import link_planned, record, take_equal
 from hgrpo.store.plan import HASHES, STORE
 from hgrpo.streams import key
 
@@ -78,6 +78,7 @@ def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
     with written_progress(Path(job["log"])):
         if not take_equal(job, entry):
             _run_and_record(stage, job, settings, words)
+    link_planned(job)
 
 
 def _run_and_record(

@@ -23,7 +23,7 @@ from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.store.archive import pack, unpack, with_ancestors
 from hgrpo.store.differences import differences
-from hgrpo.store.entry import link, made_entries, read_made
+from hgrpo.store.entry import PLAN, link, made_entries, read_made, read_plan
 from hgrpo.store.plan import MADE, STORE, Plan
 from hgrpo.study.overrides import OF_THE_RUN, read_assignments
 from hgrpo.study.study import load_study
@@ -63,8 +63,11 @@ def plan_of(words: list[str]) -> Plan:
 
 
 def named_by() -> dict[str, set[str]]:
-    """Key -> the studies whose folders of results lead to it."""
+    """Key -> the studies whose folders of results lead to it, or whose newest run names it."""
     studies = defaultdict(set)
+    for file in STORE.parent.glob(f"*/{PLAN}"):
+        for planned in read_plan(file.parent):
+            studies[planned.key].add(file.parent.name)
     for path in STORE.parent.rglob("*"):
         if path.is_symlink() and STORE.name in (parts := path.readlink().parts):
             studies[parts[parts.index(STORE.name) + 1]].add(path.parts[1])

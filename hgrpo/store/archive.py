@@ -11,11 +11,14 @@ from pathlib import Path
 from tqdm import tqdm
 
 from hgrpo.atomic import atomic_file
+from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import UserError
 from hgrpo.store.entry import contents, note_contents, read_made, sha256
 from hgrpo.store.plan import KEY, MADE, STORE, Planned
 
 _SETTINGS = "settings"
+# The parts of a record that the key is the hash of.
+_HASHED = ("stage", "settings", "code", "user_files", "job", "inputs")
 
 
 def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
@@ -35,8 +38,10 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
             if settings not in archive.getnames():
                 archive.add(STORE / settings, settings, filter=_anonymous)
             for name, digest in made["files"].items():
-                _check(STORE / key / name, digest)
-                archive.add(STORE / key / name, f"{key}/{name}", filter=_anonymous)
+                path = STORE / key / name
+                if not path.is_file() or sha256(path) != digest:
+                    raise UserError(f"{path}: not what the job wrote")
+                archive.add(path, f"{key}/{name}", filter=_anonymous)
             # Last, as in the store: a folder without this file holds no result.
             archive.add(STORE / key / MADE, f"{key}/{MADE}", filter=_anonymous)
     return keys
@@ -77,10 +82,15 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
         place = Path(scratch)
         _extract(archive, place)
         keys = sorted(path.parent.name for path in place.glob(f"*/{MADE}"))
-        mades = {key: _read(place / key, archive) for key in keys}
+        try:
+            mades = {key: _read(place / key) for key in keys}
+            _check_whole(mades, place)
+            for key in keys:
+                _check_inputs(mades[key], archive)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            said = f"damaged, or edited ({error}); ask for the archive again"
+            raise UserError(f"{archive}: {said}") from None
         new = [key for key in keys if not (STORE / key / MADE).is_file()]
-        for key in keys:
-            _check_inputs(mades[key], place, archive)
         for path in sorted((place / _SETTINGS).glob("*.json")):
             (STORE / _SETTINGS).mkdir(exist_ok=True)
             path.replace(STORE / _SETTINGS / path.name)
@@ -106,30 +116,39 @@ def _extract(archive: Path, place: Path) -> None:
         raise UserError(f"{archive}: damaged archive ({error})") from None
 
 
-def _read(entry: Path, archive: Path) -> dict:
-    """The record of a job in an archive, whose files are checked.
+def _read(entry: Path) -> dict:
+    """The record of a job in an archive, whose key and files are checked.
 
     Raises:
-        UserError: the record is damaged, or a file is not what the job wrote.
+        ValueError, LookupError, TypeError: the record is damaged, or a file is not what it lists.
     """
-    try:
-        made = json.loads((entry / MADE).read_bytes())
-        files = {path.relative_to(entry).as_posix() for path in entry.rglob("*") if path.is_file()}
-        if made["key"] != entry.name or files != {*made["files"], MADE}:
-            raise ValueError("its files are not those that it lists")
-        for name, digest in made["files"].items():
-            _check(entry / name, digest)
-    except (ValueError, LookupError, TypeError, UserError) as error:
-        raise UserError(f"{archive}: {entry.name}: {error}; ask for the archive again") from None
+    made = json.loads((entry / MADE).read_bytes())
+    files = {path.relative_to(entry).as_posix() for path in entry.rglob("*") if path.is_file()}
+    if files != {*made["files"], MADE}:
+        raise ValueError(f"{entry.name}: its files are not those that it lists")
+    if settings_digest({part: made[part] for part in _HASHED}) != entry.name:
+        raise ValueError(f"{entry.name}: its key is another one")
+    if made["contents"] is not None and not re.fullmatch(KEY, made["contents"]):
+        raise ValueError(f"{entry.name}: contents")
+    for name, digest in made["files"].items():
+        if sha256(entry / name) != digest:
+            raise ValueError(f"{entry.name}/{name}: not what the job wrote")
     return made
 
 
-def _check(path: Path, digest: str) -> None:
-    if not path.is_file() or sha256(path) != digest:
-        raise UserError(f"{path}: not what the job wrote")
+def _check_whole(mades: dict[str, dict], place: Path) -> None:
+    """Refuse an archive that lacks a job which others were made from, or holds other settings."""
+    inputs = [path for made in mades.values() for each in made["inputs"].values() for path in each]
+    named = {path.partition("/")[0] for path in inputs} | {path.name for path in place.iterdir()}
+    lacking = named - mades.keys() - {_SETTINGS}
+    if any(not (STORE / key / MADE).is_file() for key in lacking):
+        raise ValueError("a job of it is missing")
+    for path in (place / _SETTINGS).glob("*"):
+        if settings_digest(json.loads(path.read_bytes())) != path.stem:
+            raise ValueError(f"{_SETTINGS}/{path.name}")
 
 
-def _check_inputs(made: dict, place: Path, archive: Path) -> None:
+def _check_inputs(made: dict, archive: Path) -> None:
     """Refuse a job that was made from other contents than those with the same key here.
 
     Two machines can make different weights from the same settings and code.

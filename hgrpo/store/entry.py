@@ -1,5 +1,6 @@
 """A finished job's folder in the store: what it was made from, and the links that lead to it."""
 
+import contextlib
 import datetime
 import hashlib
 import json
@@ -20,6 +21,8 @@ from hgrpo.store.code import closure, roots
 from hgrpo.store.plan import MADE, STORE, Plan, Planned, flat
 
 JOB_FILE, PLAN = "job.json", "plan.json"
+# Entries of job.json that say how the job runs, not what makes its result.
+_OF_THE_RUN = ("study", "log", "words", "outputs")
 # Below the store: a file for each job that has finished, named by the contents of its inputs.
 _SAME = STORE / "same"
 
@@ -42,7 +45,8 @@ def write_job(plan: Plan, planned: Planned, words: list[str]) -> Path:
                 write_json(file, closure(roots(planned.stage, _settings(plan, planned))))
         with atomic_file(path) as file:
             written = [name.removeprefix(f"{planned.entry}/") for name in flat(planned.outputs)]
-            more = {"key": planned.key, "log": planned.log, "outputs": written, "words": words}
+            more = {"key": planned.key, "study": plan.study.config.name, "log": planned.log}
+            more |= {"outputs": written, "words": words}
             write_json(file, preimage | more)
     except OSError:
         if os.access(STORE, os.W_OK):
@@ -64,6 +68,8 @@ def take_equal(job: Mapping, entry: Path) -> bool:
         return False
     made = read_made(twin)
     for name, digest in made["files"].items():
+        if not (twin / name).is_file():
+            return False
         (entry / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(twin / name, entry / name)
         if sha256(entry / name) != digest:
@@ -91,7 +97,7 @@ def record(job: Mapping, entry: Path, began: float) -> None:
 def _write_made(job: Mapping, entry: Path, files: Mapping[str, str], more: Mapping) -> None:
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     where = {"host": socket.gethostname(), "processor": processor(), "revision": revision()}
-    made = {name: value for name, value in job.items() if name not in ("log", "words", "outputs")}
+    made = {name: value for name, value in job.items() if name not in _OF_THE_RUN}
     made |= {"contents": contents(job), "finished": now} | where | dict(more) | {"files": files}
     with atomic_file(entry / MADE) as path:
         write_json(path, made)
@@ -172,6 +178,14 @@ def link(root: Path, entries: Iterable[Path]) -> None:
         made = read_made(entry)
         for name in linked_names(made["stage"], Job(**made["job"]), made["files"]):
             _link(root / name, entry / name)
+
+
+def link_planned(job: Mapping) -> None:
+    """Link a job that has just finished, if the newest run of its study names its result."""
+    results = STORE.parent / job["study"]
+    with contextlib.suppress(UserError):  # in a bucket there is no plan
+        if job["key"] in {each.key for each in read_plan(results)}:
+            link(results, [STORE / job["key"]])
 
 
 def unlink(root: Path, jobs: Iterable[Planned], older: bool = False) -> None:
