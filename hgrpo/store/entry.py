@@ -147,10 +147,12 @@ def read_made(entry: Path) -> dict:
     """The record of a finished job.
 
     Raises:
-        UserError: it is damaged.
+        UserError: there is none, or it is damaged.
     """
     try:
         return json.loads((entry / MADE).read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"{entry}: no finished job") from None
     except ValueError:
         raise UserError(
             f"{entry / MADE}: damaged; delete the folder, and its job runs again"
