@@ -29,6 +29,7 @@ from hgrpo.workflow.planning.forecast import (
     Forecast,
     footnotes,
     forecasts,
+    foreign_lines,
     grouped,
     price_lines,
     table,
@@ -76,12 +77,16 @@ def report(
     lines = [*table("stage", by_stage, profile.prices, each=True), ""]
     lines += [*table("arm", by_arm | {"all": expected}, profile.prices), ""]
     lines.append(wall_line(expected, study, profile))
-    to_run = {one.job.stage for one in expected if one.to_run}
+    to_run = [one.job for one in expected if one.to_run]
     if to_run:
         lines += footnotes(by_arm)
-        needs = study.config.resources.rl_round
-        if study.config.engine.kind == "vllm" and "rl_round" in to_run and not needs.gpu:
+        rounds = [job.arm for job in to_run if job.stage == "rl_round"]
+        needs, cap = study.config.resources.of("rl_round"), study.env.turn_cap
+        if study.config.engine.kind == "vllm" and rounds and not needs.gpu:
             lines.append("engine vllm, but `resources.rl_round` asks for no GPU (`gpu: 1` does)")
+        turns = {arm: each * cap for arm, each in study.round_trajectories.items()}
+        played = [(study.methods[arm].credit.kind, turns[arm]) for arm in rounds if needs.gpu]
+        lines += foreign_lines(played, needs.runtime)
         lines += price_lines(expected, profile, bool(calls))
     return lines + calls
 

@@ -26,6 +26,9 @@ _FOOTNOTES = {
     REFERENCE: "* in part from reference rates, scaled to this machine",
     CEILING: "< a ceiling if no job is retried: partly time limits, `resources.<stage>.runtime`",
 }
+# Minutes and dollars of a round by kind of credit: README of JosephLi2023/CS224R, 32eb059.
+_H_GRPO = {"flat": (13, 5), "progress": (13, 5), "judge": (15, 6), "turnrd": (20, 8)}
+_H_GRPO_ROUND = 160 * 30  # trajectories times turn cap
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -196,8 +199,36 @@ def wall_line(expected: Sequence[Forecast], study: Study, profile: Profile) -> s
         where = f"with {profile.jobs or 'any number'} at a time, without waiting in queues"
     known = "at most" if source_of(expected) == CEILING else "about"
     minutes = wall_minutes(expected, study, profile)
-    time = f"{minutes:.1f} minutes" if minutes < 120 else f"{minutes / 60:,.1f} hours"
-    return f"{to_run} jobs to run, {known} {time} {where}"
+    return f"{to_run} jobs to run, {known} {_duration(minutes)} {where}"
+
+
+def _duration(minutes: float) -> str:
+    return f"{minutes:.1f} minutes" if minutes < 120 else f"{minutes / 60:,.1f} hours"
+
+
+def foreign_lines(rounds: Sequence[tuple[str, int]], limit: float) -> list[str]:
+    """Published price of H-GRPO's rounds, scaled to the rounds to run on GPUs.
+
+    Args:
+        rounds: kind of credit, and trajectories times turn cap, of each round.
+        limit: minutes after which a round is ended, the least of all attempts.
+    """
+    if not rounds:
+        return []
+    prices = [(_H_GRPO.get(kind, _H_GRPO["flat"]), played) for kind, played in rounds]
+    minutes, dollars = (sum(price[n] * played for price, played in prices) for n in (0, 1))
+    text = f"{_duration(minutes / _H_GRPO_ROUND)}, ${dollars / _H_GRPO_ROUND:,.0f}"
+    longest = max(price[0] * played for price, played in prices) / _H_GRPO_ROUND
+    late = (
+        f"  CAUTION: one round, {_duration(longest)}, is over resources.rl_round.runtime, "
+        f"{_duration(limit)}: such rounds end unfinished"
+    )
+    return [
+        "foreign: a round of H-GRPO, of 160 trajectories of up to 30 turns, took 13 minutes and $5",
+        "  (flat, Progressive), 15 and $6 (judge), 20 and $8 (TurnRD): their price, $23 an hour;",
+        f"  in proportion to trajectories x turns, the {len(rounds)} rounds to run: {text}",
+        *([late] if longest > limit else []),
+    ]
 
 
 def price_lines(expected: Iterable[Forecast], profile: Profile, judges: bool) -> list[str]:
