@@ -57,9 +57,9 @@ def main() -> None:
 
 def plan_of(words: list[str]) -> Plan:
     """The plan of the study that words KEY=VALUE name."""
-    given = {"study": "bakeoff"} | read_assignments(words)
-    overrides = {key: value for key, value in given.items() if key not in OF_THE_RUN}
-    return Plan(load_study(Path(f"configs/studies/{given['study']}.yaml"), overrides))
+    config = {"study": "bakeoff"} | read_assignments(words)
+    overrides = {key: value for key, value in config.items() if key not in OF_THE_RUN}
+    return Plan(load_study(Path(f"configs/studies/{config['study']}.yaml"), overrides))
 
 
 def named_by() -> dict[str, set[str]]:

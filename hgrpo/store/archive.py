@@ -49,15 +49,15 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
 
 def with_ancestors(keys: Iterable[str]) -> set[str]:
     """The keys, and those of all finished jobs that they were made from."""
-    found: set[str] = set()
+    keys: set[str] = set()
     waiting = list(keys)
     while waiting:
         key = waiting.pop()
-        if key not in found and (STORE / key / MADE).is_file():
-            found.add(key)
+        if key not in keys and (STORE / key / MADE).is_file():
+            keys.add(key)
             paths = [path for each in read_made(STORE / key)["inputs"].values() for path in each]
             waiting += {path.partition("/")[0] for path in paths}
-    return found
+    return keys
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -88,8 +88,8 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
             for key in keys:
                 _check_inputs(mades[key], archive)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            said = f"damaged, or edited ({error}); ask for the archive again"
-            raise UserError(f"{archive}: {said}") from None
+            damage = f"damaged, or edited ({error}); ask for the archive again"
+            raise UserError(f"{archive}: {damage}") from None
         new = [key for key in keys if not (STORE / key / MADE).is_file()]
         for path in sorted((place / _SETTINGS).glob("*.json")):
             (STORE / _SETTINGS).mkdir(exist_ok=True)

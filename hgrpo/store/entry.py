@@ -248,9 +248,9 @@ def read_plan(results: Path) -> list[Planned]:
         rows = json.loads((results / PLAN).read_bytes())
     except FileNotFoundError:
         raise UserError(f"{results / PLAN}: no such file; run the study first") from None
-    found = []
+    jobs = []
     for row in rows:
         job = Job(row["method"], row["seed"], row["round"])
         folder = f"{STORE}/{row['key']}/{load(row['stage']).FOLDER.format(**vars(job))}"
-        found.append(Planned(row["stage"], job, row["key"], folder.rstrip("/"), {}, {}))
-    return found
+        jobs.append(Planned(row["stage"], job, row["key"], folder.rstrip("/"), {}, {}))
+    return jobs

@@ -123,15 +123,15 @@ class Plan:
 
     def to_run(self) -> list[Planned]:
         """The jobs that a run of the whole study would start, in the order of the stages."""
-        found: dict[Planned, None] = {}
+        reached: dict[Planned, None] = {}
         waiting = [self.find("report")]
         while waiting:
             planned = waiting.pop()
-            if planned not in found and not planned.made:
-                found[planned] = None
+            if planned not in reached and not planned.made:
+                reached[planned] = None
                 paths = (path.removeprefix(f"{STORE}/") for path in flat(planned.inputs))
                 waiting += {self.maker(path.partition("/")[2]) for path in paths}
-        return [each for each in self.jobs() if each in found]
+        return [each for each in self.jobs() if each in reached]
 
     def stored(self, path: str) -> str:
         """Where the store has a file of the study; `path` is relative to results/<study>.

@@ -80,10 +80,10 @@ class StudyRules:
         ]
         places = {"cache": "results/cache", "scratch": f"{planned.entry}/unfinished"}
         fields = module.Paths.__dataclass_fields__
-        given = [
+        values = [
             word for name, path in places.items() if name in fields for word in (f"--{name}", path)
         ]
-        return named + given + words(module.Paths, {**planned.inputs, **planned.outputs})
+        return named + values + words(module.Paths, {**planned.inputs, **planned.outputs})
 
     def threads(self, stage: str) -> int:
         """Threads of a job of the stage."""
@@ -102,8 +102,8 @@ class StudyRules:
     def gpus(self, stage: str, instead: Mapping) -> int:
         """GPUs of a job; `instead` are the resources of `--set-resources`, which override."""
         # Without dict(), a missing resource would look like a resource without a value.
-        given = dict(instead.get(stage, {}))
-        return given["gpu"].value if "gpu" in given else self._needs(stage).gpu
+        values = dict(instead.get(stage, {}))
+        return values["gpu"].value if "gpu" in values else self._needs(stage).gpu
 
     def urgency(self, wildcards: Mapping[str, str]) -> int:
         """Priority of a round: higher for the first seed of an arm that plays to compute credit.

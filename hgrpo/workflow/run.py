@@ -93,10 +93,10 @@ class Run:
 
     def _planned(self, workflow: "Workflow") -> list[Planned]:
         """The jobs of the study's stages that are about to run."""
-        found = []
+        jobs = []
         for job in workflow.dag.needrun_jobs():
             if job.rule.name in STAGES:
                 named = {"method": "", "seed": 0, "round": 0} | dict(job.wildcards.items())
                 where = named["method"], int(named["seed"]), int(named["round"])
-                found.append(self.plan.find(job.rule.name, *where))
-        return found
+                jobs.append(self.plan.find(job.rule.name, *where))
+        return jobs

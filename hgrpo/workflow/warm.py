@@ -207,13 +207,13 @@ def _obey(link: socket.socket, pid: int, waiting: selectors.BaseSelector) -> Non
     if link.fileno() < 0:
         return  # the fork ended a moment ago
     try:
-        said = link.recv(1)
+        signals = link.recv(1)
     except OSError:
-        said = b""
-    if not said:
+        signals = b""
+    if not signals:
         waiting.unregister(link)
     # The fork is waited for only in `_report`, so its id cannot belong to another process.
-    os.kill(pid, said[0] if said else signal.SIGKILL)
+    os.kill(pid, signals[0] if signals else signal.SIGKILL)
 
 
 def _report(pidfd: int, pid: int, link: socket.socket, waiting: selectors.BaseSelector) -> None:
@@ -258,12 +258,12 @@ def main() -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     gc.freeze()
-    own = os.getpid()
+    server = os.getpid()
     job = serve(SOCKET)
     if job is None:
         SOCKET.unlink(missing_ok=True)
         return
-    become(job, own)
+    become(job, server)
     runpy.run_module(job.module, run_name="__main__", alter_sys=True)
 
 
