@@ -49,15 +49,15 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
 
 def with_ancestors(keys: Iterable[str]) -> set[str]:
     """The keys, and those of all finished jobs that they were made from."""
-    keys: set[str] = set()
+    reached: set[str] = set()
     waiting = list(keys)
     while waiting:
         key = waiting.pop()
-        if key not in keys and (STORE / key / MADE).is_file():
-            keys.add(key)
+        if key not in reached and (STORE / key / MADE).is_file():
+            reached.add(key)
             paths = [path for each in read_made(STORE / key)["inputs"].values() for path in each]
             waiting += {path.partition("/")[0] for path in paths}
-    return keys
+    return reached
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
