@@ -110,6 +110,7 @@ class Plan:
         self.settings = functools.cache(self._settings)
         self._planned = functools.cache(self._make)
         self.parts = functools.cache(self._parts)
+        self._jobs_of = functools.cache(lambda stage: {*jobs_of(study, stage)} if stage else set())
 
     def jobs(self, asked_for: bool = False) -> Iterator[Planned]:
         """Every job of the study in the order of the stages.
@@ -192,12 +193,13 @@ class Plan:
         if stage := self._singles.get(path):
             return self.find(stage)
         match = _ROUND.match(path)
-        if match is None or match["head"] not in _HEADS:
+        stage = _HEADS.get(match["head"]) if match else None
+        where = (
+            (match["method"] or "", int(match["seed"] or 0), int(match["round"])) if stage else ()
+        )
+        if where not in self._jobs_of(stage):
             raise UserError(f"{self.root}/{path}: no job of this study makes this file")
-        stage, round = _HEADS[match["head"]], int(match["round"])
-        if match["method"] is None:
-            return self.find(stage, "", 0, round)
-        return self.find(stage, match["method"], int(match["seed"]), round)
+        return self.find(stage, *where)
 
     @functools.cached_property
     def _singles(self) -> dict[str, str]:
