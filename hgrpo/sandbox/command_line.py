@@ -17,7 +17,8 @@ from hgrpo.atomic import atomic_file
 from hgrpo.config.read import did_you_mean, validate
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
-from hgrpo.sandbox.rule import Rule
+from hgrpo.formulas.rule import Rule
+from hgrpo.sandbox.old_flags import flags_of
 
 Settings = TypeVar("Settings", bound=Strict)
 # Parameters of mallopt(3): https://man7.org/linux/man-pages/man3/mallopt.3.html.
@@ -115,7 +116,7 @@ def add_fields(
 
 
 def add_rule_flags(
-    parser: argparse.ArgumentParser, rules: Mapping[str, Rule], texts: Mapping[str, str]
+    parser: argparse.ArgumentParser, rules: Mapping[str, type[Rule]], texts: Mapping[str, str]
 ) -> argparse._ArgumentGroup:
     """Declare flags of rules' own settings, with the types, words and defaults of these settings.
 
@@ -138,12 +139,12 @@ def add_rule_flags(
     return group
 
 
-def _rule_field(rules: Mapping[str, Rule], flag: str) -> FieldInfo:
+def _rule_field(rules: Mapping[str, type[Rule]], flag: str) -> FieldInfo:
     """The setting that the flag gives, of the first rule that reads it."""
     return next(
-        rule.settings.model_fields[key]
+        rule.model_fields[key]
         for rule in rules.values()
-        for key, own in rule.flags.items()
+        for key, own in flags_of(rule).items()
         if own == flag
     )
 
@@ -189,15 +190,15 @@ def chosen_fields(args: argparse.Namespace, model: type[Strict]) -> dict[str, An
     return {name: vars(args)[name] for name in model.model_fields if name in vars(args)}
 
 
-def chosen_rule(args: argparse.Namespace, rule: Rule | None) -> dict[str, Any]:
+def chosen_rule(args: argparse.Namespace, rule: type[Rule] | None) -> dict[str, Any]:
     """The rule's own settings that were given by flags; none of an unknown rule."""
-    flags = rule.flags if rule else {}
+    flags = flags_of(rule) if rule else {}
     return {key: vars(args)[flag] for key, flag in flags.items() if vars(args)[flag] is not None}
 
 
-def flag_names(rule: Rule | None) -> dict[str, str]:
+def flag_names(rule: type[Rule] | None) -> dict[str, str]:
     """The flag of each of the rule's settings, as it is typed."""
-    return {key: f"--{flag}" for key, flag in (rule.flags if rule else {}).items()}
+    return {key: f"--{flag}" for key, flag in (flags_of(rule) if rule else {}).items()}
 
 
 def checked(
@@ -222,15 +223,15 @@ def checked(
 
 
 def unread_rule_flags(
-    args: argparse.Namespace, method: str, rules: Mapping[str, Rule], model: type[Strict]
+    args: argparse.Namespace, method: str, rules: Mapping[str, type[Rule]], model: type[Strict]
 ) -> list[str]:
     """A line for each flag that sets another rule, and was given though this rule ignores it.
 
     Args:
         model: settings of a run; a flag that is one of its fields is read whatever the rule.
     """
-    read = {*rules[method].flags.values(), *model.model_fields}
-    others = {flag for rule in rules.values() for flag in rule.flags.values()} - read
+    read = {*flags_of(rules[method]).values(), *model.model_fields}
+    others = {flag for rule in rules.values() for flag in flags_of(rule).values()} - read
     given = sorted(flag for flag in others if vars(args)[flag] is not None)
     return [f"--{flag}: {method} does not read it" for flag in given]
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from hgrpo.credit import kinds as credit_kinds
 from hgrpo.envs.environment import Environment
 from hgrpo.errors import UserError
-from hgrpo.learning.rules import kinds as rule_kinds
+from hgrpo.formulas import kinds as rule_kinds
 from hgrpo.rollout.engine_kind import EngineKind
 from hgrpo.stages.order import load
 
@@ -108,7 +108,8 @@ def contents(
     """Map each module and data file that a job runs or reads to its hash (16 hex digits).
 
     Args:
-        roots: what a job starts from: modules, or functions such as "hgrpo.sandbox.rl.rules.dg:dg".
+        roots: what a job starts from: modules, or classes and functions such as
+            "hgrpo.formulas.dg:DG".
             Of a function's module only what the function uses counts, also of other modules in
             the same package.
         uses: capabilities of plug-ins that count; all others are left out.

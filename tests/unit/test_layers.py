@@ -10,6 +10,7 @@ PACKAGE = Path(hgrpo.__file__).parent
 ROOMS = (
     *("errors", "zip_errors", "streams", "atomic", "archive", "parquet", "config", "command"),
     "standardise",
+    "formulas",
     *("agent", "envs", "base_model", "policy", "trajectories", "rollout", "credit"),
     *("learning", "evaluation", "report", "results", "provenance"),
     "sandbox",

@@ -11,10 +11,9 @@ from hgrpo.atomic import atomic_file
 from hgrpo.config.read import validate
 from hgrpo.config.strict import Strict
 from hgrpo.sandbox import command_line as cli
-from hgrpo.sandbox.opd.declared import RULES
 from hgrpo.sandbox.opd.experiments.table import EXPERIMENTS, Experiment, Variant
 from hgrpo.sandbox.opd.microscope.settings import MicroscopeSettings
-from hgrpo.sandbox.opd.settings import OpdSettings
+from hgrpo.sandbox.opd.settings import RULES, OpdSettings
 
 HELP = f"""\
 On-policy distillation: train one loss against an analytic teacher, or run an experiment.
@@ -34,7 +33,6 @@ Examples:
   python -m hgrpo.cli.sandbox opd soft_teacher_topk --supports student,teacher
 """
 _MICROSCOPE = "variance_microscope"
-# hgrpo.sandbox.opd.declared says which loss reads a flag.
 _RULE_FLAGS = {
     "top_k": "OPDTopK*: tokens of a top-k set",
     "top_k_support": "OPDTopK*: whose top-k set, or what both have in common",

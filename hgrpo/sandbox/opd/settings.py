@@ -10,11 +10,12 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from hgrpo.sandbox.opd.declared import RULES
-from hgrpo.sandbox.opd.rule_settings import Support
-from hgrpo.sandbox.rule import Need, Rule, refuse
+from hgrpo.formulas import kinds
+from hgrpo.formulas.rule import Need, Rule, refuse
+from hgrpo.formulas.topk import Support
 from hgrpo.sandbox.run_settings import ArmSettings, RuleSettings, TransformerSettings, known
 
+RULES = kinds.of_piece("opd")
 TASKS = ("reversal", "soft_reversal", "format_answer")
 
 
@@ -43,17 +44,17 @@ class PhaseOfRun:
     """A run, and the settings of the loss of one of its phases."""
 
     run: "OpdSettings"
-    rule: dict[str, Any]
+    rule: Rule
 
 
 NEEDS: dict[str, Need[PhaseOfRun]] = {
     "several_tokens": Need(
         "a top_k above 1; given a single token, its probability is always 1",
-        lambda phase: phase.rule["k"] > 1,
+        lambda phase: phase.rule.k > 1,
     ),
     "truncates": Need(
         "a top_k below the number of actions; else it is the exact divergence",
-        lambda phase: phase.rule["k"] < phase.run.actions,
+        lambda phase: phase.rule.k < phase.run.actions,
         degenerate=True,
     ),
     "ratios": Need(
@@ -115,7 +116,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
     @property
     def rules(self) -> list[Rule]:
         """The losses of the phases."""
-        return [phase.declared for phase in self.phases]
+        return [phase.rule for phase in self.phases]
 
     @field_validator("task")
     @classmethod
@@ -144,7 +145,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
             note
             for phase in self.phases
             for note in refuse(
-                phase.declared, NEEDS, PhaseOfRun(self, phase.rule), self.allow_degenerate
+                phase.rule, NEEDS, PhaseOfRun(self, phase.rule), self.allow_degenerate
             )
         ]
 

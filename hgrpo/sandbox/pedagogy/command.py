@@ -2,8 +2,7 @@
 
 import argparse
 
-from hgrpo.sandbox.pedagogy.declared import RULES
-from hgrpo.sandbox.pedagogy.settings import PedagogySettings
+from hgrpo.sandbox.pedagogy.settings import RULES, PedagogySettings
 from hgrpo.sandbox.run_command import add_run_arguments, run_settings, train
 
 HELP = """\
@@ -43,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Check the run, train it, and write all its rows at once."""
     settings = run_settings(args, PedagogySettings, "pedagogy")
-    teaches = settings.declared.teaches
+    teaches = settings.rule.teaches
     readers = {settings.method: {"teacher_steps": teaches, "teacher_lr": teaches}}
     train(args, settings, _trainer, _FIRST, "test_error", readers)
 

@@ -9,8 +9,7 @@ from tqdm import tqdm
 from hgrpo.config.read import read_value
 from hgrpo.errors import UserError
 from hgrpo.sandbox import command_line as cli
-from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rl.settings import BANDITS, RlSettings
+from hgrpo.sandbox.rl.settings import BANDITS, RULES, RlSettings
 
 HELP = """\
 Train one update rule on a small task, and write its log as CSV.
@@ -28,7 +27,6 @@ Examples:
       --replay_capacity 32 --output fresh.csv
   python -m hgrpo.cli.sandbox rl --data mnist.npz --sweep --output sweep.csv
 """.format(rules=", ".join(RULES))
-# hgrpo.sandbox.rl.declared says which rule reads a flag.
 _RULE_FLAGS = {
     "eta": "DG and relatives: temperature of the gate; R2VPO: penalty; PMDMean: temperature",
     "tpo_eta": "TPO and relatives: temperature of the target",
@@ -136,7 +134,7 @@ def _assigned(word: str) -> tuple[str, object]:
 
 def unread(run: RlSettings) -> list[str]:
     """Return a line for each setting that was changed although this run does not read it."""
-    task, rule = run.task, run.declared
+    task, rule = run.task, run.rule
     sequences, text, replays = task not in BANDITS, task == "lm_bandit", run.replay_capacity > 0
     return cli.unread_fields(
         run,
@@ -149,7 +147,7 @@ def unread(run: RlSettings) -> list[str]:
                 **dict.fromkeys(("vocab_size", "seq_len", "binary_reward"), sequences),
                 **dict.fromkeys(("d_model", "nhead", "num_layers"), sequences or text),
             },
-            rule.name: {
+            run.method: {
                 "baseline": not rule.grouped,
                 "group_size": run.samples_groups or rule.candidates,
                 "grouped": not (rule.grouped or rule.candidates),

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rule import Need
+from hgrpo.formulas import kinds
+from hgrpo.formulas.rule import Need
 from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings, known, refuse_first
 from hgrpo.sandbox.tasks import CHAINS, REVERSALS
 
@@ -20,6 +20,7 @@ NOISES = (
     *("none", "label_flip", "random_reward", "false_positive_action0", *_RARE),
     "spurious_feature",
 )
+RULES = kinds.of_piece("rl")
 # Sequences of actions up to which E[R | input] is added up one by one.
 MOST_OUTPUTS = 729
 BANDITS = ("mnist", "lm_bandit")
@@ -65,7 +66,7 @@ NEEDS: dict[str, Need["RlSettings"]] = {
     "two_survivors": Need(
         "a screen that, with entropy_diagnostics, lets two samples pass on average: kondo_keep "
         "times batch_size at least 2",
-        lambda run: not run.entropy_diagnostics or run.rule["keep"] * run.batch_size >= 2,
+        lambda run: not run.entropy_diagnostics or run.rule.keep * run.batch_size >= 2,
     ),
     "off_policy": Need(
         "ratios other than 1: inner_epochs above 1, delay or replay_capacity above 0",
@@ -80,7 +81,7 @@ NEEDS: dict[str, Need["RlSettings"]] = {
     ),
     "filter_acts": Need(
         "an uncertainty_threshold below 0.5, the largest deviation of rewards in [0, 1]",
-        lambda run: run.rule["threshold"] < _LARGEST_DEVIATION,
+        lambda run: run.rule.threshold < _LARGEST_DEVIATION,
         degenerate=True,
     ),
     "filter_compares": Need(
@@ -155,7 +156,7 @@ class RlSettings(RunSettings, TransformerSettings):
     @property
     def samples_groups(self) -> bool:
         """Whether the batch holds groups of `group_size` rollouts of one input."""
-        return self.declared.grouped or (self.grouped and not self.declared.candidates)
+        return self.rule.grouped or (self.grouped and not self.rule.candidates)
 
     @field_validator("task", "baseline", "replay_priority", "reward_noise_mode")
     @classmethod

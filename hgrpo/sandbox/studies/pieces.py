@@ -60,11 +60,10 @@ PIECES = {
 }
 
 
-def rule_functions(settings: Strict) -> list[str]:
-    """The functions that the run's rules name, such as "hgrpo.sandbox.rl.rules.dg.dg"."""
-    package = type(settings).__module__.rpartition(".")[0]
-    named = {name for rule in settings.rules for name in rule.functions}
-    return sorted(f"{package}.rules.{name}" for name in named)
+def rule_classes(settings: Strict) -> list[str]:
+    """The classes of the run's rules, such as "hgrpo.formulas.dg:FreshDG"."""
+    classes = {type(rule) for rule in settings.rules}
+    return sorted(f"{each.__module__}:{each.__name__}" for each in classes)
 
 
 def _load(name: str) -> Any:

@@ -3,8 +3,7 @@
 import argparse
 
 from hgrpo.sandbox.run_command import add_run_arguments, run_settings, train
-from hgrpo.sandbox.vpo.declared import RULES
-from hgrpo.sandbox.vpo.settings import VpoSettings
+from hgrpo.sandbox.vpo.settings import RULES, VpoSettings
 
 HELP = """\
 Train a policy that answers in sets, for rewards with two parts, and write its log as CSV.

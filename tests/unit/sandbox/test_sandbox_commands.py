@@ -15,8 +15,9 @@ from hgrpo.cli import sandbox
 from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.sandbox.command_line import parse
+from hgrpo.sandbox.old_flags import flags_of
 from hgrpo.sandbox.rl import command as rl
-from hgrpo.sandbox.rl.declared import RULES
+from hgrpo.sandbox.rl.settings import RULES
 from hgrpo.sandbox.rl.tasks import char_model
 from hgrpo.sandbox.tasks import sequences
 
@@ -201,9 +202,9 @@ def test_the_defaults_are_those_of_the_original():
     assert vars(parse(parser, [])) == vars(parse(parser, DEFAULTS.split()))
     given = vars(parse(parser, RULE_DEFAULTS.split()))
     found = {
-        (flag, rule.settings.model_fields[key].default)
+        (flag, rule.model_fields[key].default)
         for rule in RULES.values()
-        for key, flag in rule.flags.items()
+        for key, flag in flags_of(rule).items()
     }
     # All rules that read a flag have one default.
     assert found == {(flag, given[flag]) for flag, _ in found}
@@ -226,7 +227,7 @@ def test_the_defaults_are_those_of_the_original():
         ("rl --task token_reversal --method GRPO --rule norm=max", "--rule norm: input should be"),
         ("rl --task token_reversal --method TPO --batch_size 10", "no multiple of group_size 4"),
         ("rl --task token_reversal --rule eta", "KEY=VALUE was expected, not 'eta'"),
-        ("rl --task token_reversal --rule cap=1", "DG has no 'cap'"),
+        ("rl --task token_reversal --rule cap=1", "--rule cap: unknown key"),
         ("rl --task token_reversal --output .", "--output: . is a folder"),
         ("rl --task token_reversal --method PG --allow_degenerate false", "PG needs ratios"),
         (

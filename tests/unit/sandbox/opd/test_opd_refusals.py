@@ -8,9 +8,8 @@ import pytest
 from hgrpo.cli import sandbox
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
-from hgrpo.sandbox.opd.declared import RULES
 from hgrpo.sandbox.opd.microscope.settings import MicroscopeSettings
-from hgrpo.sandbox.opd.settings import NEEDS, OpdSettings
+from hgrpo.sandbox.opd.settings import NEEDS, RULES, OpdSettings
 
 TRAIN, COMPARE, STABLE, COLD = "", "compare", "topk_stability", "topk_cold_start"
 SWEEP, SOFT, MICROSCOPE = "topk_warmup_sweep", "soft_teacher_topk", "variance_microscope"
@@ -116,7 +115,7 @@ def test_a_run_that_cannot_be_is_refused_in_one_line(name, flags, text, tmp_path
             {"phases": [{}, {"start": 500}]},
             "phases: one starts at step 500, and num_steps is 500",
         ),
-        (OpdSettings, {"phases": [{"rule": {"k": 3}}]}, "phases.0.rule: OPDReverseKL has no 'k'"),
+        (OpdSettings, {"phases": [{"rule": {"k": 3}}]}, "phases.0.rule.k: unknown key"),
         (OpdSettings, {"phases": [{"k": 3}]}, "phases.0.k: unknown key"),
         (OpdSettings, {"seeds": [1, 1]}, "seeds: one is listed twice"),
         (OpdSettings, {"seeds": []}, "seeds: "),

@@ -7,10 +7,11 @@ import pytest
 
 from hgrpo.cli import sandbox
 from hgrpo.sandbox.command_line import parse
+from hgrpo.sandbox.old_flags import flags_of
 from hgrpo.sandbox.opd import command as opd
-from hgrpo.sandbox.opd.declared import RULES
 from hgrpo.sandbox.opd.experiments.table import EXPERIMENTS
 from hgrpo.sandbox.opd.microscope.estimators import ESTIMATORS
+from hgrpo.sandbox.opd.settings import RULES
 
 # What follows `python -m opd_sandbox.` there follows `opd` here, without `train` or `experiments.`;
 # with the names of the files that the command writes.
@@ -138,9 +139,9 @@ def test_the_defaults_of_losses_are_those_of_the_original():
     opd.add_arguments(parser)
     given = vars(parse(parser, ["train", *RULE_DEFAULTS.split()]))
     found = {
-        (flag, rule.settings.model_fields[key].default)
+        (flag, rule.model_fields[key].default)
         for rule in RULES.values()
-        for key, flag in rule.flags.items()
+        for key, flag in flags_of(rule).items()
     }
     assert found == {(flag, given[flag]) for flag, _ in found}
 

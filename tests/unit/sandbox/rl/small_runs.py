@@ -4,14 +4,13 @@ from pathlib import Path
 
 import torch
 
+from hgrpo.formulas.batch import Rollout
 from hgrpo.sandbox.every import every
 from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl import acquire
-from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.rl.settings import RULES, RlSettings
 from hgrpo.sandbox.rl.tasks.task import expected_rewards
 from hgrpo.sandbox.rl.train import Trainer
-from hgrpo.sandbox.rollout import Rollout
 
 SMALL = {
     "task": "token_reversal",
@@ -41,7 +40,7 @@ def settings(method: str, digits: Path | None = None, **changes: object) -> RlSe
 def gradient(trainer: Trainer, batch, weights: torch.Tensor | None = None) -> torch.Tensor:
     """Gradient [S, P] of the rule's loss on a batch."""
     weights = (trainer.weights if weights is None else weights).clone().requires_grad_()
-    loss = trainer.term(trainer.see(batch, weights), trainer.own).loss
+    loss = trainer.rule.term(trainer.see(batch, weights)).loss
     return torch.autograd.grad(loss.sum(), weights)[0]
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
-from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rl.settings import NEEDS, RlSettings
+from hgrpo.sandbox.rl.settings import NEEDS, RULES, RlSettings
 from hgrpo.sandbox.tasks import CHAINS
 
 SEQUENCE = {"task": "token_reversal", "batch_size": 96}
@@ -146,11 +145,11 @@ REFUSED = [
         for key in ("low", "high")
     ],
     *[
-        (GROUPS | {"method": rule.name, "rule": {key: WRONG[key]}}, f"rule.{key}")
-        for rule in RULES.values()
-        for key in rule.settings.model_fields
+        (GROUPS | {"method": name, "rule": {key: WRONG[key]}}, f"rule.{key}")
+        for name, rule in RULES.items()
+        for key in rule.model_fields
     ],
-    ({"method": "DG", "rule": {"cap": 3}}, "DG has no 'cap'"),
+    ({"method": "DG", "rule": {"cap": 3}}, "rule.cap: unknown key"),
     # What the original lets pass.
     *[
         (SEQUENCE | {"method": name}, f"{name} needs ratios other than 1")
@@ -210,7 +209,7 @@ def test_every_need_is_known_and_refuses_in_the_table():
 
 def test_a_rule_spells_out_its_own_settings():
     given = SEQUENCE | {"method": "Kondo", "rule": {"keep": 0.25}}
-    assert validate(RlSettings, given, "rl").rule == {"eta": 1.0, "keep": 0.25}
+    assert validate(RlSettings, given, "rl").rule.model_dump() == {"eta": 1.0, "keep": 0.25}
     assert len(RULES) == 31
 
 

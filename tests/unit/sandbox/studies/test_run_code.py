@@ -8,17 +8,17 @@ from hgrpo.stages.order import STAGES
 from hgrpo.workflow.code_version import contents, modules_of
 from hgrpo.workflow.sandbox_rules import run_code, run_id
 
-FORMULAS = "hgrpo.learning.objectives"
-RULES = "hgrpo.sandbox.rl.rules"
+FORMULAS = "hgrpo.formulas"
 
 
 def test_a_rule_reaches_its_own_formulas_and_helpers():
-    plain, fresh = (set(contents([f"{RULES}.dg:{name}"])) for name in ("dg", "fresh_dg"))
-    assert f"{FORMULAS}.dg" in plain & fresh
-    assert f"{FORMULAS}.fresh_dg" in fresh - plain
-    assert f"{RULES}.pg:weighted" in plain & fresh
-    assert f"{RULES}.dg:dg" in plain and f"{RULES}.dg:fresh_dg" not in plain
-    assert not {f"{RULES}.dg", f"{RULES}.pg", f"{FORMULAS}.aspo"} & fresh
+    roots = (f"{FORMULAS}.dg:DG", f"{FORMULAS}.fresh_dg:FreshDG")
+    plain, fresh = (set(contents([root])) for root in roots)
+    assert f"{FORMULAS}.dg:dg_gates" in plain & fresh or f"{FORMULAS}.dg:Gate" in fresh
+    assert f"{FORMULAS}.pg:policy_gradient" in plain
+    assert f"{FORMULAS}.pg:weighted" in fresh - plain
+    assert not {f"{FORMULAS}.dg", f"{FORMULAS}.pg", f"{FORMULAS}.aspo"} & fresh
+    assert f"{FORMULAS}.fresh_dg:FreshDG" in fresh - plain
 
 
 @pytest.mark.parametrize(
