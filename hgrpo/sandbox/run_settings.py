@@ -149,6 +149,19 @@ def seeds_differ(seeds: tuple[int, ...]) -> tuple[bool, str]:
     return len(set(seeds)) < len(seeds), "seeds: one is listed twice"
 
 
+def unread(run: Strict, reader: str, **read: bool) -> list[tuple[bool, str]]:
+    """For each setting, whether it was changed though the reader does not read it, and a line.
+
+    Args:
+        read: by setting, whether the reader reads it.
+    """
+    fields = type(run).model_fields
+    return [
+        (not is_read and getattr(run, name) != fields[name].default, f"{name}: {reader} has none")
+        for name, is_read in read.items()
+    ]
+
+
 def refuse_first(*cases: tuple[bool, str]) -> None:
     """Raise ValueError with the line of the first case that is wrong."""
     for wrong, line in cases:

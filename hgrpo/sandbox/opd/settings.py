@@ -6,37 +6,22 @@ The names are those of the original's flags.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import Field, field_validator
 
 from hgrpo.formulas import kinds
 from hgrpo.formulas.rule import Need, Rule, refuse
 from hgrpo.formulas.topk import Support
-from hgrpo.sandbox.run_settings import ArmSettings, RuleSettings, TransformerSettings, known
+from hgrpo.sandbox.run_settings import ArmSettings, RuleSettings, TransformerSettings, known, unread
 
 RULES = kinds.of_piece("opd")
 TASKS = ("reversal", "soft_reversal", "format_answer")
 
 
-def split(given: Any) -> Any:
-    """The parts of a text between its commas, each once; anything else as it is.
-
-    A command line gives a setting that holds several values as one word.
-
-    Raises:
-        ValueError: the text has no parts, or the list is empty.
-    """
-    if isinstance(given, str):
-        given = tuple(dict.fromkeys(part.strip() for part in given.split(",") if part.strip()))
-    if given in ((), []):
-        raise ValueError("at least one value was expected")
-    return given
-
-
-Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(split)]
-Steps = Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(split)]
-Supports = Annotated[tuple[Support, ...], BeforeValidator(split)]
+Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
+Steps = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
+Supports = Annotated[tuple[Support, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -136,6 +121,14 @@ class OpdSettings(ArmSettings, TransformerSettings):
                 "format_answer needs seq_len of at least 2",
             ),
             self.heads_fit(),
+            *unread(
+                self,
+                f"task {self.task}",
+                teacher_epsilon=self.task != "soft_reversal",
+                **dict.fromkeys(
+                    ("teacher_temperature", "special_token_weight"), self.task == "soft_reversal"
+                ),
+            ),
             *self._wrong_phases(),
         )
 

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 
 from hgrpo.formulas import kinds
 from hgrpo.formulas.rule import Need
-from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings, known, refuse_first
+from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings, known, refuse_first, unread
 from hgrpo.sandbox.tasks import CHAINS, REVERSALS
 
 TASKS = ("mnist", *REVERSALS, *CHAINS, "lm_bandit")
@@ -188,18 +188,11 @@ class RlSettings(RunSettings, TransformerSettings):
         several = self.samples_groups and self.group_size > 1
         return (
             *super().refusals(),
+            *self._unread(),
             (
                 0 < self.replay_capacity <= max(self.delay, self.replay_min_age),
                 f"replay_capacity {self.replay_capacity} holds no batch of age "
                 f"{max(self.delay, self.replay_min_age)}; it must be above that",
-            ),
-            (
-                self.replay_min_age > 0 and self.replay_capacity == 0,
-                "replay_min_age is read only with replay_capacity above 0",
-            ),
-            (
-                self.replay_start > 0 and self.replay_capacity == 0,
-                "replay_start is read only with replay_capacity above 0",
             ),
             (
                 self.task in ("chain_arithmetic", "format_answer") and self.seq_len < 2,
@@ -208,10 +201,6 @@ class RlSettings(RunSettings, TransformerSettings):
             (
                 self.task == "masked_reversal" and not 1 <= self.score_len <= self.seq_len,
                 f"score_len {self.score_len} must be from 1 to seq_len, {self.seq_len}",
-            ),
-            (
-                self.task in CHAINS and self.binary_reward,
-                f"{self.task} has a reward of three steps; binary_reward is for the reversals",
             ),
             (noisy and mode == "none", "reward_noise needs a reward_noise_mode"),
             (not noisy and mode != "none", f"reward_noise_mode {mode} needs reward_noise above 0"),
@@ -225,14 +214,6 @@ class RlSettings(RunSettings, TransformerSettings):
             ),
             (self.task != "mnist" and uneven, line),
             (
-                self.data is not None and self.task not in BANDITS,
-                f"data is read only by tasks {' and '.join(BANDITS)}",
-            ),
-            (
-                self.kl_weight > 0 and self.task != "lm_bandit",
-                "kl_weight is read only by task lm_bandit",
-            ),
-            (
                 self.baseline == "exact" and not (stated or listed),
                 f"baseline exact adds up over all outputs, and {self.task} has more than "
                 f"{MOST_OUTPUTS}; take a smaller seq_len or vocab_size",
@@ -242,3 +223,36 @@ class RlSettings(RunSettings, TransformerSettings):
                 "baseline group needs a batch of at least 2",
             ),
         )
+
+    def _unread(self) -> list[tuple[bool, str]]:
+        """Settings that the run's task, rule or replay lacks, each with its line."""
+        sequences, text = self.task not in BANDITS, self.task == "lm_bandit"
+        replays, rule = self.replay_capacity > 0, self.rule
+        return [
+            *unread(
+                self,
+                f"task {self.task}",
+                hidden=self.task == "mnist",
+                data=not sequences,
+                score_len=self.task == "masked_reversal",
+                binary_reward=self.task in REVERSALS,
+                **dict.fromkeys(("model_name", "context_len", "kl_weight"), text),
+                **dict.fromkeys(("vocab_size", "seq_len"), sequences),
+                **dict.fromkeys(("d_model", "nhead", "num_layers"), sequences or text),
+            ),
+            *unread(
+                self,
+                self.method,
+                baseline=not rule.grouped,
+                group_size=self.samples_groups or rule.candidates,
+                grouped=not (rule.grouped or rule.candidates),
+            ),
+            *unread(
+                self,
+                "a run without replay",
+                replay_priority=replays,
+                replay_min_age=replays,
+                replay_start=replays,
+                replay_age_decay=replays or "decay" in type(rule).model_fields,
+            ),
+        ]

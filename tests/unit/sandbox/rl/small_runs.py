@@ -19,7 +19,6 @@ SMALL = {
     "eval_every": 2,
     "num_steps": 4,
     "seq_len": 3,
-    "score_len": 2,
     "d_model": 16,
     "allow_degenerate": True,
 }
@@ -30,10 +29,13 @@ def settings(method: str, digits: Path | None = None, **changes: object) -> RlSe
     needs, given = RULES[method].needs, dict(SMALL)
     if {"bandit", "digits"} & set(needs):
         given |= {"task": "mnist", "data": str(digits)}
+        given = {key: given[key] for key in given if key not in ("seq_len", "d_model")}
     if "right_or_wrong" in needs:
         given["binary_reward"] = True
     if "replay" in needs or "ages" in needs:
         given["replay_capacity"] = 3
+    if changes.get("task") == "masked_reversal":
+        given["score_len"] = 2
     return RlSettings(method=method, **given | changes)
 
 

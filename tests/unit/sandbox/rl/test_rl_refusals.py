@@ -43,16 +43,13 @@ REFUSED = [
     ({"replay_capacity": 4, "delay": 4}, "replay_capacity 4 holds no batch of age 4"),
     ({"delay": 5, "num_steps": 5}, "delay 5 never acts, because num_steps is 5"),
     (SEQUENCE | {"method": "PG", "delay": 5, "num_steps": 5}, "PG needs ratios other than 1"),
-    ({"replay_min_age": 2}, "replay_min_age is read only with replay_capacity"),
-    ({"replay_start": 2}, "replay_start is read only with replay_capacity"),
+    ({"replay_min_age": 2}, "replay_min_age: a run without replay has none"),
+    ({"replay_start": 2}, "replay_start: a run without replay has none"),
     ({"task": "chain_arithmetic", "seq_len": 1}, "chain_arithmetic needs seq_len"),
     ({"task": "format_answer", "seq_len": 1}, "format_answer needs seq_len"),
     ({"task": "masked_reversal", "score_len": 11}, "score_len 11"),
     ({"task": "masked_reversal", "score_len": 0}, "score_len 0"),
-    *[
-        (SEQUENCE | {"task": name, "binary_reward": True}, "binary_reward is for the reversals")
-        for name in CHAINS
-    ],
+    *[(SEQUENCE | {"task": name, "binary_reward": True}, "binary_reward: task") for name in CHAINS],
     ({"reward_noise": -0.1, "reward_noise_mode": "label_flip"}, "reward_noise"),
     ({"reward_noise": 1.5, "reward_noise_mode": "label_flip"}, "reward_noise"),
     ({"reward_noise": 0.5}, "reward_noise needs a reward_noise_mode"),
@@ -60,8 +57,8 @@ REFUSED = [
     (NOISE | {"reward_noise_mode": "false_positive_rare_token"}, "a task with sequences"),
     (NOISE | {"reward_noise_mode": "false_positive_sep"}, "a task with sequences"),
     (CHAIN | NOISE | {"reward_noise_mode": "label_flip"}, "no flip of a reward of three"),
-    (SEQUENCE | {"data": "mnist.npz"}, "data is read only by tasks mnist and lm_bandit"),
-    (SEQUENCE | {"kl_weight": 0.1}, "kl_weight is read only by task lm_bandit"),
+    (SEQUENCE | {"data": "mnist.npz"}, "data: task token_reversal has none"),
+    (SEQUENCE | {"kl_weight": 0.1}, "kl_weight: task token_reversal has none"),
     (SEQUENCE | {"d_model": 63}, "d_model 63 is no multiple of nhead 2"),
     (SEQUENCE | {"baseline": "exact"}, "baseline exact adds up over all outputs"),
     ({"baseline": "group", "batch_size": 1}, "baseline group needs a batch of at least 2"),
@@ -214,7 +211,7 @@ def test_a_rule_spells_out_its_own_settings():
 
 
 def test_settings_and_rules_load_without_torch(project):
-    code = "import sys, hgrpo.sandbox.rl.command, hgrpo.cli.sandbox; print('torch' in sys.modules)"
+    code = "import sys, hgrpo.sandbox.single_runs, hgrpo.cli.sandbox; print('torch' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=project, capture_output=True, encoding="utf-8", check=True
     )
