@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_origin
 
 from pydantic import BaseModel, Field, create_model
 from tqdm import tqdm
@@ -14,7 +14,7 @@ from tqdm import tqdm
 from hgrpo.atomic import atomic_file
 from hgrpo.command import OneLineParser
 from hgrpo.config.strict import Strict
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
 
 # Parameters of mallopt(3): https://man7.org/linux/man-pages/man3/mallopt.3.html.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
@@ -58,35 +58,43 @@ def read_flags(
         UserError: a flag is unknown or has no value.
     """
     # Imported here: planning a study reads this module and no flag.
-    from pydantic_settings import BaseSettings, CliSettingsSource
+    from pydantic_settings import BaseSettings, CliSettingsSource, SettingsError
 
     defaults = {**(defaults or {})}
     fields = {
-        key: (
-            field.annotation,
-            Field(defaults.get(key, field.default), description=field.description),
-        )
+        key: field
         for model in models
         for key, field in model.model_fields.items()
         if key not in skip
     }
-    flags = create_model("Flags", __base__=BaseSettings, **fields)
+    # A list is one word with commas, so that a later flag replaces it.
+    lists = {key for key, field in fields.items() if get_origin(field.annotation) is tuple}
+    flags = {
+        key: (
+            str if key in lists else field.annotation,
+            Field(defaults.get(key, field.default), description=field.description),
+        )
+        for key, field in fields.items()
+    }
     parser = OneLineParser(
         f"python -m hgrpo.cli.sandbox {name}",
         description=text,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    source = CliSettingsSource(
-        flags,
-        cli_parse_args=[_spelled(word) for word in words],
-        root_parser=parser,
-        cli_avoid_json=True,
-        cli_hide_none_type=True,
-        cli_implicit_flags=False,
-        cli_kebab_case=False,
-    )
-    return defaults | source()
+    try:
+        typed = CliSettingsSource(
+            create_model("Flags", __base__=BaseSettings, **flags),
+            cli_parse_args=[_spelled(word) for word in words],
+            root_parser=parser,
+            cli_avoid_json=True,
+            cli_hide_none_type=True,
+            cli_implicit_flags=False,
+            cli_kebab_case=False,
+        )()
+    except SettingsError as error:
+        raise UserError(f"{name}: {one_line(error)}") from None
+    return defaults | typed | {key: typed[key].split(",") for key in lists & typed.keys()}
 
 
 def of_model(model: type[BaseModel], given: Mapping[str, Any]) -> dict[str, Any]:

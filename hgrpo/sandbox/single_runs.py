@@ -133,7 +133,7 @@ def _given(piece: str, words: Sequence[str]) -> dict[str, Any]:
     text = f"{command.text}\n\nRules: {', '.join(rules)}"
     more = {"allow_degenerate": True, **command.defaults}
     # The original takes `--sweep` also without a value.
-    pairs = zip(words, [*words[1:], ""], strict=True)
+    pairs = zip(words, [*words[1:], ""], strict=False)
     words = [
         "--sweep=true" if word == "--sweep" and after not in ("true", "false") else word
         for word, after in pairs
@@ -142,7 +142,8 @@ def _given(piece: str, words: Sequence[str]) -> dict[str, Any]:
 
 
 def _each(given: Mapping[str, Any], options: RunOptions) -> list[dict[str, Any]]:
-    if not getattr(options, "sweep", False):
+    # A sweep has methods of its own, but a wrong name is refused all the same.
+    if not getattr(options, "sweep", False) or given["method"] not in kinds.every():
         return [dict(given)]
     return [{**given, "method": m, "delay": delay} for delay in _DELAYS for m in _SWEPT]
 

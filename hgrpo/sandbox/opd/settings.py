@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from hgrpo.formulas import kinds
 from hgrpo.formulas.rule import Need, Rule, refuse
@@ -19,9 +19,15 @@ RULES = kinds.of_piece("opd")
 TASKS = ("reversal", "soft_reversal", "format_answer")
 
 
-Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
-Steps = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
-Supports = Annotated[tuple[Support, ...], Field(min_length=1)]
+def _not_empty(values: tuple) -> tuple:
+    if not values:
+        raise ValueError("at least one value was expected")
+    return values
+
+
+Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], AfterValidator(_not_empty)]
+Steps = Annotated[tuple[Annotated[int, Field(ge=0)], ...], AfterValidator(_not_empty)]
+Supports = Annotated[tuple[Support, ...], AfterValidator(_not_empty)]
 
 
 @dataclass(frozen=True)

@@ -221,7 +221,7 @@ def test_the_defaults_are_those_of_the_original(digits):
         ("opd --top_k 0 --method OPDTopKTail", "rule.k: input should be"),
         ("rl --task token_reversal --method GRPO --rule norm=max", "rule.norm: input should be"),
         ("rl --task token_reversal --method TPO --batch_size 10", "no multiple of group_size 4"),
-        ("rl --task token_reversal --rule eta", "error"),
+        ("rl --task token_reversal --rule eta", "rl: Parsing error encountered for rule"),
         ("rl --task token_reversal --rule cap=1", "rule.cap: unknown key"),
         ("rl --task token_reversal --output .", "--output: . is a folder"),
         ("rl --task token_reversal --method PG --allow_degenerate false", "PG needs ratios"),
@@ -277,7 +277,13 @@ def test_a_setting_without_a_flag_of_its_own(tmp_path):
     rows = []
     for rule in (["norm=mean"], ["norm=std", "clip=null"]):
         target = tmp_path / "rows.csv"
-        given = ["--rule", *rule, "--verbose", "false", "--output", str(target)]
+        given = [
+            *(f"--rule={each}" for each in rule),
+            "--verbose",
+            "false",
+            "--output",
+            str(target),
+        ]
         sandbox.main([*words.split(), *given])
         rows.append(pd.read_csv(target)["adv_abs_mean"][0])
     assert rows[0] < rows[1]

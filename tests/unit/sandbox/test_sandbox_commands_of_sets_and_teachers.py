@@ -43,7 +43,7 @@ README = [
 ]
 MORE = [
     ("vpo --set_score exact --slot_credit marginal --compat reference", SETS),
-    ("vpo --method MultiRLVR --slot_credit marginal --num_weight_samples 3", SETS),
+    ("vpo --slot_credit marginal --num_weight_samples 3", SETS),
     *[
         (f"pedagogy --reward_form {form} --penalty {penalty} --imitation {imitation}", TEACHER)
         for form in ("product", "additive")

@@ -97,7 +97,7 @@ def test_a_run_that_cannot_be_is_refused_in_one_line(name, flags, text, tmp_path
 @pytest.mark.parametrize(
     ("model", "given", "text"),
     [
-        (MicroscopeSettings, {"horizons": []}, "horizons: tuple should have at least 1 item"),
+        (MicroscopeSettings, {"horizons": []}, "horizons: at least one value was expected"),
         (OpdSettings, {"phases": []}, "phases: at least one was expected"),
         (
             OpdSettings,

@@ -25,16 +25,18 @@ SMALL = {
 
 
 def settings(method: str, digits: Path | None = None, **changes: object) -> RlSettings:
-    """A small run of the method, with what the method needs."""
+    """A small run of the method, with what the method needs and the task reads."""
     needs, given = RULES[method].needs, dict(SMALL)
     if {"bandit", "digits"} & set(needs):
         given |= {"task": "mnist", "data": str(digits)}
-        given = {key: given[key] for key in given if key not in ("seq_len", "d_model")}
     if "right_or_wrong" in needs:
         given["binary_reward"] = True
     if "replay" in needs or "ages" in needs:
         given["replay_capacity"] = 3
-    if changes.get("task") == "masked_reversal":
+    task = changes.get("task", given["task"])
+    unread = {"mnist": ("seq_len", "d_model"), "lm_bandit": ("seq_len",)}.get(task, ())
+    given = {key: value for key, value in given.items() if key not in unread}
+    if task == "masked_reversal":
         given["score_len"] = 2
     return RlSettings(method=method, **given | changes)
 
