@@ -46,12 +46,16 @@ def test_noise_turns_the_gradient_away_from_the_clean_one():
 
 @pytest.mark.parametrize(
     ("method", "more"),
-    [("REINFORCE", {}), ("FilteredDG", {"rule": {"threshold": 0.4}}), ("GRPO", {})],
+    [
+        ("REINFORCE", {"baseline": "constant", "grouped": True}),
+        ("FilteredDG", {"baseline": "constant", "grouped": True, "rule": {"threshold": 0.4}}),
+        ("GRPO", {}),
+    ],
 )
 def test_signals_are_those_of_honest_and_of_struck_rollouts(method, more):
     """Each rollout's part alone, with the weight it has in the whole batch."""
     noise = {"reward_noise": 0.3, "reward_noise_mode": "label_flip", "binary_reward": True}
-    run = settings(method, grouped=True, seq_len=2, baseline="constant", **noise | more)
+    run = settings(method, seq_len=2, **noise | more)
     trainer = Trainer(run)
     batch = batch_of(trainer)
     seen = trainer.see(batch, trainer.weights)
