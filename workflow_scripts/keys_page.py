@@ -21,9 +21,9 @@ from hgrpo.config.kind_section import KindSection
 from hgrpo.credit import kinds as credits
 from hgrpo.credit.section import CreditConfig
 from hgrpo.envs import kinds as environments
+from hgrpo.formulas import kinds as rules
 from hgrpo.learning.method import MethodConfig
-from hgrpo.learning.rules import kinds as rules
-from hgrpo.learning.rules.kinds import ObjectiveConfig
+from hgrpo.learning.objective import ObjectiveConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout import kinds as engines
 from hgrpo.rollout.settings import EngineConfig

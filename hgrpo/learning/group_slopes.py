@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from hgrpo.learning.rules.rule import GroupRule
+from hgrpo.formulas.rule import GroupRule
 
 
 def group_slopes(

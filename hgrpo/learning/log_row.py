@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.kl import kl_k3
 from hgrpo.learning.advantages import offset_share, top_share, turn_share
 from hgrpo.learning.batch import GroupAdvantages, training_returns
 from hgrpo.learning.filters.batch import mean_deviation
-from hgrpo.learning.objectives.kl import kl_k3
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory
 

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from hgrpo.config.strict import Strict
 from hgrpo.credit.section import CreditConfig
 from hgrpo.learning.advantages import size_caution
-from hgrpo.learning.rules.kinds import ObjectiveConfig
+from hgrpo.learning.objective import ObjectiveConfig
 
 
 class MethodConfig(Strict):
@@ -85,7 +85,7 @@ class MethodConfig(Strict):
     @model_validator(mode="after")
     def _suits_its_rule(self) -> Self:
         compares = self.advantage == "group" and self.alpha == 1.0
-        if self.objective.declared.of_groups and not compares:
+        if self.objective.grouped and not compares:
             raise ValueError(
                 f"objective.rule: {self.objective.rule} compares whole trajectories of a group, so "
                 f"it needs advantage: group and alpha: 1, not {self.advantage} and {self.alpha:g}"

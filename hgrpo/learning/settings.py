@@ -6,14 +6,14 @@ from pydantic import Field, field_validator, model_validator
 
 from hgrpo.config.bounds import Share
 from hgrpo.config.strict import Strict
+from hgrpo.formulas.kl import KlForm
+from hgrpo.formulas.reduction import Reduction
 from hgrpo.learning.filters.settings import FilterConfig
 from hgrpo.learning.stop_settings import StopConfig
 
 # The keys of `TrainingConfig` that are needed to play turns without training on them.
 PLAY = {"temperature", "max_action_tokens", "in_flight"}
 Beta = Annotated[float, Field(ge=0, lt=1)]
-Reduction = Literal["token", "sequence", "constant"]
-KlForm = Literal["k2", "k3", "k3_k2_gradient", "k3_ratio"]
 
 
 class KlConfig(Strict):

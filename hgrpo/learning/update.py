@@ -13,22 +13,22 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from hgrpo.errors import TrainingError
+from hgrpo.formulas.importance import (
+    effective_sample_share,
+    importance_weights,
+    truncated_share,
+)
+from hgrpo.formulas.kl import kl_k3, kl_penalty
+from hgrpo.formulas.reduction import token_weights
+from hgrpo.formulas.rule import GroupRule, Rule
 from hgrpo.learning.batch import SampledSequence, TrainingSequence, not_finite
 from hgrpo.learning.critic import Critic
 from hgrpo.learning.group_slopes import group_slopes
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.log_row import STEP_DIAGNOSTICS, SUMS, mismatch, over_steps
-from hgrpo.learning.objectives.importance import (
-    effective_sample_share,
-    importance_weights,
-    truncated_share,
-)
-from hgrpo.learning.objectives.kl import kl_k3, kl_penalty
-from hgrpo.learning.objectives.reduction import token_weights
+from hgrpo.learning.objective import ObjectiveConfig
 from hgrpo.learning.optimisers import descend
 from hgrpo.learning.ranks import ALONE, Ranks
-from hgrpo.learning.rules.kinds import ObjectiveConfig
-from hgrpo.learning.rules.rule import GroupRule, UpdateRule
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.stops import StopState
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
@@ -67,7 +67,7 @@ class Learner:
     STATE = ("weights", "optimiser", "kl_coefficient", "critic", "stop")
 
     @cached_property
-    def rule(self) -> UpdateRule:
+    def rule(self) -> Rule:
         """The update rule."""
         return self.objective.make(self.training)
 
@@ -273,9 +273,8 @@ class Learner:
         cap = self.training.importance_cap
         # Log-probs in the denominator of the ratio.
         start = behaviour if cap is None else torch.cat([s.old for s in sequences])
-        clipped = None
         if slopes is None:
-            objective, clipped = self.rule.terms(logprobs, start, advantages), self.rule.clipped
+            objective = self.rule.terms(logprobs, start, advantages)
             if cap is not None:
                 objective = objective * importance_weights(start, behaviour, cap)
             policy_loss = (weights * objective).sum()
@@ -294,14 +293,15 @@ class Learner:
             loss = loss + entropy_term
         loss.backward()
         with torch.no_grad():
+            clipped = None
+            if slopes is None:
+                clipped = self.rule.clipped(logprobs, start, advantages)
             terms = {
                 "policy_loss": float(policy_loss),
                 "kl_term": float(kl_term),
                 "entropy_term": float(entropy_term),
                 "entropy": float(entropy.mean() * share),
-                "clip_fraction": float(clipped(logprobs, start, advantages) * share)
-                if clipped
-                else 0.0,
+                "clip_fraction": 0.0 if clipped is None else float(clipped * share),
             }
             return terms, (logprobs - start).detach()
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.optim.adam import adam
 
 from hgrpo.errors import TrainingError
-from hgrpo.sandbox.rollout import Term
+from hgrpo.formulas.batch import Term
 
 _DECAY, _SQUARE_DECAY, _EPSILON = 0.9, 0.999, 1e-8
 # As in torch.nn.utils.clip_grad_norm_.

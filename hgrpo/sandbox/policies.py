@@ -1,6 +1,6 @@
 """Policies: a net with a way to read inputs and to emit actions, for stacked seeds.
 
-Shapes are those of `hgrpo.sandbox.rollout`; V counts actions. `table` gives log-probs of every
+Shapes are those of `hgrpo.formulas.batch`; V counts actions. `table` gives log-probs of every
 action at every position along given actions, in one pass and with a gradient; `listed` does so for
 all outputs there are. `sample` draws.
 """
@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.batch import taken
 from hgrpo.sandbox.draws import pick
 from hgrpo.sandbox.every import Tree, every
 from hgrpo.sandbox.nets.layout import MLP
@@ -151,8 +152,3 @@ class SequencePolicy:
             torch.stack(actions, -1).unflatten(1, shape),
             torch.stack(tables, -2).unflatten(1, shape),
         )
-
-
-def taken(table: Tensor, actions: Tensor) -> Tensor:
-    """Log-probs of `actions` [...] out of a table [..., V]."""
-    return table.gather(-1, actions.unsqueeze(-1)).squeeze(-1)

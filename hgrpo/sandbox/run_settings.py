@@ -3,44 +3,44 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import (
+    Field,
+    PrivateAttr,
+    SerializeAsAny,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
-from hgrpo.config.read import did_you_mean
+from hgrpo.config.read import SectionError, did_you_mean
 from hgrpo.config.strict import Strict
-from hgrpo.sandbox.rule import Need, Rule, refuse, spelled_out
+from hgrpo.formulas.rule import Need, Rule, refuse
 
 
 class RuleSettings(Strict):
     """A rule by name, with its own settings spelled out; a piece adds its rules."""
 
-    RULES: ClassVar[Mapping[str, Rule]]
+    RULES: ClassVar[Mapping[str, type[Rule]]]
 
     method: str = Field(description="name of the update rule")
-    rule: dict[str, Any] = Field(
-        default_factory=dict, validate_default=True, description="the rule's own settings"
+    rule: SerializeAsAny[Rule] = Field(
+        default_factory=dict, validate_default=True, description="the rule's settings"
     )
-
-    @property
-    def declared(self) -> Rule:
-        """The rule."""
-        return self.RULES[self.method]
-
-    @property
-    def rule_settings(self) -> Strict:
-        """The rule's own settings."""
-        return self.declared.settings.model_validate(self.rule)
 
     @field_validator("method")
     @classmethod
     def _is_a_rule(cls, value: str) -> str:
         return known(value, cls.RULES)
 
-    @field_validator("rule")
+    @field_validator("rule", mode="wrap")
     @classmethod
-    def _spells_out_the_rule(cls, value: Mapping[str, Any], info: Any) -> dict[str, Any]:
-        """Check the rule's settings, and fill in their defaults."""
-        method = info.data.get("method")
-        return dict(value) if method is None else spelled_out(cls.RULES[method], value)
+    def _is_of_the_method(cls, value: Any, validate: Any, info: Any) -> Rule | None:
+        """Build the rule; an unknown `method` has its own error, and then there is none."""
+        rule = cls.RULES.get(info.data.get("method"))
+        try:
+            return rule and rule.model_validate(dict(value))
+        except ValidationError as error:
+            raise SectionError(rule, error) from None
 
 
 class ArmSettings(Strict):
@@ -91,7 +91,7 @@ class RunSettings(ArmSettings, RuleSettings):
     @property
     def rules(self) -> list[Rule]:
         """The one rule."""
-        return [self.declared]
+        return [self.rule]
 
     @property
     def samples_groups(self) -> bool:
@@ -115,7 +115,7 @@ class RunSettings(ArmSettings, RuleSettings):
 
     def unmet(self) -> list[str]:
         """A line for each degenerate need of the rule that is not met; others raise ValueError."""
-        return refuse(self.declared, self.NEEDS, self, self.allow_degenerate)
+        return refuse(self.rule, self.NEEDS, self, self.allow_degenerate)
 
 
 class TransformerSettings(Strict):
@@ -147,6 +147,19 @@ def known(value: str, names: Mapping[str, Any] | tuple[str, ...]) -> str:
 def seeds_differ(seeds: tuple[int, ...]) -> tuple[bool, str]:
     """Whether a seed is listed twice, and the line that says so."""
     return len(set(seeds)) < len(seeds), "seeds: one is listed twice"
+
+
+def unread(run: Strict, reader: str, **read: bool) -> list[tuple[bool, str]]:
+    """For each setting, whether it was changed though the reader does not read it, and a line.
+
+    Args:
+        read: by setting, whether the reader reads it.
+    """
+    fields = type(run).model_fields
+    return [
+        (not is_read and getattr(run, name) != fields[name].default, f"{name}: {reader} has none")
+        for name, is_read in read.items()
+    ]
 
 
 def refuse_first(*cases: tuple[bool, str]) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from hgrpo.atomic import atomic_file
 from hgrpo.credit import kinds as credit_kinds
 from hgrpo.errors import UserError
-from hgrpo.learning.rules import kinds as rule_kinds
+from hgrpo.formulas import kinds as rule_kinds
 from hgrpo.stages.order import load
 
 PACKAGE = Path(__file__).resolve().parent.parent

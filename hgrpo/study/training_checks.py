@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def _check_rule(study: "Study", path: Path) -> None:
     """Refuse an update rule of whole groups whose tokens would need weights of their own."""
     for name, method in study.methods.items():
-        of_groups = method.train and method.objective.declared.of_groups
+        of_groups = method.train and method.objective.grouped
         if of_groups and study.training[name].importance_cap is not None:
             raise UserError(
                 f"{path}: {name}: objective.rule: {method.objective.rule} weighs whole "

@@ -9,14 +9,13 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from hgrpo.config.read import did_you_mean
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
-from hgrpo.sandbox.studies.pieces import PIECES, rule_functions
+from hgrpo.sandbox.studies.pieces import PIECES, rule_classes
 from hgrpo.sandbox.studies.study import SandboxStudy, read_study, recorded, resolve
 from hgrpo.store.code import code_hash
 
@@ -28,8 +27,6 @@ _ROOTS = {
     "figures": (f"{_STUDIES}.figures",),
     "page": (f"{_STUDIES}.page",),
 }
-# The registries of pieces and rules: a run's settings spell out what it takes from them.
-_REGISTRIES = ("declared", "rule_settings")
 # Settings that permit a run, but change nothing in it.
 _PERMITS = ("allow_degenerate",)
 _UNREAD = {"base", "arms", "grid", "tiny", "packages"}
@@ -38,24 +35,15 @@ _OF_FIGURES, _OF_PAGE = {"figures"}, {"question", "inference"}
 
 def run_code(piece: str, settings: Strict) -> str:
     """Hash (16 hex digits) of the code of a run: its piece, and the rules that it names alone."""
-    functions = rule_functions(settings)
-    package = PIECES[piece].root.rpartition(".")[0]
-    skip = {f"{package}.{name}" for name in _REGISTRIES}
-    modules = {name.rpartition(".")[0] for name in functions}
-    rules = [_declared(rule) for rule in settings.rules]
-    return _hash([code_hash([PIECES[piece].root, *modules], skip=skip), functions, rules])
+    rules = rule_classes(settings)
+    modules = {rule.partition(":")[0] for rule in rules}
+    return _hash([code_hash([PIECES[piece].root, *modules]), rules])
 
 
 def run_id(piece: str, settings: Strict) -> str:
     """Name of a run's folder (16 hex digits): a hash of its settings and its code."""
     told = {key: value for key, value in recorded(settings).items() if key not in _PERMITS}
     return _hash([piece, told, run_code(piece, settings)])
-
-
-def _declared(rule: Any) -> list[list[str]]:
-    """A rule's declaration, without flags, which only command lines read."""
-    kept = [field.name for field in fields(rule) if field.name not in ("flags", "needs")]
-    return [[name, str(getattr(rule, name))] for name in kept]
 
 
 def _hash(value: object) -> str:

@@ -213,14 +213,13 @@ def test_an_edited_update_rule_plans_the_arms_that_name_it(checkout):
     done = checkout.snakemake()
     assert done.returncode == 0, done.stdout + done.stderr
     assert checkout.planned() == set()
-    # These two are rules of the sandbox; no arm of the study names them.
-    append(checkout, "hgrpo/learning/objectives/tempo.py", "FLOOR = 1e-6\n")
-    append(checkout, "hgrpo/sandbox/rl/rules/tpo.py", "FLOOR = 1e-6\n")
-    append(checkout, "hgrpo/learning/rules/aspo.py", "FLOOR = 1e-6\n")
+    # No arm of the study names these rules.
+    append(checkout, "hgrpo/formulas/tempo.py", "FLOOR = 1e-6\n")
+    append(checkout, "hgrpo/formulas/aspo.py", "FLOOR = 1e-6\n")
     assert checkout.planned() == set()
-    append(checkout, "hgrpo/learning/objectives/tpo.py", "FLOOR = 1e-6\n")
+    append(checkout, "hgrpo/formulas/tpo.py", "FLOOR = 1e-6\n")
     assert checkout.planned() == trained(methods=["flatGRPO"]) | MERGED
-    append(checkout, "hgrpo/learning/rules/ppo_clip.py", "FLOOR = 1e-6\n")
+    append(checkout, "hgrpo/formulas/clip.py", "FLOOR = 1e-6\n")
     assert checkout.planned() == trained() | MERGED
 
 

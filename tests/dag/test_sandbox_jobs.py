@@ -124,7 +124,7 @@ def test_nothing_runs_again_and_an_equal_arm_has_run_once(ran):
             FIGURES | {"Sandbox: the page"},
         ),
         (
-            "hgrpo/sandbox/rl/rules/dg.py",
+            "hgrpo/formulas/fresh_dg.py",
             "fresh * gates * seen.advantages",
             "2 * fresh * gates * seen.advantages",
             {
@@ -133,9 +133,9 @@ def test_nothing_runs_again_and_an_equal_arm_has_run_once(ran):
             },
         ),
         (
-            "hgrpo/learning/objectives/dg.py",
-            "def dg_gates(",
-            "def _unused(): ...\ndef dg_gates(",
+            "hgrpo/formulas/dg.py",
+            "torch.sigmoid(delight(logprobs, advantages) / eta)",
+            "torch.sigmoid(delight(logprobs, advantages) / (1 * eta))",
             {"Sandbox, first: plain", "Sandbox, first: fresh", *REPORT},
         ),
         ("hgrpo/sandbox/rl/train.py", "_PATIENCE = 10", "_PATIENCE = 11", RUNS | REPORT),

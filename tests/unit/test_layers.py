@@ -11,6 +11,7 @@ ROOMS = (
     *("errors", "zip_errors", "streams", "atomic", "archive", "parquet", "progress"),
     *("config", "command"),
     "standardise",
+    "formulas",
     *("agent", "envs", "base_model", "policy", "trajectories", "rollout", "credit"),
     *("learning", "evaluation", "report", "results", "provenance"),
     "sandbox",

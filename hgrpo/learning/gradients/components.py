@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.clip import ppo_clip
+from hgrpo.formulas.kl import kl_penalty
+from hgrpo.formulas.reduction import token_weights
 from hgrpo.learning.batch import TrainingSequence
-from hgrpo.learning.objectives.clip import ppo_clip
-from hgrpo.learning.objectives.kl import kl_penalty
-from hgrpo.learning.objectives.reduction import token_weights
 from hgrpo.learning.settings import KlForm, Reduction, TrainingConfig
 from hgrpo.policy.count_sketch import CountSketch
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs

@@ -2,6 +2,6 @@
 every next token.
 
 The teacher is analytic and knows the right answer, so a failure is the objective's, not the
-teacher's. `declared` lists the losses, `experiments` the runs that compare them, and `microscope`
-measures estimators of the gradient at weights that never change.
+teacher's. `experiments` are runs that compare the losses. `microscope` measures estimators of the
+gradient at weights that never change.
 """

@@ -3,12 +3,11 @@
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.batch import Questions, Rollout, Seen
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.opd.diagnostics import TEACHER
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy
-from hgrpo.sandbox.rollout import Questions, Rollout, Seen
 
 VIEW = "student"
 
@@ -46,7 +45,7 @@ def build(task: DistillTask, asked: Questions, actions: Tensor, behaviour: Tenso
         keep=torch.ones_like(rewards),
         age=torch.zeros(len(actions), dtype=torch.int64),
         labels=asked.labels,
-        extras={TEACHER: task.teacher(asked.labels)},
+        extras={"teacher": task.teacher(asked.labels)},
     )
 
 

@@ -1,134 +1,105 @@
-"""The command `opd`: flags, runs and files."""
+"""The experiments of opd, and its microscope, as commands that write files and figures."""
 
-import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
 from tqdm import tqdm
 
 from hgrpo.atomic import atomic_file
-from hgrpo.config.read import validate
-from hgrpo.config.strict import Strict
+from hgrpo.config.read import did_you_mean, validate
+from hgrpo.errors import UserError
 from hgrpo.sandbox import command_line as cli
-from hgrpo.sandbox.opd.declared import RULES
 from hgrpo.sandbox.opd.experiments.table import EXPERIMENTS, Experiment, Variant
 from hgrpo.sandbox.opd.microscope.settings import MicroscopeSettings
 from hgrpo.sandbox.opd.settings import OpdSettings
 
-HELP = f"""\
-On-policy distillation: train one loss against an analytic teacher, or run an experiment.
-
-Flags, defaults, files and columns are those of the original; booleans are `true` or `false`, lists
-are words with commas. Without the name of an experiment, `train` runs.
-
-Losses: {", ".join(RULES)}
-
-Examples:
-  python -m hgrpo.cli.sandbox opd --task reversal --method OPDReverseKL --num_steps 300
-  python -m hgrpo.cli.sandbox opd compare --task reversal --num_steps 300
-  python -m hgrpo.cli.sandbox opd variance_microscope --horizons 4,8,16,32 --num_batches 40
-  python -m hgrpo.cli.sandbox opd topk_stability --top_ks 1,2,4 --controls true
-  python -m hgrpo.cli.sandbox opd topk_cold_start --warmup_steps 100
-  python -m hgrpo.cli.sandbox opd topk_warmup_sweep --top_ks 4,8
-  python -m hgrpo.cli.sandbox opd soft_teacher_topk --supports student,teacher
-"""
 _MICROSCOPE = "variance_microscope"
-# hgrpo.sandbox.opd.declared says which loss reads a flag.
-_RULE_FLAGS = {
-    "top_k": "OPDTopK*: tokens of a top-k set",
-    "top_k_support": "OPDTopK*: whose top-k set, or what both have in common",
-    "clip_epsilon": "OPDPG: the ratio is clipped to 1 plus and minus this",
-}
+NAMES = (*EXPERIMENTS, _MICROSCOPE)
 # Columns that come first, where there are any.
 _FIRST = ("step", "phase", "is_switch", "loss", "seed", "method", "task", "variant")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the subcommands and their flags."""
-    chosen = parser.add_subparsers(dest="experiment", required=True, metavar="EXPERIMENT")
-    parser.set_defaults(experiment="train")
-    train = chosen.add_parser("train", help="train one loss", allow_abbrev=False)
-    _add_run(train, OpdSettings, {}, ("phases",))
-    train.add_argument(
-        "--method", default="OPDReverseKL", help=f"one of {', '.join(RULES)} (default OPDReverseKL)"
-    )
-    cli.add_rule_flags(train, RULES, _RULE_FLAGS)
-    train.add_argument("--output", type=Path, default=Path("opd_results.csv"), help="file of rows")
-    for name, experiment in EXPERIMENTS.items():
-        parts = chosen.add_parser(name, help=experiment.help, allow_abbrev=False)
-        _add_run(parts, OpdSettings, experiment.defaults, ("phases", *experiment.fixed))
-        cli.add_fields(parts, experiment.own)
-        _add_folder(parts)
-    microscope = chosen.add_parser(
-        _MICROSCOPE, help="how estimators of the gradient vary", allow_abbrev=False
-    )
-    _add_run(microscope, MicroscopeSettings, {}, ())
-    _add_folder(microscope)
+class FolderOptions(cli.Options):
+    """What an experiment takes beside its settings and those of its runs."""
+
+    output_dir: Path = Field(Path("opd_results"), description="folder of its files")
 
 
-def _add_run(
-    parser: argparse.ArgumentParser,
-    model: type[Strict],
-    defaults: Mapping[str, Any],
-    skip: Sequence[str],
-) -> None:
-    cli.add_fields(parser, model, {"allow_degenerate": True, **defaults}, skip=("seeds", *skip))
-    cli.add_run_flags(parser)
+def run(name: str, *words: str) -> None:
+    """Check every run, train or measure, and write all files at the end.
 
-
-def _add_folder(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--output_dir", type=Path, default=Path("opd_results"), help="folder (default opd_results)"
-    )
-
-
-def run(args: argparse.Namespace) -> None:
-    """Check every run, train or measure, and write all files at the end."""
-    if args.experiment == "train":
-        _train(args)
-    elif args.experiment == _MICROSCOPE:
-        _measure(args)
+    Raises:
+        UserError: there is no such experiment, a flag is wrong, or a variant cannot run.
+    """
+    if name not in NAMES:
+        raise UserError(f"opd {name}: no such experiment{did_you_mean(name, NAMES)}")
+    if name == _MICROSCOPE:
+        _measure(words)
     else:
-        _experiment(args, EXPERIMENTS[args.experiment])
+        _compare(name, EXPERIMENTS[name], words)
 
 
-def _train(args: argparse.Namespace) -> None:
-    one = train_settings(args)
-    cli.check_output("--output", args.output)
-    unread = [*cli.unread_rule_flags(args, args.method, RULES, OpdSettings), *_unread(one)]
-    cli.say_notes([*one.notes, *unread])
-    (rows,) = _train_all(args, [one])
-    _write(rows, args.output)
-    _close(args, rows, args.output)
+def _compare(name: str, experiment: Experiment, words: Sequence[str]) -> None:
+    models = (OpdSettings, experiment.own, FolderOptions)
+    defaults = {"allow_degenerate": True, **experiment.defaults}
+    skip = ("seeds", "phases", *experiment.fixed)
+    given = cli.read_flags(f"opd {name}", words, models, experiment.help, defaults, skip)
+    options = validate(FolderOptions, cli.of_model(FolderOptions, given), name)
+    runs = variant_settings(name, experiment, given, options)
+    cli.check_folder("--output_dir", options.output_dir)
+    cli.say_notes(note for _, each in runs for note in each.notes)
+    cli.prepare_torch(options.device)
+    from hgrpo.sandbox.opd.experiments.train_all import train_all
 
-
-def _experiment(args: argparse.Namespace, experiment: Experiment) -> None:
-    runs = variant_settings(args, experiment)
-    folder = args.output_dir
-    cli.check_folder("--output_dir", folder)
-    cli.say_notes(note for _, run in runs for note in (*run.notes, *_unread(run)))
-    logs = _train_all(args, [run for _, run in runs])
+    total = sum(each.num_steps for _, each in runs)
+    with tqdm(total=total, unit="step", disable=not options.verbose) as bar:
+        logs = train_all([each for _, each in runs], bar.update)
     rows = []
-    for (variant, run), log in zip(runs, logs, strict=True):
+    for (variant, each), log in zip(runs, logs, strict=True):
         own = [_labelled(row, variant) for row in log]
-        _write(own, folder / f"{_named(args, experiment.single, run, variant.name)}.csv")
+        file = f"{_named(name, experiment.single, each, variant.name)}.csv"
+        _write(own, options.output_dir / file)
         rows += own
-    combined = folder / f"{_named(args, experiment.combined, runs[0][1])}.csv"
-    _write(rows, combined)
-    _draw(experiment, rows, runs[0][1], combined.with_suffix(".png"))
-    _close(args, rows, combined)
+    target = options.output_dir / f"{_named(name, experiment.combined, runs[0][1])}.csv"
+    _write(rows, target)
+    _draw(experiment, rows, runs[0][1], target.with_suffix(".png"))
+    if options.verbose:
+        end = max(row["step"] for row in rows)
+        cli.say_written(target, rows, [row for row in rows if row["step"] == end], "test_error")
 
 
-def _measure(args: argparse.Namespace) -> None:
-    settings = validate(MicroscopeSettings, _given(args, MicroscopeSettings), _MICROSCOPE)
-    cli.check_folder("--output_dir", args.output_dir)
-    target = args.output_dir / f"{_MICROSCOPE}.csv"
-    cli.prepare_torch(args.device)
+def variant_settings(
+    name: str, experiment: Experiment, given: Mapping[str, Any], options: FolderOptions
+) -> list[tuple[Variant, OpdSettings]]:
+    """Each variant of an experiment with its settings.
+
+    Raises:
+        UserError: a flag is wrong, or a variant cannot run.
+    """
+    own = validate(experiment.own, cli.of_model(experiment.own, given), name)
+    shared = cli.of_model(OpdSettings, given) | {"seeds": options.seeds}
+    whole = validate(OpdSettings, shared, name)
+    return [
+        (variant, validate(OpdSettings, shared | {"phases": variant.phases}, name))
+        for variant in experiment.variants(own, whole)
+    ]
+
+
+def _measure(words: Sequence[str]) -> None:
+    models = (MicroscopeSettings, FolderOptions)
+    given = cli.read_flags(f"opd {_MICROSCOPE}", words, models, "How estimators vary.")
+    options = validate(FolderOptions, cli.of_model(FolderOptions, given), _MICROSCOPE)
+    own = cli.of_model(MicroscopeSettings, given) | {"seeds": options.seeds}
+    settings = validate(MicroscopeSettings, own, _MICROSCOPE)
+    cli.check_folder("--output_dir", options.output_dir)
+    target = options.output_dir / f"{_MICROSCOPE}.csv"
+    cli.prepare_torch(options.device)
     from hgrpo.sandbox.opd.microscope.measure import measure
 
     total = len(settings.horizons) * len(settings.seeds)
-    with tqdm(total=total, unit="horizon", disable=not args.verbose) as bar:
+    with tqdm(total=total, unit="horizon", disable=not options.verbose) as bar:
         rows = measure(settings, bar.update)
     cli.write_rows(rows, target, ("horizon", "seed", "estimator"))
     import pandas as pd
@@ -141,58 +112,8 @@ def _measure(args: argparse.Namespace) -> None:
     }
     with atomic_file(target.with_suffix(".png")) as path:
         variances(pd.DataFrame(rows), panels, path)
-    if args.verbose:
+    if options.verbose:
         print(f"{target}: {len(rows)} rows")
-
-
-def train_settings(args: argparse.Namespace) -> OpdSettings:
-    """The settings of the run that the flags of `train` ask for."""
-    rule = RULES.get(args.method)
-    phase = {"method": args.method, "rule": cli.chosen_rule(args, rule)}
-    given = _given(args, OpdSettings) | {"phases": (phase,)}
-    return cli.checked(OpdSettings, given, "opd", cli.flag_names(rule))
-
-
-def variant_settings(
-    args: argparse.Namespace, experiment: Experiment
-) -> list[tuple[Variant, OpdSettings]]:
-    """Each variant of an experiment with its settings.
-
-    Raises:
-        UserError: a flag is wrong, or a variant cannot run.
-    """
-    given = dict(experiment.defaults) | _given(args, OpdSettings)
-    own = validate(experiment.own, _given(args, experiment.own), args.experiment)
-    return [
-        (variant, validate(OpdSettings, given | {"phases": variant.phases}, args.experiment))
-        for variant in experiment.variants(own, given)
-    ]
-
-
-def _unread(run: OpdSettings) -> list[str]:
-    """A line for each setting of a teacher that the task does not have."""
-    soft = run.task == "soft_reversal"
-    names = {
-        "teacher_epsilon": not soft,
-        "teacher_temperature": soft,
-        "special_token_weight": soft,
-    }
-    return cli.unread_fields(run, {f"task {run.task}": names})
-
-
-def _given(args: argparse.Namespace, model: type[Strict]) -> dict[str, Any]:
-    """The fields that flags give, and the seeds where the model has some."""
-    seeds = {"seeds": cli.chosen_seeds(args)} if "seeds" in model.model_fields else {}
-    return cli.chosen_fields(args, model) | seeds
-
-
-def _train_all(args: argparse.Namespace, runs: Sequence[OpdSettings]) -> list[list[dict]]:
-    cli.prepare_torch(args.device)
-    from hgrpo.sandbox.opd.experiments.train_all import train_all
-
-    total = sum(each.num_steps for each in runs)
-    with tqdm(total=total, unit="step", disable=not args.verbose) as bar:
-        return train_all(runs, bar.update)
 
 
 def _labelled(row: Mapping[str, Any], variant: Variant) -> dict[str, Any]:
@@ -200,8 +121,8 @@ def _labelled(row: Mapping[str, Any], variant: Variant) -> dict[str, Any]:
     return {**row, **switch, "variant": variant.name, **variant.columns}
 
 
-def _named(args: argparse.Namespace, pattern: str, run: OpdSettings, variant: str = "") -> str:
-    return pattern.format(name=args.experiment, task=run.task, variant=variant)
+def _named(name: str, pattern: str, run: OpdSettings, variant: str = "") -> str:
+    return pattern.format(name=name, task=run.task, variant=variant)
 
 
 def _draw(
@@ -225,9 +146,3 @@ def _draw(
 
 def _write(rows: Sequence[Mapping[str, Any]], target: Path) -> None:
     cli.write_rows(rows, target, [name for name in _FIRST if any(name in row for row in rows)])
-
-
-def _close(args: argparse.Namespace, rows: Sequence[Mapping[str, Any]], target: Path) -> None:
-    if args.verbose:
-        end = max(row["step"] for row in rows)
-        cli.say_written(target, rows, [row for row in rows if row["step"] == end], "test_error")

@@ -2,22 +2,11 @@
 
 from torch import Tensor
 
-from hgrpo.learning.objectives.full_kl import entropy, forward_kl, reverse_kl
-from hgrpo.learning.objectives.topk_support import overlap_at_k
+from hgrpo.formulas.batch import Seen
+from hgrpo.formulas.distillation import teacher_of, top1_agreement
+from hgrpo.formulas.full_kl import entropy, forward_kl, reverse_kl
+from hgrpo.formulas.topk import overlap_at_k
 from hgrpo.sandbox.policies import taken
-from hgrpo.sandbox.rollout import Seen
-
-TEACHER = "teacher"
-
-
-def teacher_of(seen: Seen) -> Tensor:
-    """The teacher's log-probs of every action, [S, N, K, M, T, V]."""
-    return seen.rollout.extras[TEACHER]
-
-
-def top1_agreement(student: Tensor, teacher: Tensor) -> Tensor:
-    """1 where both like the same token best, [...], for log-probs [..., V]."""
-    return (student.argmax(-1) == teacher.argmax(-1)).float()
 
 
 def diagnose(seen: Seen, overlap: int) -> dict[str, Tensor]:

@@ -6,13 +6,13 @@ An evaluation draws only from its own stream, so it changes nothing in training.
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.full_kl import entropy, reverse_kl
+from hgrpo.formulas.batch import seed_mean
+from hgrpo.formulas.full_kl import entropy, reverse_kl
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.opd.diagnostics import top1_agreement
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy
-from hgrpo.sandbox.rollout import seed_mean
 
 
 @torch.no_grad()

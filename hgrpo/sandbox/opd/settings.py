@@ -6,36 +6,28 @@ The names are those of the original's flags.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
-from hgrpo.sandbox.opd.declared import RULES
-from hgrpo.sandbox.opd.rule_settings import Support
-from hgrpo.sandbox.rule import Need, Rule, refuse
-from hgrpo.sandbox.run_settings import ArmSettings, RuleSettings, TransformerSettings, known
+from hgrpo.formulas import kinds
+from hgrpo.formulas.rule import Need, Rule, refuse
+from hgrpo.formulas.topk import Support
+from hgrpo.sandbox.run_settings import ArmSettings, RuleSettings, TransformerSettings, known, unread
 
+RULES = kinds.of_piece("opd")
 TASKS = ("reversal", "soft_reversal", "format_answer")
 
 
-def split(given: Any) -> Any:
-    """The parts of a text between its commas, each once; anything else as it is.
-
-    A command line gives a setting that holds several values as one word.
-
-    Raises:
-        ValueError: the text has no parts, or the list is empty.
-    """
-    if isinstance(given, str):
-        given = tuple(dict.fromkeys(part.strip() for part in given.split(",") if part.strip()))
-    if given in ((), []):
+def _not_empty(values: tuple) -> tuple:
+    if not values:
         raise ValueError("at least one value was expected")
-    return given
+    return values
 
 
-Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(split)]
-Steps = Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(split)]
-Supports = Annotated[tuple[Support, ...], BeforeValidator(split)]
+Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], AfterValidator(_not_empty)]
+Steps = Annotated[tuple[Annotated[int, Field(ge=0)], ...], AfterValidator(_not_empty)]
+Supports = Annotated[tuple[Support, ...], AfterValidator(_not_empty)]
 
 
 @dataclass(frozen=True)
@@ -43,17 +35,17 @@ class PhaseOfRun:
     """A run, and the settings of the loss of one of its phases."""
 
     run: "OpdSettings"
-    rule: dict[str, Any]
+    rule: Rule
 
 
 NEEDS: dict[str, Need[PhaseOfRun]] = {
     "several_tokens": Need(
         "a top_k above 1; given a single token, its probability is always 1",
-        lambda phase: phase.rule["k"] > 1,
+        lambda phase: phase.rule.k > 1,
     ),
     "truncates": Need(
         "a top_k below the number of actions; else it is the exact divergence",
-        lambda phase: phase.rule["k"] < phase.run.actions,
+        lambda phase: phase.rule.k < phase.run.actions,
         degenerate=True,
     ),
     "ratios": Need(
@@ -115,7 +107,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
     @property
     def rules(self) -> list[Rule]:
         """The losses of the phases."""
-        return [phase.declared for phase in self.phases]
+        return [phase.rule for phase in self.phases]
 
     @field_validator("task")
     @classmethod
@@ -135,6 +127,14 @@ class OpdSettings(ArmSettings, TransformerSettings):
                 "format_answer needs seq_len of at least 2",
             ),
             self.heads_fit(),
+            *unread(
+                self,
+                f"task {self.task}",
+                teacher_epsilon=self.task != "soft_reversal",
+                **dict.fromkeys(
+                    ("teacher_temperature", "special_token_weight"), self.task == "soft_reversal"
+                ),
+            ),
             *self._wrong_phases(),
         )
 
@@ -144,7 +144,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
             note
             for phase in self.phases
             for note in refuse(
-                phase.declared, NEEDS, PhaseOfRun(self, phase.rule), self.allow_degenerate
+                phase.rule, NEEDS, PhaseOfRun(self, phase.rule), self.allow_degenerate
             )
         ]
 

@@ -7,8 +7,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.batch import Questions
 from hgrpo.sandbox.opd.settings import OpdSettings
-from hgrpo.sandbox.rollout import Questions
 from hgrpo.sandbox.tasks.sequences import SequenceTask
 
 # Of inputs that are too many to list, an evaluation reads so many, the same ones every time.

@@ -2,13 +2,12 @@
 
 from torch import Tensor
 
+from hgrpo.formulas.batch import Rollout, Term, seed_mean
 from hgrpo.sandbox.opd import acquire
-from hgrpo.sandbox.opd.declared import PACKAGE
 from hgrpo.sandbox.opd.diagnostics import diagnose
 from hgrpo.sandbox.opd.evaluate import examine
 from hgrpo.sandbox.opd.settings import OpdSettings, Phase
 from hgrpo.sandbox.opd.tasks import DistillTask
-from hgrpo.sandbox.rollout import Rollout, Term, seed_mean
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer, ReadsOnce
 
 
@@ -65,11 +64,10 @@ class Trainer(PolicyTrainer):
     def _update(self, batch: Rollout, describe: bool) -> Columns:
         """One update of all seeds; columns of the log."""
         s, phase = self.settings, self.phase
-        term = phase.declared.load(PACKAGE, phase.declared.term)
 
         def loss(weights: Tensor) -> Term:
             seen = acquire.see(batch, self.policy, weights)
-            found = term(seen, phase.rule_settings)
+            found = phase.rule.term(seen)
             more = diagnose(seen, s.overlap) if describe else {}
             return Term(found.loss, {**found.metrics, **more})
 

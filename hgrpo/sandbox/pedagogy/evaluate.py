@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.full_kl import entropy
-from hgrpo.learning.objectives.mixed_groups import mixed_rate
+from hgrpo.formulas.batch import seed_mean
+from hgrpo.formulas.full_kl import entropy
+from hgrpo.formulas.group import mixed_rate
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.every import every
 from hgrpo.sandbox.pedagogy.arithmetic import HintedArithmetic, Questions, View
 from hgrpo.sandbox.policies import SequencePolicy, taken
-from hgrpo.sandbox.rollout import seed_mean
 
 # Beginnings of rollouts, a seed, that an evaluation follows.
 _MOST_BEGINNINGS = 2000

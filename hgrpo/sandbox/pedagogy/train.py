@@ -6,13 +6,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.batch import Rollout, Seen, Term, seed_mean
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.learner import Learner
 from hgrpo.sandbox.pedagogy.arithmetic import HintedArithmetic, View
-from hgrpo.sandbox.pedagogy.declared import PACKAGE
 from hgrpo.sandbox.pedagogy.evaluate import Examiner
 from hgrpo.sandbox.pedagogy.settings import PedagogySettings
-from hgrpo.sandbox.rollout import Rollout, Seen, Term, seed_mean
 from hgrpo.sandbox.trainer import ArmTrainer, Columns
 
 
@@ -30,15 +29,11 @@ class Trainer(ArmTrainer):
         self.policy = self.task.policy()
         first = self.policy.init(s.seeds)
         self.learners["student"] = Learner(first, s.student_lr, s.max_grad_norm, s.seeds)
-        rule = self.rule = s.declared
-        self.term: Callable[[Seen, object], Term] = rule.load(PACKAGE, rule.term)
-        if rule.teaches:
-            self.reward: Callable = rule.load(PACKAGE, rule.reward)
-            self.imitate: Callable[[Seen, object], Term] = rule.load(PACKAGE, rule.imitate)
+        self.rule = s.rule
+        if self.rule.teaches:
             self.learners["teacher"] = Learner(
                 first.clone(), s.teacher_lr, s.max_grad_norm, s.seeds
             )
-        self.own = s.rule_settings
         self.examiner = Examiner(
             self.task, self.policy, s.seeds, s.group_size, s.compat == "reference"
         )
@@ -84,7 +79,7 @@ class Trainer(ArmTrainer):
         """The teacher's batch with its rewards, as the frozen student makes them."""
         with torch.no_grad():
             table = self.see(batch, "student", self.learners["student"].weights).table
-            paid, metrics = self.reward(batch.clean, table, batch.actions, self.own)
+            paid, metrics = self.rule.pay(batch.clean, table, batch.actions)
         return replace(batch, rewards=paid), metrics
 
     def examine(self) -> Columns:
@@ -108,7 +103,7 @@ class Trainer(ArmTrainer):
         if view == "teacher":
             batch, metrics = self.lesson(batch)
         for _ in range(s.inner_epochs):
-            done = self._update(view, batch, self.term)
+            done = self._update(view, batch, self.rule.term)
         metrics |= {
             f"{view}_{name}": column
             for name, column in {
@@ -125,13 +120,13 @@ class Trainer(ArmTrainer):
         """The student imitates fresh rollouts of the teacher."""
         s = self.settings
         batch = self.sample("teacher", ("imitation", self.step, part), s.batch_size, 1)
-        done = self._update("student", batch, self.imitate)
+        done = self._update("student", batch, self.rule.imitate)
         return {**done.metrics, "teacher_sample_task_reward": seed_mean(batch.clean)}
 
-    def _update(self, view: View, batch: Rollout, term: Callable[[Seen, object], Term]) -> Term:
+    def _update(self, view: View, batch: Rollout, term: Callable[[Seen], Term]) -> Term:
         where = f"pedagogy, {self.settings.method}, {view}, step {self.step}"
         done = self.learners[view].update(
-            lambda weights: term(self.see(batch, view, weights), self.own), where
+            lambda weights: term(self.see(batch, view, weights)), where
         )
         return done.term
 
@@ -139,7 +134,7 @@ class Trainer(ArmTrainer):
         s = self.settings
         explored = s.teacher_steps if self.rule.teaches else s.student_steps
         imitated = s.student_steps if self.rule.teaches else 0
-        filtered = self.rule.teaches and self.own.imitated == "correct"
+        filtered = self.rule.teaches and self.rule.imitated == "correct"
         rollouts = self.step * s.batch_size * (explored + imitated)
         checked = explored + (imitated if filtered else 0)
         return self.spent(

@@ -10,11 +10,11 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.full_kl import entropy
+from hgrpo.formulas.batch import Questions, seed_mean
+from hgrpo.formulas.full_kl import entropy
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Inputs, Policy, Sampled
 from hgrpo.sandbox.rl.tasks.task import Task, can_list, output_count
-from hgrpo.sandbox.rollout import Questions, seed_mean
 
 # Outputs of all seeds that are computed in one pass: what fits into a processor's cache is faster.
 # Listed ones share most of their tokens.

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.dg import delight
+from hgrpo.formulas.batch import Rollout, Seen
+from hgrpo.formulas.dg import delight
 from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl import acquire
 from hgrpo.sandbox.rl.diagnostics import oracle_gradient
 from hgrpo.sandbox.rl.train import Trainer
-from hgrpo.sandbox.rollout import Rollout, Seen
 from hgrpo.sandbox.trainer import Row
 
 # Samples whose gradients are in memory at the same time.

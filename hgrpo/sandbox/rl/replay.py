@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.batch import Rollout, choose, seed_mean
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.rollout import Rollout, choose, seed_mean
 
 
 class Supply:

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rule import Need
-from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings, known, refuse_first
+from hgrpo.formulas import kinds
+from hgrpo.formulas.rule import Need
+from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings, known, refuse_first, unread
 from hgrpo.sandbox.tasks import CHAINS, REVERSALS
 
 TASKS = ("mnist", *REVERSALS, *CHAINS, "lm_bandit")
@@ -20,6 +20,7 @@ NOISES = (
     *("none", "label_flip", "random_reward", "false_positive_action0", *_RARE),
     "spurious_feature",
 )
+RULES = kinds.of_piece("rl")
 # Sequences of actions up to which E[R | input] is added up one by one.
 MOST_OUTPUTS = 729
 BANDITS = ("mnist", "lm_bandit")
@@ -65,7 +66,7 @@ NEEDS: dict[str, Need["RlSettings"]] = {
     "two_survivors": Need(
         "a screen that, with entropy_diagnostics, lets two samples pass on average: kondo_keep "
         "times batch_size at least 2",
-        lambda run: not run.entropy_diagnostics or run.rule["keep"] * run.batch_size >= 2,
+        lambda run: not run.entropy_diagnostics or run.rule.keep * run.batch_size >= 2,
     ),
     "off_policy": Need(
         "ratios other than 1: inner_epochs above 1, delay or replay_capacity above 0",
@@ -80,7 +81,7 @@ NEEDS: dict[str, Need["RlSettings"]] = {
     ),
     "filter_acts": Need(
         "an uncertainty_threshold below 0.5, the largest deviation of rewards in [0, 1]",
-        lambda run: run.rule["threshold"] < _LARGEST_DEVIATION,
+        lambda run: run.rule.threshold < _LARGEST_DEVIATION,
         degenerate=True,
     ),
     "filter_compares": Need(
@@ -155,7 +156,7 @@ class RlSettings(RunSettings, TransformerSettings):
     @property
     def samples_groups(self) -> bool:
         """Whether the batch holds groups of `group_size` rollouts of one input."""
-        return self.declared.grouped or (self.grouped and not self.declared.candidates)
+        return self.rule.grouped or (self.grouped and not self.rule.candidates)
 
     @field_validator("task", "baseline", "replay_priority", "reward_noise_mode")
     @classmethod
@@ -187,18 +188,11 @@ class RlSettings(RunSettings, TransformerSettings):
         several = self.samples_groups and self.group_size > 1
         return (
             *super().refusals(),
+            *self._unread(),
             (
                 0 < self.replay_capacity <= max(self.delay, self.replay_min_age),
                 f"replay_capacity {self.replay_capacity} holds no batch of age "
                 f"{max(self.delay, self.replay_min_age)}; it must be above that",
-            ),
-            (
-                self.replay_min_age > 0 and self.replay_capacity == 0,
-                "replay_min_age is read only with replay_capacity above 0",
-            ),
-            (
-                self.replay_start > 0 and self.replay_capacity == 0,
-                "replay_start is read only with replay_capacity above 0",
             ),
             (
                 self.task in ("chain_arithmetic", "format_answer") and self.seq_len < 2,
@@ -207,10 +201,6 @@ class RlSettings(RunSettings, TransformerSettings):
             (
                 self.task == "masked_reversal" and not 1 <= self.score_len <= self.seq_len,
                 f"score_len {self.score_len} must be from 1 to seq_len, {self.seq_len}",
-            ),
-            (
-                self.task in CHAINS and self.binary_reward,
-                f"{self.task} has a reward of three steps; binary_reward is for the reversals",
             ),
             (noisy and mode == "none", "reward_noise needs a reward_noise_mode"),
             (not noisy and mode != "none", f"reward_noise_mode {mode} needs reward_noise above 0"),
@@ -224,14 +214,6 @@ class RlSettings(RunSettings, TransformerSettings):
             ),
             (self.task != "mnist" and uneven, line),
             (
-                self.data is not None and self.task not in BANDITS,
-                f"data is read only by tasks {' and '.join(BANDITS)}",
-            ),
-            (
-                self.kl_weight > 0 and self.task != "lm_bandit",
-                "kl_weight is read only by task lm_bandit",
-            ),
-            (
                 self.baseline == "exact" and not (stated or listed),
                 f"baseline exact adds up over all outputs, and {self.task} has more than "
                 f"{MOST_OUTPUTS}; take a smaller seq_len or vocab_size",
@@ -241,3 +223,36 @@ class RlSettings(RunSettings, TransformerSettings):
                 "baseline group needs a batch of at least 2",
             ),
         )
+
+    def _unread(self) -> list[tuple[bool, str]]:
+        """Settings that the run's task, rule or replay lacks, each with its line."""
+        sequences, text = self.task not in BANDITS, self.task == "lm_bandit"
+        replays, rule = self.replay_capacity > 0, self.rule
+        return [
+            *unread(
+                self,
+                f"task {self.task}",
+                hidden=self.task == "mnist",
+                data=not sequences,
+                score_len=self.task == "masked_reversal",
+                binary_reward=self.task in REVERSALS,
+                **dict.fromkeys(("model_name", "context_len", "kl_weight"), text),
+                **dict.fromkeys(("vocab_size", "seq_len"), sequences),
+                **dict.fromkeys(("d_model", "nhead", "num_layers"), sequences or text),
+            ),
+            *unread(
+                self,
+                self.method,
+                baseline=not rule.grouped,
+                group_size=self.samples_groups or rule.candidates,
+                grouped=not (rule.grouped or rule.candidates),
+            ),
+            *unread(
+                self,
+                "a run without replay",
+                replay_priority=replays,
+                replay_min_age=replays,
+                replay_start=replays,
+                replay_age_decay=replays or "decay" in type(rule).model_fields,
+            ),
+        ]

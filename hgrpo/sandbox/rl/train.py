@@ -1,18 +1,18 @@
 """The training loop of rl: evaluate, sample, screen, update, log."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.full_kl import collision_probability
-from hgrpo.learning.objectives.group import leave_one_out
-from hgrpo.learning.objectives.mixed_groups import mixed_rate, mixed_reward_rate
+from hgrpo.formulas.batch import Questions, Rollout, Seen, seed_mean
+from hgrpo.formulas.full_kl import collision_probability
+from hgrpo.formulas.group import leave_one_out, mixed_rate, mixed_reward_rate
+from hgrpo.sandbox import draws
 from hgrpo.sandbox.learner import Update
 from hgrpo.sandbox.rl import acquire
 from hgrpo.sandbox.rl.acquire import false_rates
-from hgrpo.sandbox.rl.declared import CREDITS, PACKAGE
 from hgrpo.sandbox.rl.diagnostics import (
     entropy_columns,
     gradient_columns,
@@ -23,7 +23,6 @@ from hgrpo.sandbox.rl.evaluate import Examiner
 from hgrpo.sandbox.rl.replay import Supply
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Task, can_list, every_output, make_task
-from hgrpo.sandbox.rollout import Questions, Rollout, Seen, Term, seed_mean
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer, ReadsOnce
 
 # A seed stops after so many batches in a row without a group of different rewards.
@@ -46,12 +45,7 @@ class Trainer(PolicyTrainer):
         self.policy = ReadsOnce(policy, self.learner)
         self.first = self.weights.clone()
         self.supply = Supply(settings)
-        rule = settings.declared
-        self.term: Callable[[Seen, object], Term] = rule.load(PACKAGE, rule.term)
-        self.screen = rule.load(PACKAGE, rule.screen) if rule.screen else None
-        credit = CREDITS.get(rule.name)
-        self.credit: Callable[[Seen], Tensor] | None = credit and rule.load(PACKAGE, credit)
-        self.own = settings.rule_settings
+        self.rule = settings.rule
         self.examiner = Examiner(
             self.task, self.policy, settings.seeds, self.first, settings.compat == "reference"
         )
@@ -78,7 +72,7 @@ class Trainer(PolicyTrainer):
             self._update(batch)
         if diagnosed:
             # Without delay and replay, ratios leave 1 only after the first update on a batch.
-            metrics |= ratio_columns(self.own, self._look(batch))
+            metrics |= ratio_columns(self.rule, self._look(batch))
         update = self._update(batch)
         if before:
             after = self._look(batch).table
@@ -102,7 +96,7 @@ class Trainer(PolicyTrainer):
         """What the policy can do, what the run has cost each seed, and when it stopped, or -1."""
         s = self.settings
         sampled = s.batch_size * torch.where(self.stopped < 0, self.step, self.stopped + 1)
-        calls = s.group_size * self.task.horizon if s.declared.candidates else 1
+        calls = s.group_size * self.task.horizon if self.rule.candidates else 1
         return {
             **self.examiner.examine(self.weights, self.step),
             "rollouts": sampled,
@@ -121,16 +115,18 @@ class Trainer(PolicyTrainer):
         inputs = batch.inputs[acquire.VIEW]
         table = self.policy.table(weights, inputs, batch.actions)
         oracle = None
-        if self.settings.declared.oracle:
+        if self.rule.oracle:
             oracle = self.policy.table(weights, inputs, batch.labels[:, :, None, None])
         start = baseline(self.settings, batch, table)
         return Seen(batch, table, start, self.task.scored, oracle)
 
     def screened(self, batch: Rollout) -> tuple[Rollout, dict[str, Tensor]]:
         """The batch that the rule's screen leaves, and what the log says of it."""
-        if not self.screen:
+        if not self.rule.screens:
             return batch, {}
-        keep, metrics = self.screen(batch, self.own, self.settings.seeds, self.step)
+        shape = (batch.rewards[0].numel(),)
+        uniform = draws.uniform(self.settings.seeds, "screen", (self.step,), shape)
+        keep, metrics = self.rule.screen(batch, uniform)
         return batch.kept(keep), metrics
 
     @property
@@ -144,7 +140,7 @@ class Trainer(PolicyTrainer):
 
     def _update(self, batch: Rollout) -> Update:
         return self.learner.update(
-            lambda weights: self.term(self.see(batch, weights), self.own),
+            lambda weights: self.rule.term(self.see(batch, weights)),
             f"{self.settings.task}, {self.settings.method}, step {self.step}",
             active=self.stopped < 0,
         )

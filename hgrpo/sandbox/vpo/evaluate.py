@@ -10,10 +10,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.full_kl import entropy
-from hgrpo.learning.objectives.set_score import best_scalar, exact_set_score
+from hgrpo.formulas.batch import seed_mean
+from hgrpo.formulas.full_kl import entropy
+from hgrpo.formulas.set_score import best_scalar, exact_set_score
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.rollout import seed_mean
 from hgrpo.sandbox.vpo.pareto import GOLD, ParetoFront
 from hgrpo.sandbox.vpo.policy import SetPolicy
 from hgrpo.sandbox.vpo.set_metrics import (

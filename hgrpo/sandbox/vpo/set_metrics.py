@@ -8,7 +8,7 @@ expectations over sets of independently drawn answers are sums over the 2^V subs
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.set_score import crossings, envelope
+from hgrpo.formulas.set_score import crossings, envelope
 
 
 def hypervolume(vectors: Tensor) -> Tensor:

@@ -4,10 +4,11 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from hgrpo.sandbox.rule import Need
+from hgrpo.formulas import kinds
+from hgrpo.formulas.rule import Need
 from hgrpo.sandbox.run_settings import RunSettings, known
-from hgrpo.sandbox.vpo.declared import RULES
 
+RULES = kinds.of_piece("vpo")
 TASKS = ("pareto_front",)
 NEEDS: dict[str, Need["VpoSettings"]] = {
     "groups": Need("groups: group_size above 1", lambda run: run.group_size > 1),

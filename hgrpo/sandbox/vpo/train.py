@@ -1,14 +1,11 @@
 """The training loop of vpo: evaluate, sample sets, score them, update, log."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.batch import Rollout, Seen, Term, seed_mean
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.rollout import Rollout, Seen, Term, seed_mean
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer
-from hgrpo.sandbox.vpo.declared import PACKAGE
 from hgrpo.sandbox.vpo.evaluate import Examiner
 from hgrpo.sandbox.vpo.pareto import GOLD, ParetoFront
 from hgrpo.sandbox.vpo.policy import SetPolicy
@@ -28,10 +25,7 @@ class Trainer(PolicyTrainer):
         self.task = ParetoFront(s.num_prompts)
         self.policy = SetPolicy(s.num_prompts, s.num_candidates, self.task.actions, s.hidden)
         self.begin(self.policy.init(s.seeds), s.lr)
-        rule = s.declared
-        self.score: Callable = rule.load(PACKAGE, rule.score)
-        self.term: Callable[[Seen, object], Term] = rule.load(PACKAGE, rule.term)
-        self.own = s.rule_settings
+        self.rule = s.rule
         self.examiner = Examiner(self.task, self.policy, s.seeds, s.compat == "reference")
 
     def take_step(self) -> None:
@@ -62,7 +56,7 @@ class Trainer(PolicyTrainer):
         uniform = draws.uniform(s.seeds, "action", (self.step,), shape)
         sampled = self.policy.sample(self.weights, prompts, uniform)
         vectors = self.task.rewards(prompts, sampled.actions)
-        scores, credit = self.score(vectors, self.preferences(), self.own)
+        scores, credit = self.rule.score_of(vectors, self.preferences())
         return Rollout(
             inputs={VIEW: prompts},
             actions=sampled.actions,
@@ -79,12 +73,12 @@ class Trainer(PolicyTrainer):
         """The rule's term of the batch under `weights`."""
         table = self.policy.table(weights, batch.inputs[VIEW], batch.actions)
         nothing = torch.zeros(())
-        return self.term(Seen(batch, table, nothing, torch.ones(1)), self.own)
+        return self.rule.term(Seen(batch, table, nothing, torch.ones(1)))
 
     def preferences(self) -> Tensor:
         """Weights [S, N, W, 2] ~ Dirichlet(1, 1) that the sets of a group share."""
         s = self.settings
-        shape = (s.groups, s.rule.get("draws", 1))
+        shape = (s.groups, getattr(s.rule, "draws", 1))
         place = draws.uniform(s.seeds, "weight", (self.step,), shape)
         return torch.stack([place, 1.0 - place], -1)
 

@@ -5,16 +5,19 @@ import math
 import pytest
 import torch
 
-from hgrpo.learning.objectives.full_kl import entropy, forward_kl, reverse_kl
-from hgrpo.learning.objectives.sampled_kl import rewards_to_go, teacher_rewards
-from hgrpo.learning.objectives.topk_kl import (
+from hgrpo.formulas.distillation import rewards_to_go, teacher_rewards
+from hgrpo.formulas.full_kl import entropy, forward_kl, reverse_kl
+from hgrpo.formulas.topk import (
     mass,
+    membership,
+    overlap_at_k,
     renormalised_reverse_kl,
+    support_mask,
     tail_reverse_kl,
+    top_k,
     truncated_forward_kl,
     truncated_reverse_kl,
 )
-from hgrpo.learning.objectives.topk_support import membership, overlap_at_k, support_mask, top_k
 
 LN2 = math.log(2)
 P = torch.tensor([0.5, 0.25, 0.25], dtype=torch.float64).log()

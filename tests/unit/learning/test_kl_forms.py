@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 import torch
 
-from hgrpo.learning.objectives.kl import (
+from hgrpo.formulas.kl import (
     KL_FORMS,
     kl_k2,
     kl_k3,

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgrpo.learning.objectives.group import z_scores
-from hgrpo.learning.objectives.set_score import (
+from hgrpo.formulas.group import z_scores
+from hgrpo.formulas.set_score import (
     best_scalar,
     drawn_set_score,
     exact_set_score,

@@ -5,28 +5,27 @@ import math
 import pytest
 import torch
 
-from hgrpo.learning.objectives.aspo import aspo_weights
-from hgrpo.learning.objectives.dg import dg_gates, dg_weights
-from hgrpo.learning.objectives.entropy_guard import entropy_guard
-from hgrpo.learning.objectives.fresh_dg import freshness
-from hgrpo.learning.objectives.group import centred, leave_one_out, z_scores
-from hgrpo.learning.objectives.importance import ratios
-from hgrpo.learning.objectives.kondo import keep_probabilities, kondo_keep
-from hgrpo.learning.objectives.log_growth import log_growth_weights
-from hgrpo.learning.objectives.maxrl import maxrl_advantages
-from hgrpo.learning.objectives.pg import pg_weights, policy_gradient
-from hgrpo.learning.objectives.pmd import mirror_descent
-from hgrpo.learning.objectives.r2vpo import r2vpo_weights
-from hgrpo.learning.objectives.tempo import prefix_values, tempo_advantages
-from hgrpo.learning.objectives.to_go import mean_to_go
-from hgrpo.learning.objectives.tpo import (
+from hgrpo.formulas.aspo import aspo_weights
+from hgrpo.formulas.dg import dg_gates, dg_weights
+from hgrpo.formulas.dg_token import mean_to_go
+from hgrpo.formulas.entropy_guard import entropy_guard
+from hgrpo.formulas.fresh_dg import freshness
+from hgrpo.formulas.group import centred, leave_one_out, z_scores
+from hgrpo.formulas.importance import ratios
+from hgrpo.formulas.kondo import keep_probabilities, kondo_keep
+from hgrpo.formulas.log_growth import log_growth_weights
+from hgrpo.formulas.maxrl import maxrl_advantages
+from hgrpo.formulas.pg import pg_weights, policy_gradient, traj_pg_weights
+from hgrpo.formulas.pmd_mean import mirror_descent
+from hgrpo.formulas.r2vpo import r2vpo_weights
+from hgrpo.formulas.tempo import prefix_values, tempo_advantages
+from hgrpo.formulas.tpo import (
     group_pg,
     target_cross_entropy,
     tpo_target,
     unanchored_target,
 )
-from hgrpo.learning.objectives.traj_pg import traj_pg_weights
-from hgrpo.learning.objectives.uncertain_dg import (
+from hgrpo.formulas.uncertain_dg import (
     filtered_dg_weights,
     uncertain_gates,
     variance_dg_weights,

@@ -1,6 +1,5 @@
 """The command line: every command of the original's README and sweeps, and every mistake."""
 
-import argparse
 import re
 import signal
 import subprocess
@@ -14,10 +13,10 @@ from small_digits import write_digits
 from hgrpo.cli import sandbox
 from hgrpo.command import run
 from hgrpo.errors import UserError
-from hgrpo.sandbox.command_line import parse
-from hgrpo.sandbox.rl import command as rl
-from hgrpo.sandbox.rl.declared import RULES
+from hgrpo.sandbox.old_flags import flags_of
+from hgrpo.sandbox.rl.settings import RULES
 from hgrpo.sandbox.rl.tasks import char_model
+from hgrpo.sandbox.single_runs import read_runs
 from hgrpo.sandbox.tasks import sequences
 
 G8E4 = "--group_size 8 --inner_epochs 4"
@@ -195,54 +194,51 @@ def test_every_rule_has_a_command():
     assert set(RULES) <= {word for command in COMMANDS for word in command.split()}
 
 
-def test_the_defaults_are_those_of_the_original():
-    parser = argparse.ArgumentParser()
-    rl.add_arguments(parser)
-    assert vars(parse(parser, [])) == vars(parse(parser, DEFAULTS.split()))
-    given = vars(parse(parser, RULE_DEFAULTS.split()))
-    found = {
-        (flag, rule.settings.model_fields[key].default)
-        for rule in RULES.values()
-        for key, flag in rule.flags.items()
-    }
-    # All rules that read a flag have one default.
-    assert found == {(flag, given[flag]) for flag, _ in found}
+def test_the_defaults_are_those_of_the_original(digits):
+    data = ["--data", str(digits)]
+    assert read_runs("rl", data) == read_runs("rl", [*DEFAULTS.split(), *data])
+    words = RULE_DEFAULTS.split()
+    given = dict(zip(words[::2], map(float, words[1::2]), strict=True))
+    for rule in RULES.values():
+        for key, flag in flags_of(rule).items():
+            assert rule.model_fields[key].default == given[f"--{flag}"], flag
 
 
 @pytest.mark.parametrize(
     ("command", "text"),
     [
-        ("rl --bach_size 3", r"--bach_size: unknown; did you mean '--batch_size'\?"),
+        ("rl --bach_size 3", r"--bach_size: no such option; did you mean '--batch_size'\?"),
         ("rl --method TPX", "did you mean 'TPO'"),
         ("rl --sweep --method TPX", "did you mean 'TPO'"),
-        ("rl --method TPO --tpo_eta 3 --rule eta=2", "--rule eta: --tpo_eta gives it already"),
+        ("rl --task token_reversal --method GRPO --tpo_eta 5", "--tpo_eta: GRPO has no such"),
+        ("vpo --method MultiRLVR --set_score exact", "--set_score: MultiRLVR has no such"),
         ("rl --task digits", "task: 'digits': there is no such one"),
-        ("rl --verbose maybe", "true or false was expected, not 'maybe'"),
-        ("rl --tpo_eta x", "--tpo_eta: invalid float value: 'x'"),
-        ("rl --num_seeds 0", "--num_seeds: at least 1"),
-        ("rl --task token_reversal --eta 0", "rl: --eta: input should be greater than 0"),
-        ("rl --task token_reversal --method GRPO --rule clip=0", "--rule clip: input should be"),
-        ("opd --top_k 0 --method OPDTopKTail", "opd: --top_k: input should be"),
-        ("rl --task token_reversal --method GRPO --rule norm=max", "--rule norm: input should be"),
+        ("rl --verbose maybe", "verbose: input should be a valid boolean"),
+        ("rl --tpo_eta x", "--tpo_eta: DG has no such setting"),
+        ("rl --num_seeds 0", "num_seeds: input should be"),
+        ("rl --task token_reversal --eta 0", "rl: rule.eta: input should be greater than 0"),
+        ("rl --task token_reversal --method GRPO --rule clip=0", "rule.clip: input should be"),
+        ("opd --top_k 0 --method OPDTopKTail", "rule.k: input should be"),
+        ("rl --task token_reversal --method GRPO --rule norm=max", "rule.norm: input should be"),
         ("rl --task token_reversal --method TPO --batch_size 10", "no multiple of group_size 4"),
-        ("rl --task token_reversal --rule eta", "KEY=VALUE was expected, not 'eta'"),
-        ("rl --task token_reversal --rule cap=1", "DG has no 'cap'"),
+        ("rl --task token_reversal --rule eta", "rl: Parsing error encountered for rule"),
+        ("rl --task token_reversal --rule cap=1", "rule.cap: unknown key"),
         ("rl --task token_reversal --output .", "--output: . is a folder"),
         ("rl --task token_reversal --method PG --allow_degenerate false", "PG needs ratios"),
         (
             "rl --task token_reversal --output /dev/null/rows.csv",
             "--output: /dev/null is a file; a folder was expected",
         ),
-        ("rl_oracle --train_steps 0,-2", "--train_steps: -2 is below 0"),
-        ("rl_oracle --train_steps 0,x", "numbers by comma were expected, not '0,x'"),
-        ("rl_oracle --eval_every 5", "--eval_every: unknown"),
-        ("rl --device gpu", "--device: invalid choice: 'gpu'"),
+        ("rl_oracle --train_steps 0,-2", "train_steps: input should be greater"),
+        ("rl_oracle --train_steps 0,x", "train_steps: input should be a valid integer"),
+        ("rl_oracle --eval_every 5", "--eval_every: no such option"),
+        ("rl --device gpu", "device: input should be 'cpu' or 'cuda'"),
         pytest.param(
             "rl --device cuda",
             "--device cuda: PyTorch .* can use no GPU here",
             marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here"),
         ),
-        ("r", "invalid choice: 'r'"),
+        ("r", "r: no such piece; did you mean 'rl'"),
     ],
 )
 def test_a_mistake_takes_one_line_and_exits_with_2(command, text, monkeypatch, capsys, tmp_path):
@@ -281,7 +277,13 @@ def test_a_setting_without_a_flag_of_its_own(tmp_path):
     rows = []
     for rule in (["norm=mean"], ["norm=std", "clip=null"]):
         target = tmp_path / "rows.csv"
-        given = ["--rule", *rule, "--verbose", "false", "--output", str(target)]
+        given = [
+            *(f"--rule={each}" for each in rule),
+            "--verbose",
+            "false",
+            "--output",
+            str(target),
+        ]
         sandbox.main([*words.split(), *given])
         rows.append(pd.read_csv(target)["adv_abs_mean"][0])
     assert rows[0] < rows[1]
@@ -290,49 +292,42 @@ def test_a_setting_without_a_flag_of_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("words", "unread"),
     [
-        ("rl --task token_reversal --seq_len 2 --method GRPO --tpo_eta 5", "--tpo_eta: GRPO"),
-        ("rl --task token_reversal --seq_len 2 --method DG --eta 2", None),
-        # Replay reads the flag, whatever the rule.
+        ("rl --task token_reversal --method GRPO --tpo_eta 5", "--tpo_eta: GRPO has no such"),
+        ("opd --method OPDReverseKL --top_k 4", "--top_k: OPDReverseKL has no such"),
+        ("opd --teacher_temperature 2", "teacher_temperature: task reversal has none"),
+        ("rl --task token_reversal --score_len 2", "score_len: task token_reversal has none"),
+        ("rl --task token_reversal --replay_priority uniform", "replay_priority: a run without"),
+        ("rl --task token_reversal --method GRPO --baseline zero", "baseline: GRPO has none"),
+        ("rl --task token_reversal --group_size 5", "group_size: DG has none"),
+        ("pedagogy --method StudentGRPO --teacher_steps 3", "teacher_steps: StudentGRPO has none"),
+        ("vpo --method MultiRLVR --set_score exact", "--set_score: MultiRLVR has no such"),
         (
-            "rl --task token_reversal --seq_len 2 --method ReplayDG --replay_capacity 2 "
-            "--replay_age_decay 0.5",
-            None,
+            "pedagogy --method StudentGRPO --reward_form product",
+            "--reward_form: StudentGRPO has no",
         ),
-        ("opd --seq_len 2 --method OPDReverseKL --top_k 4", "--top_k: OPDReverseKL"),
-        ("opd --seq_len 2 --method OPDTopKTail --top_k 2", None),
-        ("opd --seq_len 2 --teacher_temperature 2", "--teacher_temperature: task reversal"),
-        ("opd --seq_len 2 --task soft_reversal --teacher_temperature 2", None),
-        (
-            "rl --task token_reversal --seq_len 2 --method DG --score_len 2",
-            "--score_len: task token_reversal",
-        ),
-        ("rl --task masked_reversal --seq_len 2 --method DG --score_len 2", None),
-        (
-            "rl --task token_reversal --seq_len 2 --method DG --replay_priority uniform",
-            "--replay_priority: a run without replay",
-        ),
-        (
-            "rl --task token_reversal --seq_len 2 --method DG --replay_capacity 2 "
-            "--replay_priority uniform --replay_age_decay 0.5",
-            "--replay_age_decay: replay by uniform",
-        ),
-        ("rl --task token_reversal --seq_len 2 --method GRPO --baseline zero", "--baseline: GRPO"),
-        ("rl --task token_reversal --seq_len 2 --method DG --group_size 5", "--group_size: DG"),
-        (
-            "pedagogy --method StudentGRPO --teacher_steps 3",
-            "--teacher_steps: StudentGRPO",
-        ),
-        ("pedagogy --method TeacherRL --teacher_steps 2", None),
-        ("vpo --method MultiRLVR --set_score exact", "--set_score: MultiRLVR"),
-        ("pedagogy --method StudentGRPO --reward_form product", "--reward_form: StudentGRPO"),
-        ("pedagogy --method TeacherRL --penalty mean", "--penalty: TeacherRL"),
+        ("pedagogy --method TeacherRL --penalty mean", "--penalty: TeacherRL has no such"),
     ],
 )
-def test_only_flags_that_nothing_reads_are_noted(words, unread, tmp_path, capsys):
-    brief = f"--num_steps 1 --num_seeds 1 --verbose false --output {tmp_path / 'rows.csv'}"
-    sandbox.main([*words.split(), *brief.split()])
-    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
-    assert notes == ([f"note: {unread} does not read it"] if unread else [])
+def test_a_setting_that_nothing_reads_cannot_be_given(words, unread, tmp_path):
+    with pytest.raises(UserError, match=unread):
+        sandbox.main([*words.split(), "--output", str(tmp_path / "rows.csv")])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "rl --task token_reversal --method DG --eta 2",
+        # Replay reads the flag, whatever the rule.
+        "rl --task token_reversal --method ReplayDG --replay_capacity 2 --replay_age_decay 0.5",
+        "rl --task masked_reversal --seq_len 2 --method DG --score_len 2",
+        "opd --method OPDTopKTail --top_k 2",
+        "opd --task soft_reversal --teacher_temperature 2",
+        "pedagogy --method TeacherRL --teacher_steps 2",
+    ],
+)
+def test_a_setting_that_something_reads_can_be_given(words):
+    piece, *rest = words.split()
+    assert not read_runs(piece, rest)[0][0].notes
 
 
 def test_an_interrupted_run_says_that_nothing_was_written(tmp_path):

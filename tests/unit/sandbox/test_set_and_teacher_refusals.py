@@ -4,11 +4,11 @@ import pytest
 
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
-from hgrpo.sandbox.pedagogy.declared import RULES as LESSONS
 from hgrpo.sandbox.pedagogy.settings import NEEDS as LESSON_NEEDS
+from hgrpo.sandbox.pedagogy.settings import RULES as LESSONS
 from hgrpo.sandbox.pedagogy.settings import PedagogySettings
-from hgrpo.sandbox.vpo.declared import RULES as SETS
 from hgrpo.sandbox.vpo.settings import NEEDS as SET_NEEDS
+from hgrpo.sandbox.vpo.settings import RULES as SETS
 from hgrpo.sandbox.vpo.settings import VpoSettings
 
 BOTH = [
@@ -32,7 +32,7 @@ VPO = [
     ({"method": "ScalarGRPO"}, "ScalarGRPO needs sets of one answer"),
     (
         {"method": "ScalarGRPO", "num_candidates": 1, "rule": {"credit": "marginal"}},
-        "ScalarGRPO has no 'credit'",
+        "rule.credit: unknown key",
     ),
     *[
         ({"method": name, "num_candidates": 1}, f"{name} needs sets of several answers")
@@ -64,10 +64,10 @@ PEDAGOGY = [
     ({"rule": {"penalty": "mean", "beta": 2.0}}, "beta: 2.0 is read only with penalty spike"),
     ({"rule": {"imitation": "plain", "kappa": 2.0}}, "kappa: 2.0 is read only with imitation"),
     *[
-        ({"method": "TeacherRL", "rule": {key: value}}, f"TeacherRL has no {key!r}")
+        ({"method": "TeacherRL", "rule": {key: value}}, f"rule.{key}: unknown key")
         for key, value in (("reward", "product"), ("penalty", "spike"), ("gamma", -1.0))
     ],
-    ({"method": "StudentGRPO", "rule": {"beta": 2.0}}, "StudentGRPO has no 'beta'"),
+    ({"method": "StudentGRPO", "rule": {"beta": 2.0}}, "rule.beta: unknown key"),
     ({"rule": {"strength": 0}}, "PedagogicalRL needs a learnability_lambda above 0"),
     ({"completion_len": 1}, "PedagogicalRL needs a completion_len above 1"),
 ]
@@ -101,11 +101,11 @@ def test_a_degenerate_run_can_be_allowed_and_is_noted():
 
 def test_the_defaults_are_those_of_the_original():
     vpo, pedagogy = VpoSettings(), PedagogySettings()
-    assert vpo.rule == {"clip": 0.2, "draws": 16, "score": "drawn", "credit": "shared"}
+    assert vpo.rule.model_dump() == {"clip": 0.2, "draws": 16, "score": "drawn", "credit": "shared"}
     assert (vpo.batch_size, vpo.group_size, vpo.num_candidates, vpo.inner_epochs) == (128, 8, 3, 4)
     assert (vpo.num_steps, vpo.lr, vpo.hidden, vpo.num_prompts) == (500, 3e-3, 32, 8)
-    own = pedagogy.rule_settings
+    own = pedagogy.rule
     assert (own.beta, own.strength, own.kappa, own.gamma) == (5.0, 0.5, 4.0, -2.5)
     assert (pedagogy.num_steps, pedagogy.batch_size, pedagogy.group_size) == (300, 96, 8)
     taught = PedagogySettings(method="TeacherRL").rule
-    assert taught == {"clip": 0.2, "strength": 0.5, "imitated": "all"}
+    assert taught.model_dump() == {"clip": 0.2, "strength": 0.5, "imitated": "all"}

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
-from hgrpo.sandbox.opd.rule_settings import Support
-from hgrpo.sandbox.opd.settings import Counts, Phase, Steps, Supports
+from hgrpo.formulas.topk import Support
+from hgrpo.sandbox.opd.settings import Counts, OpdSettings, Phase, Steps, Supports
 
 FULL = "full_vocab_rkl"
 # Where the log gives the step of a switch, this stands for a run without one.
@@ -116,14 +116,14 @@ class Comparison(Strict):
 class Experiment:
     """`defaults` are those of a run's settings; `fixed` names settings without a flag.
 
-    `variants` takes the experiment's own flags and all given settings. `combined` and `single` name
+    `variants` takes the experiment's settings and those of a run. `combined` and `single` name
     its files, without suffix. `panels` are columns that the figure draws over steps; without any,
     the figure draws the last test error over the warm-up, a line for each value of `lines`.
     """
 
     help: str
     own: type[Strict]
-    variants: Callable[[Any, Mapping[str, Any]], Iterator[Variant]]
+    variants: Callable[[Any, OpdSettings], Iterator[Variant]]
     defaults: Mapping[str, Any]
     fixed: tuple[str, ...] = ()
     combined: str = "{name}"
@@ -132,7 +132,7 @@ class Experiment:
     lines: tuple[str, ...] = ()
 
 
-def _stability(own: Stability, given: Mapping[str, Any]) -> Iterator[Variant]:
+def _stability(own: Stability, run: OpdSettings) -> Iterator[Variant]:
     yield Variant(FULL, (Phase(),), {"top_k": 0})
     for k in own.top_ks:
         for word, method, rule in truncated(k, "student", own.controls):
@@ -142,8 +142,8 @@ def _stability(own: Stability, given: Mapping[str, Any]) -> Iterator[Variant]:
     yield Variant("sampled_pg", (Phase(method="OPDPG", rule=clip),), {"top_k": 0})
 
 
-def _cold_start(own: ColdStart, given: Mapping[str, Any]) -> Iterator[Variant]:
-    check_warmups([own.warmup_steps], given["num_steps"])
+def _cold_start(own: ColdStart, run: OpdSettings) -> Iterator[Variant]:
+    check_warmups([own.warmup_steps], run.num_steps)
     yield Variant(FULL, (Phase(label=FULL),), {"top_k": 0})
     for heat, warmup in (("cold", 0), ("warm", own.warmup_steps)):
         for k in own.top_ks:
@@ -182,17 +182,17 @@ def _swept(own: WarmupSweep | SoftTeacher, supports: Sequence[str]) -> Iterator[
 _NO_SET = {"top_k": 0, "warmup_steps": _NEVER, "objective": "full_vocab"}
 
 
-def _warmup_sweep(own: WarmupSweep, given: Mapping[str, Any]) -> Iterator[Variant]:
-    check_warmups(own.warmup_steps, given["num_steps"])
+def _warmup_sweep(own: WarmupSweep, run: OpdSettings) -> Iterator[Variant]:
+    check_warmups(own.warmup_steps, run.num_steps)
     yield Variant(FULL, (Phase(label=FULL),), _NO_SET, _NEVER)
     for each in _swept(own, ("student",)):
         name = "_".join(filter(None, ("topk", each.word)))
         yield each.variant(name, f"topk_{each.word or 'rkl'}", {})
 
 
-def _soft_teacher(own: SoftTeacher, given: Mapping[str, Any]) -> Iterator[Variant]:
-    check_warmups(own.warmup_steps, given["num_steps"])
-    teacher = {key: given[key] for key in ("teacher_temperature", "special_token_weight")}
+def _soft_teacher(own: SoftTeacher, run: OpdSettings) -> Iterator[Variant]:
+    check_warmups(own.warmup_steps, run.num_steps)
+    teacher = {key: getattr(run, key) for key in ("teacher_temperature", "special_token_weight")}
     full = _NO_SET | {"support": "full_vocab"} | teacher
     yield Variant(FULL, (Phase(label=FULL),), full, _NEVER)
     for each in _swept(own, own.supports):
@@ -200,7 +200,7 @@ def _soft_teacher(own: SoftTeacher, given: Mapping[str, Any]) -> Iterator[Varian
         yield each.variant(name, name, {"support": each.support} | teacher)
 
 
-def _comparison(own: Comparison, given: Mapping[str, Any]) -> Iterator[Variant]:
+def _comparison(own: Comparison, run: OpdSettings) -> Iterator[Variant]:
     yield Variant("OPDReverseKL", (Phase(),))
     yield Variant("OPDPG", (Phase(method="OPDPG", rule={"clip": own.clip_epsilon}),))
 

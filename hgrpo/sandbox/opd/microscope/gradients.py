@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.full_kl import reverse_kl
+from hgrpo.formulas.batch import Questions, Rollout
+from hgrpo.formulas.full_kl import reverse_kl
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.every import every
 from hgrpo.sandbox.opd import acquire
 from hgrpo.sandbox.opd.microscope.estimators import ESTIMATORS, Objective
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy, taken
-from hgrpo.sandbox.rollout import Questions, Rollout
 
 # Tokens that are differentiated in one pass; bounds memory.
 _AT_ONCE = 40_000

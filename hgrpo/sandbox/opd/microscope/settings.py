@@ -4,8 +4,8 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from hgrpo.formulas.rule import Rule
 from hgrpo.sandbox.opd.settings import Counts, OpdSettings
-from hgrpo.sandbox.rule import Rule
 from hgrpo.sandbox.run_settings import TransformerSettings, refuse_first, seeds_differ
 
 

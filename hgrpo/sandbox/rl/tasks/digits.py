@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from hgrpo.errors import UserError, one_line
+from hgrpo.formulas.batch import Questions
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.nets.layout import MLP
 from hgrpo.sandbox.policies import BanditPolicy, Policy, taken
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Bandit
-from hgrpo.sandbox.rollout import Questions
 
 _CLASSES = 10
 _TEST_EVERY = 5

@@ -6,9 +6,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.batch import Questions
 from hgrpo.sandbox.policies import Policy, Sampled
 from hgrpo.sandbox.rl.settings import MOST_OUTPUTS, RlSettings
-from hgrpo.sandbox.rollout import Questions
 
 # Outputs of all seeds that are scored in one pass; with more, memory is slower.
 _AT_ONCE = 2_000

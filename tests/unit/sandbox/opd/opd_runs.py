@@ -2,11 +2,11 @@
 
 import torch
 
+from hgrpo.formulas.batch import Questions
 from hgrpo.sandbox.every import every
 from hgrpo.sandbox.opd import acquire
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.opd.train import Trainer
-from hgrpo.sandbox.rollout import Questions
 
 SMALL = {
     "batch_size": 16,
@@ -30,8 +30,7 @@ def gradient(trainer: Trainer, batch) -> torch.Tensor:
     """Gradient [S, P] of the first phase's loss on a batch."""
     weights = trainer.weights.clone().requires_grad_()
     phase = trainer.settings.phases[0]
-    term = phase.declared.load("hgrpo.sandbox.opd.rules", phase.declared.term)
-    loss = term(acquire.see(batch, trainer.policy, weights), phase.rule_settings).loss
+    loss = phase.rule.term(acquire.see(batch, trainer.policy, weights)).loss
     return torch.autograd.grad(loss.sum(), weights)[0]
 
 

@@ -1,16 +1,16 @@
 """The commands of the original's readme, shortened by further flags, and the files they write."""
 
-import argparse
-
 import pandas as pd
 import pytest
 
 from hgrpo.cli import sandbox
-from hgrpo.sandbox.command_line import parse
+from hgrpo.sandbox.old_flags import flags_of
 from hgrpo.sandbox.opd import command as opd
-from hgrpo.sandbox.opd.declared import RULES
 from hgrpo.sandbox.opd.experiments.table import EXPERIMENTS
 from hgrpo.sandbox.opd.microscope.estimators import ESTIMATORS
+from hgrpo.sandbox.opd.microscope.settings import MicroscopeSettings
+from hgrpo.sandbox.opd.settings import RULES, OpdSettings
+from hgrpo.sandbox.single_runs import read_runs
 
 # What follows `python -m opd_sandbox.` there follows `opd` here, without `train` or `experiments.`;
 # with the names of the files that the command writes.
@@ -126,23 +126,45 @@ def test_the_microscope_writes_the_originals_columns(words, tmp_path, monkeypatc
     assert (tmp_path / "opd_results/variance_microscope.png").exists()
 
 
-@pytest.mark.parametrize("name", ["train", "variance_microscope", *EXPERIMENTS])
-def test_the_defaults_are_those_of_the_original(name):
-    parser = argparse.ArgumentParser()
-    opd.add_arguments(parser)
-    assert vars(parse(parser, [name])) == vars(parse(parser, f"{name} {DEFAULTS[name]}".split()))
+@pytest.mark.parametrize("name", ["variance_microscope", *EXPERIMENTS])
+def test_the_defaults_are_those_of_the_original(name, monkeypatch):
+    read = []
+    monkeypatch.setattr(opd.cli, "check_folder", lambda flag, folder: read.append(folder))
+    monkeypatch.setattr(opd.cli, "prepare_torch", lambda device: stop())
+    found = []
+
+    def stop():
+        raise InterruptedError
+
+    given = opd.cli.read_flags
+
+    def noted(*args):
+        found.append(given(*args))
+        return found[-1]
+
+    monkeypatch.setattr(opd.cli, "read_flags", noted)
+    for words in ([], DEFAULTS[name].split()):
+        with pytest.raises(InterruptedError):
+            opd.run(name, *words)
+    model = MicroscopeSettings if name == "variance_microscope" else OpdSettings
+    fixed = [opd.validate(model, opd.cli.of_model(model, each), "opd") for each in found]
+    assert fixed[0] == fixed[1]
+    if name in EXPERIMENTS:
+        own = EXPERIMENTS[name].own
+        first, other = (opd.validate(own, opd.cli.of_model(own, each), "opd") for each in found)
+        assert first == other
+
+
+def test_the_defaults_of_a_run_are_those_of_the_original():
+    assert read_runs("opd", []) == read_runs("opd", DEFAULTS["train"].split())
 
 
 def test_the_defaults_of_losses_are_those_of_the_original():
-    parser = argparse.ArgumentParser()
-    opd.add_arguments(parser)
-    given = vars(parse(parser, ["train", *RULE_DEFAULTS.split()]))
-    found = {
-        (flag, rule.settings.model_fields[key].default)
-        for rule in RULES.values()
-        for key, flag in rule.flags.items()
-    }
-    assert found == {(flag, given[flag]) for flag, _ in found}
+    words = RULE_DEFAULTS.split()
+    given = dict(zip(words[::2], words[1::2], strict=True))
+    for rule in RULES.values():
+        for key, flag in flags_of(rule).items():
+            assert str(rule.model_fields[key].default) == given[f"--{flag}"]
 
 
 def test_flags_may_name_the_default_subcommand_and_be_hyphenated(tmp_path, monkeypatch, capsys):
@@ -152,6 +174,5 @@ def test_flags_may_name_the_default_subcommand_and_be_hyphenated(tmp_path, monke
         rows = pd.read_csv("opd_results.csv")
         assert list(rows["seed"]) == [4, 5] * 3
     assert capsys.readouterr().out == ""
-    with pytest.raises(SystemExit):
-        sandbox.main(["opd", "--help"])
+    sandbox.main(["--help"])
     assert "soft_teacher_topk" in capsys.readouterr().out

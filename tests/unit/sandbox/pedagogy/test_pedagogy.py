@@ -117,13 +117,13 @@ def test_only_right_rollouts_are_imitated_if_so_asked():
 
     def gradient(of):
         weights = learner.weights.clone().requires_grad_()
-        term = run.imitate(run.see(of, "student", weights), run.own)
+        term = run.rule.imitate(run.see(of, "student", weights))
         return torch.autograd.grad(term.loss.sum(), weights)[0]
 
     right = batch.clean.flatten().bool()
     assert right.any() and not right.all()
     kept = gradient(batch)
-    run.own = run.own.model_copy(update={"imitated": "all"})
+    run.rule = run.rule.model_copy(update={"imitated": "all"})
     assert torch.allclose(kept, gradient(batch.kept(batch.clean)), atol=1e-7)
     assert not torch.allclose(kept, gradient(batch), atol=1e-4)
 

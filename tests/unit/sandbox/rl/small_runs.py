@@ -4,14 +4,13 @@ from pathlib import Path
 
 import torch
 
+from hgrpo.formulas.batch import Rollout
 from hgrpo.sandbox.every import every
 from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl import acquire
-from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.rl.settings import RULES, RlSettings
 from hgrpo.sandbox.rl.tasks.task import expected_rewards
 from hgrpo.sandbox.rl.train import Trainer
-from hgrpo.sandbox.rollout import Rollout
 
 SMALL = {
     "task": "token_reversal",
@@ -20,14 +19,13 @@ SMALL = {
     "eval_every": 2,
     "num_steps": 4,
     "seq_len": 3,
-    "score_len": 2,
     "d_model": 16,
     "allow_degenerate": True,
 }
 
 
 def settings(method: str, digits: Path | None = None, **changes: object) -> RlSettings:
-    """A small run of the method, with what the method needs."""
+    """A small run of the method, with what the method needs and the task reads."""
     needs, given = RULES[method].needs, dict(SMALL)
     if {"bandit", "digits"} & set(needs):
         given |= {"task": "mnist", "data": str(digits)}
@@ -35,13 +33,18 @@ def settings(method: str, digits: Path | None = None, **changes: object) -> RlSe
         given["binary_reward"] = True
     if "replay" in needs or "ages" in needs:
         given["replay_capacity"] = 3
+    task = changes.get("task", given["task"])
+    unread = {"mnist": ("seq_len", "d_model"), "lm_bandit": ("seq_len",)}.get(task, ())
+    given = {key: value for key, value in given.items() if key not in unread}
+    if task == "masked_reversal":
+        given["score_len"] = 2
     return RlSettings(method=method, **given | changes)
 
 
 def gradient(trainer: Trainer, batch, weights: torch.Tensor | None = None) -> torch.Tensor:
     """Gradient [S, P] of the rule's loss on a batch."""
     weights = (trainer.weights if weights is None else weights).clone().requires_grad_()
-    loss = trainer.term(trainer.see(batch, weights), trainer.own).loss
+    loss = trainer.rule.term(trainer.see(batch, weights)).loss
     return torch.autograd.grad(loss.sum(), weights)[0]
 
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 from small_runs import batch_of, settings
 
+from hgrpo.formulas.batch import Questions
 from hgrpo.sandbox.rl.acquire import corrupt, false_rates
 from hgrpo.sandbox.rl.replay import Supply
 from hgrpo.sandbox.rl.tasks.task import make_task
 from hgrpo.sandbox.rl.train import Trainer
-from hgrpo.sandbox.rollout import Questions
 
 # Four outputs for the input 0 1 (the answer is 1 0): right, separator, action 0 first, other.
 OUTPUTS = torch.tensor([[1, 0], [2, 1], [0, 1], [1, 1]]).view(1, 4, 1, 1, 2)
@@ -135,7 +135,7 @@ def test_a_batch_of_worth_is_drawn_and_worthless_ones_are_drawn_alike():
 
 def test_kondos_screen_keeps_about_the_share_that_is_asked_for():
     trainer = Trainer(settings("Kondo", batch_size=2000, rule={"keep": 0.25}))
-    keep, metrics = trainer.screen(batch_of(trainer), trainer.own, (0, 1), 0)
+    keep, metrics = trainer.rule.screen(batch_of(trainer), torch.rand(2, 2000))
     assert metrics["gate_prob_mean"].tolist() == pytest.approx([0.25] * 2, abs=1e-3)
     assert metrics["kept_frac"].tolist() == pytest.approx([0.25] * 2, abs=0.03)
     assert set(keep.unique().tolist()) == {0, 1} and keep.shape == (2, 2000, 1)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from small_runs import batch_of, settings
 
-from hgrpo.learning.objectives.mixed_groups import mixed_reward_rate
+from hgrpo.formulas.group import mixed_reward_rate
 from hgrpo.sandbox.rl.train import Trainer, baseline
 
 

@@ -46,12 +46,16 @@ def test_noise_turns_the_gradient_away_from_the_clean_one():
 
 @pytest.mark.parametrize(
     ("method", "more"),
-    [("REINFORCE", {}), ("FilteredDG", {"rule": {"threshold": 0.4}}), ("GRPO", {})],
+    [
+        ("REINFORCE", {"baseline": "constant", "grouped": True}),
+        ("FilteredDG", {"baseline": "constant", "grouped": True, "rule": {"threshold": 0.4}}),
+        ("GRPO", {}),
+    ],
 )
 def test_signals_are_those_of_honest_and_of_struck_rollouts(method, more):
     """Each rollout's part alone, with the weight it has in the whole batch."""
     noise = {"reward_noise": 0.3, "reward_noise_mode": "label_flip", "binary_reward": True}
-    run = settings(method, grouped=True, seq_len=2, baseline="constant", **noise | more)
+    run = settings(method, seq_len=2, **noise | more)
     trainer = Trainer(run)
     batch = batch_of(trainer)
     seen = trainer.see(batch, trainer.weights)
@@ -64,7 +68,7 @@ def test_signals_are_those_of_honest_and_of_struck_rollouts(method, more):
         table = trainer.see(batch, weights).table
         inside = chosen[..., None, None, None]
         mixed = torch.where(inside, table, table.detach())
-        loss = trainer.term(replace(seen, table=mixed), trainer.own).loss
+        loss = trainer.rule.term(replace(seen, table=mixed)).loss
         return torch.autograd.grad(loss.sum(), weights)[0]
 
     exact = torch.nn.functional.normalize(exact_gradient(trainer, batch), dim=1)
@@ -142,7 +146,7 @@ def test_the_advantages_of_diagnostics_are_those_that_the_rule_trains_on(method)
     trainer = Trainer(settings(method, rule={"alpha": 0.0} if method == "SelfDistillDG" else {}))
     batch = batch_of(trainer)
     seen = trainer.see(batch, trainer.weights.clone().requires_grad_())
-    loss = trainer.term(seen, trainer.own).loss.sum()
+    loss = trainer.rule.term(seen).loss.sum()
     (found,) = torch.autograd.grad(loss, seen.logprobs)
     expected = token_advantages(trainer, seen)
     assert found.sign().equal(-expected.sign()) and expected.std() > 0.1
@@ -154,7 +158,7 @@ def test_ratios_outside_the_band_are_counted():
     moved = torch.zeros_like(batch.behaviour)
     moved[:, 0], moved[:, 1] = -torch.tensor(1.6).log(), torch.tensor(3.0).log()
     older = type(batch)(**vars(batch) | {"behaviour": batch.behaviour + moved})
-    found = ratio_columns(trainer.own, trainer.see(older, trainer.weights))
+    found = ratio_columns(trainer.rule, trainer.see(older, trainer.weights))
     assert found["ratio_above_band"].tolist() == pytest.approx([0.25] * 2)
     assert found["ratio_below_band"].tolist() == pytest.approx([0.25] * 2)
     assert found["ratio_largest"].tolist() == pytest.approx([1.6] * 2, rel=1e-4)

@@ -7,8 +7,8 @@ import torch
 from small_digits import write_digits
 from small_runs import batch_of, gradient, mean_gradient, settings, true_gradient
 
-from hgrpo.learning.objectives.group import z_scores
-from hgrpo.sandbox.rl.declared import RULES
+from hgrpo.formulas.group import z_scores
+from hgrpo.sandbox.rl.settings import RULES
 from hgrpo.sandbox.rl.tasks.task import expected_rewards
 from hgrpo.sandbox.rl.train import Trainer
 
@@ -65,7 +65,7 @@ def test_tpos_gradient_over_a_groups_scores_is_policy_minus_target():
     batch = batch_of(trainer)
     weights = trainer.weights.clone().requires_grad_()
     seen = trainer.see(batch, weights)
-    term = trainer.term(seen, trainer.own)
+    term = trainer.rule.term(seen)
     (found,) = torch.autograd.grad(term.loss.sum(), seen.scores)
     old = batch.behaviour.sum((-1, -2)).log_softmax(-1)
     target = (old + z_scores(batch.rewards, -1)).softmax(-1)

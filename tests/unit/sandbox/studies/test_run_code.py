@@ -4,17 +4,15 @@ from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.stages.order import STAGES
 from hgrpo.store.code import closure, roots
-from hgrpo.workflow.sandbox_rules import _REGISTRIES, run_code, run_id
+from hgrpo.workflow.sandbox_rules import run_code, run_id
 
-FORMULAS = "hgrpo.learning.objectives"
-RULES = "hgrpo.sandbox.rl.rules"
+FORMULAS = "hgrpo.formulas"
 
 
 def test_a_rule_reaches_its_own_formulas_and_helpers():
-    skip = {f"hgrpo.sandbox.rl.{name}" for name in _REGISTRIES}
-    plain, fresh = (set(closure([f"{RULES}.{name}"], skip=skip)) for name in ("pg", "dg"))
-    assert {f"{FORMULAS}.dg", f"{RULES}.pg"} <= fresh
-    assert not {f"{RULES}.dg", f"{FORMULAS}.dg"} & plain
+    plain, fresh = (set(closure([f"{FORMULAS}.{name}"])) for name in ("pg", "fresh_dg"))
+    assert {f"{FORMULAS}.fresh_dg", f"{FORMULAS}.dg", f"{FORMULAS}.pg"} <= fresh
+    assert not {f"{FORMULAS}.fresh_dg", f"{FORMULAS}.dg"} & plain
 
 
 def test_runs_differ_by_settings_and_rule_but_not_by_what_only_permits_them():

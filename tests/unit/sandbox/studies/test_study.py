@@ -16,7 +16,12 @@ def test_an_arm_is_the_base_with_its_changes():
     arms = resolve(study(again="A"), "small.yaml")
     assert list(arms) == ["A", "B", "A, other seeds"]
     assert (arms["A"].method, arms["A"].num_steps, arms["A"].seeds) == ("DG", 8, (0, 1, 2))
-    assert arms["B"].rule == {"clip": 0.2, "beta": 0.0, "norm": "std", "reduction": "token"}
+    assert arms["B"].rule.model_dump() == {
+        "clip": 0.2,
+        "beta": 0.0,
+        "norm": "std",
+        "reduction": "token",
+    }
     assert arms["A, other seeds"].seeds == (1000, 1001, 1002)
     assert arms["A, other seeds"].model_dump(exclude={"seeds"}) == arms["A"].model_dump(
         exclude={"seeds"}

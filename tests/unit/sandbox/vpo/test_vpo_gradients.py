@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from hgrpo.learning.objectives.pg import policy_gradient
+from hgrpo.formulas.pg import policy_gradient
 from hgrpo.sandbox.vpo.settings import VpoSettings
 from hgrpo.sandbox.vpo.train import Trainer
 
@@ -44,8 +44,8 @@ def test_sets_of_equal_worth_have_no_gradient_and_order_does_not_matter():
     trainer = Trainer(VpoSettings(**RUN | {"batch_size": 64}, rule={"score": "exact"}))
     batch = trainer.sample()
     vectors = batch.extras["vectors"]
-    scores, _ = trainer.score(vectors, None, trainer.own)
-    turned, _ = trainer.score(vectors.flip(3), None, trainer.own)
+    scores, _ = trainer.rule.score_of(vectors, None)
+    turned, _ = trainer.rule.score_of(vectors.flip(3), None)
     assert scores.equal(turned)
     equal = replace(batch, extras={"credit": torch.full_like(batch.extras["credit"], 0.1)})
     weights = trainer.weights.clone().requires_grad_()

@@ -5,7 +5,7 @@ from itertools import combinations, product
 import pytest
 import torch
 
-from hgrpo.learning.objectives.set_score import best_scalar, exact_set_score
+from hgrpo.formulas.set_score import best_scalar, exact_set_score
 from hgrpo.sandbox.vpo.evaluate import Examiner
 from hgrpo.sandbox.vpo.pareto import GOLD, ParetoFront
 from hgrpo.sandbox.vpo.policy import SetPolicy
