@@ -95,11 +95,12 @@ def test_the_comparison_waits_for_the_truth_of_a_study_that_asks_for_it():
 
 
 def test_a_finished_comparison_is_part_of_the_report_and_of_the_viewer():
-    plan = small_plan()
+    plan = small_plan(**TRUTH)
     before = {stage: plan.find(stage).key for stage in ("report", "viewer", "figures")}
     assert not any("credit_agreement" in parts(plan, stage) for stage in before)
+    finish(plan, [plan.find("truth_round", "", 0, number) for number in (0, 1)])
     finish(plan, [plan.find("credit_agreement")])
-    again = small_plan()
+    again = small_plan(**TRUTH)
     for stage in ("report", "viewer"):
         assert again.find(stage).key != before[stage]
         assert "credit_agreement" in parts(again, stage)
