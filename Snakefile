@@ -57,4 +57,4 @@ rule all:
     message:
         "The whole study"
     shell:
-        "cat {input.findings:q} | tee {log:q}"
+        f"cat {{input.findings:q}} | tee {{log:q}}; echo {plan.root}/report/report.html"

@@ -58,7 +58,7 @@ def made(products: int, folder: Path) -> dict:
     """Time and peak memory of making a shop in `folder`, and the bytes of its parts."""
     config = yaml.safe_load((ROOT / "configs/envs/webshop-laptop.yaml").read_bytes())
     config["products"] = {"generate": {"products": products}}
-    command = [sys.executable, "-m", "hgrpo.cli.assets", "--config", as_json(config)]
+    command = [sys.executable, "-m", "hgrpo.cli.stage", "assets", "--config", as_json(config)]
     began = time.perf_counter()
     _run([*command, "--out", str(folder)])
     seconds = time.perf_counter() - began

@@ -100,22 +100,6 @@ def source_digest(path: str, base: Path) -> str:
     return _read_summary(base)["companions"]  # the companions are packed in an archive
 
 
-def source_contents(path: str, key: str) -> str:
-    """Hash (16 hex digits) of companions and weights of the user's model in the folder `path`.
-
-    Raises:
-        UserError: a variable in the path is not set, or there are no weights. The message names
-            the key and the path.
-    """
-    folder = user_path(path, key)
-    weights = sorted(folder.glob("*.safetensors"))
-    if not weights:
-        raise UserError(f"{key}: {path}: there are no weights (*.safetensors) in {folder}")
-    hashes = [f"{file.name}\0{file_digest(file)}" for file in weights]
-    whole = "\n".join([companions_digest(folder), *hashes])
-    return hashlib.sha256(whole.encode()).hexdigest()[:16]
-
-
 def _read_summary(folder: Path) -> dict:
     path = folder / SUMMARY
     try:

@@ -12,6 +12,7 @@ Examples:
 import argparse
 import shutil
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,10 @@ from hgrpo.store.entry import PLAN, link, made_entries, read_made, read_plan
 from hgrpo.store.plan import MADE, STORE, Plan
 from hgrpo.study.overrides import OF_THE_RUN, read_assignments
 from hgrpo.study.study import load_study
+
+_DAY_S = 86_400
+# Folders of keys, among others in the store.
+KEY_GLOB = "[0-9a-f]" * 16
 
 
 def main() -> None:
@@ -125,18 +130,31 @@ def why(args: argparse.Namespace) -> None:
 
 def remove_unnamed(args: argparse.Namespace) -> None:
     """Remove the results that no results/<study> leads to, nor is made from; ask first."""
-    keep = with_ancestors(named_by())
-    unnamed = [entry for entry in made_entries() if entry.name not in keep]
+    names = named_by()
+    keep = with_ancestors(names) | names.keys()
+    unnamed = [entry for entry in STORE.glob(KEY_GLOB) if entry.name not in keep and _rests(entry)]
     if not unnamed:
         print("nothing to remove")
         return
     size = sum(map(bytes_of, unnamed))
     print(f"{len(unnamed)} results, {size / 1e6:.1f} MB, that no folder of results leads to")
-    if not args.yes and input("remove them? [y/N] ").strip().lower() not in ("y", "yes"):
+    if not args.yes and not _agrees():
         sys.exit("nothing was removed")
     for entry in unnamed:
-        (entry / MADE).unlink()  # a folder without this file holds no result
+        (entry / MADE).unlink(missing_ok=True)  # a folder without this file holds no result
         shutil.rmtree(entry)
+
+
+def _rests(entry: Path) -> bool:
+    """Whether a job has finished, or has not been touched for a day."""
+    return (entry / MADE).is_file() or time.time() - entry.stat().st_mtime > _DAY_S
+
+
+def _agrees() -> bool:
+    try:
+        return input("remove them? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
 
 
 def make_link(args: argparse.Namespace) -> None:

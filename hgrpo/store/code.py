@@ -157,7 +157,9 @@ def _write(node: object, text: list[str], imports: set[str], within: str) -> Non
 
 
 def _is_unread(statement: object) -> bool:
-    """Whether a statement is a docstring, or imports for type checking only."""
+    """Whether syntax is a docstring, a setting's description, or imports for type checking only."""
+    if isinstance(statement, ast.keyword) and statement.arg == "description":
+        return True
     if isinstance(statement, ast.If) and not statement.orelse:
         return getattr(statement.test, "id", "") == "TYPE_CHECKING"
     value = statement.value if isinstance(statement, ast.Expr) else None

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from hgrpo.store.code import closure, roots
-from hgrpo.store.entry import names_of, read_made
+from hgrpo.store.entry import made_entries, names_of, read_made
 from hgrpo.store.plan import MADE, STORE, Plan, Planned
 from hgrpo.study.overrides import changes
 
@@ -13,8 +13,12 @@ _MOST = 3
 
 
 def differences(plan: Plan, planned: Planned) -> str:
-    """What changed since the result in results/<study> was made; "never ran" without one."""
-    made = _in_place(plan, planned)
+    """What changed since the result in results/<study> was made, or else the newest such result.
+
+    Returns:
+        Settings with their new values, modules, inputs; "never ran" if the job has no result.
+    """
+    made = _in_place(plan, planned) or _newest(planned)
     if made is None:
         return "never ran"
     now = plan.preimage(planned.stage, planned.job, planned.inputs)
@@ -32,11 +36,19 @@ def _in_place(plan: Plan, planned: Planned) -> dict | None:
     return None
 
 
+def _newest(planned: Planned) -> dict | None:
+    """The newest result of the same stage, method, seed and round, as after an import."""
+    job = vars(planned.job)
+    mades = [read_made(entry) for entry in made_entries()]
+    same = [m for m in mades if m["stage"] == planned.stage and m["job"].items() <= job.items()]
+    return max(same, key=lambda made: made["finished"], default=None)
+
+
 def _changed(plan: Plan, planned: Planned, made: Mapping, now: Mapping) -> Iterator[str]:
     if made["settings"] != now["settings"]:
         before = json.loads((STORE / "settings" / f"{made['settings']}.json").read_bytes())
         after = plan.settings(planned.stage, planned.job.method or None)
-        keys = [f"{key}={value}" for key, value in changes(after, before).items()]
+        keys = [f"{key}={value}" for key, value in changes(before, after).items()]
         yield f"settings: {_few(keys)}"
     if made["code"] != now["code"]:
         yield f"code: {_few(_modules(plan, planned, made['code']))}"

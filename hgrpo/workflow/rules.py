@@ -78,7 +78,7 @@ class StudyRules:
         named = [
             word for name in module.JOB for word in (f"--{name}", str(getattr(planned.job, name)))
         ]
-        places = {"cache": "results/cache", "scratch": f"{planned.entry}/unfinished"}
+        places = {"cache": f"{self.plan.root}/cache", "scratch": f"{planned.entry}/unfinished"}
         fields = module.Paths.__dataclass_fields__
         values = [
             word for name, path in places.items() if name in fields for word in (f"--{name}", path)

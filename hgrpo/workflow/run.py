@@ -68,7 +68,7 @@ class Run:
         if executor == "local":
             # On a cluster, a hundred jobs may run at once: too many for this display.
             cores = workflow.resource_settings.cores
-            expected = forecasts(self.plan, Estimates(self.plan), cores)
+            expected = forecasts(self.plan, Estimates(self.plan), cores, planned)
             line = wall_line(expected, self.plan.study, Profile(Path(), cores))
             print(line, file=sys.stderr, flush=True)
             show_progress(planned)

@@ -23,7 +23,7 @@ def test_a_slurm_job_has_the_key_of_the_shell_that_started_the_run(checkout):
     stub = root / "stub/python"
     stub.rename(root / "stub/own_python")
     stub.write_text(
-        f'#!/bin/sh\n[ "$2" = hgrpo.cli.rl_round ] && printenv OPENAI_API_KEY > {root}/seen\n'
+        f'#!/bin/sh\n[ "$3" = rl_round ] && printenv OPENAI_API_KEY > {root}/seen\n'
         f'exec {root}/stub/own_python "$@"\n',
         encoding="utf-8",
     )

@@ -65,22 +65,6 @@ def test_an_endpoint_that_the_rounds_cannot_give(checkout, endpoint, expected):
     assert paths_below(checkout.root) == before
 
 
-@pytest.mark.parametrize(
-    ("target", "expected"),
-    [
-        ("figure", "No rule to produce figure "),
-        ("gradients_round", "Target rules may not contain wildcards."),
-        ("results/grid/report/reprot.html", "No rule to produce results/grid/report/reprot.html "),
-        ("--set-threads=sfd=2", "error: --set-threads: no such rule: sfd"),
-        ("--set-resources=turnrd_fit:mem_mb=9", "error: --set-resources: no such rule: turnrd_fit"),
-    ],
-)
-def test_a_target_or_rule_that_does_not_exist(finished, target, expected):
-    done = finished.snakemake("-n", target)
-    assert done.returncode != 0
-    assert f"\n{expected}" in done.stdout + done.stderr
-
-
 def test_a_judge_without_its_key_is_found_before_the_first_job(checkout, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     checkout.edit(
@@ -138,45 +122,6 @@ def test_an_engine_that_is_not_installed_is_found_before_the_first_job(checkout)
 def test_a_mistake_in_a_file(checkout, name, old, new, expected):
     checkout.edit(name, old, new)
     assert expected in one_line_error(checkout.snakemake())
-
-
-@pytest.mark.parametrize(
-    "target",
-    [
-        "rl/flatGRPO/seed_11/round_3/summary.json",
-        "rl/flatGRPO/seed_11/round_0/summary.json",
-        "rl/flatGRPO/seed_11/round_01/summary.json",
-        "rl/flatGRPO/seed_1/round_1/summary.json",
-        "rl/PPO/seed_11/round_1/summary.json",
-        "rl/SFTOnly/seed_11/round_1/summary.json",
-        "credit_fit/SFTOnly/seed_11/round_1/model.json",
-        "eval/flatGRPO/seed_11/round_3/summary.json",
-        "eval/SFTOnly/seed_0/round_1/summary.json",
-        "eval/SFTOnly/seed_11/round_0/summary.json",
-        "eval/flatGRPO/seed_11/round_0/summary.json",
-        "eval/flatGRPO/seed_0/round_1/summary.json",
-        "gradients/SFTOnly/seed_11/round_0/summary.json",
-        "gradients/flatGRPO/seed_11/round_3/summary.json",
-        "truth/round_3/summary.json",
-    ],
-)
-def test_a_job_that_the_study_does_not_have_is_not_planned(finished, target):
-    done = finished.snakemake("-n", f"results/grid/{target}")
-    said = done.stdout + done.stderr
-    assert done.returncode != 0 and "Job 0" not in said
-    missing = (
-        f"No rule to produce results/grid/{target} ",
-        "error: eval/",
-    )
-    assert any(words in said for words in missing)
-    assert "Traceback" not in said
-
-
-@pytest.mark.parametrize("folder", ["rl/flatGRPO/seed_11/round_1", "gradients/PPO/seed_11/round_0"])
-def test_a_study_without_trained_arms_trains_nothing(finished, folder):
-    done = finished.snakemake("-n", f"results/grid/{folder}/summary.json", "methods=SFTOnly")
-    assert done.returncode != 0
-    assert f"No rule to produce results/grid/{folder}" in done.stdout + done.stderr
 
 
 def test_a_failing_stage_leaves_no_output_and_shows_its_error(checkout):

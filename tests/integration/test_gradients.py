@@ -132,7 +132,7 @@ def measure(root, tmp_path, policy, seed, number):
     options = [word for name, path in paths.items() for word in (f"--{name}", path)]
     (tmp_path / "config.json").write_text(config, encoding="utf-8")
     given = ("--config", tmp_path / "config.json", "--seed", seed, "--round", number)
-    return run(root, "hgrpo.cli.gradients_round", *given, *options)
+    return run(root, "hgrpo.cli.stage", "gradients_round", *given, *options)
 
 
 def run(root, module, *words):

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from project_copy import copy_project
 
+from hgrpo.store.plan import stages_of
 from hgrpo.study.study import load_study
-from hgrpo.workflow.rules import StudyRules, stages_of
 
 pytestmark = pytest.mark.slow
 
@@ -57,15 +57,15 @@ def summary(twin, arm, seed, number):
 def test_every_stage_ran_every_job(twin):
     root, name = twin
     study = load_study(root / f"configs/studies/{name}.yaml")
-    logs = Counter(path.parent.name for path in (results(twin) / "logs").glob("*/*.log"))
+    rows = json.loads((results(twin) / "plan.json").read_bytes())
+    jobs = Counter(row["stage"] for row in rows)
     trained, seeds, rounds = 5, 2, 2
-    assert set(logs) == set(stages_of(study))
-    assert logs["rl_round"] == trained * seeds * rounds
-    assert logs["evaluate"] == logs["rl_round"] + seeds
-    assert logs["credit_fit"] == 2 * seeds * (rounds - 1)
-    written = StudyRules(study, f"results/{name}").everything()
-    assert [path for path in written if not (root / path).is_file()] == []
-    assert "Nothing to be done" in snakemake(root, name, "-n").stdout
+    assert set(jobs) == set(stages_of(study))
+    assert jobs["rl_round"] == trained * seeds * rounds
+    assert jobs["evaluate"] == jobs["rl_round"] + 1
+    assert jobs["credit_fit"] == 2 * seeds * (rounds - 1)
+    assert all((root / f"results/store/{row['key']}/made.json").is_file() for row in rows)
+    assert re.search(r"^total +1$", snakemake(root, name, "-n").stdout, re.MULTILINE)
 
 
 def test_every_arm_is_evaluated_and_reported(twin):

@@ -188,11 +188,13 @@ def test_kill_9_of_a_ppo_round_keeps_critic_and_stop_counter(study, tmp_path):
 
 # The command with a checkpoint at every step: by default one is kept every 30 s.
 SFT_SAVING_EVERY_STEP = """
+import sys
 from hgrpo.cli.run_stage import run_stage
+from hgrpo.command import run
 from hgrpo.policy.compatible import weights_digest
 from hgrpo.stages import sft
 sft._SAVE_EVERY_S = 0.0
-run_stage(sft)
+run(lambda: run_stage(sft, sys.argv[1:]))
 """
 
 
@@ -203,7 +205,7 @@ def test_kill_9_of_sft_and_rerun_is_byte_identical(study, tmp_path):
     assert done.returncode == 0, done.stderr
     options |= {"scratch": tmp_path / "scratch", "out": tmp_path / "sft"}
     words = study.command("sft", **options)
-    words[1:3] = ["-c", SFT_SAVING_EVERY_STEP]
+    words[1:4] = ["-c", SFT_SAVING_EVERY_STEP]
     process = subprocess.Popen(
         words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

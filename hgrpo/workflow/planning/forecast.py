@@ -73,18 +73,28 @@ def needs(resources: Resources, stage: str, cores: int | None = None) -> StageRe
     return asked.model_copy(update={"threads": cores})
 
 
-def forecasts(plan: Plan, estimates: Estimates, cores: int | None = None) -> list[Forecast]:
-    """A forecast for each job of a study; `cores` as in `needs`."""
-    to_run = {*plan.to_run()}
+def forecasts(
+    plan: Plan,
+    estimates: Estimates,
+    cores: int | None = None,
+    to_run: Iterable[Planned] | None = None,
+) -> list[Forecast]:
+    """A forecast for each job of a study.
+
+    Args:
+        cores: as for `needs`.
+        to_run: the jobs that a run starts; None: those that the report lacks.
+    """
+    starts = {*(plan.to_run() if to_run is None else to_run)}
     return [
         Forecast(
             job,
-            job in to_run,
+            job in starts,
             estimates.seconds(job.stage, job.arm),
             estimates.bytes(job.stage, job.arm),
             needs(plan.study.config.resources, job.stage, cores),
         )
-        for job in plan.jobs()
+        for job in dict.fromkeys([*plan.jobs(), *starts])
     ]
 
 

@@ -172,6 +172,27 @@ def test_files_of_the_study_in_the_store(plan):
     planned = plan.find("rl_round", "flatGRPO", 11, 2)
     name = "rl/flatGRPO/seed_11/round_2/summary.json"
     assert plan.stored(name) == f"{STORE}/{planned.key}/{name}"
-    for wrong in ("rl/flatGRPO/seed_11/round_2", "reprot/report.html", "rl/round_2/x"):
-        with pytest.raises(UserError, match="no job of this study makes this file"):
-            plan.stored(wrong)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "rl/flatGRPO/seed_11/round_2",
+        "rl/round_2/summary.json",
+        "rl/flatGRPO/seed_11/round_3/summary.json",
+        "rl/flatGRPO/seed_11/round_0/summary.json",
+        "rl/flatGRPO/seed_1/round_1/summary.json",
+        "rl/PPO/seed_11/round_1/summary.json",
+        "rl/SFTOnly/seed_11/round_1/summary.json",
+        "credit_fit/SFTOnly/seed_11/round_1/model.json",
+        "eval/SFTOnly/seed_11/round_0/summary.json",
+        "eval/flatGRPO/seed_0/round_1/summary.json",
+        "gradients/flatGRPO/seed_11/round_0/summary.json",
+        "truth/round_1/summary.json",
+        "report/reprot.html",
+    ],
+)
+def test_a_file_of_no_job_of_the_study_is_named(plan, path):
+    said = f"^results/smoke/{path}: no job of this study makes this file$"
+    with pytest.raises(UserError, match=said):
+        plan.stored(path)
