@@ -40,7 +40,7 @@ $(call refuse,goal,$(GOALS) .venv/%,$(MAKECMDGOALS))
 # pip only warns of an extra that does not exist. The one that installs a profile's executor has its name.
 EXTRA_NAMES := $(shell sed -n '/^\[project.optional-dependencies\]/,/^\[/s/^\([a-z0-9-]*\) = .*/\1/p' pyproject.toml)
 $(call refuse,extra,$(EXTRA_NAMES),$(EXTRAS))
-EXECUTOR := $(filter $(EXTRA_NAMES),$(shell sed -n 's/^executor: *//p' profiles/$(PROFILE)/config.yaml))
+EXECUTOR := $(filter $(EXTRA_NAMES),$(shell sed -n 's/^executor: *"\?\([a-z-]*\).*/\1/p' profiles/$(PROFILE)/config.yaml))
 
 # A file in .venv stands for a set of extras, with + between them. vLLM for a GPU takes older packages.
 set = .venv/.$(subst $(space),+,$(sort $(1) $(EXECUTOR) $(EXTRAS)))

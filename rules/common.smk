@@ -6,7 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from hgrpo.stages.files import EVERY_SEED, episodes, truth_files
+from hgrpo.stages.files import EVERY_SEED, episodes
 from hgrpo.study.axis import target
 from hgrpo.study.overrides import OF_THE_RUN
 from hgrpo.study.study import load_study

@@ -51,5 +51,5 @@ rule gradients_page:
 rule gradients:
     """The gradients of every policy that the study's section `gradients` names, and their page."""
     input:
-        rules.gradients_page.output,
+        one_line_errors()(of.gradients),
     localrule: True

@@ -30,5 +30,5 @@ rule truth_round:
 rule truth:
     """The truth of every policy that the study's section `truth` names."""
     input:
-        of.stored(truth_files(study, "truth.parquet")),
+        one_line_errors()(of.truths),
     localrule: True

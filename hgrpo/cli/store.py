@@ -141,8 +141,11 @@ def remove_unnamed(args: argparse.Namespace) -> None:
     if not args.yes and not _agrees():
         sys.exit("nothing was removed")
     for entry in unnamed:
-        (entry / MADE).unlink(missing_ok=True)  # a folder without this file holds no result
-        shutil.rmtree(entry)
+        # A removal that is cut short leaves no folder that looks like a result.
+        shutil.rmtree(entry.rename(entry.with_name(f".removed-{entry.name}")))
+    for left in STORE.glob(".*"):
+        if left.is_dir() and _rests(left):
+            shutil.rmtree(left)
 
 
 def _rests(entry: Path) -> bool:

@@ -96,6 +96,11 @@ class Planned:
         return (self.entry / MADE).is_file()
 
     @property
+    def whole(self) -> bool:
+        """Whether the job has finished and lost none of its files since."""
+        return self.made and all(map(os.path.exists, flat(self.outputs)))
+
+    @property
     def log(self) -> str:
         """The file that the job's messages go to."""
         return f"{beside(self.stage, self.folder)}.log"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from hgrpo.errors import UserError
+from hgrpo.stages.files import gradient_rounds, truth_files
 from hgrpo.stages.order import load, resources_key
 from hgrpo.stages.paths import words
 from hgrpo.store.entry import unlink, write_job
@@ -42,7 +43,7 @@ class StudyRules:
 
         def files(wildcards: Mapping[str, str]) -> dict:
             planned = self.job(stage, wildcards)
-            return {} if planned.made else dict(planned.inputs)
+            return {} if planned.whole else dict(planned.inputs)
 
         return files
 
@@ -116,6 +117,30 @@ class StudyRules:
 
     def _needs(self, stage: str) -> StageResources:
         return self.plan.study.config.resources.of(resources_key(stage))
+
+    def truths(self, wildcards: Mapping[str, str]) -> list[str]:
+        """A file of every measured truth.
+
+        Raises:
+            UserError: the study asks for no truth.
+        """
+        name, paths = self.plan.study.config.name, truth_files(self.plan.study, "truth.parquet")
+        if not paths:
+            raise UserError(f"{name}: no section `truth`; `truth: {{}}` in its file measures it")
+        return self.stored(paths)
+
+    def gradients(self, wildcards: Mapping[str, str]) -> str:
+        """The page about gradients.
+
+        Raises:
+            UserError: the study measures no gradients.
+        """
+        if not gradient_rounds(self.plan.study):
+            raise UserError(
+                f"{self.plan.study.config.name}: no trained arm, or no section `gradients`; "
+                "see docs/keys.md#study-gradients"
+            )
+        return self.plan.stored("gradients_page/index.html")
 
     def linked(self, wildcards: Mapping[str, str]) -> str:
         """Where the store has the file of a path below results/<study>.
