@@ -27,7 +27,7 @@ from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import STATISTICS, EvaluationConfig
 from hgrpo.progress import Bar
 from hgrpo.provenance import provenance
-from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder, runs
+from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder
 from hgrpo.stages.playing import Playing, playing
@@ -98,11 +98,7 @@ def from_whole_study(given: Mapping, job: Job) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The tasks, the base and the policy of the round; UserError if the study lacks the job."""
-    known = [FOLDER.format(**dict(zip(JOB, run, strict=True))) for run in runs(study)]
-    if (mine := FOLDER.format(**vars(job))) not in known:
-        first = next(each for each in known if each.startswith(f"eval/{job.method}/"))
-        raise UserError(f"{mine}: no such evaluation; {job.method} has {first}")
+    """The tasks, the base and the policy of the round."""
     policy = policy_folder(job.method, job.seed, job.round)
     return {"panels": PANELS, "tasks": TASKS, **BASE, **policy_files(study, policy)}
 

@@ -19,6 +19,7 @@ from hgrpo.store.user_digest import user_digest
 from hgrpo.study.study import Study
 
 STORE = Path("results/store")
+_HEAD = f"{STORE}/"
 KEY = r"[0-9a-f]{16}"
 # In the folder of a key: what the result was made from. The job writes it last.
 MADE = "made.json"
@@ -135,7 +136,7 @@ class Plan:
             planned = waiting.pop()
             if planned not in reached and not planned.made:
                 reached[planned] = None
-                paths = (path.removeprefix(f"{STORE}/") for path in flat(planned.inputs))
+                paths = (path.removeprefix(_HEAD) for path in flat(planned.inputs))
                 waiting += {self.maker(path.partition("/")[2]) for path in paths}
         return [each for each in self.jobs() if each in reached]
 
@@ -145,7 +146,7 @@ class Plan:
         Raises:
             UserError: no job of the study makes the file.
         """
-        return f"{self.maker(path).entry}/{path}"
+        return f"{_HEAD}{self.maker(path).key}/{path}"
 
     def preimage(self, stage: str, job: Job, inputs: Files) -> dict:
         """What the job's key is the hash of."""
@@ -154,7 +155,7 @@ class Plan:
             **self.parts(stage, job.method or None),
             "job": {"method": job.method, "seed": job.seed, "round": job.round},
             "inputs": {
-                name: [path.removeprefix(f"{STORE}/") for path in flat({name: files})]
+                name: [path.removeprefix(_HEAD) for path in flat({name: files})]
                 for name, files in inputs.items()
             },
         }
@@ -171,7 +172,7 @@ class Plan:
             inputs |= self._extras(module.extras(self.study))
         preimage = as_json(self.preimage(stage, job, inputs))
         key = hashlib.sha256(preimage.encode()).hexdigest()[:16]
-        folder = f"{STORE}/{key}/{module.FOLDER.format(**vars(job))}".rstrip("/")
+        folder = f"{_HEAD}{key}/{module.FOLDER.format(**vars(job))}".rstrip("/")
         outputs = below(folder, outputs_of(stage, self.study))
         return Planned(stage, job, key, folder, inputs, outputs)
 
