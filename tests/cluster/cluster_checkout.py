@@ -52,7 +52,7 @@ ACCIDENT = """\
 import os, pathlib, sys, threading, time
 
 def accident(signal, told):
-    while not list(pathlib.Path("results").glob("*/scratch/*/*/*/*/step_00000")):
+    while not list(pathlib.Path("results/store").glob("*/unfinished/*/step_00000")):
         time.sleep(0.002)
     told.write_text(f"{os.getpid()} {os.environ.get('CUDA_VISIBLE_DEVICES')}", encoding="utf-8")
     os.kill(os.getpid(), int(signal))

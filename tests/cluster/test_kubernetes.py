@@ -12,6 +12,9 @@ from chat_models import write_chat
 from cluster_checkout import NAME, SAME_FILES, STUDY, make_checkout
 from pretend_kubernetes import running_cluster
 
+from hgrpo.store.plan import Plan
+from hgrpo.study.study import load_study
+
 pytest.importorskip("snakemake_executor_plugin_kubernetes", reason="needs the extra `kubernetes`")
 pytest.importorskip("snakemake_storage_plugin_s3", reason="needs the extra `kubernetes`")
 pytest.importorskip("moto", reason="needs the extra `bucket`")
@@ -84,7 +87,8 @@ def test_a_plan_needs_a_bucket_and_no_cluster(project, tmp_path, bucket):
     planned = snakemake(checkout, variables, "-n", "--printshellcmds")
     assert planned.returncode == 0, planned.stdout + planned.stderr
     assert "Tables and the report" in planned.stdout
-    assert f"s3/{BUCKET}/hgrpo/results/{NAME}/report/report.html" in planned.stdout
+    report = rf"s3/{BUCKET}/hgrpo/results/store/[0-9a-f]{{16}}/report/report\.html"
+    assert re.search(report, planned.stdout)
     assert not (checkout.root / "results").exists()
 
 
@@ -159,8 +163,9 @@ def test_a_study_of_pods_that_share_nothing_but_a_bucket(local, project, tmp_pat
     logs = "\n".join(path.read_text(encoding="utf-8") for path in cluster.output.values())
     assert done.returncode == 0, done.stdout + done.stderr + logs
     for name in SAME_FILES:
-        stored = made.Object(f"hgrpo/results/{NAME}/{name}").get()["Body"].read()
-        assert stored == (local.results / name).read_bytes(), name
+        file = (local.results / name).resolve()
+        stored = made.Object(f"hgrpo/{file.relative_to(local.root.resolve())}").get()["Body"].read()
+        assert stored == file.read_bytes(), name
     assert not (checkout.root / "results").exists()
 
     containers = [
@@ -201,7 +206,8 @@ def test_a_chat_model_travels_whole(project, tmp_path, bucket):
     )
     subprocess.run(["git", "init", "--quiet"], cwd=checkout.root, check=True)
     subprocess.run(["git", "add", "--all"], cwd=checkout.root, check=True)
-    wanted = f"results/{NAME}/eval/flatGRPO/seed_11/round_1/episodes.parquet"
+    plan = Plan(load_study(configs / f"studies/{NAME}.yaml"))
+    wanted = plan.stored("eval/flatGRPO/seed_11/round_1/episodes.parquet")
     made, variables = bucket
     made.objects.all().delete()
     with running_cluster(tmp_path / "cluster", lambda command: False) as (cluster, kubeconfig):

@@ -134,14 +134,16 @@ def test_a_killed_snakemake_leaves_its_job_and_no_second_one_trains_beside_it(lo
     again = checkout.snakemake(target)
     assert again.returncode == 0, again.stdout + again.stderr
     assert different(local, checkout) == []
-    assert not list(Path(checkout.results).glob("**/*.tmp-*"))
+    assert not list(Path(checkout.root, "results").glob("**/*.tmp-*"))
 
 
 def without_round(local: Checkout, root: Path) -> Checkout:
     """A copy of the finished study that has not trained its round."""
     shutil.copytree(local.root, root, symlinks=True)
     checkout = Checkout(root)
-    shutil.rmtree(checkout.results / ROUND)
+    entry = (checkout.results / ROUND).resolve().parents[3]
+    assert entry.parent.name == "store"
+    shutil.rmtree(entry)
     (root / "accident").unlink(missing_ok=True)
     return checkout
 

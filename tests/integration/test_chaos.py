@@ -23,9 +23,10 @@ from project_copy import copy_project
 
 pytestmark = pytest.mark.slow
 
-STUDY = Path("results/chaos")
-PLAYED = ("rl", "eval", "report", "scratch", "cache")
-TRAINER = "hgrpo.cli.rl_round"
+STUDY, STORE = Path("results/chaos"), Path("results/store")
+# Stages before the first round.
+FIRST = {"study_config", "assets", "expert", "base", "sft"}
+TRAINER = {b"hgrpo.cli.stage", b"rl_round"}
 
 
 class Checkout:
@@ -55,8 +56,8 @@ class Checkout:
         code, said = self.run()
         assert code == 0, said
 
-    def jobs(self, name=TRAINER):
-        """Ids of the processes of this checkout that run a command."""
+    def jobs(self, command=TRAINER):
+        """Ids of the processes of this checkout whose command has some words."""
         found = []
         for place in Path("/proc").glob("[0-9]*"):
             try:
@@ -64,7 +65,7 @@ class Checkout:
                 here = (place / "cwd").resolve() == self.root
             except OSError:
                 continue
-            if here and name.encode() in words:
+            if here and command <= set(words):
                 found.append(int(place.name))
         return found
 
@@ -85,26 +86,33 @@ class Checkout:
             except ProcessLookupError:
                 continue
 
+    def made(self):
+        """Key -> record of every finished job."""
+        records = (self.root / STORE).glob("*/made.json")
+        return {path.parent.name: json.loads(path.read_bytes()) for path in records}
+
+    def unfinished(self, pattern):
+        """(key, path) of the files that unfinished jobs have saved."""
+        paths = sorted((self.root / STORE).glob(f"*/unfinished/*/{pattern}"))
+        return [(path.relative_to(self.root / STORE).parts[0], path) for path in paths]
+
     def finished_steps(self):
-        """(arm, round's name) -> log rows of the steps that an unfinished round has behind it."""
-        found = {}
-        for path in (self.root / STUDY / "scratch").glob("*/seed_11/round_*/*/step_*/rows.json"):
-            arm, _, name = path.relative_to(self.root / STUDY / "scratch").parts[:3]
-            found[arm, name] = json.loads(path.read_bytes())
-        return found
+        """Key -> log rows of the steps that an unfinished round has behind it."""
+        steps = self.unfinished("step_*/rows.json")
+        return {key: json.loads(path.read_bytes()) for key, path in steps}
 
     def artefacts(self):
         """Everything that a study's numbers rest on: weights as bytes, tables as rows."""
-        home = self.root / STUDY
         found = {}
-        for path in sorted(home.rglob("*")):
-            name = str(path.relative_to(home))
-            if path.suffix == ".safetensors":
-                found[name] = path.read_bytes()
-            elif path.suffix == ".parquet" and not name.startswith("scratch"):
-                found[name] = pd.read_parquet(path).to_json()
-            elif path.suffix == ".csv" and path.parent.name == "tables" and path.stem != "cost":
-                found[name] = path.read_text(encoding="utf-8")
+        for key, record in self.made().items():
+            for name in record["files"]:
+                path = self.root / STORE / key / name
+                if path.suffix == ".safetensors":
+                    found[key, name] = path.read_bytes()
+                elif path.suffix == ".parquet":
+                    found[key, name] = pd.read_parquet(path).to_json()
+                elif path.suffix == ".csv" and path.stem != "cost":
+                    found[key, name] = path.read_text(encoding="utf-8")
         return found
 
 
@@ -179,19 +187,20 @@ def checkout(calm, tmp_path):
     """A copy of the calm run whose rounds are still to be played."""
     root = (tmp_path / "copy").resolve()
     shutil.copytree(calm.root, root, symlinks=True)
-    for part in PLAYED:
-        shutil.rmtree(root / STUDY / part, ignore_errors=True)
+    shutil.rmtree(root / STUDY / "cache", ignore_errors=True)
     copied = Checkout(root)
+    for key, record in copied.made().items():
+        if record["stage"] not in FIRST:
+            shutil.rmtree(root / STORE / key)
     yield copied
-    for name in (TRAINER, "snakemake"):
-        for job in copied.jobs(name):
+    for command in (TRAINER, {b"snakemake"}):
+        for job in copied.jobs(command):
             os.kill(job, signal.SIGKILL)
 
 
 def round_seconds(calm):
     """Mean duration of a round of the calm run."""
-    files = (calm.root / STUDY / "benchmarks/rl_round").glob("*.jsonl")
-    seconds = [float(pd.read_json(path, lines=True)["s"].iloc[0]) for path in files]
+    seconds = [each["seconds"] for each in calm.made().values() if each["stage"] == "rl_round"]
     return sum(seconds) / len(seconds)
 
 
@@ -216,8 +225,8 @@ def test_the_trainer_is_killed(calm, checkout, judge, draw):
     checkout.finish()
     assert checkout.artefacts() == calm.artefacts()
     # Finished steps were not played again: not even their times have changed.
-    for (arm, name), rows in kept.items():
-        log = checkout.root / STUDY / f"rl/{arm}/seed_11/{name}/train_log.json"
+    for key, rows in kept.items():
+        (log,) = (checkout.root / STORE / key).glob("rl/*/seed_11/*/train_log.json")
         assert json.loads(log.read_bytes())["rows"][: len(rows)] == rows
 
 
@@ -252,12 +261,18 @@ def test_two_snakemakes_on_one_folder(calm, checkout, judge):
     assert checkout.artefacts() == calm.artefacts()
 
 
+def judged_steps(checkout):
+    """Whether an unfinished round of the arm with a judge has played a step."""
+    turns = checkout.unfinished("turns_00000.parquet")
+    jobs = [json.loads((path.parents[2] / "job.json").read_bytes())["job"] for _, path in turns]
+    return any(job["method"] == "Judged" for job in jobs)
+
+
 def test_the_judge_is_killed(calm, checkout, port):
     with served(port) as judge:
         process = checkout.start("--keep-going")
         deadline = time.monotonic() + 120
-        folder = checkout.root / STUDY / "scratch/Judged"
-        while not any(folder.glob("*/*/*/turns_00000.parquet")) and time.monotonic() < deadline:
+        while not judged_steps(checkout) and time.monotonic() < deadline:
             time.sleep(0.02)
         judge.kill()
         said, _ = process.communicate(timeout=300)
@@ -269,17 +284,25 @@ def test_the_judge_is_killed(calm, checkout, port):
     assert checkout.artefacts() == calm.artefacts()
 
 
+def pages_of(folder):
+    """Bytes that the files of a folder take on a disk."""
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    return sum(-(-size // 4096) * 4096 for size in sizes)
+
+
 def test_the_disk_is_full(calm, checkout, judge):
-    disk = checkout.root / STUDY / "rl"
+    disk = checkout.root / STORE
+    there = disk.rename(disk.with_name("there"))
     disk.mkdir()
-    needed = sum(p.stat().st_size for p in (calm.root / STUDY / "rl").rglob("*") if p.is_file())
-    size = f"size={needed * 6 // 10}"
+    has, needed = pages_of(there), pages_of(calm.root / STORE)
+    size = f"size={has + (needed - has) * 6 // 10}"
     if subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", disk]).returncode:
         pytest.skip("needs the right to mount a small tmpfs")
     try:
+        shutil.copytree(there, disk, dirs_exist_ok=True)
         code, said = checkout.run()
         assert code != 0 and "No space left" in said, said
-        subprocess.run(["mount", "-o", "remount,size=100m", disk], check=True)
+        subprocess.run(["mount", "-o", f"remount,size={needed + 10**8}", disk], check=True)
         checkout.finish()
         assert checkout.artefacts() == calm.artefacts()
     finally:

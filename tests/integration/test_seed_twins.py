@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -131,28 +132,21 @@ def test_its_adapter_travels_into_another_study(twin, tmp_path):
     root, name = twin
     study = yaml.safe_load((root / f"configs/studies/{name}.yaml").read_bytes())
     given = tmp_path / "sft"
-    (results(twin) / "sft").rename(given)
-    try:
-        study |= {"name": "travelled", "methods": ["SFTOnly", "flatGRPO"], "seeds": [11]}
-        study |= {"variants": {}, "rounds": 1, "sft": {"adapter": str(given)}}
-        (root / "configs/studies/travelled.yaml").write_text(
-            yaml.safe_dump(study), encoding="utf-8"
-        )
-        done = snakemake(root, "travelled")
-        assert done.returncode == 0, done.stdout + done.stderr
-        weights = json.loads((given / "summary.json").read_bytes())["weights"]
-        taken = json.loads((root / "results/travelled/sft/summary.json").read_bytes())
-        assert (taken["weights"], taken["taken_from"]) == (weights, str(given))
-        page = (root / "results/travelled/report/report.html").read_text(encoding="utf-8")
-        assert f"weights {weights}, taken from {given}" in page
-        # A policy of the other world is refused by name.
-        summary = json.loads((given / "summary.json").read_bytes())
-        summary["trained_on"]["env"] = "elsewhere"
-        (given / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
-        refused = snakemake(root, "travelled")
-        assert refused.returncode != 0
-        assert (
-            f"{given}/summary.json: trained_on.env: 'elsewhere', but the study's" in refused.stderr
-        )
-    finally:
-        given.rename(results(twin) / "sft")
+    shutil.copytree(results(twin) / "sft", given)
+    study |= {"name": "travelled", "methods": ["SFTOnly", "flatGRPO"], "seeds": [11]}
+    study |= {"variants": {}, "rounds": 1, "sft": {"adapter": str(given)}}
+    (root / "configs/studies/travelled.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
+    done = snakemake(root, "travelled")
+    assert done.returncode == 0, done.stdout + done.stderr
+    weights = json.loads((given / "summary.json").read_bytes())["weights"]
+    taken = json.loads((root / "results/travelled/sft/summary.json").read_bytes())
+    assert (taken["weights"], taken["taken_from"]) == (weights, str(given))
+    page = (root / "results/travelled/report/report.html").read_text(encoding="utf-8")
+    assert f"weights {weights}, taken from {given}" in page
+    # A policy of the other world is refused by name.
+    summary = json.loads((given / "summary.json").read_bytes())
+    summary["trained_on"]["env"] = "elsewhere"
+    (given / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    refused = snakemake(root, "travelled")
+    assert refused.returncode != 0
+    assert f"{given}/summary.json: trained_on.env: 'elsewhere', but the study's" in refused.stderr

@@ -6,10 +6,9 @@ import pty
 import select
 import subprocess
 import sys
-import time
 
 import pytest
-from watched_study import finish, jobs, record
+from watched_study import Watched
 
 from hgrpo.cli.entry import pause
 from hgrpo.cli.monitor import main
@@ -27,7 +26,8 @@ def test_once_before_the_first_job_is_one_clear_line(monkeypatch, tmp_path):
 
 
 def test_once_prints_the_screen(monkeypatch, tmp_path, capsys):
-    monitor(monkeypatch, record(tmp_path / "grid"), "--once")
+    monkeypatch.chdir(tmp_path)
+    monitor(monkeypatch, Watched().results, "--once")
     text = capsys.readouterr().out
     assert text.startswith("smoke: 1 of 18 jobs done") and "flatGRPO" in text
 
@@ -43,22 +43,18 @@ def test_the_command_refuses_such_a_pause(monkeypatch, tmp_path):
         monitor(monkeypatch, tmp_path, "--every", "-1")
 
 
-def test_in_a_terminal_it_waits_for_the_study_and_stays_until_the_report(tmp_path):
-    results = tmp_path / "results/grid"
+def test_in_a_terminal_it_waits_for_the_study_and_stays_until_the_report(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "hgrpo.cli.monitor", "results/grid", "--every", "0.1"]
+    command = [sys.executable, "-m", "hgrpo.cli.monitor", "results/smoke", "--every", "0.1"]
     size = {"COLUMNS": "80", "LINES": "40", "TERM": "xterm"}
     ends = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
     with subprocess.Popen(command, cwd=tmp_path, env=os.environ | size, **ends) as process:
         os.close(theirs)
         read_until(ours, "first job writes")
-        record(results)
+        study = Watched()
         read_until(ours, "smoke: 1 of 18 jobs done")
-        log = jobs(results)["report"].log
-        log.parent.mkdir(parents=True)
-        log.write_text("a warning\nNo arm is better. report.html\n", encoding="utf-8")
-        for job in jobs(results).values():
-            finish(job, time.time() - 10)
+        study.finish(*study.jobs, findings="No arm is better. report.html")
         said = read_until(ours, "No arm is better. report.html")
         assert "smoke: 18 of 18 jobs done" in said
         assert process.wait(60) == 0

@@ -66,7 +66,7 @@ def test_a_start_names_all_that_it_lacks_at_once(monkeypatch):
     for name in ("HGRPO_MODELS", "WEBSHOP_DATA"):
         monkeypatch.delenv(name, raising=False)
     study = load_study(CONFIGS / "studies/webshop_5x40.yaml")
-    jobs = [(stage, None) for stage in ("fetch_assets", "base", "sft", "all")]
+    jobs = [(stage, None) for stage in ("fetch_assets", "base", "sft")]
     jobs.append(("rl_round", "LLMJudge_gpt"))
     with pytest.raises(UserError) as caught:
         check_jobs(study, jobs, {}, elsewhere=False, executor="slurm")

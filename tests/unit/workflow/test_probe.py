@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.metadata
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -10,10 +11,9 @@ from places import PROJECT
 
 from hgrpo.envs.source import Source
 from hgrpo.envs.webshop.data import OFFICIAL
-from hgrpo.errors import UserError
 from hgrpo.study.overrides import read_assignments
 from hgrpo.study.study import load_study
-from hgrpo.workflow.planning.jobs import snakemake_summary
+from hgrpo.workflow.packages import plugins
 from hgrpo.workflow.planning.profile import read_profile
 from hgrpo.workflow.probe import extras, findings, one_step
 
@@ -204,17 +204,14 @@ def test_a_slurm_that_does_not_answer_is_lacking(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("executor", "hint"), [("slurm", r".*\(EXTRAS=slurm\)"), ("lsf", "; it is needed")]
 )
-def test_a_plan_without_the_executors_plugin_names_the_package(
-    executor, hint, monkeypatch, tmp_path
-):
+def test_an_executor_without_its_plugin_names_the_package(executor, hint, monkeypatch):
     def missing(name):
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr("importlib.metadata.version", missing)
-    (tmp_path / "config.yaml").write_text(f"executor: {executor}\n", encoding="utf-8")
-    said = f"^{tmp_path}: snakemake-executor-plugin-{executor}: not installed{hint}$"
-    with pytest.raises(UserError, match=said):
-        snakemake_summary([], tmp_path)
+    plugin = next(each for each in plugins(executor) if "executor" in each.name)
+    assert plugin.lacking and plugin.name == f"snakemake-executor-plugin-{executor}"
+    assert re.fullmatch(f"not installed{hint}", plugin.found)
 
 
 @pytest.mark.parametrize(

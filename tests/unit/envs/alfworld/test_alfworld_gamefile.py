@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from household import household
 
-from hgrpo.config.user_path import contents_digest
 from hgrpo.envs.alfworld.env import AlfworldEnv
 from hgrpo.envs.alfworld.gamefile import content_hash, list_games, load_compiled
 from hgrpo.envs.alfworld.settings import TASK_TYPES
 from hgrpo.envs.base import Task
+from hgrpo.envs.kinds import environment_settings
+from hgrpo.envs.user_files import user_files_digest
 from hgrpo.errors import UserError
 
 WIN = ["go to shelf 1", "take mug 1 from shelf 1", "go to desk 1", "move mug 1 to desk 1"]
@@ -218,9 +219,11 @@ def test_linked_folders_are_followed_and_a_circle_ends(tmp_path):
     (tmp_path / "disk/a/other").symlink_to(tmp_path / "disk")
     tasks = list_games(games, Counter())
     assert [task.path for task in tasks] == ["a/other/b/trial", "a/trial", "c/trial"]
-    digest = contents_digest(str(games), "games.folder")
+    settings = {"name": "alfworld", "games": {"folder": str(games)}}
+    env = environment_settings(settings, "env")
+    digest = user_files_digest(env, "assets")
     write(tmp_path / "disk/b/trial", household() | {"solvable": 0})
-    assert contents_digest(str(games), "games.folder") != digest
+    assert user_files_digest(env, "assets") != digest
 
 
 def test_a_byte_order_mark_is_no_part_of_a_game(tmp_path):

@@ -6,15 +6,14 @@ import pytest
 from places import PROJECT
 from watched_study import HOUSES
 
+from hgrpo.store.plan import SHARED, Plan
 from hgrpo.study.study import load_study
 from hgrpo.workflow.planning import reference
 from hgrpo.workflow.planning.estimates import CEILING, REFERENCE, Estimates
 from hgrpo.workflow.planning.forecast import forecasts, source_of, wall_minutes
-from hgrpo.workflow.planning.jobs import SHARED, Job
 from hgrpo.workflow.planning.machine_speed import MachineSpeed, machine_speed
 from hgrpo.workflow.planning.profile import Profile
 from hgrpo.workflow.planning.reference import Reference
-from hgrpo.workflow.watch.jobs import study_jobs
 
 STUDIES = sorted((PROJECT / "configs/studies").glob("*.yaml"))
 ROW = {
@@ -121,23 +120,17 @@ def test_bytes_by_hand(smoke):
     assert found.bytes("evaluate", "flatGRPO") == 24 * 40
 
 
-def expected(study, tmp_path, speed=None):
+def expected(study):
     """A forecast for every job of a study of which no job has run."""
-    estimates = Estimates(study, tmp_path / study.config.name, speed or reference_speed())
-    jobs = [
-        Job(job.stage, job.outputs[0].rsplit("/", 1)[0], True)
-        if not job.method
-        else Job(job.stage, f"r/s/x/{job.method}/seed_{job.seed}/round_{job.round}", True)
-        for job in study_jobs(study, tmp_path / study.config.name)
-    ]
-    return forecasts(jobs, estimates, study.config.resources, 2)
+    plan = Plan(study)
+    return forecasts(plan, Estimates(plan, {}, reference_speed()), 2)
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
-def test_every_shipped_study_has_a_figure_or_a_ceiling(path, tmp_path):
+def test_every_shipped_study_has_a_figure_or_a_ceiling(path):
     study = load_study(path)
     on_gpu = study.config.resources.rl_round.gpu > 0
-    for one in expected(study, tmp_path):
+    for one in expected(study):
         limit = 60 * study.config.resources.of(one.job.stage).runtime
         pages = one.job.stage in ("study_config", "merge", "figures", "report")
         if on_gpu and not pages:
@@ -159,17 +152,15 @@ def test_every_shipped_study_has_a_figure_or_a_ceiling(path, tmp_path):
         ("bakeoff_plateau", "11,23,31,47,59,67,71,83,97,103", 65),
     ],
 )
-def test_published_runs_took_what_is_estimated_within_a_factor_of_two(
-    name, seeds, minutes, tmp_path
-):
+def test_published_runs_took_what_is_estimated_within_a_factor_of_two(name, seeds, minutes):
     study = load_study(PROJECT / f"configs/studies/{name}.yaml", {"seeds": seeds})
-    found = wall_minutes(expected(study, tmp_path), study, Profile(PROJECT, cores=2))
+    found = wall_minutes(expected(study), study, Profile(PROJECT, cores=2))
     assert minutes / 2 < found < 2 * minutes
 
 
-def test_gpu_hours_of_a_gpu_study_are_a_ceiling_from_its_time_limits(tmp_path):
+def test_gpu_hours_of_a_gpu_study_are_a_ceiling_from_its_time_limits():
     study = load_study(PROJECT / "configs/studies/alfworld_5x40.yaml")
-    every = expected(study, tmp_path)
+    every = expected(study)
     # SFT 2 h; 5 arms, 2 seeds, 5 rounds of 2 h, each with an evaluation of 1 h; one of SFTOnly.
     assert sum(one.gpu_hours for one in every) == 2 + 50 * 3 + 1
     assert source_of(every) == CEILING

@@ -1,41 +1,31 @@
 """Reference rates of a run, by hand."""
 
-import json
-
 import pytest
 from reference_rates import game, player
-from watched_study import HOUSES, record
+from watched_study import HOUSES, Watched
 
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import write_panels
 
 
 @pytest.fixture
-def finished(tmp_path):
+def finished():
     """A small run: one round of an arm without continuations, and one of an arm with them."""
-    folder = record(
-        tmp_path / "smoke", **HOUSES | {"methods": ["SFTOnly", "flatGRPO", "TurnRDV2CF"]}
-    )
-
-    def write(name, content):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content) + "\n", encoding="utf-8")
-
-    (folder / "assets").mkdir()
-    tasks = {split: [Task(split, split, split, "put")] for split in ("train", "validation", "test")}
-    write_panels(folder / "assets/panels.json", tasks)
+    study = Watched(**HOUSES | {"methods": ["SFTOnly", "flatGRPO", "TurnRDV2CF"]})
     for stage, seconds in (("assets", 6), ("expert", 20), ("base", 3), ("sft", 100)):
-        write(f"{stage}/timing.json", {"s": seconds})
+        study.finish(stage, seconds=seconds)
+    tasks = {split: [Task(split, split, split, "put")] for split in ("train", "validation", "test")}
+    write_panels(study.results / "assets/panels.json", tasks)
     for arm, credit, branches in (("flatGRPO", 1, 0), ("TurnRDV2CF", 16, 64)):
-        home = f"rl/{arm}/seed_11/round_1"
         played = {"total_trajectories": 32, "total_turns": 160, "total_forward_tokens": 3200}
-        write(f"{home}/summary.json", played | {"all_play": {"trajectories": 32 + branches}})
         step = {"collect_s": 4, "credit_s": credit / 2, "update_s": 8}
         rows = [{name: 100 * seconds for name, seconds in step.items()}, step]
-        write(f"{home}/train_log.json", {"rows": rows})
-    write("eval/SFTOnly/seed_11/round_0/summary.json", {"elapsed_s": 24.5, "n_episodes": 48})
-    return folder
+        summary = played | {"all_play": {"trajectories": 32 + branches}}
+        name = f"{arm} seed 11 round 1"
+        study.finish(name, summary=summary, train_log={"rows": rows})
+    evaluated = {"elapsed_s": 24.5, "n_episodes": 48}
+    study.finish("SFTOnly seed 0 evaluation of round 0", summary=evaluated)
+    return study.results
 
 
 def test_rates_by_hand(finished):

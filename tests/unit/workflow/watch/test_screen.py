@@ -6,11 +6,12 @@ import time
 
 import pytest
 from rich.console import Console
-from watched_study import bar, begin, finish, jobs, record
+from watched_study import FIRST, Watched, bar, begin
 
 from hgrpo.cli.monitor import look
 from hgrpo.progress import FINISHED, INTERRUPTED, Progress
-from hgrpo.workflow.watch.jobs import StudyJob
+from hgrpo.stages.job import Job
+from hgrpo.store.plan import Planned
 from hgrpo.workflow.watch.screen import now, screen
 from hgrpo.workflow.watch.status import JobStatus, State, duration
 
@@ -24,7 +25,7 @@ def lines(shown, width=120):
 
 
 def status(stage, state, share=0.0, ended="", arm="flatGRPO", seconds_ago=720.0, postfix=POSTFIX):
-    job = StudyJob(stage, arm, 11, 1, (), (), None)
+    job = Planned(stage, Job(arm, 11, 1), "", "", {}, {})
     at = time.time() - seconds_ago
     progress = Progress("node", 1, at, at, 100 * share, 100, "traj", None, postfix, ended=ended)
     return JobStatus(job, state, progress)
@@ -52,24 +53,22 @@ def test_what_a_run_does_now(run, text):
     assert now(run) == text
 
 
-def test_a_study_from_its_first_job_to_its_report(tmp_path):
-    results = record(tmp_path / "grid")
-    known = jobs(results)
-    began = time.time() - 1000
+def test_a_study_from_its_first_job_to_its_report():
+    study = Watched()
+    known = study.jobs
 
     def seen():
-        return lines(look(results, 50)[0])
+        return lines(look(study.results, 50)[0])
 
     text = seen()
     assert text[0] == "smoke: 1 of 18 jobs done"
     assert re.fullmatch(r"about \d+ (s|min) of work left; nothing is running", text[1])
     assert "assets        waiting" in text and "sft           waiting" in text
-    for name in ("study_config", "assets", "expert", "base"):
-        finish(known[name], began)
+    study.finish(*FIRST)
     begin(known["sft"], time.time(), **bar(7, 20, "step", 130.0))
     assert "sft           running, step 7/20, loss=0.5, 2 min left" in seen()
     assert re.fullmatch(r"about \d+ min of work left; 1 job is running", seen()[1])
-    finish(known["sft"], began)
+    study.finish("sft")
     first = known["flatGRPO seed 11 round 1"]
     begin(first, time.time(), **bar(16, 32, "traj", 20.0) | {"postfix": POSTFIX})
     begin(known["TurnRDV2 seed 11 round 1"], time.time(), **bar(8, 32, "traj", 40.0))
@@ -80,14 +79,13 @@ def test_a_study_from_its_first_job_to_its_report(tmp_path):
     assert rows["flatGRPO"].split()[1:3] == ["11", "0/2"]
     assert rows["flatGRPO"].endswith("training 50%") and POSTFIX in rows["flatGRPO"]
     assert rows["SFTOnly"].split() == ["SFTOnly", "all", "waiting"]
-    finish(first, time.time())
+    study.finish(first.name)
     begin(first, time.time(), **bar(32, 32, "traj") | {"postfix": POSTFIX}, ended=FINISHED)
     tested = bar(10, 24, "game", 20.0) | {"postfix": "test=0.625"}
     begin(known["flatGRPO seed 11 evaluation of round 1"], time.time(), **tested)
     (row,) = (line for line in seen() if line.startswith("flatGRPO"))
     assert row.split()[2] == "1/2" and POSTFIX in row and "test=0.625" in row
-    for job in known.values():
-        finish(job, time.time())
+    study.finish(*known)
     text = seen()
     assert text[0] == "smoke: 18 of 18 jobs done"
     assert {"merge         done", "figures       done", "report        done"} <= set(text)

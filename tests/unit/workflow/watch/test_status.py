@@ -1,10 +1,9 @@
-"""The state of every job, from its inputs, outputs and progress."""
+"""The state of every job, from its record in the store and its progress."""
 
 import time
-from pathlib import Path
 
 import pytest
-from watched_study import bar, begin, finish, jobs, record
+from watched_study import FIRST, Watched, bar, begin
 
 from hgrpo.progress import FINISHED, INTERRUPTED
 from hgrpo.workflow.watch.status import State, doing, is_over, job_statuses
@@ -15,12 +14,17 @@ PROGRESS = bar(7, 20, "step", 130.0)
 
 
 @pytest.fixture
-def known(tmp_path):
-    """The jobs of a study that ran up to the base model, 1,000 s ago."""
-    found = jobs(record(tmp_path / "grid"))
-    for name in ("study_config", "assets", "expert", "base"):
-        finish(found[name], time.time() - 1000)
-    return found
+def study():
+    """A study that ran up to the base model."""
+    study = Watched()
+    study.finish(*FIRST)
+    return study
+
+
+@pytest.fixture
+def known(study):
+    """The jobs of this study by their names."""
+    return study.jobs
 
 
 def state(job):
@@ -39,10 +43,10 @@ def test_the_jobs_of_a_study(known):
     ]
 
 
-def test_a_job_waits_until_it_begins(known):
+def test_a_job_waits_until_it_begins(study, known):
     assert state(known["base"]) is State.DONE
     assert state(known["sft"]) is state(known[f"{FLAT} round 1"]) is State.WAITING
-    finish(known["sft"], time.time() - 900)
+    study.finish("sft")
     assert state(known["sft"]) is State.DONE
     assert state(known["merge"]) is State.WAITING
 
@@ -75,9 +79,7 @@ def test_a_job_waits_until_it_begins(known):
             State.RUNNING,
             "running, step 7/20, loss=0.5, 1 min left",
         ),
-        # Of an earlier run: older than the job's inputs, or finished with results that have gone.
-        (PROGRESS, 5000, State.WAITING, "waiting"),
-        ({"ended": "error: no"}, 5000, State.WAITING, "waiting"),
+        # Of an earlier run, whose results have gone.
         (PROGRESS | {"ended": FINISHED}, 5, State.WAITING, "waiting"),
     ],
 )
@@ -106,43 +108,13 @@ def test_the_terminal_of_a_run_shows_only_jobs_that_run(known):
     assert progress_lines(job_statuses(known.values())) == []
 
 
-def finished(known, report_at):
-    for number, job in enumerate(known.values()):
-        finish(job, report_at if job.stage == "report" else 1e9 + number)
-
-
-def test_a_study_is_over_when_its_report_is_newer_than_its_inputs(known):
-    finished(known, report_at=1.5e9)
-    begin(known["report"], time.time(), ended=FINISHED)
-    assert is_over(job_statuses(known.values()))
-    for late in (known["merge"], known["figures"]):
-        finish(late, 1.5e9 + 1)
-        assert not is_over(job_statuses(known.values()))
-        finish(late, 1e9)
+def test_a_study_is_over_when_every_job_has_finished(study, known):
+    *others, last = known
+    study.finish(*others)
+    assert not is_over(job_statuses(known.values()))
+    study.finish(last)
     # The report's job is about to print what it found.
     begin(known["report"], time.time())
-    assert not is_over(job_statuses(known.values()))
-    # Copies are of any age. Where nothing was written for minutes, nothing goes on.
-    finish(known["merge"], 1.5e9 + 1)
-    begin(known["report"], time.time() - 500, ended=FINISHED)
     assert is_over(job_statuses(known.values()))
-
-
-def test_a_study_with_an_unfinished_job_is_not_over(known):
-    finished(known, report_at=2e9)
-    for path in known["figures"].outputs:
-        Path(path).unlink()
+    (known["figures"].entry / "made.json").unlink()
     assert not is_over(job_statuses(known.values()))
-
-
-def test_results_of_other_settings_and_all_that_read_them_are_not_done(known):
-    for job in known.values():
-        finish(job, time.time() - 900)
-    assert {status.state for status in job_statuses(known.values())} == {State.DONE}
-    first = known[f"{FLAT} round 1"]
-    (path,) = [Path(path) for path in first.outputs if path.endswith("/summary.json")]
-    path.write_text('{"settings": "of an earlier run"}', encoding="utf-8")
-    statuses = job_statuses(known.values())
-    begun = {status.job.name for status in statuses if status.state is not State.DONE}
-    assert {f"{FLAT} round 1", f"{FLAT} round 2", "merge", "report"} < begun
-    assert not [name for name in begun if name.startswith((TURNRD, "SFTOnly", "sft"))]

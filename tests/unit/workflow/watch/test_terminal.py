@@ -1,24 +1,19 @@
 """Progress in the terminal of the run: a line when a bar has moved, and cautions."""
 
-import json
-import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-from watched_study import bar, begin, finish, jobs, record
+from watched_study import FIRST, Watched, bar, begin
 
 from hgrpo.progress import FINISHED
 
 CODE = """
 import sys, time
 from pathlib import Path
-from hgrpo.study.recorded import recorded_study
-from hgrpo.workflow.watch.jobs import study_jobs
+from hgrpo.store.entry import read_plan
 from hgrpo.workflow.watch.terminal import show_progress
-results = Path(sys.argv[1])
-show_progress(study_jobs(recorded_study(results), results), every_s=0.001)
+show_progress(read_plan(Path(sys.argv[1])), every_s=0.001)
 time.sleep(1)
 """
 LINE = "sft: running, step 7/20, loss=0.5, 2 min left\n"
@@ -32,40 +27,29 @@ def shown(results):
     return done.stderr
 
 
-def test_a_line_when_a_bar_has_moved(tmp_path):
-    known = jobs(record(tmp_path / "grid"))
-    for name in ("study_config", "assets", "expert", "base"):
-        finish(known[name], time.time() - 1000)
-    begin(known["sft"], time.time(), **bar(7, 20, "step", 130.0))
-    assert shown(tmp_path / "grid") == LINE
+def test_a_line_when_a_bar_has_moved():
+    study = Watched()
+    study.finish(*FIRST)
+    begin(study.jobs["sft"], time.time(), **bar(7, 20, "step", 130.0))
+    assert shown(study.results) == LINE
 
 
-def test_cautions_of_this_run_are_printed_once_and_no_older_ones(tmp_path):
-    known = jobs(record(tmp_path / "grid"))
-    at = time.time() - 1000
-    for name in ("study_config", "assets", "expert", "base", "sft"):
-        finish(known[name], at)
-    tested = known["SFTOnly seed 0 evaluation of round 0"]
-    finish(tested, at)
-    summary(known["expert"], {"success": {"all": {"at_turn_cap": 0.7, "score": 0.7}}}, at)
-    summary(tested, {"success": {"test T=0": 0.017}, "mean_return": {"test T=0": 0.017}}, at)
-    later = time.time() + 1000
+def test_cautions_of_this_run_are_printed_once_and_no_older_ones():
+    study, at, later = Watched(), time.time() - 1000, time.time() + 1000
+    tested = "SFTOnly seed 0 evaluation of round 0"
+    study.finish(*FIRST, summary={"success": {"all": {"at_turn_cap": 0.7, "score": 0.7}}})
+    found = {"success": {"test T=0": 0.017}, "mean_return": {"test T=0": 0.017}}
+    study.finish("sft", tested, summary=found)
     for arm in ("flatGRPO", "TurnRDV2"):
-        job = known[f"{arm} seed 11 round 1"]
-        finish(job, at)
+        job = study.jobs[f"{arm} seed 11 round 1"]
+        study.finish(job.name)
         begin(job, later, cautions=[f"Most groups are dead: {arm}."], ended=FINISHED)
-    begin(known["expert"], at, cautions=["The expert solves 0.0 %."], ended=FINISHED)
-    begin(tested, at, ended=FINISHED)
-    (dead,) = shown(tmp_path / "grid").splitlines()
+    begin(study.jobs["expert"], at, cautions=["The expert solves 0.0 %."], ended=FINISHED)
+    begin(study.jobs[tested], at, ended=FINISHED)
+    (dead,) = shown(study.results).splitlines()
     assert dead.startswith("caution: Most groups are dead: ")
-    begin(tested, later, ended=FINISHED)
-    dead, far = sorted(shown(tmp_path / "grid").splitlines())
+    begin(study.jobs[tested], later, ended=FINISHED)
+    dead, far = sorted(shown(study.results).splitlines())
     assert dead.startswith("caution: Most groups are dead: ")
     assert far.startswith("caution: The SFT policy is far below its expert")
     assert "it solves 1.7 % of its tasks" in far
-
-
-def summary(job, content, at):
-    (path,) = [Path(path) for path in job.outputs if path.endswith("/summary.json")]
-    path.write_text(json.dumps(content), encoding="utf-8")
-    os.utime(path, (at, at))
