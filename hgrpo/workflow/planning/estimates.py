@@ -4,6 +4,7 @@ import functools
 import statistics
 from typing import NamedTuple
 
+from hgrpo.config.canonical import settings_digest
 from hgrpo.store.plan import SHARED, Plan
 from hgrpo.workflow.planning.jobs import Past, past_jobs
 from hgrpo.workflow.planning.machine_speed import MachineSpeed, machine_speed
@@ -53,13 +54,14 @@ class Estimates:
         reference = self._reference.seconds if what == _SECONDS else self._reference.bytes
         if same := self._values(stage, arm, what):
             return Estimate(statistics.fmean(same))
-        others = {name: self._values(stage, name, what) for name in self._plan.study.methods}
+        arms = () if arm == SHARED else self._plan.study.methods
+        others = {name: self._values(stage, name, what) for name in arms}
         expected = sum(len(each) * reference(stage, name) for name, each in others.items() if each)
-        if arm == SHARED or not expected:
+        if not expected:
             return Estimate(reference(stage, arm), otherwise)
         scale = sum(map(sum, others.values())) / expected
         return Estimate(reference(stage, arm) * scale, OTHER_ARMS)
 
     def _values(self, stage: str, arm: str, what: int) -> list[float]:
-        settings = self._plan.parts(stage, None if arm == SHARED else arm)["settings"]
-        return [each[what] for each in self._past.get((stage, settings), ())]
+        settings = self._plan.settings(stage, None if arm == SHARED else arm)
+        return [each[what] for each in self._past.get((stage, settings_digest(settings)), ())]
