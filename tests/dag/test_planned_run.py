@@ -1,4 +1,4 @@
-"""`python -m hgrpo.cli.plan` on real rules: what is cached, what an edit makes run, how it went."""
+"""`python -m hgrpo.cli.plan` on real rules: what is cached, what an edit makes run."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def counts(lines, label):
     return [int(number) for number in line.split()[1:4]]
 
 
-def test_a_plan_names_what_an_edit_makes_run_and_is_held_against_it(checkout, plan):
+def test_a_plan_counts_what_an_edit_makes_run_and_the_run_begins_with_its_line(checkout, plan):
     lines = plan()
     # Two seeds of two rounds, each evaluated, in both trained arms.
     assert counts(lines, "flatGRPO") == counts(lines, "Progressive") == [8, 8, 0]
@@ -52,38 +52,10 @@ def test_a_plan_names_what_an_edit_makes_run_and_is_held_against_it(checkout, pl
 
     done = checkout.snakemake()
     assert done.returncode == 0, done.stdout + done.stderr
-    start = r"11 jobs to run, about .* minutes on \d+ cores"
-    assert re.search(rf"^{start}$", done.stderr, re.MULTILINE)
-    assert re.search(rf"^plan:    {start}; it took \S+ minutes$", done.stderr, re.MULTILINE)
-
-
-LOST = "results/grid/rl/flatGRPO/seed_11/round_1/adapter/model.safetensors"
-
-
-@pytest.mark.slow
-def test_a_lost_file_of_a_finished_study_comes_back_by_its_path(checkout):
-    path = checkout.root / LOST
-    whole = path.read_bytes()
-    path.unlink()
-    # Snakemake does not miss the file, because the report is newer than what was made from it.
-    assert checkout.planned() == set()
-
-    done = checkout.snakemake(LOST, "--workflow-profile", "profiles/laptop")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert path.read_bytes() == whole
-    # The file is the same as before, so no later job runs. If it differed, all later jobs would.
-    assert checkout.planned() == set()
-    path.write_text("another policy", encoding="utf-8")
-    assert "flatGRPO, seed 11: round 2" in checkout.planned()
-
-
-def test_lost_files_that_later_jobs_rest_on_need_not_cost_those_jobs(checkout):
-    for path in (checkout.root / "results/grid/assets").iterdir():
-        path.unlink()
-    assert "flatGRPO, seed 11: round 1" in checkout.planned()
-    done = checkout.snakemake("assets")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert checkout.planned() <= {"Resolved configuration of the study", "Tables and the report"}
+    line = r"^11 jobs to run, about .* minutes on \d+ cores$"
+    assert re.search(line, done.stderr, re.MULTILINE)
+    assert re.search(line, "\n".join(lines), re.MULTILINE)
+    assert "nothing to run" in plan()
 
 
 def test_a_mistake_on_the_command_line_is_named(monkeypatch, tmp_path):
