@@ -218,8 +218,11 @@ def _link(place: Path, target: Path) -> None:
     leads_to = os.path.relpath(target, place.parent)
     if place.is_symlink() and os.readlink(place) == leads_to:
         return
-    if place.is_dir() and not place.is_symlink() and not any(place.iterdir()):
-        place.rmdir()  # Snakemake makes the folder of a file that is its target
+    if not place.is_symlink():
+        # Snakemake makes the folders of a file that is its target.
+        for folder, _, _ in os.walk(place, topdown=False):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
     if place.exists() and not place.is_symlink():
         raise UserError(
             f"{place}: written by an earlier version of hgrpo, which had no store; "
