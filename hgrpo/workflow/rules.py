@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from snakemake.io import ancient
+
 from hgrpo.errors import UserError
 from hgrpo.stages.files import gradient_rounds, truth_files
 from hgrpo.stages.order import load, resources_key
 from hgrpo.stages.paths import words
 from hgrpo.store.entry import unlink, write_job
-from hgrpo.store.plan import STORE, Plan, Planned, below, beside, outputs_of
+from hgrpo.store.plan import STORE, Plan, Planned, below, beside, flat, outputs_of
 from hgrpo.study.resources import StageResources
 
 _WILDCARDS = ("method", "seed", "round")
@@ -43,9 +45,16 @@ class StudyRules:
 
         def files(wildcards: Mapping[str, str]) -> dict:
             planned = self.job(stage, wildcards)
-            return {} if planned.whole else dict(planned.inputs)
+            if not planned.whole:
+                return dict(planned.inputs)
+            return {"figures": self._drawn()} if stage == "report" else {}
 
         return files
+
+    def _drawn(self) -> list[str]:
+        """The study's figures if all are there, so that `snakemake --report` shows them."""
+        figures = self.plan.find("figures")
+        return [ancient(path) for path in flat(figures.outputs)] if figures.whole else []
 
     def outputs(self, stage: str) -> dict[str, str | list[str]]:
         """Output name -> the file or files that a job of the stage writes."""
