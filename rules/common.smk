@@ -19,6 +19,14 @@ STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/studies"))
 # Files in a bucket cannot be seen from here.
 ELSEWHERE = workflow.storage_settings.default_storage_provider is not None
 
+if ELSEWHERE and not workflow.is_main_process and not os.path.lexists("results"):
+    # In a pod, jobs find the bucket's results where Snakemake has put them.
+    copies = workflow.storage_settings
+    place = Path(copies.local_storage_prefix, copies.default_storage_provider)
+    place /= copies.default_storage_prefix.partition("://")[2] + "/results"
+    place.mkdir(parents=True)
+    Path("results").symlink_to(place)
+
 with one_line_errors():
     study = load_study(
         f"{STUDIES}/{config.get('study', 'bakeoff') or ''}.yaml",
