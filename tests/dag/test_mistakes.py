@@ -1,6 +1,7 @@
 """A mistake in a study ends snakemake with one line that names it, and nothing runs."""
 
 import importlib.util
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -65,6 +66,12 @@ def test_an_endpoint_that_the_rounds_cannot_give(checkout, endpoint, expected):
     assert paths_below(checkout.root) == before
 
 
+def results(checkout) -> dict[str, int]:
+    """File -> its last change (ns), without what planning writes."""
+    paths = [path for path in (checkout.root / "results").rglob("*") if path.is_file()]
+    return {str(p): p.lstat().st_mtime_ns for p in paths if p.name != "job.json"}
+
+
 def test_a_judge_without_its_key_is_found_before_the_first_job(checkout, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     checkout.edit(
@@ -74,11 +81,11 @@ def test_a_judge_without_its_key_is_found_before_the_first_job(checkout, monkeyp
     )
     judged = "methods=SFTOnly,flatGRPO,LLMJudge"
     assert "LLMJudge, seed 11: round 1" in checkout.planned(judged)
-    before = {path: path.stat().st_mtime_ns for path in (checkout.root / "results").rglob("*")}
+    before = results(checkout)
     done = checkout.snakemake(judged)
     assert done.returncode != 0
     assert done.stderr.splitlines()[-1].startswith("error: LLMJudge: the key of the judge")
-    assert {p: p.stat().st_mtime_ns for p in (checkout.root / "results").rglob("*")} == before
+    assert results(checkout) == before
     # In the same study, jobs that need no judge run without a key.
     summary = "results/grid/eval/flatGRPO/seed_11/round_1/summary.json"
     (checkout.root / summary).unlink()
@@ -125,13 +132,14 @@ def test_a_mistake_in_a_file(checkout, name, old, new, expected):
 
 
 def test_a_failing_stage_leaves_no_output_and_shows_its_error(checkout):
-    (checkout.root / "results/grid/report/report.html").unlink()
+    page = (checkout.root / "results/grid/report/report.html").resolve()
+    page.unlink()
     checkout.edit(
-        "Snakefile", "shell.prefix(", "shell.prefix('exec >&2; echo error: no; exit 2;' + "
+        "rules/common.smk", "shell.prefix(", "shell.prefix('exec >&2; echo error: no; exit 2;' + "
     )
     done = checkout.snakemake()
     assert done.returncode != 0
-    assert not (checkout.root / "results/grid/report/report.html").exists()
+    assert not page.exists()
     assert "Tables and the report" in done.stderr
     assert checkout.planned() == {"Tables and the report"}
 
@@ -149,13 +157,9 @@ def test_jobs_run_with_a_python_in_a_folder_with_a_space(checkout, tmp_path):
     folder = tmp_path / "a venv/bin"
     folder.mkdir(parents=True)
     (folder / "python").symlink_to(sys.executable)
-    snakefile = checkout.root / "Snakefile"
-    # Without the stub commands of these tests: the job is the real one.
-    snakefile.write_text(
-        snakefile.read_text(encoding="utf-8").split("\nshell.prefix(")[0], encoding="utf-8"
-    )
+    checkout.take_real_commands()
     target = checkout.root / "results/grid/config.yaml"
-    target.unlink()
+    shutil.rmtree(target.resolve().parent)
     packages = sysconfig.get_path("purelib")
     done = subprocess.run(
         [
