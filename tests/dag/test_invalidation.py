@@ -1,4 +1,4 @@
-"""Which jobs an edit sets off, from end to end; tests/unit/store/test_plan.py has the edits."""
+"""Which jobs an edit sets off, from end to end; tests/unit/store/test_store_plan.py has the edits."""
 
 import json
 import os
@@ -122,7 +122,7 @@ def test_lost_files_are_made_again_where_a_target_needs_them(checkout):
     assert checkout.planned() == set()
     assert checkout.planned("figures") == {"Figures"}
     (report / "tables/cost.csv").unlink()
-    assert checkout.planned() == REPORT
+    assert checkout.planned() == DRAWN
     key = checkout.links()["rl/Progressive/seed_11/round_1"]
     shutil.rmtree(checkout.root / f"results/store/{key}")
     one = {"methods": ["Progressive"], "seeds": [11], "numbers": [1]}
@@ -132,6 +132,18 @@ def test_lost_files_are_made_again_where_a_target_needs_them(checkout):
         <= checkout.planned(target)
         <= rounds(**one) | {"rl/Progressive/seed_11/round_1/summary.json"}
     )
+
+
+def test_a_lost_file_of_a_finished_study_comes_back_by_its_path(checkout):
+    target = "results/grid/rl/flatGRPO/seed_11/round_1/adapter/model.safetensors"
+    before, path = checkout.links(), checkout.root / target
+    whole = path.read_bytes()
+    path.unlink()
+    assert checkout.planned() == set()
+    run(checkout, target)
+    assert path.read_bytes() == whole
+    assert checkout.links() == before
+    assert checkout.planned() == set()
 
 
 @pytest.fixture

@@ -147,6 +147,23 @@ def test_an_edit_brings_what_depends_on_it(sandbox, name, old, new, expected):
     assert sandbox.planned("sandbox_all") == expected
 
 
+def test_an_edit_that_is_undone_brings_nothing(sandbox):
+    sandbox.edit("hgrpo/sandbox/studies/figures.py", "_PANEL = 1.75", "_PANEL = 1.8")
+    assert sandbox.planned("sandbox_all") == FIGURES | {"Sandbox: the page"}
+    sandbox.edit("hgrpo/sandbox/studies/figures.py", "_PANEL = 1.8", "_PANEL = 1.75")
+    assert sandbox.planned("sandbox_all") == set()
+
+
+def test_an_arm_that_was_edited_back_comes_back_to_the_tables(sandbox):
+    name, old, new = "configs/sandbox/first.yaml", "replay_capacity: 4", "replay_capacity: 5"
+    sandbox.edit(name, old, new)
+    done = sandbox.snakemake("--cores", "1", "sandbox_all")
+    assert done.returncode == 0, done.stdout + done.stderr
+    sandbox.edit(name, new, old)
+    # Its run is there.
+    assert sandbox.planned("sandbox_all") == {name for name in REPORT if "second" not in name}
+
+
 def test_targets(sandbox):
     one = {"Sandbox, first", "Sandbox, first: statistics", "Sandbox, first: figures"}
     for folder in ("studies", "sandbox.html"):
