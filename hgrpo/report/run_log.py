@@ -7,10 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hgrpo.errors import UserError
 from hgrpo.learning.scratch import rows_file, step_folders
-from hgrpo.store.plan import Planned
+
+if TYPE_CHECKING:
+    from hgrpo.store.plan import Planned
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,7 @@ class RunPlan:
 
     method: str
     seed: int
-    rounds: tuple[Planned, ...]
+    rounds: tuple["Planned", ...]
 
     @property
     def home(self) -> Path:
@@ -27,7 +30,7 @@ class RunPlan:
         return Path(self.method) / f"seed_{self.seed}"
 
 
-def run_plans(jobs: Iterable[Planned]) -> list[RunPlan]:
+def run_plans(jobs: Iterable["Planned"]) -> list[RunPlan]:
     """The trained runs among the jobs of a study."""
     of = defaultdict(list)
     for each in jobs:
