@@ -15,7 +15,7 @@ ROOMS = (
     *("agent", "envs", "base_model", "policy", "trajectories", "rollout", "credit"),
     *("learning", "evaluation", "report", "results", "provenance"),
     "sandbox",
-    *("stages", "study", "workflow", "cli"),
+    *("stages", "study", "store", "workflow", "cli"),
 )
 
 

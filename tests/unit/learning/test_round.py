@@ -1,4 +1,3 @@
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -164,11 +163,12 @@ def spoil_after(play, steps, value):
     """Multiply the objective by `value` once `steps` steps are finished."""
     right = play.learner.rule
 
-    def spoilt(*arguments):
-        terms = right.terms(*arguments)
-        return terms * value if play.checkpoints.finished >= steps else terms
+    class Spoilt(type(right)):
+        def terms(self, *arguments):
+            terms = super().terms(*arguments)
+            return terms * value if play.checkpoints.finished >= steps else terms
 
-    play.learner.rule = replace(right, terms=spoilt)
+    play.learner.rule = Spoilt(**dict(right))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -234,11 +234,8 @@ def test_the_stage_writes_a_page(sources, tmp_path):
     """Also of an arm that the study does not list."""
     path = write(tmp_path / "rl/Other/seed_11/round_1", [trajectory("three", ["go"], [1.0])])
     turns = [*(source.turns for source in sources), path]
-    missing = ("--truth", tmp_path / "truth", "--agreement", tmp_path / "credit_agreement")
     out = tmp_path / "viewer"
-    run_stage(
-        *("viewer", "--config", json.dumps(CONFIG), "--turns", *turns, *missing, "--out", out)
-    )
+    run_stage("viewer", "--config", json.dumps(CONFIG), "--turns", *turns, "--out", out)
     found = data_of((out / "index.html").read_text(encoding="utf-8"))
     assert found["labels"] == {**LABELS, "Other": "Other"}
     assert len(found["trajectories"]) == 4

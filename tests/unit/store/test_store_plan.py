@@ -125,16 +125,16 @@ def different(before: dict[str, str], after: dict[str, str]) -> set[str]:
         ("learning.advantages", trained() | MERGED),
         ("credit.progress", trained(methods=["Progressive"]) | MERGED),
         ("rollout.torch.compiled", SFT_EVALUATIONS | trained() | MERGED),
-        ("learning.rules.ppo_clip", trained() | MERGED),
+        ("formulas.clip", trained() | MERGED),
         # Other rules, engines, environments and assigners; the sandbox; and what only plans.
-        ("learning.rules.aspo", set()),
-        ("learning.objectives.tempo", set()),
+        ("formulas.aspo", set()),
+        ("formulas.tempo", set()),
         ("rollout.vllm.engine", set()),
         ("envs.webshop.env", set()),
         ("envs.sokoban.rewards", set()),
         ("credit.judge.scores", set()),
         ("credit.turnrd.model", set()),
-        ("sandbox.rl.rules.tpo", set()),
+        ("sandbox.rl.train", set()),
         ("workflow.rules", set()),
         ("store.plan", set()),
         ("study.study", set()),
@@ -152,7 +152,7 @@ def test_an_edited_environment_changes_all_that_is_made_with_it(plan, edited):
 
 def test_an_edited_update_rule_changes_the_arms_that_name_it(edited):
     tpo = {"methods.flatGRPO.objective": "{rule: TPO, eta: 1.0}"}
-    again = edited("hgrpo.learning.objectives.tpo", **tpo)
+    again = edited("hgrpo.formulas.tpo", **tpo)
     assert different(keys(small_plan(**tpo)), again) == trained(methods=["flatGRPO"]) | MERGED
 
 
