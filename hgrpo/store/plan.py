@@ -1,5 +1,6 @@
 """Every job of a study with its key, its files in the store and its link below results/<study>."""
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -124,9 +125,12 @@ class Plan:
         Args:
             asked_for: whether to include the stages that run only if their target is named.
         """
-        stages = stages_of(self.study) + (sorted(ASKED_FOR, key=STAGES.index) if asked_for else [])
-        for stage in stages:
+        for stage in stages_of(self.study):
             yield from (self.find(stage, *each) for each in jobs_of(self.study, stage))
+        for stage in sorted(ASKED_FOR, key=STAGES.index) if asked_for else ():
+            # The study may lack what such a stage reads, for example its reference.
+            with contextlib.suppress(UserError):
+                yield from [self.find(stage, *each) for each in jobs_of(self.study, stage)]
 
     def to_run(self) -> list[Planned]:
         """The jobs that a run of the whole study would start, in the order of the stages."""
