@@ -90,10 +90,10 @@ class FilteredDG(Gate):
 
     def term(self, seen: Seen) -> Term:
         doubt = uncertainty(seen)
-        given = (seen.logprobs, seen.advantages, doubt, self.eta, self.threshold)
+        surprising = (seen.logprobs, seen.advantages, doubt)
         return weighted(
             seen,
-            filtered_dg_weights(*given),
+            filtered_dg_weights(*surprising, self.eta, self.threshold),
             gate_mean=self.gates(seen),
             uncertainty_mean=doubt,
             kept_frac=(doubt <= self.threshold).float(),

@@ -97,9 +97,9 @@ def read_flags(
     return defaults | typed | {key: typed[key].split(",") for key in lists & typed.keys()}
 
 
-def of_model(model: type[BaseModel], given: Mapping[str, Any]) -> dict[str, Any]:
+def of_model(model: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of fields of the model."""
-    return {key: value for key, value in given.items() if key in model.model_fields}
+    return {key: value for key, value in values.items() if key in model.model_fields}
 
 
 def _spelled(word: str) -> str:

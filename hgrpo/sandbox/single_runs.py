@@ -115,12 +115,12 @@ def read_runs(piece: str, words: Sequence[str]) -> tuple[list[ArmSettings], RunO
     Raises:
         UserError: a flag, a value or a run is refused.
     """
-    command, given = COMMANDS[piece], _given(piece, words)
-    options = validate(command.options, cli.of_model(command.options, given), piece)
-    return [_settings(piece, each, options) for each in _each(given, options)], options
+    command, flags = COMMANDS[piece], _flags(piece, words)
+    options = validate(command.options, cli.of_model(command.options, flags), piece)
+    return [_settings(piece, each, options) for each in _each(flags, options)], options
 
 
-def _given(piece: str, words: Sequence[str]) -> dict[str, Any]:
+def _flags(piece: str, words: Sequence[str]) -> dict[str, Any]:
     """The values that flags give, with the command line's defaults."""
     command, rules = COMMANDS[piece], kinds.of_piece(piece)
     texts: dict[str, str] = {}
@@ -141,24 +141,28 @@ def _given(piece: str, words: Sequence[str]) -> dict[str, Any]:
     return cli.read_flags(piece, words, models, text, more, skip=("seeds", "phases"))
 
 
-def _each(given: Mapping[str, Any], options: RunOptions) -> list[dict[str, Any]]:
-    # A sweep has methods of its own, but a wrong name is refused all the same.
-    if not getattr(options, "sweep", False) or given["method"] not in kinds.every():
-        return [dict(given)]
-    return [{**given, "method": m, "delay": delay} for delay in _DELAYS for m in _SWEPT]
+def _each(flags: Mapping[str, Any], options: RunOptions) -> list[dict[str, Any]]:
+    # A sweep takes other methods, but a wrong name is refused all the same.
+    if not getattr(options, "sweep", False) or flags["method"] not in kinds.every():
+        return [dict(flags)]
+    return [{**flags, "method": m, "delay": delay} for delay in _DELAYS for m in _SWEPT]
 
 
-def _settings(piece: str, given: Mapping[str, Any], options: RunOptions) -> ArmSettings:
+def _settings(piece: str, flags: Mapping[str, Any], options: RunOptions) -> ArmSettings:
     """The settings of one run."""
-    model, method = PIECES[piece].model, given["method"]
-    own = cli.of_model(model, given) | {"seeds": options.seeds}
-    phase = {"method": method, "rule": _rule(piece, method, given, own, options)}
-    own |= {"phases": [phase]} if "phases" in model.model_fields else phase
-    return validate(model, own, piece)
+    model, method = PIECES[piece].model, flags["method"]
+    fields = cli.of_model(model, flags) | {"seeds": options.seeds}
+    phase = {"method": method, "rule": _rule(piece, method, flags, fields, options)}
+    fields |= {"phases": [phase]} if "phases" in model.model_fields else phase
+    return validate(model, fields, piece)
 
 
 def _rule(
-    piece: str, method: str, given: Mapping[str, Any], own: Mapping[str, Any], options: RunOptions
+    piece: str,
+    method: str,
+    flags: Mapping[str, Any],
+    fields: Mapping[str, Any],
+    options: RunOptions,
 ) -> dict[str, Any]:
     """The rule's settings; an unknown rule gets none, and the settings of the run refuse it."""
     rules = kinds.of_piece(piece)
@@ -166,8 +170,8 @@ def _rule(
         return {}
     read = {flag: key for key, flag in flags_of(rules[method]).items()}
     known = {flag for rule in rules.values() for flag in flags_of(rule).values()}
-    for flag in (known & {*given}) - {*read} - {*own}:
+    for flag in (known & {*flags}) - {*read} - {*fields}:
         if not getattr(options, "sweep", False):
             raise UserError(f"--{flag}: {method} has no such setting")
-    typed = {key: read_value(value, f"--rule {key}") for key, value in options.rule.items()}
-    return {read[flag]: given[flag] for flag in read if flag in given} | typed
+    assigned = {key: read_value(value, f"--rule {key}") for key, value in options.rule.items()}
+    return {read[flag]: flags[flag] for flag in read if flag in flags} | assigned

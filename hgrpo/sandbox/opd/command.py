@@ -45,9 +45,9 @@ def _compare(name: str, experiment: Experiment, words: Sequence[str]) -> None:
     models = (OpdSettings, experiment.own, FolderOptions)
     defaults = {"allow_degenerate": True, **experiment.defaults}
     skip = ("seeds", "phases", *experiment.fixed)
-    given = cli.read_flags(f"opd {name}", words, models, experiment.help, defaults, skip)
-    options = validate(FolderOptions, cli.of_model(FolderOptions, given), name)
-    runs = variant_settings(name, experiment, given, options)
+    typed = cli.read_flags(f"opd {name}", words, models, experiment.help, defaults, skip)
+    options = validate(FolderOptions, cli.of_model(FolderOptions, typed), name)
+    runs = variant_settings(name, experiment, typed, options)
     cli.check_folder("--output_dir", options.output_dir)
     cli.say_notes(note for _, each in runs for note in each.notes)
     cli.prepare_torch(options.device)
@@ -58,10 +58,10 @@ def _compare(name: str, experiment: Experiment, words: Sequence[str]) -> None:
         logs = train_all([each for _, each in runs], bar.update)
     rows = []
     for (variant, each), log in zip(runs, logs, strict=True):
-        own = [_labelled(row, variant) for row in log]
+        labelled = [_labelled(row, variant) for row in log]
         file = f"{_named(name, experiment.single, each, variant.name)}.csv"
-        _write(own, options.output_dir / file)
-        rows += own
+        _write(labelled, options.output_dir / file)
+        rows += labelled
     target = options.output_dir / f"{_named(name, experiment.combined, runs[0][1])}.csv"
     _write(rows, target)
     _draw(experiment, rows, runs[0][1], target.with_suffix(".png"))
@@ -71,28 +71,28 @@ def _compare(name: str, experiment: Experiment, words: Sequence[str]) -> None:
 
 
 def variant_settings(
-    name: str, experiment: Experiment, given: Mapping[str, Any], options: FolderOptions
+    name: str, experiment: Experiment, typed: Mapping[str, Any], options: FolderOptions
 ) -> list[tuple[Variant, OpdSettings]]:
     """Each variant of an experiment with its settings.
 
     Raises:
         UserError: a flag is wrong, or a variant cannot run.
     """
-    own = validate(experiment.own, cli.of_model(experiment.own, given), name)
-    shared = cli.of_model(OpdSettings, given) | {"seeds": options.seeds}
+    settings = validate(experiment.own, cli.of_model(experiment.own, typed), name)
+    shared = cli.of_model(OpdSettings, typed) | {"seeds": options.seeds}
     whole = validate(OpdSettings, shared, name)
     return [
         (variant, validate(OpdSettings, shared | {"phases": variant.phases}, name))
-        for variant in experiment.variants(own, whole)
+        for variant in experiment.variants(settings, whole)
     ]
 
 
 def _measure(words: Sequence[str]) -> None:
     models = (MicroscopeSettings, FolderOptions)
-    given = cli.read_flags(f"opd {_MICROSCOPE}", words, models, "How estimators vary.")
-    options = validate(FolderOptions, cli.of_model(FolderOptions, given), _MICROSCOPE)
-    own = cli.of_model(MicroscopeSettings, given) | {"seeds": options.seeds}
-    settings = validate(MicroscopeSettings, own, _MICROSCOPE)
+    typed = cli.read_flags(f"opd {_MICROSCOPE}", words, models, "How estimators vary.")
+    options = validate(FolderOptions, cli.of_model(FolderOptions, typed), _MICROSCOPE)
+    fields = cli.of_model(MicroscopeSettings, typed) | {"seeds": options.seeds}
+    settings = validate(MicroscopeSettings, fields, _MICROSCOPE)
     cli.check_folder("--output_dir", options.output_dir)
     target = options.output_dir / f"{_MICROSCOPE}.csv"
     cli.prepare_torch(options.device)

@@ -49,11 +49,11 @@ class OracleOptions(cli.Options):
 def run(words: Sequence[str]) -> None:
     """Train, write a row for each sample, and print the correlations with delight."""
     models = (RlSettings, OracleOptions)
-    given = cli.read_flags("rl_oracle", words, models, TEXT, _DEFAULTS, _DERIVED)
-    options = validate(OracleOptions, cli.of_model(OracleOptions, given), "rl_oracle")
+    typed = cli.read_flags("rl_oracle", words, models, TEXT, _DEFAULTS, _DERIVED)
+    options = validate(OracleOptions, cli.of_model(OracleOptions, typed), "rl_oracle")
     last = max(options.train_steps)
     more = {"num_steps": max(1, last), "seeds": (options.seed,), "eval_every": last + 1}
-    settings = validate(RlSettings, cli.of_model(RlSettings, given) | more, "rl_oracle")
+    settings = validate(RlSettings, cli.of_model(RlSettings, typed) | more, "rl_oracle")
     cli.check_output("--output", options.output)
     cli.say_notes(settings.notes)
     cli.prepare_torch(options.device)

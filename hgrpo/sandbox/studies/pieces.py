@@ -29,8 +29,8 @@ class Piece:
         """Settings of a tiny run; phases of training begin one step after another."""
         phases = given.get("phases", ())
         early = [{**phase, "start": place} for place, phase in enumerate(phases)]
-        own = self.tiny_tasks.get(given.get("task", ""), {})
-        return {**given, **self.tiny, **own, **({"phases": early} if early else {})}
+        of_task = self.tiny_tasks.get(given.get("task", ""), {})
+        return {**given, **self.tiny, **of_task, **({"phases": early} if early else {})}
 
     @property
     def model(self) -> type[Strict]:
