@@ -32,7 +32,8 @@ def test_an_expert_that_solves_few_games():
 def test_no_published_sft_policy_is_far_below_its_expert(project):
     seen = 0
     for folder in sorted((project / "docs/tables").iterdir()):
-        if not (folder / "expert.json").is_file():
+        # While a study is published slice by slice, it has no tables yet.
+        if not all((folder / name).is_file() for name in ("expert.json", "sft_temperatures.csv")):
             continue
         expert = json.loads((folder / "expert.json").read_text(encoding="utf-8"))["success"]["all"]
         assert poor_expert(expert["at_turn_cap"]) == "", folder.name
