@@ -54,6 +54,7 @@ rule sandbox_statistics:
     """Tables of a study: arms with intervals, pairs with verdicts."""
     input:
         one_line_errors()(lambda w: sandbox.rows(w.sandbox_study)),
+        one_line_errors()(lambda w: sandbox.noted("statistics", w.sandbox_study)),
     output:
         expand("results/sandbox/studies/{{sandbox_study}}/{table}", table=_TABLES),
     log:
@@ -61,7 +62,6 @@ rule sandbox_statistics:
     threads: 1
     params:
         cfg=one_line_errors()(lambda w: sandbox.cfg(w.sandbox_study, "statistics")),
-        code=one_line_errors()(lambda w: sandbox.code("statistics")),
         folder=lambda w: f"results/sandbox/studies/{w.sandbox_study}",
     message:
         "Sandbox, {wildcards.sandbox_study}: statistics"
@@ -74,6 +74,7 @@ rule sandbox_draw:
     """Figures of a study, each with its CSV."""
     input:
         one_line_errors()(lambda w: sandbox.rows(w.sandbox_study)),
+        one_line_errors()(lambda w: sandbox.noted("figures", w.sandbox_study)),
     output:
         directory("results/sandbox/studies/{sandbox_study}/figures"),
     log:
@@ -81,7 +82,6 @@ rule sandbox_draw:
     threads: 1
     params:
         cfg=one_line_errors()(lambda w: sandbox.cfg(w.sandbox_study, "figures")),
-        code=one_line_errors()(lambda w: sandbox.code("figures")),
     message:
         "Sandbox, {wildcards.sandbox_study}: figures"
     shell:
@@ -93,13 +93,13 @@ rule sandbox_page:
     """The page of all studies."""
     input:
         one_line_errors()(lambda w: sandbox.of_all(*_REPORTED)),
+        one_line_errors()(lambda w: sandbox.noted("page")),
     output:
         "results/sandbox/sandbox.html",
     log:
         "results/sandbox/logs/page.log",
     params:
         cfg=one_line_errors()(lambda w: sandbox.page_cfg()),
-        code=one_line_errors()(lambda w: sandbox.code("page")),
     message:
         "Sandbox: the page"
     shell:
@@ -108,6 +108,8 @@ rule sandbox_page:
 
 rule sandbox_tiny:
     """A few steps and two seeds of every arm of a study, with its tables and figures."""
+    input:
+        one_line_errors()(lambda w: tiny.noted("tiny", w.sandbox_study)),
     output:
         tables=expand("results/sandbox_ci/studies/{{sandbox_study}}/{table}", table=_TABLES),
         figures=directory("results/sandbox_ci/studies/{sandbox_study}/figures"),
@@ -116,7 +118,6 @@ rule sandbox_tiny:
     threads: 1
     params:
         cfg=one_line_errors()(lambda w: tiny.tiny_cfg(w.sandbox_study)),
-        code=one_line_errors()(lambda w: [tiny.code(kind) for kind in ("statistics", "figures")]),
         folder=lambda w: f"results/sandbox_ci/studies/{w.sandbox_study}",
     message:
         "Sandbox, {wildcards.sandbox_study}: a tiny pass"
@@ -128,13 +129,13 @@ rule sandbox_tiny:
 use rule sandbox_page as sandbox_ci with:
     input:
         one_line_errors()(lambda w: tiny.of_all(*_REPORTED)),
+        one_line_errors()(lambda w: tiny.noted("page")),
     output:
         "results/sandbox_ci/sandbox.html",
     log:
         "results/sandbox_ci/logs/page.log",
     params:
         cfg=one_line_errors()(lambda w: tiny.page_cfg()),
-        code=one_line_errors()(lambda w: tiny.code("page")),
     message:
         "Sandbox: the page of the tiny pass"
 

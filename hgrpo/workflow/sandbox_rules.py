@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hgrpo.atomic import atomic_file
 from hgrpo.config.read import did_you_mean
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
@@ -26,6 +27,7 @@ _ROOTS = {
     "statistics": (f"{_STUDIES}.tables",),
     "figures": (f"{_STUDIES}.figures",),
     "page": (f"{_STUDIES}.page",),
+    "tiny": (f"{_STUDIES}.tables", f"{_STUDIES}.figures"),
 }
 # Settings that permit a run, but change nothing in it.
 _PERMITS = ("allow_degenerate",)
@@ -174,6 +176,30 @@ class SandboxRules:
     def code(self, kind: str) -> str:
         """Hash (16 hex digits) of the code of a kind of job that trains nothing."""
         return code_hash(_ROOTS[kind], skip=_registries())
+
+    def noted(self, kind: str, name: str = "") -> str:
+        """A file with the settings and the code of a job that trains nothing.
+
+        As its content changes, the job runs again: Snakemake compares inputs alone.
+
+        Args:
+            kind: statistics, figures, page or tiny.
+            name: the study; none for the page.
+        """
+        cfg = self._cfg(kind, name)
+        path, text = (
+            Path(self.root, "jobs", name, f"{kind}.json"),
+            json.dumps([cfg, self.code(kind)]),
+        )
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            with atomic_file(path) as file:
+                file.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def _cfg(self, kind: str, name: str) -> str:
+        if kind == "page":
+            return self.page_cfg()
+        return self.tiny_cfg(name) if kind == "tiny" else self.cfg(name, kind)
 
     def _told(self, study: SandboxStudy, kind: str) -> Mapping[str, Any]:
         """The study's file without what the job does not read."""
