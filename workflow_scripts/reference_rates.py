@@ -30,11 +30,16 @@ import numpy as np
 from hgrpo.command import run
 from hgrpo.envs.panels import read_panels
 from hgrpo.stages.files import round_folder, runs, trained_rounds
+from hgrpo.store.entry import linked_jobs
 from hgrpo.study.recorded import recorded_study
 from hgrpo.study.study import Study
-from hgrpo.workflow.planning.jobs import jobs_of
-from hgrpo.workflow.planning.machine_speed import machine_speed
-from hgrpo.workflow.planning.reference import CRITIC, REFERENCE, episodes, parameters, replay
+from hgrpo.workflow.planning.reference import (
+    CRITIC,
+    REFERENCE,
+    episodes,
+    parameters,
+    replay,
+)
 
 _PAGES = ("merge", "figures", "report")
 _SHARED_START = 1.0  # of Snakemake, before a stage that times itself begins
@@ -71,8 +76,6 @@ def main() -> None:
                 _put(known["players"], player(folder, games))
         if args.starts:
             known |= overheads(args.starts)
-            speed = machine_speed()._asdict()
-            known["speed"] = {key: _short(value) for key, value in speed.items()}
     # A row of a table is a line.
     text = re.sub(r"\{[^{}]*\}", lambda row: " ".join(row[0].split()), json.dumps(known, indent=1))
     args.out.write_text(text + "\n", encoding="utf-8")
@@ -267,7 +270,7 @@ def _trained_s(home: Path) -> float:
 
 def _made(folder: Path, stage: str) -> list[dict]:
     """The records of a stage's jobs."""
-    return [made for made in jobs_of(folder) if made["stage"] == stage]
+    return [made for made in linked_jobs(folder) if made["stage"] == stage]
 
 
 def _seconds(folder: Path, stage: str) -> float:

@@ -17,23 +17,24 @@ from tabulate import tabulate
 from hgrpo.cli.entry import add_profile, command_parser
 from hgrpo.command import run
 from hgrpo.report.logs import play_by_round, read_logs
+from hgrpo.store.entry import linked_jobs
 from hgrpo.store.plan import SHARED
 from hgrpo.study.recorded import recorded_study
 from hgrpo.study.resources import Resources
 from hgrpo.workflow.planning.forecast import needs
-from hgrpo.workflow.planning.jobs import spent_jobs
 from hgrpo.workflow.planning.profile import Prices, Profile, read_profile
 
 _JOBS = ["arm", "jobs", "seconds", "core_hours", "gpu_hours", "money"]
-_PLAY = ["tokens", "judge_dollars"]
 # Column -> heading and format.
 _COLUMNS = {
-    "jobs": ("jobs", "{:.0f}"),
-    "seconds": ("seconds", "{:,.0f}"),
-    "core_hours": ("core-hours", "{:.2f}"),
-    "gpu_hours": ("GPU-hours", "{:.2f}"),
-    "tokens": ("tokens", "{:,.0f}"),
-    "judge_dollars": ("judge $", "{:.2f}"),
+    "arm": ("arm", ""),
+    "jobs": ("jobs", ""),
+    "seconds": ("seconds", ",.0f"),
+    "core_hours": ("core-hours", ".2f"),
+    "gpu_hours": ("GPU-hours", ".2f"),
+    "money": ("", ".2f"),
+    "tokens": ("tokens", ",.0f"),
+    "judge_dollars": ("judge $", ".2f"),
 }
 
 
@@ -46,7 +47,6 @@ def main() -> None:
     parser.add_argument("--csv", action="store_true", help="as CSV, with unrounded numbers")
     args = parser.parse_args()
     study, profile = recorded_study(args.results), read_profile(args.profile)
-    # config.yaml holds the arms by name; a reader looks for what all others are measured against.
     order = sorted(
         study.methods, key=lambda arm: (study.methods[arm].train, arm != study.config.reference)
     )
@@ -67,49 +67,52 @@ def spent(
 
     Args:
         folder: results/<study>.
-        arms: names of the arms that come first, in display order; others in the folder follow.
-        resources: what each stage asked of the machine.
+        arms: names of the arms that come first; others in the folder follow.
+        resources: resources of each stage.
         profile: the profile that the study ran under.
 
     Returns:
-        By arm: `jobs`, their `seconds` one after the other, the `core_hours` and `gpu_hours` that
-        they held, `tokens` of training play with continuations, `judge_dollars` with unconfirmed
-        calls, and `money` for cores and GPUs, if the profile has prices.
+        By arm: jobs; their seconds one after the other; core-hours, GPU-hours and the money for
+        them; tokens of training play with continuations; judge dollars with unconfirmed calls.
     """
     prices, jobs = profile.prices, []
-    for stage, arm, seconds in spent_jobs(folder):
-        held, hours = needs(resources, stage, profile.cores), seconds / 3600
-        money = prices.of_job(seconds, held) if prices else 0.0
-        jobs.append((arm, 1, seconds, hours * held.threads, hours * held.gpu, money))
-    by_arm = pd.DataFrame(jobs, columns=_JOBS).groupby("arm").sum()
-    table = by_arm.join(_played(folder), how="outer").fillna(0.0).astype({"jobs": int})
+    for made in linked_jobs(folder):
+        if "taken_from" in made:
+            continue
+        resource, seconds = needs(resources, made["stage"], profile.cores), made["seconds"]
+        hours = seconds / 3600
+        money = prices.of_job(seconds, resource) if prices else 0.0
+        arm = made["job"]["method"] or SHARED
+        jobs.append((arm, 1, seconds, hours * resource.threads, hours * resource.gpu, money))
+    table = (
+        pd.DataFrame(jobs, columns=_JOBS).groupby("arm").sum().join(_played(folder), how="outer")
+    )
     order = dict.fromkeys((SHARED, *arms, *sorted(table.index)))
-    table = table.loc[[arm for arm in order if arm in table.index]]
+    table = table.fillna(0.0).loc[[arm for arm in order if arm in table.index]]
     table = pd.concat([table, table.sum().to_frame("all").T]).rename_axis("arm")
+    table = table.astype({"jobs": int})
     return table if prices else table.drop(columns="money")
 
 
 def _played(folder: Path) -> pd.DataFrame:
     """Tokens and judge dollars of all runs of an arm, from their training logs."""
-    paths = sorted(folder.glob("rl/*/seed_*/round_*/train_log.json"))
-    logs = read_logs(paths)
+    logs = read_logs(sorted(folder.glob("rl/*/*/*/train_log.json")))
     if logs.empty:
-        return pd.DataFrame(columns=_PLAY, dtype=float)
+        return pd.DataFrame(columns=["tokens", "judge_dollars"], dtype=float)
     ends = play_by_round(logs).groupby(["method", "seed"]).last()
     paid = logs[["judge_dollars", "judge_dollars_unconfirmed"]].sum(axis=1)
-    columns = ends.groupby("method")["tokens"].sum(), paid.groupby(logs["method"]).sum()
-    return pd.DataFrame(dict(zip(_PLAY, columns, strict=True)))
+    tokens, paid = ends.groupby("method")["tokens"].sum(), paid.groupby(logs["method"]).sum()
+    return pd.DataFrame({"tokens": tokens, "judge_dollars": paid})
 
 
 def lines(costs: pd.DataFrame, prices: Prices | None) -> list[str]:
     """The table as text, with a note if the prices are made up."""
-    columns = _COLUMNS | ({"money": (prices.currency, "{:.2f}")} if prices else {})
-    cells = {head: costs[name].map(form.format) for name, (head, form) in columns.items()}
-    align = ["left", *["right"] * len(columns)]
-    shown = {"arm": costs.index, **cells}
-    table = tabulate(shown, "keys", "plain", colalign=align, disable_numparse=True)
+    table = costs.reset_index()
+    heads, formats = zip(*(_COLUMNS[name] for name in table.columns), strict=True)
+    heads = [head or prices.currency for head in heads]
+    text = tabulate(table.values.tolist(), heads, "plain", floatfmt=formats)
     note = ["the profile's prices are examples"] if prices and prices.example else []
-    return [*table.splitlines(), *note]
+    return [*text.splitlines(), *note]
 
 
 if __name__ == "__main__":

@@ -2,18 +2,21 @@
 
 import functools
 import statistics
+from collections import defaultdict
 from typing import NamedTuple
 
 from hgrpo.config.canonical import settings_digest
+from hgrpo.provenance import processor
+from hgrpo.store.entry import made_entries, read_made
 from hgrpo.store.plan import SHARED, Plan
-from hgrpo.workflow.planning.jobs import Past, past_jobs
-from hgrpo.workflow.planning.machine_speed import MachineSpeed, machine_speed
-from hgrpo.workflow.planning.reference import Reference
+from hgrpo.workflow.planning.reference import Reference, has_bfloat16
 
 # Sources of an estimate: past jobs with the same settings; other arms; rates of a reference
 # machine; the job's time limit.
 OWN, OTHER_ARMS, REFERENCE, CEILING = range(4)
 _SECONDS, _BYTES = range(2)
+# (stage, digest of settings) -> (seconds, bytes) of each job.
+Past = dict[tuple[str, str], list[tuple[float, float]]]
 
 
 class Estimate(NamedTuple):
@@ -23,8 +26,17 @@ class Estimate(NamedTuple):
     source: int = OWN
 
 
+def past_jobs() -> Past:
+    """Every job in the store that ran on a processor like this one."""
+    past: Past = defaultdict(list)
+    for made in map(read_made, made_entries()):
+        if made["processor"] == processor() and "taken_from" not in made:
+            past[made["stage"], made["settings"]].append((made["seconds"], made["bytes"]))
+    return past
+
+
 class Estimates:
-    """Estimates of a study's jobs by stage and arm.
+    """Estimates `seconds` and `bytes` (written) of a study's jobs, by stage and arm.
 
     Past jobs with the same settings count first, of any study. Those of the study's other arms are
     scaled by the ratio of the reference estimates.
@@ -32,36 +44,29 @@ class Estimates:
     Args:
         plan: the study's plan.
         past: past jobs; None reads them from the store.
-        speed: speed of this machine; None measures it.
+        bfloat16: whether the processor multiplies in bfloat16; None looks.
     """
 
-    def __init__(self, plan: Plan, past: Past | None = None, speed: MachineSpeed | None = None):
+    def __init__(self, plan: Plan, past: Past | None = None, bfloat16: bool | None = None):
         self._plan = plan
         self._past = past_jobs() if past is None else past
-        self._reference = Reference(plan.study, speed or machine_speed())
-        self.seconds, self.bytes = functools.cache(self._seconds), functools.cache(self._bytes)
+        self._reference = Reference(plan.study, has_bfloat16() if bfloat16 is None else bfloat16)
+        self.seconds = functools.cache(functools.partial(self._estimate, _SECONDS))
+        self.bytes = functools.cache(functools.partial(self._estimate, _BYTES))
 
-    def _seconds(self, stage: str, arm: str) -> Estimate:
-        """Seconds of a job."""
-        otherwise = CEILING if self._reference.is_ceiling(stage) else REFERENCE
-        return self._estimate(stage, arm, _SECONDS, otherwise)
-
-    def _bytes(self, stage: str, arm: str) -> Estimate:
-        """Bytes that a job writes."""
-        return self._estimate(stage, arm, _BYTES, REFERENCE)
-
-    def _estimate(self, stage: str, arm: str, what: int, otherwise: int) -> Estimate:
-        reference = self._reference.seconds if what == _SECONDS else self._reference.bytes
-        if same := self._values(stage, arm, what):
+    def _estimate(self, unit: int, stage: str, arm: str) -> Estimate:
+        reference = self._reference.seconds if unit == _SECONDS else self._reference.bytes
+        if same := self._values(stage, arm, unit):
             return Estimate(statistics.fmean(same))
         arms = () if arm == SHARED else self._plan.study.methods
-        others = {name: self._values(stage, name, what) for name in arms}
+        others = {name: self._values(stage, name, unit) for name in arms}
         expected = sum(len(each) * reference(stage, name) for name, each in others.items() if each)
         if not expected:
-            return Estimate(reference(stage, arm), otherwise)
+            ceiling = unit == _SECONDS and self._reference.is_ceiling(stage)
+            return Estimate(reference(stage, arm), CEILING if ceiling else REFERENCE)
         scale = sum(map(sum, others.values())) / expected
         return Estimate(reference(stage, arm) * scale, OTHER_ARMS)
 
-    def _values(self, stage: str, arm: str, what: int) -> list[float]:
+    def _values(self, stage: str, arm: str, unit: int) -> list[float]:
         settings = self._plan.settings(stage, None if arm == SHARED else arm)
-        return [each[what] for each in self._past.get((stage, settings_digest(settings)), ())]
+        return [job[unit] for job in self._past.get((stage, settings_digest(settings)), ())]

@@ -13,10 +13,8 @@ from hgrpo.workflow.planning.estimates import (
     Estimate,
     Estimates,
 )
-from hgrpo.workflow.planning.machine_speed import MachineSpeed
 from hgrpo.workflow.planning.reference import Reference
 
-SPEED = MachineSpeed(0.001, 0.001, True)
 ARMS = {"methods": "SFTOnly,flatGRPO,Progressive,Vine"}
 
 
@@ -41,7 +39,7 @@ def past(plan, **jobs):
 
 
 def estimates(plan, **jobs):
-    return Estimates(plan, past(plan, **jobs), SPEED)
+    return Estimates(plan, past(plan, **jobs), True)
 
 
 def test_the_nearest_past_jobs_are_taken(bakeoff):
@@ -50,7 +48,7 @@ def test_the_nearest_past_jobs_are_taken(bakeoff):
 
     study = bakeoff.study
     expected = {
-        arm: Reference(study, SPEED).seconds("rl_round", arm) for arm in study.round_trajectories
+        arm: Reference(study, True).seconds("rl_round", arm) for arm in study.round_trajectories
     }
     assert seconds("Vine") == Estimate(expected["Vine"], REFERENCE)
     flat = {"flatGRPO": [(10, 1), (20, 1)]}
@@ -69,10 +67,10 @@ def test_the_nearest_past_jobs_are_taken(bakeoff):
 
 
 def test_bytes_of_past_jobs_win(bakeoff):
-    found = estimates(bakeoff, flatGRPO=[(1, 100)])
-    assert found.bytes("rl_round", "flatGRPO") == Estimate(100, OWN)
-    assert found.bytes("rl_round", "Vine") == Estimate(pytest.approx(100), OTHER_ARMS)
-    assert found.bytes("sft", SHARED).source == REFERENCE
+    known = estimates(bakeoff, flatGRPO=[(1, 100)])
+    assert known.bytes("rl_round", "flatGRPO") == Estimate(100, OWN)
+    assert known.bytes("rl_round", "Vine") == Estimate(pytest.approx(100), OTHER_ARMS)
+    assert known.bytes("sft", SHARED).source == REFERENCE
 
 
 def test_on_gpus_time_limits_stand_in_until_a_job_has_run():
@@ -97,6 +95,6 @@ def test_on_gpus_time_limits_stand_in_until_a_job_has_run():
 )
 def test_jobs_with_other_settings_do_not_count(bakeoff, changed, sft, rounds):
     ran = past(bakeoff, flatGRPO=[(10, 1)], sft=[(50, 1)], merge=[(3, 1)])
-    found = Estimates(plan(**ARMS | changed), ran, SPEED)
-    assert found.seconds("sft", SHARED).source == sft
-    assert found.seconds("rl_round", "flatGRPO").source == rounds
+    known = Estimates(plan(**ARMS | changed), ran, True)
+    assert known.seconds("sft", SHARED).source == sft
+    assert known.seconds("rl_round", "flatGRPO").source == rounds

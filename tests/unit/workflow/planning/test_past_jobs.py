@@ -5,8 +5,9 @@ import json
 import pytest
 from watched_study import Watched
 
-from hgrpo.store.plan import MADE, SHARED
-from hgrpo.workflow.planning.jobs import jobs_of, past_jobs, spent_jobs
+from hgrpo.store.entry import linked_jobs
+from hgrpo.store.plan import MADE
+from hgrpo.workflow.planning.estimates import past_jobs
 
 ROUNDS = [f"flatGRPO seed 11 round {number}" for number in (1, 2)]
 
@@ -36,24 +37,18 @@ def test_jobs_count_by_stage_and_settings(study):
     assert all(size > log for _, size in rounds)
 
 
-def test_jobs_of_another_processor_do_not_count(study):
-    change(study, ROUNDS[0], processor="another")
-    change(study, "sft", processor="another")
+@pytest.mark.parametrize("changes", [{"processor": "another"}, {"taken_from": "0123456789abcdef"}])
+def test_jobs_of_another_processor_and_copied_results_do_not_count(study, changes):
+    change(study, ROUNDS[0], **changes)
+    change(study, "sft", **changes)
     past = past_jobs()
     assert len(past["rl_round", study.plan.parts("rl_round", "flatGRPO")["settings"]]) == 1
     assert not past["sft", study.plan.parts("sft", None)["settings"]]
 
 
-def test_results_that_were_copied_took_nothing(study):
-    change(study, ROUNDS[0], taken_from="0123456789abcdef")
-    assert len(past_jobs()["rl_round", study.plan.parts("rl_round", "flatGRPO")["settings"]]) == 1
-    spent = [(stage, arm) for stage, arm, _ in spent_jobs(study.results)]
-    assert spent.count(("rl_round", "flatGRPO")) == 1 and ("sft", SHARED) in spent
-
-
 def test_the_jobs_of_a_study_are_those_that_its_folder_leads_to(study):
     def stages():
-        return sorted(made["stage"] for made in jobs_of(study.results))
+        return sorted(made["stage"] for made in linked_jobs(study.results))
 
     assert stages() == ["rl_round", "rl_round", "sft", "study_config"]
     (study.results / "sft").unlink()

@@ -29,28 +29,28 @@ def finished():
 
 
 def test_rates_by_hand(finished):
-    found = game(finished)
-    assert (found["game"], found["turn_cap"]) == ("alfworld", 10)
-    assert (found["turns"], found["tokens"]) == (5, 100)
-    assert (found["task"], found["demonstration"]) == (2, 0.01)  # of three and of 2,000
+    row = game(finished)
+    assert (row["game"], row["turn_cap"]) == ("alfworld", 10)
+    assert (row["turns"], row["tokens"]) == (5, 100)
+    assert (row["task"], row["demonstration"]) == (2, 0.01)  # of three and of 2,000
     table = finished / "cost.csv"
     rows = ["10,40,900,", "30,80,2300,", "30,900,9000,7"]  # the last with continuations
     table.write_text(
         "\n".join(["trajectories,replies,tokens,cf_branches", *rows]), encoding="utf-8"
     )
-    found = game(finished, table)
-    assert (found["turns"], found["tokens"]) == (3, 80)
-    found = player(finished)
-    assert (found["game"], found["compiled"], found["base"]) == ("alfworld", False, 3)
-    assert found["sft"] == pytest.approx(100 / (2000 * 100))
+    row = game(finished, table)
+    assert (row["turns"], row["tokens"]) == (3, 80)
+    row = player(finished)
+    assert (row["game"], row["compiled"], row["base"]) == ("alfworld", False, 3)
+    assert row["sft"] == pytest.approx(100 / (2000 * 100))
     # The first step, which compiles kernels, counts as the second. Credit that plays nothing
     # counts as play: 2 * 4 + 1 and 2 * 4 seconds of 6,400 tokens.
-    assert found["play"] == pytest.approx(17 / 6400, rel=1e-2)
-    assert found["update"] == pytest.approx(32 / 6400)
+    assert row["play"] == pytest.approx(17 / 6400, rel=1e-2)
+    assert row["update"] == pytest.approx(32 / 6400)
     # 64 continuations, counted as trajectories of 100 tokens.
-    assert found["continuation"] == pytest.approx(16 / 6400)
+    assert row["continuation"] == pytest.approx(16 / 6400)
     # Half a second to load the policy.
-    assert found["evaluation"] == pytest.approx(24 / (48 * 100))
+    assert row["evaluation"] == pytest.approx(24 / (48 * 100))
     # In tokens of a game whose trajectories have 50.
     shorter = player(finished, [{"game": "alfworld", "turn_cap": 10, "tokens": 50}])
     assert shorter["evaluation"] == pytest.approx(2 * 24 / (48 * 100))

@@ -81,12 +81,12 @@ def test_without_prices_there_is_no_money(folder):
 
 
 def test_the_table_is_aligned_and_says_that_prices_are_made_up(folder):
-    shown = lines(spent(folder, ["LLMJudge"], ASKED, PRICED), PRICES)
-    assert shown[0].split() == [
-        *("arm", "jobs", "seconds", "core-hours", "GPU-hours", "tokens", "judge", "$", "euros")
+    table = lines(spent(folder, ["LLMJudge"], ASKED, PRICED), PRICES)
+    assert table[0].split() == [
+        *("arm", "jobs", "seconds", "core-hours", "GPU-hours", "euros", "tokens", "judge", "$")
     ]
-    assert len({len(line) for line in shown[:-1]}) == 1
-    assert shown[-1] == "the profile's prices are examples"
+    assert len({len(line) for line in table[:-1]}) == 1
+    assert table[-1] == "the profile's prices are examples"
 
 
 def test_an_empty_study_costs_nothing(tmp_path):
