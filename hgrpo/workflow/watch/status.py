@@ -69,11 +69,6 @@ def _status(job: Planned) -> JobStatus:
     return JobStatus(job, State.RUNNING if progress.lives() else State.FAILED, progress)
 
 
-def is_over(statuses: Iterable[JobStatus]) -> bool:
-    """Whether every job is done."""
-    return all(status.state is State.DONE for status in statuses)
-
-
 def doing(status: JobStatus) -> str:
     """The state of a job as text, such as `running, step 7/20, loss=0.5, 2 min left`."""
     progress, ago = status.progress, duration(status.silent_s)

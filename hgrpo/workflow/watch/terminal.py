@@ -11,7 +11,8 @@ from threading import Event, Thread
 
 from hgrpo.evaluation.cautions import far_from_expert
 from hgrpo.store.plan import Planned
-from hgrpo.workflow.watch.status import JobStatus, State, doing, job_statuses
+from hgrpo.workflow.watch.screen import lines
+from hgrpo.workflow.watch.status import JobStatus, State, job_statuses
 
 _EVERY_S = 20.0
 
@@ -38,13 +39,14 @@ def _show(jobs: Sequence[Planned], every_s: float, began: float, ends: Event) ->
     warned: set[str] = set()
     while not ends.wait(every_s):
         statuses = job_statuses(jobs)
-        lines = progress_lines(statuses)
-        for line in lines:
+        # Snakemake itself reports failures.
+        now = lines(status for status in statuses if status.state is State.RUNNING and status.share)
+        for line in now:
             if line not in before:
                 print(line, file=sys.stderr, flush=True)
-        before = lines
-        made = [s for s in statuses if s.state is State.DONE and s.progress]
-        made = [s for s in made if s.progress.started >= began]
+        before = now
+        done = [s for s in statuses if s.state is State.DONE and s.progress]
+        made = [status for status in done if status.progress.started >= began]
         # A summary of an earlier version may lack a number; the lines of progress go on without it.
         with contextlib.suppress(KeyError, ValueError, OSError):
             for kind, caution in cautions(made, jobs).items():
@@ -53,25 +55,12 @@ def _show(jobs: Sequence[Planned], every_s: float, began: float, ends: Event) ->
                     warned.add(kind)
 
 
-def progress_lines(statuses: Iterable[JobStatus]) -> list[str]:
-    """A line for each running job whose bar has moved."""
-    return [
-        f"{status.job.name}: {doing(status)}"
-        for status in statuses
-        if status.state is State.RUNNING and status.share
-    ]
-
-
 def cautions(made: Sequence[JobStatus], jobs: Sequence[Planned]) -> dict[str, str]:
-    """Kind -> text, of the cautions that ended jobs give reason for.
+    """Kind -> text, of the cautions about the jobs `made` by a run of `jobs`.
 
     Jobs write their own; that about the SFT policy compares its evaluation with the expert's.
-
-    Args:
-        made: jobs that this run has finished.
-        jobs: all jobs of the run.
     """
-    texts = [text for status in made if status.progress for text in status.progress.cautions]
+    texts = [text for status in made for text in status.progress.cautions]
     expert, sft = _summary(jobs, "expert"), _summary([status.job for status in made], "evaluate")
     if expert and sft:
         theirs = expert["success"]["all"]

@@ -1,6 +1,5 @@
 """`python -m hgrpo.cli.monitor`: before the first job, once, and until the report."""
 
-import argparse
 import os
 import pty
 import select
@@ -10,7 +9,6 @@ import sys
 import pytest
 from watched_study import Watched
 
-from hgrpo.cli.entry import pause
 from hgrpo.cli.monitor import main
 from hgrpo.errors import UserError
 
@@ -29,18 +27,7 @@ def test_once_prints_the_screen(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     monitor(monkeypatch, Watched().results, "--once")
     text = capsys.readouterr().out
-    assert text.startswith("smoke: 1 of 18 jobs done") and "flatGRPO" in text
-
-
-@pytest.mark.parametrize("text", ["-1", "0", "nan", "inf", "1e300", "soon"])
-def test_a_pause_that_is_none_is_refused(text):
-    with pytest.raises(argparse.ArgumentTypeError, match="seconds above 0 and up to 86400"):
-        pause(text)
-
-
-def test_the_command_refuses_such_a_pause(monkeypatch, tmp_path):
-    with pytest.raises(UserError, match=r"^argument --every: seconds above 0"):
-        monitor(monkeypatch, tmp_path, "--every", "-1")
+    assert text.startswith("smoke: 1 of 18 jobs done") and "rl_round" in text
 
 
 def test_in_a_terminal_it_waits_for_the_study_and_stays_until_the_report(tmp_path, monkeypatch):
@@ -55,14 +42,14 @@ def test_in_a_terminal_it_waits_for_the_study_and_stays_until_the_report(tmp_pat
         study = Watched()
         read_until(ours, "smoke: 1 of 18 jobs done")
         study.finish(*study.jobs, findings="No arm is better. report.html")
-        said = read_until(ours, "No arm is better. report.html")
-        assert "smoke: 18 of 18 jobs done" in said
+        text = read_until(ours, "No arm is better. report.html")
+        assert "smoke: 18 of 18 jobs done" in text
         assert process.wait(60) == 0
     os.close(ours)
 
 
 def read_until(terminal, expected):
-    """What a terminal shows, up to a text; an end of the output raises OSError."""
+    """Output of a terminal up to a text; an end of the output raises OSError."""
     text = ""
     while expected not in text:
         assert select.select([terminal], [], [], 60)[0], text

@@ -1,139 +1,84 @@
-"""The monitor's screen: its words in each state, and that nothing is cut at any width."""
+"""The monitor's screen from a study's first job to its report, and the work that is left."""
 
-import io
 import re
 import time
 
 import pytest
-from rich.console import Console
 from watched_study import FIRST, Watched, bar, begin
 
 from hgrpo.cli.monitor import look
-from hgrpo.progress import FINISHED, INTERRUPTED, Progress
-from hgrpo.stages.job import Job
-from hgrpo.store.plan import Planned
-from hgrpo.workflow.watch.screen import now, screen
-from hgrpo.workflow.watch.status import JobStatus, State, duration
+from hgrpo.workflow.planning.estimates import REFERENCE, Estimates
+from hgrpo.workflow.watch import screen
+from hgrpo.workflow.watch.status import duration, job_statuses
 
 POSTFIX = "step=3, success=0.50, reward=0.250, KL=0.0010, dead=3/16"
 
 
-def lines(shown, width=120):
-    console = Console(file=io.StringIO(), width=width)
-    console.print(shown)
-    return [line.rstrip() for line in console.file.getvalue().splitlines()]
-
-
-def status(stage, state, share=0.0, ended="", arm="flatGRPO", seconds_ago=720.0, postfix=POSTFIX):
-    job = Planned(stage, Job(arm, 11, 1), "", "", {}, {})
-    at = time.time() - seconds_ago
-    progress = Progress("node", 1, at, at, 100 * share, 100, "traj", None, postfix, ended=ended)
-    return JobStatus(job, state, progress)
-
-
-TRAINS = status("rl_round", State.RUNNING, 0.45)
-TESTS = status("evaluate", State.RUNNING, 0.17)
-
-
-@pytest.mark.parametrize(
-    ("run", "text"),
-    [
-        ([TRAINS, TESTS], "training 45%, evaluation 17%"),
-        ([status("credit_fit", State.RUNNING, 0.5), status("rl_round", State.DONE)], "fit 50%"),
-        ([status("rl_round", State.FAILED, ended="error: no")], "training failed 12 min ago: no"),
-        (
-            [status("evaluate", State.FAILED, ended=INTERRUPTED)],
-            "evaluation interrupted 12 min ago",
-        ),
-        ([status("rl_round", State.WAITING), status("rl_round", State.DONE)], "waiting"),
-        ([status("rl_round", State.DONE)], "done"),
-    ],
-)
-def test_what_a_run_does_now(run, text):
-    assert now(run) == text
-
-
 def test_a_study_from_its_first_job_to_its_report():
     study = Watched()
-    known = study.jobs
+    jobs = study.jobs
 
-    def seen():
-        return lines(look(study.results, 50)[0])
+    def lines():
+        return look(study.results)[0].splitlines()
 
-    text = seen()
-    assert text[0] == "smoke: 1 of 18 jobs done"
-    assert re.fullmatch(r"about \d+ (s|min) of work left; nothing is running", text[1])
-    assert "assets        waiting" in text and "sft           waiting" in text
+    assert lines()[0] == "smoke: 1 of 18 jobs done"
+    assert re.fullmatch(r"about \d+ (s|min) of work left; nothing is running", lines()[1])
     study.finish(*FIRST)
-    begin(known["sft"], time.time(), **bar(7, 20, "step", 130.0))
-    assert "sft           running, step 7/20, loss=0.5, 2 min left" in seen()
-    assert re.fullmatch(r"about \d+ min of work left; 1 job is running", seen()[1])
+    begin(jobs["sft"], time.time(), **bar(7, 20, "step", 130.0))
+    assert lines()[-1] == "sft: running, step 7/20, loss=0.5, 2 min left"
+    assert re.fullmatch(r"about \d+ min of work left; 1 job is running", lines()[1])
     study.finish("sft")
-    first = known["flatGRPO seed 11 round 1"]
-    begin(first, time.time(), **bar(16, 32, "traj", 20.0) | {"postfix": POSTFIX})
-    begin(known["TurnRDV2 seed 11 round 1"], time.time(), **bar(8, 32, "traj", 40.0))
-    text = seen()
+    now = time.time() + 100  # no time passes since the jobs wrote
+    first = jobs["flatGRPO seed 11 round 1"]
+    begin(first, now, **bar(16, 32, "traj", 20.0) | {"postfix": POSTFIX})
+    begin(jobs["TurnRDV2 seed 11 round 1"], time.time() - 300, ended="error: no")
+    begin(jobs["TurnRDV2 seed 11 round 2"], now, **bar(8, 32, "traj", 40.0))
     words = r"about \d+ (s|min) of work left; with 2 jobs at a time, about \d+ (s|min)"
-    assert re.fullmatch(words, text[1])
-    rows = {line.split()[0]: line for line in text if line}
-    assert rows["flatGRPO"].split()[1:3] == ["11", "0/2"]
-    assert rows["flatGRPO"].endswith("training 50%") and POSTFIX in rows["flatGRPO"]
-    assert rows["SFTOnly"].split() == ["SFTOnly", "all", "waiting"]
-    study.finish(first.name)
-    begin(first, time.time(), **bar(32, 32, "traj") | {"postfix": POSTFIX}, ended=FINISHED)
-    tested = bar(10, 24, "game", 20.0) | {"postfix": "test=0.625"}
-    begin(known["flatGRPO seed 11 evaluation of round 1"], time.time(), **tested)
-    (row,) = (line for line in seen() if line.startswith("flatGRPO"))
-    assert row.split()[2] == "1/2" and POSTFIX in row and "test=0.625" in row
-    study.finish(*known)
-    text = seen()
-    assert text[0] == "smoke: 18 of 18 jobs done"
-    assert {"merge         done", "figures       done", "report        done"} <= set(text)
-
-
-def busy(runs, arm="Progressive_alpha_0.5"):
-    """Jobs of a study whose every run trains and is evaluated."""
-    return [
-        status(stage, State.RUNNING, 0.45, arm=f"{arm}{number}")
-        for number in range(runs)
-        for stage in ("rl_round", "evaluate")
+    assert re.fullmatch(words, lines()[1])
+    rows = {line.split()[0]: line.split()[1:] for line in lines() if line}
+    assert rows["stage"] == ["done", "running", "failed", "waiting"]
+    assert (rows["rl_round"], rows["merge"], rows["sft"]) == (["2", "1", "1"], ["1"], ["1"])
+    assert lines()[-3:] == [
+        f"flatGRPO seed 11 round 1: running, traj 16/32, {POSTFIX}, 20 s left",
+        "TurnRDV2 seed 11 round 1: failed 5 min ago: no",
+        "TurnRDV2 seed 11 round 2: running, traj 8/32, loss=0.5, 40 s left",
     ]
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_no_word_is_cut(width):
-    text = lines(screen("bakeoff_plus", busy(3, "flat"), (99_999, "at most "), 50), width)
-    assert max(map(len, text)) <= width
-    assert "…" not in "".join(text)
-    words = " ".join(text).split()
-    left = "at most 27 h 47 min of work left; with 6 jobs at a time, at most 4 h 38 min"
-    assert left in " ".join(words)
-    for word in ("flat2", "training", "evaluation", "step=3,", "dead=3/16"):
-        assert word in words
-
-
-def test_a_low_screen_shows_the_runs_at_work_first():
-    idle = [status("rl_round", State.WAITING, arm=f"q{n}", postfix="") for n in range(30)]
-    both = [*idle, *busy(3, "flat")]
-
-    def arms(height):
-        text = lines(screen("x", both, (1.0, ""), height))
-        return [line.split()[0] for line in text if line and line.split()[0][:1] in "qf"]
-
-    assert arms(100)[0] == "q0"
-    assert arms(30)[:4] == ["flat0", "flat1", "flat2", "q0"]
+    study.finish(*jobs)
+    assert lines()[:2] == ["smoke: 18 of 18 jobs done", ""]
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [
-        (4.4, "4 s"),
-        (59.4, "59 s"),
-        (59.6, "1 min"),
-        (61, "1 min"),
-        (3599, "1 h 00 min"),
-        (11_100, "3 h 05 min"),
-    ],
+    ("seconds", "text"),
+    [(4.4, "4 s"), (59.6, "1 min"), (3599, "1 h 00 min"), (11_100, "3 h 05 min")],
 )
-def test_durations(seconds, shown):
-    assert duration(seconds) == shown
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_work_left_by_hand(monkeypatch):
+    """From bars, from past jobs, and from reference rates for stages that have not run."""
+    study = Watched()
+    study.finish(*FIRST, "sft")
+    past = {}
+    for job in study.jobs.values():
+        settings = study.plan.parts(job.stage, job.job.method or None)["settings"]
+        past[job.stage, settings] = [(100.0 if job.job.method else 7.0, 1.0)]
+    monkeypatch.setattr(screen, "Estimates", lambda plan: Estimates(plan, past))
+
+    def left():
+        return screen.work_left(study.plan.study, job_statuses(study.jobs.values()))
+
+    # Four rounds, a fit and five evaluations of 100 s, then three stages of 7 s.
+    assert left() == (10 * 100 + 3 * 7, "")
+    now = time.time() + 100  # no time passes since the jobs wrote
+    begin(study.jobs["flatGRPO seed 11 round 1"], now, **bar(16, 32, "traj", 20.0))
+    assert left()[0] == 9 * 100 + 3 * 7 + 20
+    # A bar without an estimate of the time left, but with the share that is done.
+    begin(study.jobs["TurnRDV2 seed 11 round 1"], now, **bar(8, 32, "traj"))
+    assert left()[0] == 8 * 100 + 75 + 3 * 7 + 20
+    del past["merge", study.plan.parts("merge", None)["settings"]]
+    estimate = Estimates(study.plan, past).seconds("merge", "shared")
+    assert estimate.source == REFERENCE
+    assert left() == (8 * 100 + 75 + 2 * 7 + 20 + estimate.value, "about ")
+    study.finish(*study.jobs)
+    assert left()[0] == 0

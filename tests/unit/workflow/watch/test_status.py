@@ -6,8 +6,7 @@ import pytest
 from watched_study import FIRST, Watched, bar, begin
 
 from hgrpo.progress import FINISHED, INTERRUPTED
-from hgrpo.workflow.watch.status import State, doing, is_over, job_statuses
-from hgrpo.workflow.watch.terminal import progress_lines
+from hgrpo.workflow.watch.status import State, doing, job_statuses
 
 FLAT, TURNRD = "flatGRPO seed 11", "TurnRDV2 seed 11"
 PROGRESS = bar(7, 20, "step", 130.0)
@@ -22,18 +21,13 @@ def study():
 
 
 @pytest.fixture
-def known(study):
+def jobs(study):
     """The jobs of this study by their names."""
     return study.jobs
 
 
-def state(job):
-    (status,) = job_statuses([job])
-    return status.state
-
-
-def test_the_jobs_of_a_study(known):
-    assert list(known) == [
+def test_the_jobs_of_a_study(jobs):
+    assert list(jobs) == [
         *("study_config", "assets", "expert", "base", "sft"),
         *(f"{run} round {number}" for run in (FLAT, TURNRD) for number in (1, 2)),
         f"{TURNRD} fit after round 1",
@@ -41,14 +35,6 @@ def test_the_jobs_of_a_study(known):
         *(f"{run} evaluation of round {number}" for run in (FLAT, TURNRD) for number in (1, 2)),
         *("merge", "figures", "report"),
     ]
-
-
-def test_a_job_waits_until_it_begins(study, known):
-    assert state(known["base"]) is State.DONE
-    assert state(known["sft"]) is state(known[f"{FLAT} round 1"]) is State.WAITING
-    study.finish("sft")
-    assert state(known["sft"]) is State.DONE
-    assert state(known["merge"]) is State.WAITING
 
 
 @pytest.mark.parametrize(
@@ -83,38 +69,14 @@ def test_a_job_waits_until_it_begins(study, known):
         (PROGRESS | {"ended": FINISHED}, 5, State.WAITING, "waiting"),
     ],
 )
-def test_a_job_that_began(known, changes, age, expected, text):
-    begin(known["sft"], time.time() - age, **changes)
-    (status,) = job_statuses([known["sft"]])
+def test_a_job_that_began(jobs, changes, age, expected, text):
+    begin(jobs["sft"], time.time() - age, **changes)
+    (status,) = job_statuses([jobs["sft"]])
     assert (status.state, doing(status)) == (expected, text)
 
 
-def test_the_time_left_goes_down_between_two_updates_of_a_bar(known):
+def test_the_time_left_goes_down_between_two_updates_of_a_bar(jobs):
     for age, left in ((0, 130), (30, 100), (119, 11), (300, 0)):
-        begin(known["sft"], time.time() - age, **PROGRESS)
-        (status,) = job_statuses([known["sft"]])
+        begin(jobs["sft"], time.time() - age, **PROGRESS)
+        (status,) = job_statuses([jobs["sft"]])
         assert status.left_s == pytest.approx(left, abs=5)
-
-
-def test_the_terminal_of_a_run_shows_only_jobs_that_run(known):
-    assert progress_lines(job_statuses(known.values())) == []
-    begin(known["sft"], time.time(), **bar(0, 20, "step"))
-    assert progress_lines(job_statuses(known.values())) == []
-    begin(known["sft"], time.time() - 10, **PROGRESS)
-    assert progress_lines(job_statuses(known.values())) == [
-        "sft: running, step 7/20, loss=0.5, 2 min left"
-    ]
-    begin(known["sft"], time.time() - 10, **PROGRESS, ended="error: no")
-    assert progress_lines(job_statuses(known.values())) == []
-
-
-def test_a_study_is_over_when_every_job_has_finished(study, known):
-    *others, last = known
-    study.finish(*others)
-    assert not is_over(job_statuses(known.values()))
-    study.finish(last)
-    # The report's job is about to print what it found.
-    begin(known["report"], time.time())
-    assert is_over(job_statuses(known.values()))
-    (known["figures"].entry / "made.json").unlink()
-    assert not is_over(job_statuses(known.values()))
