@@ -28,64 +28,52 @@ rule sandbox_run:
         summary="results/sandbox/runs/{run}/summary.json",
     log:
         "results/sandbox/logs/runs/{run}.log",
-    benchmark:
-        "results/sandbox/benchmarks/runs/{run}.jsonl"
     wildcard_constraints:
         run=RUN,
     priority: one_line_errors()(lambda w: sandbox.updates(w.run))
-    threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
         runtime=lambda wildcards, attempt: 120 * attempt,
     params:
-        cfg=one_line_errors()(lambda w: sandbox.run_cfg(w.run)),
-        code=one_line_errors()(lambda w: sandbox.code_of(w.run)),
+        job=one_line_errors()(lambda w: sandbox.job("run", w.run)),
         # Snakemake reruns no job for params that depend on `output`: arms of two studies may share a run.
         arm=lambda w, output: one_line_errors()(lambda w: sandbox.label(w.run))(w),
-        folder=lambda w: f"results/sandbox/runs/{w.run}",
     message:
         "Sandbox, {params.arm}"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sandbox_study run --config {params.cfg:q}"
-        " --code {params.code} --output {params.folder} > {log:q} 2>&1"
+        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sandbox_study run --config {params.job:q}"
+        " --output results/sandbox/runs/{wildcards.run} > {log:q} 2>&1"
 
 
 rule sandbox_statistics:
     """Tables of a study: arms with intervals, pairs with verdicts."""
     input:
         one_line_errors()(lambda w: sandbox.rows(w.sandbox_study)),
-        one_line_errors()(lambda w: sandbox.noted("statistics", w.sandbox_study)),
+        job=one_line_errors()(lambda w: sandbox.job("statistics", w.sandbox_study)),
     output:
         expand("results/sandbox/studies/{{sandbox_study}}/{table}", table=_TABLES),
     log:
         "results/sandbox/logs/statistics/{sandbox_study}.log",
-    threads: 1
-    params:
-        cfg=one_line_errors()(lambda w: sandbox.cfg(w.sandbox_study, "statistics")),
-        folder=lambda w: f"results/sandbox/studies/{w.sandbox_study}",
     message:
         "Sandbox, {wildcards.sandbox_study}: statistics"
     shell:
-        "python -m hgrpo.cli.sandbox_study statistics --config {params.cfg:q}"
-        " --output {params.folder} > {log:q} 2>&1"
+        "python -m hgrpo.cli.sandbox_study statistics --config {input.job:q}"
+        " --output results/sandbox/studies/{wildcards.sandbox_study} > {log:q} 2>&1"
 
 
 rule sandbox_draw:
     """Figures of a study, each with its CSV."""
     input:
         one_line_errors()(lambda w: sandbox.rows(w.sandbox_study)),
-        one_line_errors()(lambda w: sandbox.noted("figures", w.sandbox_study)),
+        job=one_line_errors()(lambda w: sandbox.job("figures", w.sandbox_study)),
     output:
         directory("results/sandbox/studies/{sandbox_study}/figures"),
     log:
         "results/sandbox/logs/figures/{sandbox_study}.log",
-    threads: 1
-    params:
-        cfg=one_line_errors()(lambda w: sandbox.cfg(w.sandbox_study, "figures")),
     message:
         "Sandbox, {wildcards.sandbox_study}: figures"
     shell:
-        "python -m hgrpo.cli.sandbox_study figures --config {params.cfg:q}"
+        "python -m hgrpo.cli.sandbox_study figures --config {input.job:q}"
         " --output {output} > {log:q} 2>&1"
 
 
@@ -93,49 +81,41 @@ rule sandbox_page:
     """The page of all studies."""
     input:
         one_line_errors()(lambda w: sandbox.of_all(*_REPORTED)),
-        one_line_errors()(lambda w: sandbox.noted("page")),
+        job=one_line_errors()(lambda w: sandbox.job("page")),
     output:
         "results/sandbox/sandbox.html",
     log:
         "results/sandbox/logs/page.log",
-    params:
-        cfg=one_line_errors()(lambda w: sandbox.page_cfg()),
     message:
         "Sandbox: the page"
     shell:
-        "python -m hgrpo.cli.sandbox_study page --config {params.cfg:q} --output {output} > {log:q} 2>&1"
+        "python -m hgrpo.cli.sandbox_study page --config {input.job:q} --output {output} > {log:q} 2>&1"
 
 
 rule sandbox_tiny:
     """A few steps and two seeds of every arm of a study, with its tables and figures."""
     input:
-        one_line_errors()(lambda w: tiny.noted("tiny", w.sandbox_study)),
+        job=one_line_errors()(lambda w: tiny.job("tiny", w.sandbox_study)),
     output:
         tables=expand("results/sandbox_ci/studies/{{sandbox_study}}/{table}", table=_TABLES),
         figures=directory("results/sandbox_ci/studies/{sandbox_study}/figures"),
     log:
         "results/sandbox_ci/logs/{sandbox_study}.log",
-    threads: 1
-    params:
-        cfg=one_line_errors()(lambda w: tiny.tiny_cfg(w.sandbox_study)),
-        folder=lambda w: f"results/sandbox_ci/studies/{w.sandbox_study}",
     message:
         "Sandbox, {wildcards.sandbox_study}: a tiny pass"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sandbox_study tiny --config {params.cfg:q}"
-        " --output {params.folder} > {log:q} 2>&1"
+        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sandbox_study tiny --config {input.job:q}"
+        " --output results/sandbox_ci/studies/{wildcards.sandbox_study} > {log:q} 2>&1"
 
 
 use rule sandbox_page as sandbox_ci with:
     input:
         one_line_errors()(lambda w: tiny.of_all(*_REPORTED)),
-        one_line_errors()(lambda w: tiny.noted("page")),
+        job=one_line_errors()(lambda w: tiny.job("page")),
     output:
         "results/sandbox_ci/sandbox.html",
     log:
         "results/sandbox_ci/logs/page.log",
-    params:
-        cfg=one_line_errors()(lambda w: tiny.page_cfg()),
     message:
         "Sandbox: the page of the tiny pass"
 
@@ -145,8 +125,6 @@ rule sandbox_all:
     input:
         "results/sandbox/sandbox.html",
     localrule: True
-    message:
-        "The sandbox"
 
 
 rule sandbox_figures:
@@ -154,8 +132,6 @@ rule sandbox_figures:
     input:
         one_line_errors()(lambda w: sandbox.of_all("studies/{}/figures")),
     localrule: True
-    message:
-        "Figures of the sandbox"
 
 
 for _name in sandbox.names:
