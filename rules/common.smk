@@ -6,7 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from hgrpo.stages.files import EVERY_SEED, episodes
+from hgrpo.stages.files import EVERY_SEED, episodes, gradient_rounds, truth_files
 from hgrpo.study.axis import target
 from hgrpo.study.overrides import OF_THE_RUN
 from hgrpo.study.study import load_study
@@ -23,7 +23,7 @@ if ELSEWHERE and not workflow.is_main_process and not os.path.lexists("results")
     # In a pod, jobs find the bucket's results where Snakemake has put them.
     copies = workflow.storage_settings
     place = Path(copies.local_storage_prefix, copies.default_storage_provider)
-    place /= copies.default_storage_prefix.partition("://")[2] + "/results"
+    place = place / copies.default_storage_prefix.partition("://")[2] / "results"
     place.mkdir(parents=True)
     Path("results").symlink_to(place)
 
@@ -33,8 +33,8 @@ with one_line_errors():
         {key: value for key, value in config.items() if key not in OF_THE_RUN},
     )
     plan = Plan(study)
-    of = StudyRules(plan)
-    run = Run(plan, ELSEWHERE)
+    of = StudyRules(plan, for_one_job=not workflow.is_main_process)
+    run = Run(of, ELSEWHERE)
     if ELSEWHERE and workflow.is_main_process:
         check_bucket(workflow)
 
@@ -86,7 +86,7 @@ def evaluations(methods=None):
 FIRST = set(study.config.smoke_wave or [study.config.reference])
 
 
-def shown(paths, category, caption):
+def labelled(paths, category, caption):
     """The same files, marked for `snakemake --report`; figures of single runs stand apart."""
     marked = []
     for path in paths:

@@ -48,8 +48,11 @@ rule gradients_page:
         "python -m hgrpo.cli.stage gradients_page --job {params.job:q} > {log:q} 2>&1"
 
 
+GRADIENTS = ["gradients_page/index.html"] if gradient_rounds(study) else []
+
+
 rule gradients:
     """The gradients of every policy that the study's section `gradients` names, and their page."""
     input:
-        one_line_errors()(of.gradients),
+        one_line_errors()(lambda w: of.measured("gradients", GRADIENTS)),
     localrule: True

@@ -34,7 +34,7 @@ rule figures:
         unpack(files("figures")),
     output:
         index=of.outputs("figures")["index"],
-        figures=shown(of.outputs("figures")["figures"], "Figures", "captions/figure.rst"),
+        figures=labelled(of.outputs("figures")["figures"], "Figures", "captions/figure.rst"),
     log:
         of.log("figures"),
     threads: of.threads("figures")
@@ -53,10 +53,10 @@ rule report:
     input:
         unpack(files("report")),
     output:
-        page=shown([of.outputs("report")["page"]], "Page", "captions/page.rst"),
+        page=labelled([of.outputs("report")["page"]], "Page", "captions/page.rst"),
         comparison=of.outputs("report")["comparison"],
         findings=of.outputs("report")["findings"],
-        tables=shown(of.outputs("report")["tables"], "Tables", "captions/table.rst"),
+        tables=labelled(of.outputs("report")["tables"], "Tables", "captions/table.rst"),
     log:
         of.log("report"),
     threads: of.threads("report")

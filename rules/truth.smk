@@ -30,5 +30,5 @@ rule truth_round:
 rule truth:
     """The truth of every policy that the study's section `truth` names."""
     input:
-        one_line_errors()(of.truths),
+        one_line_errors()(lambda w: of.measured("truth", truth_files(study, "truth.parquet"))),
     localrule: True

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from hgrpo.archive import without_origin
 from hgrpo.atomic import atomic_file
 from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import UserError
@@ -36,14 +37,14 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
             made = read_made(STORE / key)
             settings = f"{_SETTINGS}/{made['settings']}.json"
             if settings not in archive.getnames():
-                archive.add(STORE / settings, settings, filter=_anonymous)
+                archive.add(STORE / settings, settings, filter=without_origin)
             for name, digest in made["files"].items():
                 path = STORE / key / name
                 if not path.is_file() or sha256(path) != digest:
                     raise UserError(f"{path}: not what the job wrote")
-                archive.add(path, f"{key}/{name}", filter=_anonymous)
+                archive.add(path, f"{key}/{name}", filter=without_origin)
             # Last, as in the store: a folder without this file holds no result.
-            archive.add(STORE / key / MADE, f"{key}/{MADE}", filter=_anonymous)
+            archive.add(STORE / key / MADE, f"{key}/{MADE}", filter=without_origin)
     return keys
 
 
@@ -58,13 +59,6 @@ def with_ancestors(keys: Iterable[str]) -> set[str]:
             paths = [path for each in read_made(STORE / key)["inputs"].values() for path in each]
             waiting += {path.partition("/")[0] for path in paths}
     return reached
-
-
-def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Leave out who packed the file."""
-    member.uid = member.gid = 0
-    member.uname = member.gname = ""
-    return member
 
 
 def unpack(archive: Path) -> tuple[list[str], list[str]]:
@@ -137,7 +131,7 @@ def _read(entry: Path) -> dict:
 
 
 def _check_whole(mades: dict[str, dict], place: Path) -> None:
-    """Refuse an archive that lacks a job which others were made from, or holds other settings."""
+    """Refuse an archive that lacks an ancestor of a job, or holds other settings."""
     inputs = [path for made in mades.values() for each in made["inputs"].values() for path in each]
     named = {path.partition("/")[0] for path in inputs} | {path.name for path in place.iterdir()}
     lacking = named - mades.keys() - {_SETTINGS}

@@ -30,21 +30,13 @@ _SKIPPED |= {"hgrpo.provenance"}
 _POSITIONS = ("lineno", "col_offset", "end_lineno", "end_col_offset", "ctx", "type_ignores")
 
 
-def code_of(stage: str, settings: Mapping) -> str:
-    """Hash (16 hex digits) of the code of a job.
+def roots(stage: str, settings: Mapping) -> list[str]:
+    """The modules that a job starts from: its stage, and each plug-in that the stage loads.
 
     Args:
         stage: one of `hgrpo.stages.order.STAGES`.
-        settings: the job's settings, whose sections name the plug-ins that the stage loads.
-
-    Raises:
-        UserError: a module is not Python.
+        settings: the job's settings, whose sections name the plug-ins.
     """
-    return code_hash(roots(stage, settings))
-
-
-def roots(stage: str, settings: Mapping) -> list[str]:
-    """The modules that a job starts from: its stage, and each plug-in that the stage loads."""
     module = load(stage)
     method = settings.get("method") or {}
     sections = [settings, method, *settings.get("methods", ())] if "credit" in module.USES else []
@@ -178,9 +170,14 @@ def _path(module: str, package: Path) -> Path:
 
 def _data_files(folder: Path) -> list[Path]:
     """Files of a package except Python files, subpackages, hidden files and editors' backups."""
+    files, inner = _listing(folder, folder.stat().st_mtime_ns)
+    return files + [path for each in inner for path in _data_files(each)]
+
+
+@functools.cache
+def _listing(folder: Path, changed: int) -> tuple[list[Path], list[Path]]:
+    """The data files in a folder, and its folders of data, as of a time of change (ns)."""
     paths = [path for path in sorted(folder.iterdir()) if path.name.strip("~.") == path.name]
-    packages = [path for path in paths if (path / "__init__.py").exists()]
-    inner = [path for path in paths if path.is_dir() and path not in packages]
-    below = [path for path in inner if path.name != "__pycache__"]
     files = [path for path in paths if path.is_file() and path.suffix not in {".py", ".pyc"}]
-    return files + [path for each in below for path in _data_files(each)]
+    inner = [path for path in paths if path.is_dir() and path.name != "__pycache__"]
+    return files, [path for path in inner if not (path / "__init__.py").exists()]

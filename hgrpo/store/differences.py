@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from hgrpo.store.code import closure, roots
-from hgrpo.store.entry import made_entries, names_of, read_made
+from hgrpo.store.entry import key_of, made_entries, names_of, read_made
 from hgrpo.store.plan import MADE, STORE, Plan, Planned
 from hgrpo.study.overrides import changes
 
@@ -27,12 +27,9 @@ def differences(plan: Plan, planned: Planned) -> str:
 
 def _in_place(plan: Plan, planned: Planned) -> dict | None:
     for name in names_of(planned):
-        link = Path(plan.root, name)
-        if link.is_symlink():
-            parts = link.readlink().parts
-            entry = STORE / parts[parts.index(STORE.name) + 1]
-            if (entry / MADE).is_file():
-                return read_made(entry)
+        key = key_of(Path(plan.root, name))
+        if key and (STORE / key / MADE).is_file():
+            return read_made(STORE / key)
     return None
 
 
@@ -45,6 +42,7 @@ def _newest(planned: Planned) -> dict | None:
 
 
 def _changed(plan: Plan, planned: Planned, made: Mapping, now: Mapping) -> Iterator[str]:
+    sources: set[str] = set()
     if made["settings"] != now["settings"]:
         before = json.loads((STORE / "settings" / f"{made['settings']}.json").read_bytes())
         after = plan.settings(planned.stage, planned.job.method or None)
@@ -54,17 +52,11 @@ def _changed(plan: Plan, planned: Planned, made: Mapping, now: Mapping) -> Itera
         yield f"code: {_few(_modules(plan, planned, made['code']))}"
     if made["user_files"] != now["user_files"]:
         yield "your files"
-    sources = {_stage(path) for name in now["inputs"] for path in _others(made, now, name)}
+    for name, paths in now["inputs"].items():
+        for path in {*paths} ^ {*made["inputs"].get(name, [])}:
+            sources.add(path.split("/")[1])
     if sources:
         yield f"inputs from {', '.join(sorted(sources))}"
-
-
-def _others(made: Mapping, now: Mapping, name: str) -> set[str]:
-    return {*now["inputs"][name]} ^ {*made["inputs"].get(name, [])}
-
-
-def _stage(path: str) -> str:
-    return path.split("/")[1]
 
 
 def _modules(plan: Plan, planned: Planned, before: str) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from hgrpo.atomic import atomic_file, write_json
-from hgrpo.config.canonical import as_json
+from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import UserError
 from hgrpo.provenance import processor, revision
 from hgrpo.stages.job import Job
@@ -21,7 +21,7 @@ from hgrpo.store.code import closure, roots
 from hgrpo.store.plan import MADE, STORE, Plan, Planned, flat
 
 JOB_FILE, PLAN = "job.json", "plan.json"
-# Entries of job.json that say how the job runs, not what makes its result.
+# Entries of job.json about the command, not about what makes its result.
 _OF_THE_RUN = ("study", "log", "words", "outputs")
 # Below the store: a file for each job that has finished, named by the contents of its inputs.
 _SAME = STORE / "same"
@@ -30,32 +30,21 @@ _SAME = STORE / "same"
 def write_job(plan: Plan, planned: Planned, words: list[str]) -> Path:
     """Write what the job's command reads: its settings, code, inputs and options.
 
-    The settings lie in a file of their own, because all jobs of an arm share them. Without
-    permission to write, as for a dry run in a read-only folder, nothing is written.
+    The settings lie in a file of their own, because all jobs of an arm share them.
     """
     preimage = plan.preimage(planned.stage, planned.job, planned.inputs)
-    settings = STORE / "settings" / f"{preimage['settings']}.json"
-    path = planned.entry / JOB_FILE
-    try:
-        if not settings.is_file():
-            with atomic_file(settings) as file:
-                write_json(file, _settings(plan, planned))
-        if not (modules := STORE / "code" / f"{preimage['code']}.json").is_file():
-            with atomic_file(modules) as file:
-                write_json(file, closure(roots(planned.stage, _settings(plan, planned))))
-        with atomic_file(path) as file:
-            written = [name.removeprefix(f"{planned.entry}/") for name in flat(planned.outputs)]
-            more = {"key": planned.key, "study": plan.study.config.name, "log": planned.log}
-            more |= {"outputs": written, "words": words}
-            write_json(file, preimage | more)
-    except OSError:
-        if os.access(STORE, os.W_OK):
-            raise
-    return path
-
-
-def _settings(plan: Plan, planned: Planned) -> dict:
-    return plan.settings(planned.stage, planned.job.method or None)
+    settings = plan.settings(planned.stage, planned.job.method or None)
+    file = STORE / "settings" / f"{preimage['settings']}.json"
+    if not file.is_file():
+        _write(file, settings)
+    file = STORE / "code" / f"{preimage['code']}.json"
+    if not file.is_file():
+        _write(file, closure(roots(planned.stage, settings)))
+    outputs = [name.removeprefix(f"{planned.entry}/") for name in flat(planned.outputs)]
+    job = {"key": planned.key, "study": plan.study.config.name, "log": planned.log}
+    job |= {"outputs": outputs, "words": words}
+    _write(planned.entry / JOB_FILE, preimage | job)
+    return planned.entry / JOB_FILE
 
 
 def take_equal(job: Mapping, entry: Path) -> bool:
@@ -99,8 +88,7 @@ def _write_made(job: Mapping, entry: Path, files: Mapping[str, str], more: Mappi
     where = {"host": socket.gethostname(), "processor": processor(), "revision": revision()}
     made = {name: value for name, value in job.items() if name not in _OF_THE_RUN}
     made |= {"contents": contents(job), "finished": now} | where | dict(more) | {"files": files}
-    with atomic_file(entry / MADE) as path:
-        write_json(path, made)
+    _write(entry / MADE, made)
     note_contents(made)
 
 
@@ -131,8 +119,8 @@ def contents(job: Mapping) -> str | None:
         }
     except OSError:
         return None
-    known = {name: job[name] for name in ("stage", "settings", "code", "job", "user_files")}
-    return hashlib.sha256(as_json(known | {"inputs": inputs}).encode()).hexdigest()[:16]
+    parts = {name: job[name] for name in ("stage", "settings", "code", "job", "user_files")}
+    return settings_digest(parts | {"inputs": inputs})
 
 
 def _digest_of(path: str) -> str:
@@ -162,6 +150,18 @@ def read_made(entry: Path) -> dict:
 def made_entries() -> Iterator[Path]:
     """The folders of all finished jobs."""
     return (path.parent for path in sorted(STORE.glob(f"*/{MADE}")))
+
+
+def key_of(link: Path) -> str | None:
+    """The key of the result that a link below results/<study> leads to; None for other paths."""
+    parts = link.readlink().parts if link.is_symlink() else ()
+    return parts[parts.index(STORE.name) + 1] if STORE.name in parts else None
+
+
+def linked_jobs(results: Path) -> list[dict]:
+    """The record of each job that results/<study> leads to."""
+    keys = set(map(key_of, results.rglob("*"))) - {None}
+    return [read_made(results.parent / STORE.name / key) for key in sorted(keys)]
 
 
 def sha256(path: Path) -> str:
@@ -234,11 +234,14 @@ def _link(place: Path, target: Path) -> None:
 
 
 def write_plan(plan: Plan) -> None:
-    """Write results/<study>/plan.json: the key of every job, for those who watch the run."""
+    """Write results/<study>/plan.json, the key of every job, for the monitor."""
     rows = [{"stage": p.stage, "key": p.key, **vars(p.job)} for p in plan.jobs()]
-    Path(plan.root).mkdir(parents=True, exist_ok=True)
-    with atomic_file(Path(plan.root, PLAN)) as path:
-        write_json(path, rows)
+    _write(Path(plan.root, PLAN), rows)
+
+
+def _write(path: Path, content: object) -> None:
+    with atomic_file(path) as scratch:
+        write_json(scratch, content)
 
 
 def read_plan(results: Path) -> list[Planned]:

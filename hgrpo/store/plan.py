@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import hashlib
 import json
 import os
 import re
@@ -11,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hgrpo.config.canonical import as_json, settings_digest
+from hgrpo.config.user_path import user_path
+from hgrpo.envs.user_files import user_files_digest
 from hgrpo.errors import UserError
 from hgrpo.stages.files import fits, gradient_rounds, runs, trained_rounds
 from hgrpo.stages.job import Job
 from hgrpo.stages.order import STAGES, load
-from hgrpo.store.code import code_of
-from hgrpo.store.user_digest import user_digest
+from hgrpo.store.code import code_hash, roots
 from hgrpo.study.study import Study
 
 STORE = Path("results/store")
@@ -174,8 +174,7 @@ class Plan:
         inputs = self._all_stored(module.inputs(self.study, job))
         if "extras" in vars(module):
             inputs |= self._extras(module.extras(self.study))
-        preimage = as_json(self.preimage(stage, job, inputs))
-        key = hashlib.sha256(preimage.encode()).hexdigest()[:16]
+        key = settings_digest(self.preimage(stage, job, inputs))
         folder = f"{_HEAD}{key}/{module.FOLDER.format(**vars(job))}".rstrip("/")
         outputs = below(folder, outputs_of(stage, self.study))
         return Planned(stage, job, key, folder, inputs, outputs)
@@ -230,7 +229,7 @@ class Plan:
         settings = self.settings(stage, method)
         return {
             "settings": settings_digest(settings),
-            "code": code_of(stage, settings),
+            "code": code_hash(roots(stage, settings)),
             "user_files": user_digest(self.study, stage, Path(self.root)),
         }
 
@@ -252,13 +251,10 @@ def jobs_of(study: Study, stage: str) -> list[tuple[str, int, int]]:
     """(method, seed, round) of every job of a stage; "", 0 and 0 where they name no job."""
     if stage in _OF_ARMS:
         return _OF_ARMS[stage](study)
-    if stage == "truth_round":
-        return (
-            [("", 0, round) for round in study.config.truth.after_rounds]
-            if study.config.truth
-            else []
-        )
-    return [("", 0, 0)]
+    if stage != "truth_round":
+        return [("", 0, 0)]
+    truth = study.config.truth
+    return [("", 0, round) for round in (truth.after_rounds if truth else ())]
 
 
 def outputs_of(stage: str, study: Study) -> Files:
@@ -279,3 +275,39 @@ def below(folder: str, files: Files) -> dict[str, str | list[str]]:
 def flat(files: Files) -> list[str]:
     """All files of a mapping name -> file or files."""
     return [path for each in files.values() for path in ([each] if isinstance(each, str) else each)]
+
+
+def user_digest(study: Study, stage: str, results: Path) -> str | None:
+    """Digest of the files of the user that a stage reads; None if it reads no such files.
+
+    If the files are gone, the digest is the one that the stage recorded. So a user may copy
+    finished results without the games or the model behind them, and no job runs again.
+
+    Args:
+        results: results/<study>, for what was recorded.
+    """
+    if stage in ("assets", "expert"):
+        name = {"assets": "assets/manifest.json", "expert": "expert/summary.json"}[stage]
+        try:
+            return user_files_digest(study.env, stage)
+        except (UserError, OSError):
+            return _recorded(results / name, "user_files")
+    if stage == "base" and study.model.path is not None:
+        # Imported here: planning other studies does not need the packages that read weights.
+        from hgrpo.base_model.digest import source_digest
+
+        return source_digest(study.model.path, results / "base")
+    if stage == "sft" and study.config.sft.adapter is not None:
+        from hgrpo.policy.given_adapter import given_digest
+
+        try:
+            return given_digest(user_path(study.config.sft.adapter, "sft.adapter"))
+        except (UserError, OSError):
+            return _recorded(results / "sft/summary.json", "given")
+    return None
+
+
+def _recorded(path: Path, key: str) -> str | None:
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+        return json.loads(path.read_bytes())[key]
+    return None

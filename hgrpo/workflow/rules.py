@@ -6,21 +6,24 @@ from pathlib import Path
 from snakemake.io import ancient
 
 from hgrpo.errors import UserError
-from hgrpo.stages.files import gradient_rounds, truth_files
 from hgrpo.stages.order import load, resources_key
 from hgrpo.stages.paths import words
-from hgrpo.store.entry import unlink, write_job
+from hgrpo.store.entry import JOB_FILE, unlink, write_job
 from hgrpo.store.plan import STORE, Plan, Planned, below, beside, flat, outputs_of
 from hgrpo.study.resources import StageResources
 
-_WILDCARDS = ("method", "seed", "round")
-
 
 class StudyRules:
-    """The rules' view of a study's plan."""
+    """The rules' view of a study's plan.
 
-    def __init__(self, plan: Plan):
-        self.plan = plan
+    Args:
+        plan: the study's plan.
+        for_one_job: whether this process runs a job that another snakemake has started. In a pod
+            such a job has no file yet.
+    """
+
+    def __init__(self, plan: Plan, for_one_job: bool = False):
+        self.plan, self.for_one_job = plan, for_one_job
 
     def job(self, stage: str, wildcards: Mapping[str, str]) -> Planned:
         """The job that wildcards name.
@@ -28,11 +31,11 @@ class StudyRules:
         Raises:
             UserError: its key is another one than that of the wildcards.
         """
-        named = {"method": "", "seed": "0", "round": "0"} | dict(wildcards.items())
-        planned = self.plan.find(stage, named["method"], int(named["seed"]), int(named["round"]))
-        if planned.key != named.get("key", planned.key):
+        values = {"method": "", "seed": 0, "round": 0} | dict(wildcards.items())
+        planned = self.plan.find(stage, values["method"], int(values["seed"]), int(values["round"]))
+        if planned.key != values.get("key", planned.key):
             raise UserError(
-                f"{STORE}/{named['key']}: the settings or the code of this job have changed since "
+                f"{STORE}/{values['key']}: the settings or the code of this job have changed since "
                 "the run was planned; start the run again, and it plans anew"
             )
         return planned
@@ -40,7 +43,7 @@ class StudyRules:
     def inputs(self, stage: str) -> Callable[[Mapping[str, str]], dict]:
         """A function for a rule's `input`: takes wildcards and returns name -> file or files.
 
-        A finished job needs no input, so what was removed since is not made again for its sake.
+        A finished job needs no input: inputs that were removed since are not made again.
         """
 
         def files(wildcards: Mapping[str, str]) -> dict:
@@ -74,33 +77,34 @@ class StudyRules:
         return f"{beside(stage, self._folder(stage))}.log"
 
     def command(self, stage: str) -> Callable[..., str]:
-        """A function for a rule's `params`: writes the job's file, and returns its path."""
+        """A function for a rule's `params`: the file that a job's command reads."""
 
         def file(wildcards: Mapping[str, str]) -> str:
             planned = self.job(stage, wildcards)
-            return str(write_job(self.plan, planned, self._words(planned)))
+            return str(self.write(planned) if self.for_one_job else planned.entry / JOB_FILE)
 
         return file
+
+    def write(self, planned: Planned) -> Path:
+        """Write the file that a job's command reads."""
+        return write_job(self.plan, planned, self._words(planned))
 
     def _words(self, planned: Planned) -> list[str]:
         """Options of the job's command."""
         module = load(planned.stage)
-        named = [
-            word for name in module.JOB for word in (f"--{name}", str(getattr(planned.job, name)))
-        ]
+        values = {name: str(getattr(planned.job, name)) for name in module.JOB}
         places = {"cache": f"{self.plan.root}/cache", "scratch": f"{planned.entry}/unfinished"}
         fields = module.Paths.__dataclass_fields__
-        values = [
-            word for name, path in places.items() if name in fields for word in (f"--{name}", path)
-        ]
-        return named + values + words(module.Paths, {**planned.inputs, **planned.outputs})
+        values |= {name: path for name, path in places.items() if name in fields}
+        options = [word for name, value in values.items() for word in (f"--{name}", value)]
+        return options + words(module.Paths, {**planned.inputs, **planned.outputs})
 
     def threads(self, stage: str) -> int:
         """Threads of a job of the stage."""
         return self._needs(stage).threads
 
     def resources(self, stage: str) -> dict[str, Callable[..., int] | int]:
-        """Memory, minutes and GPUs of a job; each retry asks for more memory and time."""
+        """Memory, minutes and GPUs of a job; each retry gets more memory and time."""
         needs = self._needs(stage)
         grows = {
             "mem_mb": lambda wildcards, attempt: needs.mem_mb * attempt,
@@ -127,29 +131,16 @@ class StudyRules:
     def _needs(self, stage: str) -> StageResources:
         return self.plan.study.config.resources.of(resources_key(stage))
 
-    def truths(self, wildcards: Mapping[str, str]) -> list[str]:
-        """A file of every measured truth.
+    def measured(self, section: str, paths: Iterable[str]) -> list[str]:
+        """Files in the store that a section of the study makes; `paths` as in `stored`.
 
         Raises:
-            UserError: the study asks for no truth.
+            UserError: there are none.
         """
-        name, paths = self.plan.study.config.name, truth_files(self.plan.study, "truth.parquet")
         if not paths:
-            raise UserError(f"{name}: no section `truth`; `truth: {{}}` in its file measures it")
+            name = self.plan.study.config.name
+            raise UserError(f"{name}: no section `{section}`, or no trained arm; see docs/keys.md")
         return self.stored(paths)
-
-    def gradients(self, wildcards: Mapping[str, str]) -> str:
-        """The page about gradients.
-
-        Raises:
-            UserError: the study measures no gradients.
-        """
-        if not gradient_rounds(self.plan.study):
-            raise UserError(
-                f"{self.plan.study.config.name}: no trained arm, or no section `gradients`; "
-                "see docs/keys.md#study-gradients"
-            )
-        return self.plan.stored("gradients_page/index.html")
 
     def linked(self, wildcards: Mapping[str, str]) -> str:
         """Where the store has the file of a path below results/<study>.

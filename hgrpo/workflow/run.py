@@ -11,12 +11,13 @@ from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, runs_a_model
 from hgrpo.store.code import save_hashes
 from hgrpo.store.entry import link, unlink, write_plan
-from hgrpo.store.plan import HASHES, STORE, Plan, Planned
+from hgrpo.store.plan import HASHES, STORE, Planned
 from hgrpo.workflow import warm
 from hgrpo.workflow.planning.estimates import Estimates
 from hgrpo.workflow.planning.forecast import forecasts, wall_line
 from hgrpo.workflow.planning.profile import Profile
 from hgrpo.workflow.preflight import check_jobs
+from hgrpo.workflow.rules import StudyRules
 from hgrpo.workflow.watch.terminal import show_progress
 
 if TYPE_CHECKING:
@@ -39,16 +40,17 @@ class Run:
     """A run of a study.
 
     Args:
-        plan: the study's plan.
+        rules: the rules' view of the study's plan.
         elsewhere: whether the results are in a bucket, where there are no links.
     """
 
-    def __init__(self, plan: Plan, elsewhere: bool):
-        self.plan, self.elsewhere = plan, elsewhere
+    def __init__(self, rules: StudyRules, elsewhere: bool):
+        self.rules, self.plan, self.elsewhere = rules, rules.plan, elsewhere
 
     def start(self, workflow: "Workflow") -> None:
-        """Check what the jobs to run need, and link the results that are there."""
-        planned = self._planned(workflow)
+        """Check the needs of the jobs to run, write their files, and link finished results."""
+        jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.name in STAGES]
+        planned = [self.rules.job(job.rule.name, job.wildcards) for job in jobs]
         of_study = any(job.rule.name in {*STAGES, "all"} for job in workflow.dag.jobs)
         if workflow.executor_plugin.common_settings.touch_exec or not of_study:
             return
@@ -56,7 +58,9 @@ class Run:
         with one_line_errors():
             jobs = [(each.stage, each.job.method or None) for each in planned]
             check_jobs(self.plan.study, jobs, os.environ, self.elsewhere, executor)
-            self._link()
+        self.end()
+        for each in planned:
+            self.rules.write(each)
         for name in dict.fromkeys(method for stage, method in jobs if stage == "rl_round"):
             if caution := self.plan.study.methods[name].credit_caution(flat=False):
                 print(f"caution: {name}: {caution}", file=sys.stderr)
@@ -69,7 +73,7 @@ class Run:
             # On a cluster, a hundred jobs may run at once: too many for this display.
             cores = workflow.resource_settings.cores
             expected = forecasts(self.plan, Estimates(self.plan), cores, planned)
-            line = wall_line(expected, self.plan.study, Profile(Path(), cores))
+            line = wall_line(expected, Profile(Path(), cores))
             print(line, file=sys.stderr, flush=True)
             show_progress(planned)
             if self._warms(planned):
@@ -83,21 +87,8 @@ class Run:
         return config.engine.kind == "torch" and sum(runs_a_model(p.stage) for p in planned) >= _FEW
 
     def end(self) -> None:
-        """Link the results that are there."""
-        with one_line_errors():
-            self._link()
-
-    def _link(self) -> None:
+        """Link the finished results."""
         if not self.elsewhere:
             jobs = self.plan.jobs(asked_for=True)
-            link(Path(self.plan.root), (each.entry for each in jobs if each.made))
-
-    def _planned(self, workflow: "Workflow") -> list[Planned]:
-        """The jobs of the study's stages that are about to run."""
-        jobs = []
-        for job in workflow.dag.needrun_jobs():
-            if job.rule.name in STAGES:
-                named = {"method": "", "seed": 0, "round": 0} | dict(job.wildcards.items())
-                where = named["method"], int(named["seed"]), int(named["round"])
-                jobs.append(self.plan.find(job.rule.name, *where))
-        return jobs
+            with one_line_errors():
+                link(Path(self.plan.root), (each.entry for each in jobs if each.made))

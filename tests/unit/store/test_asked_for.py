@@ -46,33 +46,20 @@ def test_other_buckets_are_measured_anew_and_no_policy_is_trained_again():
         assert all((one[job] == other[job]) == same for job in one), stage
 
 
-def test_a_policy_that_has_changed_is_measured_anew_alone():
-    before = of_stage(small_plan(**GRADIENTS), "gradients_round")
-    edited = small_plan(**GRADIENTS, **{"methods.Progressive.alpha": "0.25"})
-    after = of_stage(edited, "gradients_round")
-    assert {job for job in before if before[job] != after[job]} == {
-        ("Progressive", 0),
-        ("Progressive", 2),
-    }
-
-
 def agreement(**changes) -> str:
     return small_plan(**changes).find("credit_agreement").key
 
 
 @pytest.mark.parametrize(
-    ("given", "same"),
+    ("changes", "same"),
     [
         ({"methods.Progressive.label": "Progress"}, False),
-        # Advantages are compared too.
-        ({"methods.Progressive.alpha": "0.25"}, False),
         ({"methods.flatGRPO.training.lr": "1e-4"}, False),
         ({"evaluation.test_games": "90"}, True),
-        ({"evaluation.confidence": "0.9"}, True),
     ],
 )
-def test_the_comparison_of_credit_changes_with_what_it_reads(given, same):
-    assert (agreement() == agreement(**given)) == same
+def test_the_comparison_of_credit_changes_with_what_it_reads(changes, same):
+    assert (agreement() == agreement(**changes)) == same
 
 
 @pytest.mark.parametrize(("rounds", "fitted"), [("1", False), ("2", True), ("3", True)])
@@ -109,8 +96,8 @@ def test_a_finished_comparison_is_part_of_the_report_and_of_the_viewer():
 
 def test_a_changed_value_of_an_axis_makes_its_arm_anew_and_no_other():
     def arms(values: str) -> dict[str, str]:
-        given = {"axes.kl.values": values, "seeds": "11"}
-        plan = Plan(load_study(PROJECT / "configs/studies/interventions.yaml", given))
+        changes = {"axes.kl.values": values, "seeds": "11"}
+        plan = Plan(load_study(PROJECT / "configs/studies/interventions.yaml", changes))
         return {job[0]: key for job, key in of_stage(plan, "rl_round").items() if job[1] == 1}
 
     before, after = arms("0,0.05"), arms("0,0.07")

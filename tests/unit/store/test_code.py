@@ -11,9 +11,9 @@ import pytest
 
 from hgrpo.errors import UserError
 from hgrpo.formulas import kinds as rule_kinds
-from hgrpo.stages.order import STAGES, load
+from hgrpo.stages.order import STAGES
 from hgrpo.store import code as module
-from hgrpo.store.code import PACKAGE, closure, code_of, load_hashes, roots, save_hashes
+from hgrpo.store.code import PACKAGE, closure, load_hashes, roots, save_hashes
 
 TORCH_FREE = ("study_config", "assets", "expert", "merge", "figures", "report")
 
@@ -118,12 +118,6 @@ def test_a_round_depends_on_its_own_assigner_environment_engine_and_rule():
     assert tpo - covered == {f"hgrpo.formulas.{name}" for name in ("tpo", "group", "full_kl")}
 
 
-def test_a_comparison_depends_on_the_assigners_it_compares():
-    compared = of_job("credit_agreement", credit=("progress", "turnrd"))
-    assert {"hgrpo.credit.turnrd.model", "hgrpo.credit.progress"} <= compared
-    assert not [name for name in compared if name.startswith("hgrpo.credit.state_graph")]
-
-
 @pytest.mark.parametrize("stage", ["sft", "rl_round", "evaluate"])
 def test_training_depends_neither_on_the_report_nor_on_the_workflow(stage):
     covered = of_job(stage, "alfworld", "torch", ["progress"])
@@ -133,18 +127,6 @@ def test_training_depends_neither_on_the_report_nor_on_the_workflow(stage):
 
 def test_the_report_loads_none_of_the_methods_credit():
     assert roots("report", job("alfworld", "torch", ["judge"], "TPO")) == ["hgrpo.stages.report"]
-
-
-def test_a_missing_stage_is_an_error():
-    with pytest.raises(KeyError):
-        code_of("nonsense", {})
-
-
-def test_every_stage_has_what_a_stage_must_have():
-    parts = {"FOLDER", "JOB", "RESOURCES", "USES", "Settings", "Paths"}
-    parts |= {"from_study", "inputs", "run"}
-    for stage in STAGES:
-        assert parts <= vars(load(stage)).keys(), stage
 
 
 @pytest.fixture
@@ -201,15 +183,11 @@ def test_it_covers_the_imported_modules_and_their_data(package):
     ("file", "text"),
     [
         ("core/b.py", "X = 2\n"),
-        ("core/b.py", "X = 1\nZ = None\n"),
-        ("core/b.py", "X = '1'\n"),
         ("core/b.py", "if TYPE_CHECKING:\n    pass\nelse:\n    X = 1\n"),
         ("lazy.py", "from toy.core.b import X as Y\n"),
         ("core/data/words.txt", "apples\n"),
-        ("core/__init__.py", "VERSION = 1\n"),
         ("core/data/more.txt", ""),
         ("../mine.py", "import toy_tools.words as words\n"),
-        ("../toy_tools/words.json", "[1]\n"),
     ],
 )
 def test_an_edit_that_counts_changes_the_hash(package, file, text):
@@ -222,10 +200,8 @@ def test_an_edit_that_counts_changes_the_hash(package, file, text):
     ("file", "text"),
     [
         ("core/b.py", "# why\nX = (\n    1\n)\n"),
-        ("core/b.py", '"""What this is."""\n\nX = 1\n'),
         ("core/b.py", "if TYPE_CHECKING:\n    import toy.unused\nX = 1\n"),
         ("unused.py", "Y = 3\n"),
-        ("other/words.txt", "pears\n"),
         ("core/sub/words.txt", "plums\n"),
         ("core/__pycache__/b.cpython-311.pyc", "bytes"),
         ("core/.b.py.swp", "bytes"),

@@ -11,7 +11,7 @@ from stored_study import finish, finished_study, keys, small_plan
 
 from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import UserError
-from hgrpo.store.archive import pack, unpack, with_ancestors
+from hgrpo.store.archive import pack, unpack
 from hgrpo.store.entry import read_made, take_equal, write_job
 from hgrpo.store.plan import MADE, STORE, Plan, flat
 
@@ -84,17 +84,6 @@ def test_an_archive_names_nobody(shared):
         assert {(each.uid, each.gid, each.uname, each.gname) for each in opened} == {(0, 0, "", "")}
 
 
-def test_a_second_import_changes_nothing(shared):
-    new, _ = unpack(shared)
-    before = {path: path.stat().st_mtime_ns for path in STORE.rglob("*") if path.is_file()}
-    assert unpack(shared) == ([], new)
-    after = {path: path.stat().st_mtime_ns for path in STORE.rglob("*") if path.is_file()}
-    settings = STORE / "settings"
-    assert {p: t for p, t in before.items() if settings not in p.parents} == {
-        p: t for p, t in after.items() if settings not in p.parents
-    }
-
-
 def test_results_that_are_here_stay_and_an_unfinished_job_is_replaced(shared):
     plan = small_plan()
     finish(plan, [plan.find(stage) for stage in ("assets", "expert", "base", "sft")])
@@ -143,51 +132,36 @@ def test_unfinished_and_damaged_results_are_not_exported(tmp_path):
     assert not (tmp_path / "share.tar").exists()
 
 
-def test_the_jobs_that_a_result_was_made_from():
-    plan = finished_study()
-    found = with_ancestors([plan.find(*ROUNDS[1]).key])
-    stages = ("assets", "expert", "base", "sft")
-    assert found == {plan.find(*each).key for each in ROUNDS} | {
-        plan.find(stage).key for stage in stages
-    }
-
-
 def edit_of_a_byte(content: bytes) -> bytes:
     place = content.rindex(b"summary.json ")
     return content[:place] + b"S" + content[place + 1 :]
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (lambda content: b"", "damaged archive \\("),
-        (lambda content: b"no archive" * 200, "damaged archive \\("),
         (lambda content: content[: content.rindex(b"summary.json ")], "damaged"),
         # Between two members.
         (lambda content: content[: len(content) // 2 // 512 * 512], "damaged"),
         (edit_of_a_byte, "not what the job wrote\\); ask for the archive again$"),
     ],
-    ids=["empty", "text", "cut", "cut between members", "byte"],
+    ids=["empty", "cut", "cut between members", "byte"],
 )
-def test_a_damaged_archive_changes_nothing(plan, shared, damage, said):
+def test_a_damaged_archive_changes_nothing(plan, shared, damage, message):
     shared.write_bytes(damage(shared.read_bytes()))
-    refuse(plan, shared, said)
+    refuse(plan, shared, message)
 
 
-def refuse(plan: Plan, archive: Path, said: str) -> None:
+def refuse(plan: Plan, archive: Path, message: str) -> None:
     """Check that an import is refused in one line, and that nothing has changed."""
     finish(plan, [plan.find("assets")])
     before, outside = contents_of(STORE), sorted(archive.parent.rglob("*"))
-    with pytest.raises(UserError, match=said) as refused:
+    with pytest.raises(UserError, match=message) as refused:
         unpack(archive)
     assert "\n" not in str(refused.value) and str(refused.value).startswith(f"{archive}: ")
     assert contents_of(STORE) == before
     assert sorted(archive.parent.rglob("*")) == outside
-
-
-def test_an_archive_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"none\.tar: no such file$"):
-        unpack(tmp_path / "none.tar")
 
 
 @pytest.mark.parametrize(
@@ -195,13 +169,10 @@ def test_an_archive_that_is_not_there_is_named(tmp_path):
     [
         "../outside",
         "/outside",
-        "{key}/../outside",
         "{key}/../../outside",
         "settings/../outside.json",
         "settings/{key}.txt",
         "same/{key}",
-        "code/{key}.json",
-        "code.json",
         "warm.socket",
         "{key}",
         "{key}x/summary.json",
@@ -252,15 +223,12 @@ def test_edited_settings_are_refused(plan, shared):
     "edit",
     [
         lambda made: [],
-        lambda made: {},
         lambda made: made | {"stage": "../../outside"},
         lambda made: made | {"job": made["job"] | {"method": "../../outside"}},
         lambda made: made | {"inputs": {}},
         lambda made: made | {"files": made["files"] | {"../../outside": "0"}},
         lambda made: made | {"files": made["files"] | {"/outside": "0"}},
-        lambda made: made | {"files": 3},
         lambda made: made | {"contents": "../../outside"},
-        lambda made: made | {"contents": 3},
     ],
 )
 def test_an_edited_record_is_refused(plan, shared, edit):
@@ -276,7 +244,7 @@ def test_a_record_with_inputs_that_are_none_is_refused_under_its_own_key_too(pla
     members = members_of(shared)
     key = plan.find(*ROUNDS[1]).key
     made = json.loads(members[f"{key}/{MADE}"]) | {"inputs": inputs}
-    own = settings_digest({part: made[part] for part in PARTS})
-    renamed = {name.replace(key, own): content for name, content in members.items()}
-    write(shared, renamed | {f"{own}/{MADE}": json.dumps(made).encode()})
+    other = settings_digest({part: made[part] for part in PARTS})
+    renamed = {name.replace(key, other): content for name, content in members.items()}
+    write(shared, renamed | {f"{other}/{MADE}": json.dumps(made).encode()})
     refuse(plan, shared, "damaged, or edited")
