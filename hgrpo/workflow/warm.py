@@ -27,10 +27,10 @@ from types import FrameType
 
 # One process serves all runs of a store. Jobs find it by this name.
 SOCKET = Path("results/store/warm.socket")
-# What a fork sends when it has taken a job, and what the process sends before the job's status.
+# Messages: a fork has taken a job; the job has ended, followed by its status.
 _TAKEN, _ENDED = b"t", b"e"
-# How long a client may take to hand over a job.
-_PATIENCE_S = 10.0
+# How long a client may take to hand over a job, and the job's largest size in bytes.
+_PATIENCE_S, _LARGEST = 10.0, 1 << 20
 _PR_SET_PDEATHSIG = 1
 _STARTED: list[subprocess.Popen] = []
 
@@ -58,7 +58,7 @@ _THREADS = (
 
 def start() -> None:
     """Start the process, unless that of another run serves this store already."""
-    with socket.socket(socket.AF_UNIX) as link, contextlib.suppress(OSError):
+    with _socket() as link, contextlib.suppress(OSError):
         link.connect(str(SOCKET))
         return
     SOCKET.unlink(missing_ok=True)
@@ -76,6 +76,10 @@ def start() -> None:
     )
 
 
+def _socket() -> socket.socket:
+    return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # it keeps messages apart
+
+
 def run_warm(module: str) -> int | None:
     """Run `python -m module` with this process's arguments in a fork of the warm process.
 
@@ -83,18 +87,17 @@ def run_warm(module: str) -> int | None:
     process gets, and is killed if this process is.
 
     Returns:
-        The exit status; None if the caller must run the job itself: no fork has taken it, it asks
-        for another number of threads than the warm process has, or the warm process was killed
+        The exit status; None if the caller must run the job itself: no fork has taken it, it needs
+        another number of threads than the warm process has, or the warm process was killed
         under it, as by a system that is short of memory.
     """
     if not SOCKET.exists() or os.environ.get("OMP_NUM_THREADS") != "1":
         return None
-    link = socket.socket(socket.AF_UNIX)
+    link = _socket()
     try:
         link.connect(str(SOCKET))
         job = json.dumps([module, sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
-        socket.send_fds(link, [len(job).to_bytes(8, "big")], [0, 1, 2])
-        link.sendall(job)
+        socket.send_fds(link, [job], [0, 1, 2])
         taken = link.recv(1) == _TAKEN
     except OSError:
         taken = False
@@ -106,16 +109,14 @@ def run_warm(module: str) -> int | None:
         with contextlib.suppress(OSError):  # the job has ended
             link.sendall(bytes([number]))
 
-    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, forward)
     answer = b""
     with contextlib.suppress(OSError):
-        answer = link.recv(2, socket.MSG_WAITALL)
+        answer = link.recv(2)
     if answer[:1] == _ENDED:
         return answer[1]
-    for number, handler in before.items():
-        signal.signal(number, handler)
-    # The job's fork has died with the warm process. A job never leaves half a result, so it can
-    # begin again here.
+    # A job never leaves half a result, so it can begin again here. `command.run` sets the handlers.
     print("the process that ran this job was killed; the job begins again", file=sys.stderr)
     return None
 
@@ -134,22 +135,22 @@ class Job:
 
 def serve(path: Path) -> Job | None:
     """Fork for every job. In a fork, return its job; in the process itself, None at the end."""
-    listener = socket.socket(socket.AF_UNIX)
+    listener = _socket()
     listener.bind(str(path))
     listener.listen(64)
     waiting = selectors.DefaultSelector()
-    waiting.register(listener, selectors.EVENT_READ, "listener")
-    waiting.register(sys.stdin, selectors.EVENT_READ, "end")
+    waiting.register(listener, selectors.EVENT_READ, ("listener",))
+    waiting.register(sys.stdin, selectors.EVENT_READ, ("end",))
     while True:
         for key, _ in waiting.select():
-            what, *rest = key.data if isinstance(key.data, tuple) else (key.data,)
-            if what == "end":
+            kind, *rest = key.data
+            if kind == "end":
                 return None
-            if what == "listener":
+            if kind == "listener":
                 job = _accept(listener, waiting)
                 if job is not None:
                     return job
-            elif what == "client":
+            elif kind == "client":
                 _obey(key.fileobj, *rest, waiting)
             else:
                 _report(key.fileobj, *rest, waiting)
@@ -163,43 +164,21 @@ def _accept(listener: socket.socket, waiting: selectors.BaseSelector) -> Job | N
     """
     link, _ = listener.accept()
     try:
-        job = _read(link)
+        link.settimeout(_PATIENCE_S)
+        text, files, _, _ = socket.recv_fds(link, _LARGEST, 3)
+        link.settimeout(None)
+        job = Job(*json.loads(text), files, link)
         pid = os.fork()
     except (OSError, ValueError):
         link.close()
         return None
     if not pid:
-        _forget(waiting)
         return job
-    for number in job.files:
+    for number in files:
         os.close(number)
     waiting.register(link, selectors.EVENT_READ, ("client", pid))
     waiting.register(os.pidfd_open(pid), selectors.EVENT_READ, ("ended", pid, link))
     return None
-
-
-def _forget(waiting: selectors.BaseSelector) -> None:
-    """In a fork, close what only the process itself needs, such as the links to other clients."""
-    for key in list(waiting.get_map().values()):
-        if isinstance(key.fileobj, int):
-            os.close(key.fileobj)
-        elif key.fileobj is not sys.stdin:
-            key.fileobj.close()
-    waiting.close()
-
-
-def _read(link: socket.socket) -> Job:
-    link.settimeout(_PATIENCE_S)
-    head, files, _, _ = socket.recv_fds(link, 8, 3)
-    left, parts = int.from_bytes(head, "big"), []
-    while left:
-        part = link.recv(min(left, 1 << 16))
-        if not part:
-            raise OSError("the client has gone")
-        parts.append(part)
-        left -= len(part)
-    link.settimeout(None)
-    return Job(*json.loads(b"".join(parts)), files, link)
 
 
 def _obey(link: socket.socket, pid: int, waiting: selectors.BaseSelector) -> None:
@@ -217,7 +196,7 @@ def _obey(link: socket.socket, pid: int, waiting: selectors.BaseSelector) -> Non
 
 
 def _report(pidfd: int, pid: int, link: socket.socket, waiting: selectors.BaseSelector) -> None:
-    """Tell the client how the fork has ended."""
+    """Send the client the status of the ended fork."""
     _, status = os.waitpid(pid, 0)
     code = os.waitstatus_to_exitcode(status)
     waiting.unregister(pidfd)
@@ -230,7 +209,7 @@ def _report(pidfd: int, pid: int, link: socket.socket, waiting: selectors.BaseSe
 
 
 def become(job: Job, server: int) -> None:
-    """In a fork, take on what a process of the job's own would have, and tell the client.
+    """In a fork, take on what a process of the job's own would have, and answer the client.
 
     Args:
         server: process id of the warm process.
@@ -246,7 +225,7 @@ def become(job: Job, server: int) -> None:
     os.chdir(job.folder)
     os.environ.clear()
     os.environ.update(job.environment)
-    tempfile.tempdir = None  # a library may have asked for it already
+    tempfile.tempdir = None  # a library may have set it already
     sys.argv = [job.module, *job.arguments]
     job.link.sendall(_TAKEN)
     job.link.close()
