@@ -32,15 +32,10 @@ STUDY_CONFIG := study=$(STUDY) $(call key,SEEDS,seeds) $(call key,ROUNDS,rounds)
 	$(call key,MINE,mine) $(if $(strip $(SET)),'set=['"'"'$(subst ','"'"''"'"',$(SET))'"'"']')
 SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES))
 
-# Make ignores a variable that nothing reads, and runs the goals before one that it does not know.
+# Make ignores a variable that nothing reads.
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
-refuse = $(if $(filter-out $(2),$(3)),$(error $(filter-out $(2),$(3)): no such $(1); known: $(2)))
-$(call refuse,variable,$(VARIABLES),$(GIVEN))
-$(call refuse,goal,$(GOALS) .venv/%,$(MAKECMDGOALS))
-# pip only warns of an extra that does not exist. The one that installs a profile's executor has its name.
-EXTRA_NAMES := $(shell sed -n '/^\[project.optional-dependencies\]/,/^\[/s/^\([a-z0-9-]*\) = .*/\1/p' pyproject.toml)
-$(call refuse,extra,$(EXTRA_NAMES),$(EXTRAS))
-EXECUTOR := $(filter $(EXTRA_NAMES),$(shell sed -n 's/^executor: *"\?\([a-z-]*\).*/\1/p' profiles/$(PROFILE)/config.yaml))
+$(if $(filter-out $(VARIABLES),$(GIVEN)),$(error $(filter-out $(VARIABLES),$(GIVEN)): no such variable; known: $(VARIABLES)))
+EXECUTOR := $(filter slurm kubernetes,$(shell sed -n 's/^executor: *"\?\([a-z-]*\).*/\1/p' profiles/$(PROFILE)/config.yaml))
 
 # A file in .venv stands for a set of extras, with + between them. vLLM for a GPU takes older packages.
 set = .venv/.$(subst $(space),+,$(sort $(1) $(EXECUTOR) $(EXTRAS)))

@@ -13,7 +13,7 @@ Examples:
 import time
 from pathlib import Path
 
-from hgrpo.cli.entry import command_parser, pause
+from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.report.board import Board
@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--wandb", metavar="PROJECT", help="send to this project")
     parser.add_argument(
         "--follow",
-        type=pause,
+        type=float,
         metavar="SECONDS",
         help="check for new steps at this interval until every run is done",
     )

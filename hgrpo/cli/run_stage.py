@@ -20,17 +20,18 @@ from pydantic import BaseModel
 
 from hgrpo.cli.entry import command_parser, read_config
 from hgrpo.command import run
-from hgrpo.config.read import did_you_mean, validate
+from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.progress import written_progress
 from hgrpo.stages.job import Job
 from hgrpo.stages.order import load, runs_a_model
 from hgrpo.stages.paths import option
-from hgrpo.store.code import code_of, load_hashes
+from hgrpo.store.code import code_hash, load_hashes, roots
 from hgrpo.store.entry import link_planned, record, take_equal
 from hgrpo.store.plan import HASHES, STORE
 from hgrpo.streams import key
 
+# Option -> type and help.
 _JOB_OPTIONS = {
     "method": (str, "name of the arm"),
     "seed": (int, "of the run; in stages before the runs, of the environment's draws (then 0)"),
@@ -56,9 +57,8 @@ def run_stage(stage: ModuleType, words: Sequence[str]) -> None:
         run_planned(stage, Path(words[1]), words[2:])
         return
     args = _parser(stage).parse_args(words)
-    given = read_config(args.config)
-    settings = read_settings(stage, given, _job(stage, args))
-    code = code_of(_name(stage), settings.model_dump(mode="json"))
+    settings = read_settings(stage, read_config(args.config), _job(stage, args))
+    code = code_hash(roots(_name(stage), settings.model_dump(mode="json")))
     _run(stage, settings, args, code)
 
 
@@ -95,7 +95,7 @@ def _run_and_record(
 
 
 def _check_code(stage: ModuleType, settings: Mapping, planned: str) -> None:
-    if code_of(_name(stage), settings) != planned:
+    if code_hash(roots(_name(stage), settings)) != planned:
         raise UserError(
             "the code that this job runs has changed since the run was planned; start the run "
             "again, and it plans anew"
@@ -141,11 +141,9 @@ def _parser(stage: ModuleType) -> argparse.ArgumentParser:
         help="the stage's settings: JSON text, or the path of a JSON or YAML file",
     )
     for name in stage.JOB:
-        kind, description = _JOB_OPTIONS[name]
-        needed = f"{{{name}}}" in stage.FOLDER
-        parser.add_argument(
-            f"--{name}", type=kind, required=needed, default=kind(), help=description
-        )
+        kind, about = _JOB_OPTIONS[name]
+        required = f"{{{name}}}" in stage.FOLDER
+        parser.add_argument(f"--{name}", type=kind, required=required, default=kind(), help=about)
     for declared in fields(stage.Paths):
         _add_option(parser, declared)
     return parser
@@ -173,24 +171,18 @@ def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
     Raises:
         UserError: a section is missing, unknown, or has a mistake in it.
     """
-    given = dict(loaded)
+    sections = dict(loaded)
     if "from_whole_study" in vars(stage):
-        given = stage.from_whole_study(given, job)
+        sections = stage.from_whole_study(sections, job)
     model = stage.Settings
-    if model.model_config.get("extra") == "allow":
-        return validate(model, given, "--config")
-    other = given.keys() - model.model_fields - _JOB_OPTIONS.keys() - _RECORDED
-    if other:
+    others = sections.keys() - model.model_fields
+    if others and model.model_config.get("extra") != "allow":
         # Importing it takes as long as reading a stage's settings, and the pipeline gives no more.
         from hgrpo.study.study import StudyConfig
 
-        for name in other - StudyConfig.model_fields.keys():
-            nearest = did_you_mean(name, set(model.model_fields))
-            raise UserError(f"--config: unknown key {name!r}{nearest}")
-    for name, field in model.model_fields.items():
-        if field.is_required() and name not in given:
-            raise UserError(f"--config: key {name!r} is missing")
-    return validate(model, {k: v for k, v in given.items() if k in model.model_fields}, "--config")
+        others &= StudyConfig.model_fields.keys() | _JOB_OPTIONS.keys() | _RECORDED
+        sections = {name: value for name, value in sections.items() if name not in others}
+    return validate(model, sections, "--config")
 
 
 if __name__ == "__main__":

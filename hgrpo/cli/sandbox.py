@@ -20,7 +20,7 @@ from hgrpo.sandbox.rl import oracle_command
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run what the first words name.
+    """Run the piece or experiment of the first words.
 
     Raises:
         UserError: there is no such piece or experiment, or a flag is wrong.

