@@ -8,7 +8,6 @@ import publish
 import pytest
 
 from hgrpo.errors import UserError
-from hgrpo.report.tables import SCRIPTED
 
 
 @pytest.fixture
@@ -109,21 +108,6 @@ def test_areas_are_means_of_the_rounds(tables):
     ]
 
 
-def test_scripted_players_follow_the_arms(tables):
-    players = pd.DataFrame(
-        [["the expert", "train", 90, 0.41, 0.6], ["the oracle", "test", 20, 0.9, 0.975]],
-        columns=SCRIPTED,
-    )
-    lines = markdown.results(tables | {"scripted": players}).splitlines()
-    assert lines[-2:] == [
-        "| the expert, training tasks | 41.0\u00a0% |  |  |",
-        "| the oracle, test tasks | 90.0\u00a0% |  |  |",
-    ]
-    methods = tables["methods"].assign(mean_return=[0.5, 0.6, 0.7, 0.7754])
-    lines = markdown.results(tables | {"scripted": players, "methods": methods}).splitlines()
-    assert lines[-1] == "| the oracle, test tasks | 90.0\u00a0% | 97.5 |  |  |"
-
-
 def test_cost_leaves_out_what_no_arm_logged(tables):
     assert markdown.cost(tables).splitlines() == [
         "| arm | trajectories | judge calls and cache hits |",
@@ -142,15 +126,6 @@ def test_blocks_are_made_anew_and_the_rest_is_left_alone(tables):
     for wrong in ("<!-- effect square -->", "<!-- effects circle -->"):
         with pytest.raises(UserError, match=wrong):
             page_blocks.fill(f"{wrong}\nold\n<!-- end -->", {"square": tables})
-
-
-def test_our_cell_of_a_row_that_names_a_method(tables):
-    page = "| flat GRPO (`flat`) | | 2 |\n| other (`B`) | 3 | 4 |\n| no name | 5 | 6 |"
-    assert page_blocks.fill_rates(page, markdown.greedy_rates(tables)).splitlines() == [
-        "| flat GRPO (`flat`) | 40.0\u00a0% (30.0\u00a0% to 50.0\u00a0%) | 2 |",
-        "| other (`B`) | not run | 4 |",
-        "| no name | 5 | 6 |",
-    ]
 
 
 def test_the_projects_pages_say_what_its_tables_say(project):
@@ -192,13 +167,6 @@ def test_the_simulation_of_verdicts_by_hand():
         "| 5 | 7 | flat GRPO | 4.0 % (5.0) | 1.0 % | 2.0 % | 80 % |",
         "| 5 | 7 | flat GRPO and its twin | 1.0 % (2.0) | 1.0 % | 2.0 % | 90 % |",
     ]
-
-
-def test_a_calibration_that_is_published_has_nothing_left_to_write(project):
-    page = (project / "docs/calibration.md").read_text(encoding="utf-8")
-    studies = ("calibration_hard", "calibration_easy", "calibration_easy_2")
-    if all((project / "docs/tables" / name).is_dir() for name in studies):
-        assert "TO WRITE" not in page
 
 
 @pytest.fixture
@@ -350,35 +318,6 @@ def test_a_study_that_is_planned_is_said_not_to_have_run(calibrated):
     assert page_blocks.fill(filled, {"first": calibrated}, {"second"}, figures) == filled
     with pytest.raises(UserError, match="gates second -->: no such study"):
         page_blocks.fill(page, {"first": calibrated}, {"first"}, figures)
-    with pytest.raises(UserError, match="the figure is not published"):
-        page_blocks.fill(page, {"first": calibrated}, {"second"})
-    without = {name: table for name, table in calibrated.items() if name != "gates"}
-    with pytest.raises(UserError, match="gates first -->: 'gates' is not published"):
-        page_blocks.fill(page, {"first": without}, {"second"}, figures)
-    with pytest.raises(UserError, match="no such table or figure"):
-        page_blocks.fill("<!-- figure first other -->\n<!-- end -->", {}, {"first"})
-
-
-def test_pages_show_gates_and_the_dose_response(tmp_path, calibrated):
-    docs, studies = tmp_path / "docs", tmp_path / "configs/studies"
-    for folder in (docs / "tables/hard", docs / "figures/hard", studies):
-        folder.mkdir(parents=True)
-    for name, table in calibrated.items():
-        table.to_csv(docs / f"tables/hard/{name}.csv", index=False)
-    (docs / "figures/hard/dose_response.svg").touch()
-    for name in ("hard", "easy"):
-        (studies / f"{name}.yaml").write_text("", encoding="utf-8")
-    (docs / "results.md").write_text("results", encoding="utf-8")
-    (docs / "published.md").write_text("published", encoding="utf-8")
-    (docs / "statistics.md").write_text("statistics", encoding="utf-8")
-    blocks = ("gates hard", "dose_response hard", "figure hard dose_response", "gates easy")
-    page = "".join(f"<!-- {block} -->\n<!-- end -->\n" for block in blocks)
-    (docs / "calibration.md").write_text(page, encoding="utf-8")
-    filled = publish.filled(docs, studies)[docs / "calibration.md"]
-    assert "| arm A | above 0, estimate 10 or more | +12.0 (+2.0 to +22.0) | **passed** |" in filled
-    assert "| 0.5 | arm A | 60.0 (50.0 to 70.0) | 4.0 (2.0 to 6.0), 3 of 3 runs |" in filled
-    assert "(figures/hard/dose_response.svg)" in filled
-    assert filled.count(page_blocks.NOT_PUBLISHED) == 1
 
 
 def test_truth_by_hand():
@@ -457,28 +396,3 @@ def test_slopes_and_dominance_by_hand():
     assert first in filled
     assert "| PPO | 3 | after the filter | most | 9 (9 to 9) | 1.000 | inconclusive |" in filled
     assert filled.count("| PPO") == 4
-
-
-def test_the_comparison_with_truth_is_copied_if_its_target_has_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    agreement = tmp_path / "results/credit_agreement"
-    with pytest.raises(UserError, match="no truth.csv; run the target that makes"):
-        publish.copy_further(agreement, "some", publish.TRUTH)
-    agreement.mkdir(parents=True)
-    for name in publish.TRUTH:
-        (agreement / name).write_text(name, encoding="utf-8")
-    publish.copy_further(agreement, "some", publish.TRUTH)
-    places = [
-        tmp_path / "docs" / place for place in ("tables/some/truth.csv", "figures/some/closest.svg")
-    ]
-    assert all(path.read_text(encoding="utf-8") == path.name for path in places)
-
-
-def test_the_sample_report_keeps_the_curves_of_each_arms_first_seed():
-    curve = '<figure id="figure-runs/{}_seed_{}">\n<svg>\n  <g>{}</g>\n</svg></figure>\n'
-    runs = [("A_A", 11, "x"), ("A_A", 23, "y"), ("B", 23, "z")]
-    page = f"<p>\n one</p>{''.join(curve.format(*run) for run in runs)}<p>\nEnd</p>\n"
-    assert publish.shortened(page) == (
-        '<p>\n one</p><figure id="figure-runs/A_A_seed_11">\n<svg> <g>x</g> </svg></figure>\n'
-        '<figure id="figure-runs/B_seed_23">\n<svg> <g>z</g> </svg></figure>\n<p>\nEnd</p>\n'
-    )
