@@ -8,7 +8,6 @@ import sys
 import pytest
 
 
-
 @pytest.fixture
 def plan(checkout):
     """Lines that the command prints in the finished study."""

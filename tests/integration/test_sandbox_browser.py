@@ -45,8 +45,8 @@ def page(tmp_path_factory):
             ["tiny", "--config", rules.job("tiny", name), "--output", str(root / "studies" / name)]
         )
     whole = rules.settings("page")
-    told = whole | {"studies": {name: whole["studies"][name] for name in STUDIES}}
-    main(["page", "--config", json.dumps(told), "--output", str(root / "sandbox.html")])
+    some = whole | {"studies": {name: whole["studies"][name] for name in STUDIES}}
+    main(["page", "--config", json.dumps(some), "--output", str(root / "sandbox.html")])
     return root / "sandbox.html"
 
 
