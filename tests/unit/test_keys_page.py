@@ -64,13 +64,3 @@ def test_every_key_has_a_meaning():
 def test_types_and_defaults_in_words(kind, field, words, default):
     model: type[BaseModel] = create_model("Model", key=(kind, field))
     assert keys_page.described(model.model_fields["key"]) == [words, default, field.description]
-
-
-def test_a_key_of_a_plug_in_has_a_section_of_its_own():
-    named = {f"{section.file}: {section.name}" for section in keys_page.sections()}
-    assert {
-        "Method: credit.fit, kind turnrd",
-        "Method: credit.terms.key, kind state_graph",
-        "Study: engine, kind vllm",
-        "Environment webshop: products.generate",
-    } <= named

@@ -28,14 +28,6 @@ def test_overrides_of_the_page_are_read(text):
     assert study.overridden
 
 
-def test_keys_of_the_page_exist():
-    keys = (PROJECT / "docs/keys.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`((?:training|gradients|engine)\.\w+)", PAGE))
-    assert len(named) > 8
-    for name in named:
-        assert f"`{name.split('.')[1]}`" in keys, name
-
-
 @pytest.mark.parametrize("name", TWINS)
 def test_the_twins_have_the_same_arms_at_ragens_sizes(name):
     one = load_study(PROJECT / f"configs/studies/{name}.yaml")

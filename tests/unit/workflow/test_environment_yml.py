@@ -24,15 +24,6 @@ def test_environment_is_python_pip_and_this_package(project):
     assert extras == run.split()
 
 
-def test_no_rule_has_an_environment_of_its_own(project):
-    """docs/architecture.md says why."""
-    rules = [project / "Snakefile", *(project / "rules").glob("*.smk")]
-    assert [
-        path for path in rules if re.search(r"^\s+conda:", path.read_text(encoding="utf-8"), re.M)
-    ] == []
-    assert "`conda:`" in (project / "docs/architecture.md").read_text(encoding="utf-8")
-
-
 def test_every_direct_dependency_is_pinned_in_its_range(project):
     versions = pins(project / "constraints.txt")
     for requirement in direct_dependencies(project):
