@@ -15,8 +15,7 @@ The core, which every piece builds on:
 - `run_settings`: what the settings of the pieces share.
 - `learner`: a policy that learns, and the one way in which it is updated: Adam, which changes the
   weights in place, after a clip of the gradient's norm, for each seed by itself.
-- `trainer`: the loop over steps, the log, and the state from which another trainer goes on. The
-  experiments of `opd` use it to train shared steps once; no command resumes an interrupted run.
+- `trainer`: the loop over steps, and the log. An interrupted run starts over.
 - `tasks`: the tasks of sequences, which `rl` and `opd` share.
 
 Rules, their settings and their formulas stand in `hgrpo.formulas`, and so does `batch`: a batch of
@@ -31,9 +30,8 @@ cannot run, and what a rule may need, each with a function of the settings) and 
 that takes a step; `vpo.train` is the shortest example). `studies.pieces` and `single_runs.COMMANDS`
 name it. Its rules name it as their `piece`.
 
-Planning and checks are quick because they load no torch: modules named `settings` and `command`,
-`run_settings`, `command_line`, `single_runs`, `pieces` and `study` of `studies`, and the table of
-`opd`'s experiments import none.
+Planning and checks are quick because they load no torch: modules named `settings`, `run_settings`,
+`command_line`, `single_runs`, and `pieces` and `study` of `studies` import none.
 
 Pieces: `rl`, `opd`, `vpo`, `pedagogy`. `studies` compares arms of all of them.
 """

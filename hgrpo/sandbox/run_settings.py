@@ -30,7 +30,9 @@ class RuleSettings(Strict):
     @field_validator("method")
     @classmethod
     def _is_a_rule(cls, value: str) -> str:
-        return known(value, cls.RULES)
+        if value not in cls.RULES:
+            raise ValueError(f"there is no such rule{did_you_mean(value, cls.RULES)}")
+        return value
 
     @field_validator("rule", mode="wrap")
     @classmethod
@@ -131,17 +133,6 @@ class TransformerSettings(Strict):
             self.d_model % self.nhead != 0,
             f"d_model {self.d_model} is no multiple of nhead {self.nhead}",
         )
-
-
-def known(value: str, names: Mapping[str, Any] | tuple[str, ...]) -> str:
-    """`value`, if it is one of the names.
-
-    Raises:
-        ValueError: it is not; the message has the nearest name.
-    """
-    if value not in names:
-        raise ValueError(f"there is no such one{did_you_mean(value, names)}")
-    return value
 
 
 def seeds_differ(seeds: tuple[int, ...]) -> tuple[bool, str]:

@@ -1,9 +1,8 @@
-"""What the trainers of all pieces share: the loop over steps, the log, and the state of a run."""
+"""What the trainers of all pieces share: the loop over steps, and the log."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -76,24 +75,6 @@ class ArmTrainer(ABC):
     def spent(self, counts: Mapping[str, int]) -> Columns:
         """Counts that are the same for all seeds, as columns of the log."""
         return {name: torch.full((len(self.settings.seeds),), n) for name, n in counts.items()}
-
-    def state(self) -> dict[str, Any]:
-        """What another trainer needs to go on from here as if it had trained so far itself.
-
-        The experiments of opd train shared steps once and go on from their state. No command
-        writes a state to disk, so an interrupted command starts again.
-        """
-        return {
-            "learners": {name: each.state() for name, each in self.learners.items()},
-            "step": self.step,
-            "rows": list(self.rows),
-        }
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state` was taken, from a trainer whose settings agree up to that step."""
-        for name, each in self.learners.items():
-            each.load_state(state["learners"][name])
-        self.step, self.rows = state["step"], list(state["rows"])
 
 
 class PolicyTrainer(ArmTrainer):

@@ -54,8 +54,8 @@ def run(words: Sequence[str]) -> None:
     last = max(options.train_steps)
     more = {"num_steps": max(1, last), "seeds": (options.seed,), "eval_every": last + 1}
     settings = validate(RlSettings, cli.of_model(RlSettings, typed) | more, "rl_oracle")
-    cli.check_output("--output", options.output)
-    cli.say_notes(settings.notes)
+    cli.check_output(options.output)
+    cli.print_notes(settings.notes)
     cli.prepare_torch(options.device)
 
     from hgrpo.sandbox.rl.oracle_study import correlations, study

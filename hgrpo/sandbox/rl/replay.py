@@ -83,10 +83,3 @@ class Supply:
             "replay_size": torch.full((len(batch.age),), float(len(self.kept))),
             "replay_priority": priority,
         }
-
-    def state(self) -> tuple[list[Rollout], Tensor]:
-        """What a run carries to its next step."""
-        return list(self.kept), self.trained.clone()
-
-    def load_state(self, state: tuple[list[Rollout], Tensor]) -> None:
-        self.kept, self.trained = list(state[0]), state[1].clone()

@@ -1,8 +1,5 @@
 """The training loop of rl: evaluate, sample, screen, update, log."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -80,17 +77,6 @@ class Trainer(PolicyTrainer):
         if due:
             self.log(found | metrics | _columns(update))
         self.step += 1
-
-    def state(self) -> dict[str, Any]:
-        """What another trainer needs to go on from here; no command of rl saves it."""
-        counts = {"futile": self.futile, "stopped": self.stopped}
-        return {**super().state(), "supply": self.supply.state(), **counts}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state` was taken, from a trainer of the same settings."""
-        super().load_state(state)
-        self.supply.load_state(state["supply"])
-        self.futile, self.stopped = state["futile"], state["stopped"]
 
     def examine(self) -> Columns:
         """What the policy can do, what the run has cost each seed, and when it stopped, or -1."""
