@@ -48,7 +48,7 @@ def _run(told: Mapping[str, Any], code: str, target: Path) -> None:
 
 
 def _statistics(told: Mapping[str, Any], code: str, target: Path) -> None:
-    from hgrpo.sandbox.studies.tables import write_statistics
+    from hgrpo.sandbox.studies.statistics import write_statistics
 
     write_statistics(_study(told), _runs(told), target)
 
@@ -73,11 +73,11 @@ def _tiny(told: Mapping[str, Any], code: str, target: Path) -> None:
 
 
 def _page(told: Mapping[str, Any], code: str, target: Path) -> None:
-    from hgrpo.sandbox.studies.page import read_shown, render
+    from hgrpo.sandbox.studies.page import read_report, render
 
     folder = target.parent / "studies"
     shown = [
-        read_shown(name, validate(SandboxStudy, declared, name), folder / name)
+        read_report(name, validate(SandboxStudy, declared, name), folder / name)
         for name, declared in told["studies"].items()
     ]
     with atomic_file(target) as path:

@@ -71,7 +71,7 @@ class Rollout:
         """K."""
         return self.actions.shape[2]
 
-    def kept(self, keep: Tensor) -> "Rollout":
+    def restricted(self, keep: Tensor) -> "Rollout":
         """The same batch, of which only rollouts with a 1 in `keep` [S, N, K] still take part."""
         return replace(self, keep=self.keep * keep)
 

@@ -40,8 +40,8 @@ def truncated_reverse_kl(student: Tensor, teacher: Tensor, support: Tensor) -> T
 def renormalised_reverse_kl(student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:
     """KL(p given S || q given S); 0 for an empty S."""
     check_shapes(student, teacher, support)
-    given = [_within(each, support).log_softmax(-1) for each in (student, teacher)]
-    return truncated_reverse_kl(*given, support)
+    conditioned = [_within(each, support).log_softmax(-1) for each in (student, teacher)]
+    return truncated_reverse_kl(*conditioned, support)
 
 
 def tail_reverse_kl(student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:

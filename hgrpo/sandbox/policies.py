@@ -7,7 +7,7 @@ all outputs there are. `sample` draws.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -32,25 +32,6 @@ class Sampled(NamedTuple):
     def logprobs(self) -> Tensor:
         """Log-probs of the actions, [S, N, K, M, T]."""
         return taken(self.table, self.actions)
-
-
-class Policy(Protocol):
-    """What the trainer and the evaluation ask of a policy.
-
-    `Inputs` may be what `read` has made of them, so whoever needs them twice reads them once.
-    """
-
-    def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor: ...
-
-    def read(self, weights: Tensor, inputs: Inputs) -> Inputs: ...
-
-    def table(self, weights: Tensor, inputs: Inputs, actions: Tensor) -> Tensor: ...
-
-    def listed(self, weights: Tensor, inputs: Inputs) -> Sampled: ...
-
-    def sample(self, weights: Tensor, inputs: Inputs, draws: Tensor) -> Sampled: ...
-
-    def greedy(self, weights: Tensor, inputs: Inputs) -> Sampled: ...
 
 
 @dataclass(frozen=True)
@@ -152,3 +133,7 @@ class SequencePolicy:
             torch.stack(actions, -1).unflatten(1, shape),
             torch.stack(tables, -2).unflatten(1, shape),
         )
+
+
+# What tasks make. A reading of inputs may stand for them, so that they are read once.
+Policy = BanditPolicy | SequencePolicy

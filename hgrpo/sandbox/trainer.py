@@ -98,27 +98,19 @@ class PolicyTrainer(ArmTrainer):
         return self.learner.weights
 
 
-@dataclass(frozen=True)
-class _Read:
-    """What a policy has read of `inputs` under `weights`, with its gradient."""
-
-    weights: Tensor
-    inputs: Tensor
-    read: Inputs
-
-
 @dataclass
 class ReadsOnce:
-    """Wraps a policy, and keeps what it last read under the weights of the learner's next update.
+    """A policy that reads the inputs of a batch once under the weights of the next update.
 
-    The first update on a batch often has the inputs and the weights that sampled it. Who samples
-    with `Learner.leaf` lets that update use what was read then. Readings under other weights are
-    not kept: their graph may be freed before they are wanted again.
+    The first update on a batch often has the inputs and the weights that sampled it. A trainer that
+    samples with `Learner.leaf` lets that update use the reading of the sampling. Readings under
+    other weights are not stored: their graph may be freed before the next use.
     """
 
     policy: Policy
     learner: Learner
-    _kept: _Read | None = field(default=None, init=False)
+    # Weights, inputs, and the reading with its gradient.
+    _last: tuple[Tensor, Inputs, Inputs] | None = field(default=None, init=False)
 
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
         return self.policy.init(seeds, name)
@@ -127,12 +119,10 @@ class ReadsOnce:
         """Inputs as the policy reads them."""
         if weights is not self.learner.leaf:
             return self.policy.read(weights, inputs)
-        kept = self._kept
-        if kept is None or kept.weights is not weights or kept.inputs is not inputs:
+        if self._last is None or self._last[0] is not weights or self._last[1] is not inputs:
             with torch.enable_grad():
-                kept = _Read(weights, inputs, self.policy.read(weights, inputs))
-            self._kept = kept
-        return kept.read
+                self._last = weights, inputs, self.policy.read(weights, inputs)
+        return self._last[2]
 
     def table(self, weights: Tensor, inputs: Inputs, actions: Tensor) -> Tensor:
         return self.policy.table(weights, self.read(weights, inputs), actions)

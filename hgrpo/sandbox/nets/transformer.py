@@ -136,17 +136,17 @@ class Transformer:
         They are multiplied into that layer's matrix and bias, because that moves less memory than
         to multiply them into hidden states.
         """
-        found = dict(unpack(self.parts, weights))
+        tensors = dict(unpack(self.parts, weights))
         blocks = [
             (f"{i}.{norm}", f"{i}.{into}") for i in range(self.layers) for norm, into in _INTO
         ]
         for norm, layer in (*blocks, ("last", "head")):
-            scale, shift = found.pop(f"{norm}.scale"), found.pop(f"{norm}.shift")
-            matrix = found[f"{layer}.matrix"]
+            scale, shift = tensors.pop(f"{norm}.scale"), tensors.pop(f"{norm}.shift")
+            matrix = tensors[f"{layer}.matrix"]
             shifted = torch.bmm(shift.unsqueeze(1), matrix).squeeze(1)
-            found[f"{layer}.bias"] = shifted + found.get(f"{layer}.bias", 0.0)
-            found[f"{layer}.matrix"] = scale.unsqueeze(2) * matrix
-        return found
+            tensors[f"{layer}.bias"] = shifted + tensors.get(f"{layer}.bias", 0.0)
+            tensors[f"{layer}.matrix"] = scale.unsqueeze(2) * matrix
+        return tensors
 
     def logits(self, weights: Tensor, tokens: Tensor, last: int | None = None) -> Tensor:
         """Logits [S, R, L, V] after each token of R sequences, int64 [S, R, L], in one pass.

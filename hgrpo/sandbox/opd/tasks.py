@@ -40,9 +40,9 @@ class DistillTask:
 
     def examination(self, seeds: Sequence[int]) -> Questions:
         """Inputs of an evaluation, the same for all seeds: all of them, or some that were drawn."""
-        asked, listed = self.sequences.examination()
-        kept = None if listed else _DRAWN_INPUTS
-        return Questions(*(each[:, :kept].expand(len(seeds), -1, -1) for each in asked))
+        questions, listed = self.sequences.examination()
+        count = None if listed else _DRAWN_INPUTS
+        return Questions(*(each[:, :count].expand(len(seeds), -1, -1) for each in questions))
 
 
 def teacher_table(settings: OpdSettings) -> Tensor:

@@ -72,7 +72,7 @@ def _compared(settings: RlSettings, rollout: Rollout, uncharged: Tensor) -> Roll
     if not reference:
         return rollout
     retained = mixed | ~mixed.any(1, keepdim=True)
-    return rollout.kept(retained.float().unsqueeze(-1))
+    return rollout.restricted(retained.float().unsqueeze(-1))
 
 
 def _expected(

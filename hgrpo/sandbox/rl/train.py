@@ -53,7 +53,7 @@ class Trainer(PolicyTrainer):
         """Sample a batch and update on it; evaluate before, if it is time."""
         s = self.settings
         due = self.step >= s.delay and (self.step - s.delay) % s.eval_every == 0
-        found = self.examine() if due else {}
+        evaluation = self.examine() if due else {}
         fresh = acquire.sample(s, self.task, self.policy, self.learner.leaf, self.step)
         batch, metrics = self.supply.next(fresh, self.step)
         self._count_futile(batch)
@@ -75,7 +75,7 @@ class Trainer(PolicyTrainer):
             after = self._look(batch).table
             metrics |= entropy_columns(before, after, token_advantages(self, before))
         if due:
-            self.log(found | metrics | _columns(update))
+            self.log(evaluation | metrics | _columns(update))
         self.step += 1
 
     def examine(self) -> Columns:
@@ -113,7 +113,7 @@ class Trainer(PolicyTrainer):
         shape = (batch.rewards[0].numel(),)
         uniform = draws.uniform(self.settings.seeds, "screen", (self.step,), shape)
         keep, metrics = self.rule.screen(batch, uniform)
-        return batch.kept(keep), metrics
+        return batch.restricted(keep), metrics
 
     @property
     def _evaluations(self) -> int:
@@ -144,20 +144,20 @@ class Trainer(PolicyTrainer):
         """What the log says of the batch that trained."""
         labels = batch.labels[:, :, None, None]
         right = self.task.right(batch.actions, labels)[..., 0]
-        found = {
+        columns = {
             "reward": seed_mean(batch.rewards),
             "clean_reward": seed_mean(batch.clean),
             **false_rates(batch.rewards, batch.clean, right),
         }
         if "mixed" in batch.extras:
             mixed = batch.extras["mixed"]
-            found["mixed_group_rate"] = mixed.mean(1)
-            found["retained_group_rate"] = batch.keep.amax(-1).mean(1)
-            found["group_fallback"] = (mixed.amax(1) == 0).float()
+            columns["mixed_group_rate"] = mixed.mean(1)
+            columns["retained_group_rate"] = batch.keep.amax(-1).mean(1)
+            columns["group_fallback"] = (mixed.amax(1) == 0).float()
             predicted = self._predicted_mixed_rate(batch)
             if predicted is not None:
-                found["predicted_mixed_rate"] = predicted.mean(1)
-        return found
+                columns["predicted_mixed_rate"] = predicted.mean(1)
+        return columns
 
     @torch.no_grad()
     def _predicted_mixed_rate(self, batch: Rollout) -> Tensor | None:
@@ -169,9 +169,9 @@ class Trainer(PolicyTrainer):
             return mixed_rate(batch.expected, batch.group_size)
         if s.delay or not can_list(self.task):
             return None
-        asked = Questions(batch.inputs[acquire.VIEW], batch.labels)
-        given = every_output(self.task, self.policy, self.weights, asked)
-        return mixed_reward_rate(*given, batch.group_size)
+        questions = Questions(batch.inputs[acquire.VIEW], batch.labels)
+        outcomes = every_output(self.task, self.policy, self.weights, questions)
+        return mixed_reward_rate(*outcomes, batch.group_size)
 
 
 def _columns(update: Update) -> Columns:

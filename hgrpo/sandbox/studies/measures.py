@@ -49,13 +49,13 @@ def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
                 f"{did_you_mean(column, map(str, rows.columns))}"
             )
     each, end = [], -np.inf
-    for seed, own in rows.groupby("seed", sort=False):
-        own = _read(own, metric)
-        if own.empty:
+    for seed, log in rows.groupby("seed", sort=False):
+        log = _read(log, metric)
+        if log.empty:
             raise UserError(f"metric: {metric.column}: seed {seed} of arm {arm!r} logs no value")
-        each.append(_one(own, metric))
+        each.append(_one(log, metric))
         if metric.at == "time":
-            end = max(end, float(own[metric.clock].iloc[-1]))
+            end = max(end, float(log[metric.clock].iloc[-1]))
     values, reached = zip(*each, strict=True)
     return Measured(np.array(values, float), np.array(reached), end)
 

@@ -25,12 +25,12 @@ class Piece:
     tiny: Mapping[str, Any]
     tiny_tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def shortened(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def shortened(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Settings of a tiny run; phases of training begin one step after another."""
-        phases = given.get("phases", ())
+        phases = settings.get("phases", ())
         early = [{**phase, "start": place} for place, phase in enumerate(phases)]
-        of_task = self.tiny_tasks.get(given.get("task", ""), {})
-        return {**given, **self.tiny, **of_task, **({"phases": early} if early else {})}
+        of_task = self.tiny_tasks.get(settings.get("task", ""), {})
+        return {**settings, **self.tiny, **of_task, **({"phases": early} if early else {})}
 
     @property
     def model(self) -> type[Strict]:

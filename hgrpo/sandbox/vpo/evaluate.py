@@ -65,8 +65,8 @@ class Examiner:
         }
         for name, worth in self._worths.items():
             for size in _POOLS:
-                found = self._expected(chances, self._counts(size), worth)
-                columns[f"{name}_at_{size}"] = seed_mean(found)
+                expected = self._expected(chances, self._counts(size), worth)
+                columns[f"{name}_at_{size}"] = seed_mean(expected)
         return {name: column.float() for name, column in columns.items()}
 
     def expected_set_score(self, weights: Tensor) -> Tensor:

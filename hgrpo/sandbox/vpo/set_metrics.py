@@ -43,9 +43,9 @@ def on_front(available: Tensor) -> Tensor:
 
 def coverage(vectors: Tensor, available: Tensor) -> Tensor:
     """The share of the front's answers that are in the set, float [...]."""
-    found = (available.unsqueeze(-2) == vectors.unsqueeze(-3)).all(-1).any(-1)
+    held = (available.unsqueeze(-2) == vectors.unsqueeze(-3)).all(-1).any(-1)
     front = on_front(available)
-    return (found & front).float().sum(-1) / front.float().sum(-1)
+    return (held & front).float().sum(-1) / front.float().sum(-1)
 
 
 def distances(vectors: Tensor) -> Tensor:
@@ -74,11 +74,11 @@ def subset_chances(chances: Tensor, counts: Tensor) -> Tensor:
     """
     actions = chances.shape[-1]
     inside = chances.double() @ members(actions).double().T
-    found = (inside ** counts.unsqueeze(-1)).prod(-2)
+    chances_of_sets = (inside ** counts.unsqueeze(-1)).prod(-2)
     for action in range(actions):
-        below, above = found.unflatten(-1, (-1, 2, 2**action)).unbind(-2)
-        found = torch.stack([below, above - below], -2).flatten(-3)
-    return found
+        below, above = chances_of_sets.unflatten(-1, (-1, 2, 2**action)).unbind(-2)
+        chances_of_sets = torch.stack([below, above - below], -2).flatten(-3)
+    return chances_of_sets
 
 
 def subset_vectors(vectors: Tensor) -> Tensor:
@@ -91,5 +91,5 @@ def subset_vectors(vectors: Tensor) -> Tensor:
         vectors: rewards of the V actions, float [..., V, 2].
     """
     held = members(vectors.shape[-2])[1:]
-    own = torch.arange(held.shape[1]).expand_as(held)
-    return vectors[..., torch.where(held, own, held.float().argmax(1, keepdim=True)), :]
+    actions = torch.arange(held.shape[1]).expand_as(held)
+    return vectors[..., torch.where(held, actions, held.float().argmax(1, keepdim=True)), :]

@@ -77,8 +77,8 @@ def char_model(settings: RlSettings, codes: Tensor, vocabulary: int) -> NextToke
 def windows(codes: Tensor, begins: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Contexts [S, N, size] that begin at `begins` [S, N], and the codes after them [S, N, 1]."""
     places = begins.unsqueeze(-1) + torch.arange(size + 1)
-    found = codes[places]
-    return found[..., :-1], found[..., -1:]
+    tokens = codes[places]
+    return tokens[..., :-1], tokens[..., -1:]
 
 
 def hf_model(name: str) -> tuple[Callable[[str], Tensor], NextToken]:
@@ -114,8 +114,8 @@ def hf_model(name: str) -> tuple[Callable[[str], Tensor], NextToken]:
 
     def one(row: Tensor, contexts: Tensor) -> Tensor:
         pieces = zip(parts.items(), row.split(sizes), strict=True)
-        own = {key: piece.view_as(part) for (key, part), piece in pieces}
-        return functional_call(model, own, (contexts,)).logits[:, -1]
+        parameters = {key: piece.view_as(part) for (key, part), piece in pieces}
+        return functional_call(model, parameters, (contexts,)).logits[:, -1]
 
     def encode(text: str) -> Tensor:
         return torch.tensor(tokenizer(text, verbose=False)["input_ids"])

@@ -94,9 +94,9 @@ def _scikit() -> tuple[np.ndarray, ...]:
             "digits, or give --data: an .npz with x_train, y_train, x_test, y_test, or a folder "
             "with MNIST's four idx files"
         ) from None
-    found = load_digits()
-    test = np.arange(len(found.target)) % _TEST_EVERY == 0
-    x, y = found.data / 16.0, found.target
+    bunch = load_digits()
+    test = np.arange(len(bunch.target)) % _TEST_EVERY == 0
+    x, y = bunch.data / 16.0, bunch.target
     return x[~test], y[~test], x[test], y[test]
 
 

@@ -5,7 +5,7 @@ import torch
 from opd_runs import batch_of, every_rollout, gradient, settings
 
 from hgrpo.sandbox.opd import acquire
-from hgrpo.sandbox.opd.diagnostics import diagnose
+from hgrpo.sandbox.opd.evaluate import diagnose
 from hgrpo.sandbox.opd.train import Trainer
 
 EXACT_WHEN_WHOLE = ["OPDTopKReverseKL", "OPDTopKRenormalised", "OPDTopKTail"]

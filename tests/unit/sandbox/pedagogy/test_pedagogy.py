@@ -124,7 +124,7 @@ def test_only_right_rollouts_are_imitated_if_so_asked():
     assert right.any() and not right.all()
     kept = gradient(batch)
     run.rule = run.rule.model_copy(update={"imitated": "all"})
-    assert torch.allclose(kept, gradient(batch.kept(batch.clean)), atol=1e-7)
+    assert torch.allclose(kept, gradient(batch.restricted(batch.clean)), atol=1e-7)
     assert not torch.allclose(kept, gradient(batch), atol=1e-4)
 
 

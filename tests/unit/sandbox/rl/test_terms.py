@@ -52,7 +52,7 @@ def test_a_rollout_that_is_not_kept_changes_nothing(method, tmp_path):
     batch = batch_of(trainer)
     keep = torch.ones_like(batch.rewards)
     keep[:, 0] = 0.0
-    kept = batch.kept(keep)
+    kept = batch.restricted(keep)
     # The deviation of the whole batch is what UncertaintyDG and its relatives read.
     altered = kept.actions.clone()
     altered[:, 0] = (altered[:, 0] + 1) % trainer.task.actions
