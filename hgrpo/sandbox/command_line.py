@@ -1,4 +1,4 @@
-"""What commands of the sandbox share: flags from settings, notes, outputs, PyTorch's threads."""
+"""Parts of every command of the sandbox: flags, notes, outputs, PyTorch's threads."""
 
 import argparse
 import ctypes
@@ -25,7 +25,7 @@ DEVICES = ("cpu", "cuda")
 
 
 class Options(Strict):
-    """What a command reads beside the settings of its runs."""
+    """Options of a command beside the settings of its run."""
 
     seed: int = Field(0, description="first seed")
     num_seeds: int = Field(3, ge=1, description="how many seeds")
@@ -48,7 +48,7 @@ def read_flags(
     """The values that flags give to fields of the models, as they were typed.
 
     Args:
-        name: what follows `python -m hgrpo.cli.sandbox`, for the help.
+        name: the piece, for the help.
         text: the help's description.
         defaults: defaults of the command line that differ from the models'; the result has them.
         skip: fields without a flag.

@@ -87,7 +87,7 @@ class Learner:
     def leaf(self) -> Tensor:
         """The current weights as the next update takes them: with a gradient.
 
-        The loss of that update may use what was computed from this tensor before.
+        The loss of that update may use earlier results from this tensor.
         """
         if self._leaf is None:
             self._leaf = self.weights.detach().requires_grad_()

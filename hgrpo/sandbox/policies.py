@@ -18,7 +18,7 @@ from hgrpo.sandbox.every import Tree, every
 from hgrpo.sandbox.nets.layout import MLP
 from hgrpo.sandbox.nets.transformer import Cache, Reading, Transformer
 
-# Inputs as they are, or what a policy has read of them under the same weights.
+# Inputs, or the reading of them by a policy under the same weights.
 Inputs = Tensor | Reading
 
 
@@ -81,7 +81,7 @@ class SequencePolicy:
         return self.net.init(seeds, name)
 
     def read(self, weights: Tensor, inputs: Inputs) -> Reading:
-        """What the prompts leave behind."""
+        """Keys, values and logits of the prompts."""
         return inputs if isinstance(inputs, Reading) else self.net.read(weights, inputs)
 
     def table(self, weights: Tensor, inputs: Inputs, actions: Tensor) -> Tensor:
@@ -90,7 +90,7 @@ class SequencePolicy:
         return logits.log_softmax(-1).unflatten(2, actions.shape[2:4])
 
     def listed(self, weights: Tensor, inputs: Inputs) -> Sampled:
-        """All outputs of each input, on the axis K; what they share at first is computed once."""
+        """All outputs of each input, on the axis K; common beginnings are computed once."""
         read = self.read(weights, inputs)
         tree = Tree.of(self.net.vocabulary, self.horizon)
         logprobs = self.net.branched(weights, read, tree).log_softmax(-1)

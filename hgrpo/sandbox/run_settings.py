@@ -1,4 +1,4 @@
-"""What settings of the pieces share: rules, an arm's seeds and length, a transformer."""
+"""Common settings of the pieces: rules, an arm's seeds and length, a transformer."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -37,7 +37,7 @@ class RuleSettings(Strict):
     @field_validator("rule", mode="wrap")
     @classmethod
     def _is_of_the_method(cls, value: Any, validate: Any, info: Any) -> Rule | None:
-        """Build the rule; an unknown `method` has its own error, and then there is none."""
+        """Build the rule; None for an unknown `method`, which has its own error."""
         rule = cls.RULES.get(info.data.get("method"))
         try:
             return rule and rule.model_validate(dict(value))
@@ -46,7 +46,7 @@ class RuleSettings(Strict):
 
 
 class ArmSettings(Strict):
-    """One arm for some seeds; a piece adds its rules and what it refuses."""
+    """One arm for some seeds; a piece adds its rules and checks."""
 
     seeds: tuple[int, ...] = Field((0, 1, 2), min_length=1, description="trained at once")
     num_steps: int = Field(gt=0, description="batches that a run samples")
@@ -84,7 +84,7 @@ class ArmSettings(Strict):
 
 
 class RunSettings(ArmSettings, RuleSettings):
-    """An arm that trains by one rule in groups of rollouts; a piece adds what rules may need."""
+    """An arm that trains by one rule in groups of rollouts; a piece adds `NEEDS`."""
 
     NEEDS: ClassVar[Mapping[str, Need]]
 
@@ -128,7 +128,7 @@ class TransformerSettings(Strict):
     num_layers: int = Field(2, gt=0, description="blocks of the transformer")
 
     def heads_fit(self) -> tuple[bool, str]:
-        """Whether the heads cannot share the width, and the line that says so."""
+        """Whether the width is no multiple of the heads, and a line."""
         return (
             self.d_model % self.nhead != 0,
             f"d_model {self.d_model} is no multiple of nhead {self.nhead}",
@@ -136,7 +136,7 @@ class TransformerSettings(Strict):
 
 
 def seeds_differ(seeds: tuple[int, ...]) -> tuple[bool, str]:
-    """Whether a seed is listed twice, and the line that says so."""
+    """Whether a seed is listed twice, and a line."""
     return len(set(seeds)) < len(seeds), "seeds: one is listed twice"
 
 

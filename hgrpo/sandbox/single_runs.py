@@ -18,7 +18,7 @@ from hgrpo.sandbox.studies.pieces import PIECES
 
 
 class RunOptions(cli.Options):
-    """What a single run takes beside its settings."""
+    """Options of a single run beside its settings."""
 
     method: str = Field(description="name of the update rule")
     rule: dict[str, str] = Field(

@@ -1,7 +1,7 @@
-"""What the trainers of all pieces share: the loop over steps, and the log."""
+"""The base of all trainers: the loop over steps, and the log."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -17,21 +17,10 @@ Row = dict[str, float | int | str]
 Columns = dict[str, Tensor]
 
 
-def seed_rows(
-    seeds: Sequence[int], head: Mapping[str, float | int | str], columns: Mapping[str, Tensor]
-) -> list[Row]:
-    """One row for each seed: `head`, the seed, and its numbers out of `columns` [S]."""
-    values = {name: column.tolist() for name, column in columns.items()}
-    return [
-        {**head, "seed": seed, **{name: column[index] for name, column in values.items()}}
-        for index, seed in enumerate(seeds)
-    ]
-
-
 class ArmTrainer(ABC):
     """Trains one arm with all its seeds in one tensor program.
 
-    `rows` is its log, one row for each evaluation and seed. `learners` are what learns, by name.
+    `rows` is its log, one row for each evaluation and seed. `learners` has a learner by name.
     """
 
     def __init__(self, settings: ArmSettings):
@@ -46,11 +35,11 @@ class ArmTrainer(ABC):
 
     @abstractmethod
     def examine(self) -> Columns:
-        """What the policies can do, and what they have cost."""
+        """Columns of an evaluation: scores of the policies, and costs so far."""
 
     @abstractmethod
     def head(self) -> dict[str, float | int | str]:
-        """What each row of this step's log says beside its seed and its numbers."""
+        """Columns of each row of this step's log, beside its seed and its numbers."""
 
     def run(self, advance: Callable[[], object] = lambda: None) -> list[Row]:
         """Train all steps, and evaluate once more; `advance` is called after each step.
@@ -69,8 +58,12 @@ class ArmTrainer(ABC):
         return self.rows
 
     def log(self, columns: Mapping[str, Tensor]) -> None:
-        """Add a row for each seed."""
-        self.rows += seed_rows(self.settings.seeds, self.head(), columns)
+        """Add a row for each seed: `head`, the seed, and its numbers out of `columns` [S]."""
+        head, values = self.head(), {name: column.tolist() for name, column in columns.items()}
+        self.rows += [
+            {**head, "seed": seed, **{name: column[index] for name, column in values.items()}}
+            for index, seed in enumerate(self.settings.seeds)
+        ]
 
     def spent(self, counts: Mapping[str, int]) -> Columns:
         """Counts that are the same for all seeds, as columns of the log."""
@@ -89,7 +82,7 @@ class PolicyTrainer(ArmTrainer):
 
     @property
     def learner(self) -> Learner:
-        """What learns."""
+        """The policy's learner."""
         return self.learners["policy"]
 
     @property
@@ -111,9 +104,6 @@ class ReadsOnce:
     learner: Learner
     # Weights, inputs, and the reading with its gradient.
     _last: tuple[Tensor, Inputs, Inputs] | None = field(default=None, init=False)
-
-    def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
-        return self.policy.init(seeds, name)
 
     def read(self, weights: Tensor, inputs: Inputs) -> Inputs:
         """Inputs as the policy reads them."""

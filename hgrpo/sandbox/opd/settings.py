@@ -50,11 +50,11 @@ class Phase(RuleSettings):
 
     method: str = Field("OPDReverseKL", description="name of the loss")
     start: int = Field(0, ge=0, description="first step that trains with it")
-    label: str = Field("", description="what the log calls the phase; empty: the loss's name")
+    label: str = Field("", description="the phase's name in the log; empty: the loss's name")
 
     @property
     def name(self) -> str:
-        """What the log calls the phase."""
+        """The phase's name in the log."""
         return self.label or self.method
 
 
@@ -62,7 +62,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
     """One arm of opd for some seeds."""
 
     task: Literal["reversal", "soft_reversal", "format_answer"] = Field(
-        "reversal", description="what the student has to answer"
+        "reversal", description="the task"
     )
     phases: tuple[Phase, ...] = Field((Phase(),), description="losses that train one after another")
     num_steps: int = Field(500, gt=0, description="batches that a run samples")
@@ -99,7 +99,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
         return [phase.rule for phase in self.phases]
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """What is wrong with any loss, each with its line."""
+        """Checks of any loss: whether the run fails it, and a line."""
         return (
             *super().refusals(),
             (

@@ -32,7 +32,11 @@ class DistillTask:
 
     @cached_property
     def _teacher(self) -> Tensor:
-        return teacher_table(self.settings)
+        """Log-probs [V, V] by the right token; a teacher reads nothing else."""
+        s = self.settings
+        if s.task == "soft_reversal":
+            return graded(s.vocab_size, s.actions, s.teacher_temperature, s.special_token_weight)
+        return smoothed(s.actions, s.teacher_epsilon)
 
     def teacher(self, labels: Tensor) -> Tensor:
         """The teacher's log-probs [S, N, 1, 1, T, V] of right answers [S, N, T]."""
@@ -43,18 +47,6 @@ class DistillTask:
         questions, listed = self.sequences.examination()
         count = None if listed else _DRAWN_INPUTS
         return Questions(*(each[:, :count].expand(len(seeds), -1, -1) for each in questions))
-
-
-def teacher_table(settings: OpdSettings) -> Tensor:
-    """Log-probs [V, V] by the right token; a teacher reads nothing else."""
-    if settings.task == "soft_reversal":
-        return graded(
-            settings.vocab_size,
-            settings.actions,
-            settings.teacher_temperature,
-            settings.special_token_weight,
-        )
-    return smoothed(settings.actions, settings.teacher_epsilon)
 
 
 def smoothed(actions: int, epsilon: float) -> Tensor:

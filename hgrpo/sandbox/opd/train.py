@@ -46,7 +46,7 @@ class Trainer(PolicyTrainer):
         self.step += 1
 
     def examine(self) -> Columns:
-        """What the student can do, and what it has cost."""
+        """Scores of the student, and costs so far."""
         s = self.settings
         rollouts = self.step * s.batch_size
         return {

@@ -1,4 +1,4 @@
-"""What student and teacher can do: greedy and sampled, on every input.
+"""Evaluation of student and teacher: greedy and sampled, on every input.
 
 An evaluation draws only from its own streams, so it changes nothing in training.
 """

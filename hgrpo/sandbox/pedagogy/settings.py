@@ -60,7 +60,7 @@ class PedagogySettings(RunSettings, TransformerSettings):
     )
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """What is wrong with any rule, each with its line."""
+        """Checks of any rule: whether the run fails it, and a line."""
         return (
             *super().refusals(),
             (

@@ -85,7 +85,7 @@ class Trainer(ArmTrainer):
         return replace(batch, rewards=paid), metrics
 
     def examine(self) -> Columns:
-        """What the policies can do, and what they have cost."""
+        """Scores of the policies, and costs so far."""
         columns: Columns = {}
         for view, learner in self.learners.items():
             columns |= self.examiner.examine(learner.weights, view, self.step)

@@ -78,7 +78,7 @@ def _compared(settings: RlSettings, rollout: Rollout, uncharged: Tensor) -> Roll
 def _expected(
     settings: RlSettings, task: Task, policy: Policy, weights: Tensor, questions: Questions
 ) -> Tensor | None:
-    """E[R | input] without noise: all of it for baseline exact, else what the task states."""
+    """E[R | input] without noise: exact for baseline exact, else as the task states it."""
     if settings.baseline == "exact":
         return expected_rewards(task, policy, weights, questions)
     return None if settings.reward_noise else task.stated(policy, weights, questions)

@@ -1,7 +1,7 @@
 """Where a rule's gradient lies, how it stands to better gradients, and how an update moves entropy.
 
-The gradients compared are those of losses, so a cosine above 0 says that the rule's step also
-lowers the other loss.
+The gradients compared are those of losses, so with a cosine above 0 the rule's step also lowers
+the other loss.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What a policy can do: the greedy and the sampled policy, on every input where they can be listed.
+"""Evaluation of the greedy and of the sampled policy, on every input where they can be listed.
 
 An evaluation draws only from its own streams, so it changes nothing in training.
 """
@@ -16,7 +16,7 @@ from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Inputs, Policy, Sampled
 from hgrpo.sandbox.rl.tasks.task import Task, can_list, output_count
 
-# Outputs of all seeds that are computed in one pass: what fits into a processor's cache is faster.
+# Outputs of all seeds in one pass; passes that fit into a processor's cache are faster.
 # Listed ones share most of their tokens.
 _DRAWN_AT_ONCE = 1280
 _LISTED_AT_ONCE = 10_000
@@ -76,7 +76,7 @@ class Examiner:
         }
 
     def _act(self, weights: Tensor, questions: Questions, step: int) -> tuple[Sampled, Sampled]:
-        """What the greedy and the sampled policy do.
+        """Outputs of the greedy and of the sampled policy.
 
         The sampled one gives all outputs if they are listed, else one drawn output for each input.
         """

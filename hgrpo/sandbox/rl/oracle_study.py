@@ -2,10 +2,10 @@
 
 At chosen steps of a run, each sample of a fresh batch gets its own gradient of log p, which is
 compared with the gradient of the cross-entropy to the labels. The oracle's direction is that of
-descent: a `projection` above 0 says that raising the sample's log-prob lowers the cross-entropy.
+descent: with a `projection` above 0, raising the sample's log-prob lowers the cross-entropy.
 The original takes the direction of ascent, so its projections have the other sign.
-`update_projection` is the advantage times the projection: what a policy gradient's update from this
-sample does.
+`update_projection` is the advantage times the projection: the effect of a policy gradient's update
+from this sample.
 """
 
 from collections.abc import Callable, Sequence

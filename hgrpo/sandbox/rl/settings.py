@@ -92,7 +92,7 @@ class RlSettings(RunSettings, TransformerSettings):
     RULES = RULES
     NEEDS = NEEDS
 
-    task: Literal[BANDITS + REVERSALS + CHAINS] = Field("mnist", description="what is sampled")
+    task: Literal[BANDITS + REVERSALS + CHAINS] = Field("mnist", description="the task")
     method: str = Field("DG", description="name of the update rule")
     delay: int = Field(0, ge=0, description="a batch trains so many steps after it was sampled")
     num_steps: int = Field(1000, gt=0, description="batches that a run samples")
@@ -101,7 +101,7 @@ class RlSettings(RunSettings, TransformerSettings):
     seeds: tuple[int, ...] = Field((0, 1, 2, 3, 4), min_length=1, description="trained at once")
     baseline: Literal["zero", "constant", "expected", "collision", "group", "exact"] = Field(
         "expected",
-        description="what REINFORCE, DG and their relatives subtract. zero: 0; constant: 0.5; "
+        description="subtracted by REINFORCE, DG and their relatives. zero: 0; constant: 0.5; "
         "expected: E[R | input] where the task states it, else as collision; collision: the sum of "
         "squared probabilities of the current policy, token by token; group: the mean of the "
         "other rollouts, of the group or, without groups, of the batch; exact: E[R | input], "
@@ -113,7 +113,7 @@ class RlSettings(RunSettings, TransformerSettings):
     replay_capacity: int = Field(0, ge=0, description="batches that replay keeps; 0: no replay")
     replay_priority: Literal[
         "uniform", "reward", "advantage", "surprisal", "delight", "fresh_delight"
-    ] = Field("fresh_delight", description="what a batch is drawn by")
+    ] = Field("fresh_delight", description="the priority of batches")
     replay_age_decay: float = Field(
         0.02, ge=0, description="fresh_delight: a batch of age a counts exp(-decay a)"
     )
@@ -129,7 +129,7 @@ class RlSettings(RunSettings, TransformerSettings):
             "spurious_feature",
             *_RARE,
         )
-    ] = Field("none", description="what noise does to a reward")
+    ] = Field("none", description="the effect of noise on a reward")
     group_size: int = Field(
         4, gt=0, description="rollouts of a group, or candidates at each prefix"
     )
@@ -161,7 +161,7 @@ class RlSettings(RunSettings, TransformerSettings):
         return self.rule.grouped or (self.grouped and not self.rule.candidates)
 
     def unmet(self) -> list[str]:
-        """Say what makes the run degenerate; raise ValueError where that is not allowed."""
+        """Why the run is degenerate, by line; raise ValueError where that is not allowed."""
         notes = super().unmet()
         if self.delay >= self.num_steps:
             line = f"delay {self.delay} never acts, because num_steps is {self.num_steps}"
@@ -170,7 +170,7 @@ class RlSettings(RunSettings, TransformerSettings):
         return notes
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """What is wrong with any rule, each with its line."""
+        """Checks of any rule: whether the run fails it, and a line."""
         noisy, mode = self.reward_noise > 0, self.reward_noise_mode
         horizon = 1 if self.task in BANDITS else self.seq_len
         listed = (self.vocab_size + 1) ** horizon <= MOST_OUTPUTS

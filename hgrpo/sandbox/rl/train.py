@@ -79,7 +79,7 @@ class Trainer(PolicyTrainer):
         self.step += 1
 
     def examine(self) -> Columns:
-        """What the policy can do, what the run has cost each seed, and when it stopped, or -1."""
+        """Scores of the policy, costs of each seed, and the step at which it stopped, or -1."""
         s = self.settings
         sampled = s.batch_size * torch.where(self.stopped < 0, self.step, self.stopped + 1)
         calls = s.group_size * self.task.horizon if self.rule.candidates else 1
@@ -107,7 +107,7 @@ class Trainer(PolicyTrainer):
         return Seen(batch, table, start, self.task.scored, oracle)
 
     def screened(self, batch: Rollout) -> tuple[Rollout, dict[str, Tensor]]:
-        """The batch that the rule's screen leaves, and what the log says of it."""
+        """The batch after the rule's screen, and columns of the log."""
         if not self.rule.screens:
             return batch, {}
         shape = (batch.rewards[0].numel(),)
@@ -141,7 +141,7 @@ class Trainer(PolicyTrainer):
         self.stopped = torch.where(stops, self.step, self.stopped)
 
     def _describe(self, batch: Rollout) -> dict[str, Tensor]:
-        """What the log says of the batch that trained."""
+        """Columns of the log about the batch that trained."""
         labels = batch.labels[:, :, None, None]
         right = self.task.right(batch.actions, labels)[..., 0]
         columns = {

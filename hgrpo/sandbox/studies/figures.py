@@ -27,7 +27,7 @@ _PANEL = 1.75  # height of one panel in inches
 # Columns of a figure's table of curves.
 _CURVE = ["panel", "arm", "seed", "x", "value"]
 _LAST = "Each seed has its last logged values."
-# What a point is the mean of.
+# A point is the mean of these.
 _TAKEN = {"end": "the last values of all seeds", "mean": "evaluations and seeds"}
 _BAND = (
     "The band is the mean plus and minus its standard error over seeds, evaluation by evaluation; "

@@ -15,9 +15,9 @@ from hgrpo.sandbox.studies.study import Metric
 class Measured:
     """Values of an arm's seeds [S], in the order of its seeds.
 
-    For a time, `reached` [S] says which seeds got there. The others have their last evaluation in
-    `values`, or inf if they had stopped to train by then, since they never get there. `end` is the
-    last time of any seed. For other metrics, all have `reached`.
+    For a time, `reached` [S] is True for seeds that got there. The others have their last
+    evaluation in `values`, or inf if they had stopped to train by then, since they never get there.
+    `end` is the last time of any seed. For other metrics, `reached` is True for all.
     """
 
     values: np.ndarray

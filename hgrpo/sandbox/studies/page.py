@@ -50,7 +50,7 @@ def render(reports: Sequence[StudyReport], tiny: bool = False) -> str:
     """The page as HTML text; the same inputs give the same text.
 
     Args:
-        tiny: whether the runs were too short to mean anything, which the page then says.
+        tiny: whether the runs were too short to mean anything; the page then warns.
     """
     environment = page_environment()
     environment.filters["number"] = number

@@ -37,7 +37,7 @@ def read_rows(study: SandboxStudy, runs: Mapping[str, Path]) -> dict[str, pd.Dat
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
-    """What `train_arm` said of a run.
+    """The summary of a run that `train_arm` wrote.
 
     Raises:
         UserError: the file is missing or damaged.

@@ -19,7 +19,7 @@ from hgrpo.sandbox.studies.results import ARMS, PAIRS, TABLES, read_rows, read_s
 from hgrpo.sandbox.studies.study import Metric, Pair, SandboxStudy
 from hgrpo.streams import generator
 
-# What an arm cost each seed, where its rows say so.
+# Costs of an arm for each seed, where its rows have them.
 COSTS = ("rollouts", "verifier_calls", "tokens", "updates", "kl_from_init")
 # Deviations of the original beyond which a mean is marked.
 FAR = 3.0
@@ -144,7 +144,7 @@ def pair_table(study: SandboxStudy, rows: Mapping[str, pd.DataFrame]) -> pd.Data
     """One row a pair, by the study's metric: difference paired by seed, tests and verdict.
 
     `judge` gives verdicts to the pairs that the study lists under `pairs`. The others (`kind`
-    identical or again) ask no question, so they are not corrected and get no verdict. The two
+    identical or again) test nothing, so they are not corrected and get no verdict. The two
     halves of an A/A pair (again) have different seeds; the first of one half is compared with the
     first of the other, and so on. `p_equivalent` is that of two one-sided tests against the
     metric's margin. Times are equivalent only if every seed of
@@ -236,7 +236,7 @@ def _published(study: SandboxStudy, pair: Pair) -> float:
 
 
 def _verdict(line: Mapping[str, object], metric: Metric) -> str:
-    """What the pair shows: equivalence within the margin, else a difference, else neither.
+    """The verdict: equivalence within the margin, else a difference, else neither.
 
     Equivalence is tested first: a difference below the declared margin counts as none, however
     certain it is.

@@ -1,4 +1,4 @@
-"""A study's file: question, arms, seeds, the metric that decides, and what to compare and draw."""
+"""A study's file: question, arms, seeds, the metric that decides, comparisons and figures."""
 
 import importlib.util
 import itertools
@@ -32,12 +32,12 @@ class Metric(Strict):
     until: float | None = Field(None, description="end: the last value up to this time")
     below: float | None = Field(None, description="time: until the column is at most this")
     above: float | None = Field(None, description="time: until the column is at least this")
-    clock: str = Field("updates", description="time, until, slope: the column that tells the time")
+    clock: str = Field("updates", description="time, until, slope: the column of times")
     better: Literal["lower", "higher", "neither"] = "neither"
     margin: float | None = Field(
         None, gt=0, description="means that differ by less are as good as equal"
     )
-    name: str = Field("", description="what tables call it; empty: made from the other keys")
+    name: str = Field("", description="its name in tables; empty: made from the other keys")
 
     @model_validator(mode="after")
     def _has_one_threshold(self) -> Self:
@@ -56,13 +56,13 @@ class Metric(Strict):
 
     @property
     def verdicts(self) -> list[str]:
-        """The verdicts that say something; without a margin nothing is equivalent."""
+        """The verdicts that decide something; without a margin nothing is equivalent."""
         differ = ["higher", "lower"] if self.better == "neither" else ["better", "worse"]
         return [*differ, *(["equivalent"] if self.margin else [])]
 
     @property
     def text(self) -> str:
-        """What tables and axes call the metric."""
+        """The metric's name in tables and on axes."""
         column, clock = self.column.replace("_", " "), self.clock.replace("_", " ")
         if self.name:
             return self.name
@@ -83,12 +83,12 @@ class Metric(Strict):
 
     @property
     def key(self) -> str:
-        """What `published` calls the metric: its column at the end of the run, else its text."""
+        """The metric's name in `published`: its column at the end of the run, else its text."""
         return self.column if self.is_last else self.text
 
 
 class Pair(Strict):
-    """An arm and what it is compared with: another arm, or a number."""
+    """A comparison of an arm with another arm, or with a number."""
 
     arm: str
     against: str | float
@@ -133,7 +133,7 @@ class FigureSpec(Strict):
     name: str
     title: str
     panels: list[str] = Field(min_length=1)
-    x: str = Field("step", description="curves: a column; numbered: what the numbers count")
+    x: str = Field("step", description="curves: a column; numbered: the unit of the numbers")
     kind: Literal["curves", "points", "numbered"] = "curves"
     across: str = Field("", description="points: a column, whose mean over evaluations is taken")
     setting: str = Field("", description="points: a setting, such as delay")
@@ -258,14 +258,12 @@ class SandboxStudy(Strict):
         return f"{self.again}, other seeds" if self.again else None
 
     def overrides(self) -> dict[str, dict[str, Any]]:
-        """Label -> what the arm changes of `base`."""
+        """Label -> the arm's changes of `base`."""
         changes = dict(self.arms) | dict(self._of_grid())
         if self.again:
-            changes[self.other] = changes[self.again] | {"seeds": self._seeds(_OTHER_SEEDS)}
+            seeds = tuple(range(_OTHER_SEEDS, _OTHER_SEEDS + self.seeds))
+            changes[self.other] = changes[self.again] | {"seeds": seeds}
         return changes
-
-    def _seeds(self, first: int = 0) -> tuple[int, ...]:
-        return tuple(range(first, first + self.seeds))
 
     def _of_grid(self) -> list[tuple[str, dict[str, Any]]]:
         if self.grid is None:

@@ -1,7 +1,7 @@
-"""How good a set of answers is for somebody whose weights are not known yet.
+"""Metrics of a set of answers under weights that are not known yet.
 
-Sets are float [..., M, 2]; `available` [..., V, 2] holds the rewards of all answers there are. What
-a set is worth depends only on which of the V actions occur in it, however many answers it has, so
+Sets are float [..., M, 2]; `available` [..., V, 2] holds the rewards of all answers there are. The
+worth of a set depends only on which of the V actions occur in it, however many answers it has, so
 expectations over sets of independently drawn answers are sums over the 2^V subsets of actions.
 """
 
@@ -84,8 +84,8 @@ def subset_chances(chances: Tensor, counts: Tensor) -> Tensor:
 def subset_vectors(vectors: Tensor) -> Tensor:
     """Each subset but the empty one as a set of V answers, [..., 2^V - 1, V, 2].
 
-    An answer that is not in the subset is replaced by one that is; a set with a duplicate is worth
-    what it is worth without.
+    An answer that is not in the subset is replaced by one that is; duplicates do not change the
+    worth of a set.
 
     Args:
         vectors: rewards of the V actions, float [..., V, 2].

@@ -30,7 +30,7 @@ class VpoSettings(RunSettings):
     NEEDS = NEEDS
 
     method: str = Field("VPOGRPO", description="name of the update rule")
-    task: Literal["pareto_front"] = Field("pareto_front", description="what is sampled")
+    task: Literal["pareto_front"] = Field("pareto_front", description="the task")
     num_steps: int = Field(500, gt=0, description="batches that a run samples")
     batch_size: int = Field(128, gt=0, description="sets of a batch")
     inner_epochs: int = Field(4, gt=0, description="updates on each batch")

@@ -89,7 +89,7 @@ class Trainer(PolicyTrainer):
         return gradient.double()
 
     def examine(self) -> Columns:
-        """What the policy can do, and what it has cost."""
+        """Scores of the policy, and costs so far."""
         sets = self.step * self.settings.batch_size
         answers = sets * self.settings.num_candidates
         return {
@@ -103,7 +103,7 @@ class Trainer(PolicyTrainer):
         return {"step": self.step, "method": self.settings.method, "task": self.settings.task}
 
     def _describe(self, batch: Rollout) -> dict[str, Tensor]:
-        """What the log says of the batch that trained."""
+        """Columns of the log about the batch that trained."""
         gold = (batch.extras["vectors"] @ GOLD).amax(-1)
         mixed = batch.rewards.amax(-1) > batch.rewards.amin(-1)
         return {

@@ -27,8 +27,8 @@ from hgrpo.formulas.tpo import (
 )
 from hgrpo.formulas.uncertain_dg import (
     filtered_dg_weights,
+    shrunk_advantages,
     uncertain_gates,
-    variance_dg_weights,
 )
 
 
@@ -70,7 +70,7 @@ ONES = torch.ones(4, dtype=torch.float64)
         ),
         (filtered_dg_weights(NEW, A, U, 1.0, 0.5), [UP, -DOWN, 0, -DOWN]),
         (
-            variance_dg_weights(NEW, A, U, 1.0, 2.0)[1:3],
+            dg_weights(NEW, shrunk_advantages(A, U, 2.0), 1.0)[1:3],
             [-sigmoid(-LN2 / 2) / 2] + [sigmoid(LN2 / 3) / 3],
         ),
         (entropy_guard(NEW, A, 4, 0.5), [0.875, 1, 0.875, 1]),

@@ -23,7 +23,7 @@ _MOST_PAIRS = 10_000
 
 @dataclass(frozen=True)
 class Batches:
-    """`count` batches of `size` rollouts; `name` tells their draws from those of other batches."""
+    """`count` batches of `size` rollouts; `name` names their draws."""
 
     name: str
     count: int

@@ -1,4 +1,4 @@
-"""What the microscope reports: how far single batches' gradients are from the exact one."""
+"""The rows of the microscope: how far single batches' gradients are from the exact one."""
 
 from collections.abc import Callable, Mapping
 
@@ -132,7 +132,7 @@ def against(
     `relative_variance` is the trace of the covariance, divided by the squared norm of the exact
     gradient. It does not depend on whether a loss adds up over tokens or takes their mean.
     `bias` is the distance of the mean over batches from the exact gradient, divided by the latter's
-    norm, and `bias_noise` is what it would be on average without any bias. `cosine` is the mean
+    norm, and `bias_noise` is its average without any bias. `cosine` is the mean
     cosine of a batch's gradient to the exact one, `cosine_of_mean` that of the mean over batches,
     and `cosine_other` that of the mean to the other objective's exact gradient.
 

@@ -26,20 +26,16 @@ _STEPS, _ROWS, _LR, _LARGEST_NORM = 150, 16, 3e-3, 1.0
 class NextToken:
     """The first weights [1, P] of a model, and its logits [S, R, V] of contexts int64 [S, R, C].
 
-    `score` takes weights [S, P] and contexts.
+    `logits` takes weights [S, P] and contexts.
     """
 
     first: Tensor
     vocabulary: int
-    score: Callable[[Tensor, Tensor], Tensor]
+    logits: Callable[[Tensor, Tensor], Tensor]
 
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
         """The first weights, once for each seed."""
         return self.first.repeat(len(seeds), 1)
-
-    def logits(self, weights: Tensor, contexts: Tensor) -> Tensor:
-        """[S, R, V]."""
-        return self.score(weights, contexts)
 
 
 def encode(text: str) -> tuple[Tensor, int]:

@@ -13,7 +13,7 @@ def test_the_first_update_uses_what_sampling_has_read(monkeypatch):
     again.policy = again.policy.policy
     reads = []
     read = Transformer.read
-    monkeypatch.setattr(Transformer, "read", lambda *given: reads.append(1) or read(*given))
+    monkeypatch.setattr(Transformer, "read", lambda *words: reads.append(1) or read(*words))
     for trainer, expected in ((once, 1), (again, 2)):
         trainer.take_step()  # evaluates before
         reads.clear()

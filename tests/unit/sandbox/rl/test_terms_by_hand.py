@@ -122,14 +122,14 @@ SKILLS = [[0.5**0.5, -(2**0.5), 0.5**0.5], [-(0.5**0.5), 2**0.5, -(0.5**0.5)]]
 def candidates():
     """The candidates as a batch of one rollout of two tokens, with a leaf as its table."""
     shape = (1, 1, 1, 1, 2, 3)
-    given = Candidates(
+    drawn = Candidates(
         torch.tensor(DRAWN).view(shape),
         torch.tensor(OLD).log().view(shape),
         torch.tensor(EARNED).float().view(shape),
     )
     table = torch.tensor(P[:2]).log().view(shape).requires_grad_()
-    actions = given.actions[..., 0]
-    return Seen(_rollout(actions, torch.ones(1, 1, 1), None, given), table, 0.0, torch.ones(2))
+    actions = drawn.actions[..., 0]
+    return Seen(_rollout(actions, torch.ones(1, 1, 1), None, drawn), table, 0.0, torch.ones(2))
 
 
 def test_tpo_over_candidates():

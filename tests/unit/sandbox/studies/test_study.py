@@ -81,6 +81,6 @@ def test_every_study_of_the_project_can_run_whole_and_tiny(path):
 
 
 def test_the_inferences_are_five():
-    found = [read_study(path).inference for path in FOLDER.glob("*.yaml")]
-    assert sorted(each.number for each in found if each) == [1, 2, 3, 4, 5]
+    inferences = [read_study(path).inference for path in FOLDER.glob("*.yaml")]
+    assert sorted(each.number for each in inferences if each) == [1, 2, 3, 4, 5]
     assert DECLARED.get("inference") is None
