@@ -146,9 +146,9 @@ def unread(run: Strict, reader: str, **read: bool) -> list[tuple[bool, str]]:
     Args:
         read: by setting, whether the reader reads it.
     """
-    fields = type(run).model_fields
+    changed = {name for name in read if getattr(run, name) != type(run).model_fields[name].default}
     return [
-        (not is_read and getattr(run, name) != fields[name].default, f"{name}: {reader} has none")
+        (name in changed and not is_read, f"{name}: {reader} does not read it")
         for name, is_read in read.items()
     ]
 

@@ -71,6 +71,6 @@ class PedagogySettings(RunSettings, TransformerSettings):
             *unread(self, self.method, teacher_lr=self.rule.teaches),
             (
                 self.teacher_steps > 1 and not self.rule.teaches,
-                f"teacher_steps: {self.method} has none",
+                f"teacher_steps: {self.method} does not read it",
             ),
         )

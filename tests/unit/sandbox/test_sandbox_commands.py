@@ -204,6 +204,9 @@ def test_the_defaults_are_those_of_the_original(piece):
     for rule in kinds.of_piece(piece).values():
         for key, flag in flags_of(rule).items():
             assert str(rule.model_fields[key].default) == defaults[f"--{flag}"], flag
+    assert {flag for rule in kinds.every().values() for flag in flags_of(rule).values()} == {
+        word.removeprefix("--") for word in defaults
+    }
 
 
 @pytest.mark.parametrize(
@@ -274,11 +277,11 @@ def test_a_setting_without_a_flag_of_its_own():
     ("words", "unread"),
     [
         ("rl --task token_reversal --method GRPO --tpo_eta 5", "--tpo_eta: GRPO has no such"),
-        ("rl --task token_reversal --score_len 2", "score_len: task token_reversal has none"),
+        ("rl --task token_reversal --score_len 2", "score_len: task token_reversal does not"),
         ("rl --task token_reversal --replay_priority uniform", "replay_priority: a run without"),
-        ("rl --task token_reversal --method GRPO --baseline zero", "baseline: GRPO has none"),
-        ("opd --teacher_temperature 2", "teacher_temperature: task reversal has none"),
-        ("pedagogy --method StudentGRPO --teacher_steps 3", "teacher_steps: StudentGRPO has none"),
+        ("rl --task token_reversal --method GRPO --baseline zero", "baseline: GRPO does not"),
+        ("opd --teacher_temperature 2", "teacher_temperature: task reversal does not"),
+        ("pedagogy --method StudentGRPO --teacher_steps 3", "teacher_steps: StudentGRPO does not"),
         ("rl --task token_reversal --method DG --eta 2", ""),
         # Replay reads the flag, whatever the rule.
         ("rl --task token_reversal --replay_capacity 2 --replay_age_decay 0.5", ""),
