@@ -1,11 +1,11 @@
 """Run a piece of the sandbox of update rules: small tasks in which the gradient can be watched.
 
-Pieces: rl, rl_oracle, opd, vpo, pedagogy. Experiments of opd: {experiments}.
+Pieces: rl, rl_oracle, opd, vpo, pedagogy. A command trains one arm; `snakemake sandbox_all` runs
+the studies of configs/sandbox.
 
 Examples:
   python -m hgrpo.cli.sandbox rl --help
   python -m hgrpo.cli.sandbox rl --task token_reversal --method DG --num_steps 300
-  python -m hgrpo.cli.sandbox opd compare --task reversal --num_steps 300
 """
 
 import sys
@@ -15,28 +15,25 @@ from hgrpo.command import run
 from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
 from hgrpo.sandbox import single_runs
-from hgrpo.sandbox.opd import command as opd
 from hgrpo.sandbox.rl import oracle_command
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run the piece or experiment of the first words.
+    """Run the piece of the first word; a second word `train` changes nothing.
 
     Raises:
-        UserError: there is no such piece or experiment, or a flag is wrong.
+        UserError: there is no such piece, or a flag is wrong.
     """
     piece, *rest = (sys.argv[1:] if words is None else words) or ["--help"]
     if piece in ("-h", "--help"):
-        print(__doc__.format(experiments=", ".join(opd.NAMES)))
+        print(__doc__)
         return
-    if piece not in (*single_runs.COMMANDS, "rl_oracle"):
-        raise UserError(f"{piece}: no such piece{did_you_mean(piece, single_runs.COMMANDS)}")
     if piece == "rl_oracle":
         oracle_command.run(rest)
-    elif piece == "opd" and rest and not rest[0].startswith("-") and rest[0] != "train":
-        opd.run(*rest)
-    else:
+    elif piece in single_runs.COMMANDS:
         single_runs.run(piece, rest[rest[:1] == ["train"] :])
+    else:
+        raise UserError(f"{piece}: no such piece{did_you_mean(piece, single_runs.COMMANDS)}")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def _run(job: Mapping[str, Any], target: Path) -> None:
 
 
 def _statistics(job: Mapping[str, Any], target: Path) -> None:
-    from hgrpo.sandbox.studies.tables import write_statistics
+    from hgrpo.sandbox.studies.statistics import write_statistics
 
     write_statistics(_study(job), _runs(job), target)
 
@@ -65,11 +65,11 @@ def _tiny(job: Mapping[str, Any], target: Path) -> None:
 
 
 def _page(job: Mapping[str, Any], target: Path) -> None:
-    from hgrpo.sandbox.studies.page import read_shown, render
+    from hgrpo.sandbox.studies.page import read_report, render
 
     folder = target.parent / "studies"
     studies = [
-        read_shown(name, validate(SandboxStudy, declared, name), folder / name)
+        read_report(name, validate(SandboxStudy, declared, name), folder / name)
         for name, declared in job["studies"].items()
     ]
     with atomic_file(target) as path:

@@ -2,7 +2,7 @@
 
 An update rule is one class in one file: its fields are its settings, its method `term` is its loss
 in the sandbox, and its method `terms` or `loss` is that of agents. The file also holds the formulas
-that the rule is the first to need; `rule` says what a class declares. `kinds` finds rules by name,
+that the rule is the first to need; `rule` documents the class. `kinds` finds rules by name,
 so a new rule is a new file, and a study or a method that names it.
 
 Formulas are pure functions of log-probs, behaviour log-probs, advantages and rewards. Most are

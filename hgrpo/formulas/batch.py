@@ -1,4 +1,4 @@
-"""One batch of all seeds as dense tensors: what was sampled, what a rule sees of it and returns."""
+"""One batch of all seeds as dense tensors; a rule's view of it, and the rule's result."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -21,7 +21,7 @@ class Candidates:
     rewards: Tensor
 
     def columns(self) -> dict[str, Tensor]:
-        """What the log says of their rewards, [S, N, K, M, T] each."""
+        """Columns of the log about their rewards, [S, N, K, M, T] each."""
         return {
             "candidate_reward": self.rewards.mean(-1),
             "behavior_token_reward": self.rewards[..., 0],
@@ -42,7 +42,7 @@ class Rollout:
     actions: Tensor
     # Log-probs of the actions when they were sampled, in nats, [S, N, K, M, T].
     behaviour: Tensor
-    # What a rule credits, [S, N, K], and the same before reward noise.
+    # Rewards [S, N, K], and the same before reward noise.
     rewards: Tensor
     clean: Tensor
     # 1 for tokens that exist, [S, N, K, M, T].
@@ -58,7 +58,7 @@ class Rollout:
     # E[R | input] of the policy that sampled, [S, N].
     expected: Tensor | None = None
     candidates: Candidates | None = None
-    # What only some pieces have, such as a teacher's log-probs, by name.
+    # Tensors of some pieces alone, such as a teacher's log-probs, by name.
     extras: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
@@ -71,7 +71,7 @@ class Rollout:
         """K."""
         return self.actions.shape[2]
 
-    def kept(self, keep: Tensor) -> "Rollout":
+    def restricted(self, keep: Tensor) -> "Rollout":
         """The same batch, of which only rollouts with a 1 in `keep` [S, N, K] still take part."""
         return replace(self, keep=self.keep * keep)
 
@@ -131,7 +131,7 @@ class Seen:
     """A batch under the current weights.
 
     `table` [S, N, K, M, T, V] holds log-probs of every action, with their gradient. `baseline` is
-    what a rule subtracts from rewards, in a shape that broadcasts to [S, N, K, M, T], without a
+    subtracted from rewards, in a shape that broadcasts to [S, N, K, M, T], without a
     gradient. `scored` [T] is 1 where the reward reads the position. `oracle` [S, N, 1, 1, T, V] is
     the table along the right answer, for rules that declare it.
     """
@@ -194,7 +194,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Term:
-    """A rule's loss for each seed, [S], and what the log says of it, by column, [S] each."""
+    """A rule's loss for each seed, [S], and columns of the log, [S] each."""
 
     loss: Tensor
     metrics: Mapping[str, Tensor] = field(default_factory=dict)

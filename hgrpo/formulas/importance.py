@@ -1,8 +1,8 @@
-"""Importance weights and what they say about a batch. Tensors are float, of equal shapes."""
+"""Importance weights and their statistics. Tensors are float, of equal shapes."""
 
 from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
-# Beyond this a ratio says only that the two policies have nothing in common.
+# Beyond this the two policies have nothing in common.
 _LARGEST_LOG_RATIO = 20.0
 
 

@@ -83,7 +83,7 @@ class StudentGRPO(Rule):
     clip: float = Field(0.2, gt=0, description="the ratio is clipped to 1 plus and minus this")
 
     def term(self, seen: Seen) -> Term:
-        """The clipped surrogate of whoever compares its rollouts: the teacher, or the student."""
+        """The clipped surrogate of the policy that compares its rollouts: teacher or student."""
         old, advantages = seen.rollout.behaviour, z_scores(seen.rollout.rewards, -1)
         every = seen.over_tokens(advantages)
         return Term(

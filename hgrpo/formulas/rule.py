@@ -1,4 +1,4 @@
-"""What an update rule declares: its settings, what it needs, and its loss."""
+"""The base of update rules: settings, needs and loss."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -18,9 +18,9 @@ CANDIDATES = ("token_rewards", "groups", "on_policy", "clean", "no_diagnostics")
 class Rule(Strict, ABC):
     """An update rule; its fields are its settings, and a class without abstract methods has a name.
 
-    The first sentence of a rule's docstring says what it does. The rest says what it keeps of its
-    source and what it changes. "The original" is the sandbox whose commands `hgrpo.cli.sandbox`
-    takes.
+    The first sentence of a rule's docstring states its effect. The others state what it keeps of
+    its source, and what it changes. "The original" is the sandbox whose commands
+    `hgrpo.cli.sandbox` takes.
 
     Attributes:
         piece: the piece of the sandbox that trains by it; "" if none does.
@@ -75,7 +75,7 @@ class TokenRule(Rule):
         """The share of tokens whose gradient a clip sets to 0; None if the rule clips nothing."""
 
     def columns(self, seen: Seen) -> Mapping[str, Tensor]:
-        """What the log gives the means of, by column, [S, N, K, M, T] each."""
+        """Values whose means the log has, by column, [S, N, K, M, T] each."""
         return {}
 
     def term(self, seen: Seen) -> Term:
@@ -114,7 +114,7 @@ class Need(Generic[Run]):
 
 
 def refuse(rule: Rule, needs: Mapping[str, Need], run: object, allow_degenerate: bool) -> list[str]:
-    """Refuse a run that lacks what the rule needs.
+    """Refuse a run that does not meet the needs of the rule.
 
     Returns:
         a line for each degenerate need that is not met, if these are allowed.

@@ -1,9 +1,9 @@
-"""What a set of answers is worth if the weighting of its two objectives is not known yet.
+"""The worth of a set of answers under an unknown weighting of two objectives.
 
-And how much of that each slot gets.
+And the credit of each slot.
 
-An answer has a vector of rewards, r. A set is worth E_w[max_m w . r_m]: somebody who comes with
-weights w picks the best of its M answers.
+An answer has a vector of rewards, r. A set is worth E_w[max_m w . r_m]: under weights w, the best
+of its M answers counts.
 """
 
 from abc import abstractmethod
@@ -88,18 +88,12 @@ def exact_set_score(vectors: Tensor) -> Tensor:
     )
 
 
-def shared_credit(score: Callable[[Tensor], Tensor], vectors: Tensor) -> Tensor:
-    """The worth of the whole set for each of its slots, float [..., M].
+def marginal_credit(score: Callable[[Tensor], Tensor], vectors: Tensor) -> Tensor:
+    """The loss of the set without each slot, float [..., M]; needs M of at least 2.
 
     Args:
         score: worth [...] of sets [..., M, D].
         vectors: float [..., M, D], the answers' rewards.
-    """
-    return score(vectors).unsqueeze(-1).expand(*vectors.shape[:-1])
-
-
-def marginal_credit(score: Callable[[Tensor], Tensor], vectors: Tensor) -> Tensor:
-    """What the set would lose without each slot, float [..., M]; needs M of at least 2.
 
     If slots are drawn independently, the rest of the set is a baseline that does not depend on the
     slot's answer: the gradient keeps its mean and loses the variance that other slots bring.
@@ -175,8 +169,10 @@ class Slots(SetRule):
 
     def credited(self, score: Callable[[Tensor], Tensor], vectors: Tensor) -> tuple[Tensor, Tensor]:
         """Worth and credit by a score that takes sets [..., M, 2]."""
-        credit = marginal_credit if self.credit == "marginal" else shared_credit
-        return score(vectors), credit(score, vectors)
+        worth = score(vectors)
+        if self.credit == "marginal":
+            return worth, marginal_credit(score, vectors)
+        return worth, worth.unsqueeze(-1).expand(*vectors.shape[:-1])
 
 
 class MultiRLVR(Slots):

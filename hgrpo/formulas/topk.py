@@ -2,7 +2,7 @@
 
 Arguments are log-probs [..., V] and a mask of the support S, bool [..., V]; results lose the last
 axis. With S the whole vocabulary, the first three are the reverse KL and the last is the forward
-KL. They differ in what they make of the rest of the vocabulary:
+KL. They differ in the rest of the vocabulary:
 
 - The truncated one ignores it, so the student lowers the loss by moving probability there. That
   probability leaks.
@@ -11,8 +11,8 @@ KL. They differ in what they make of the rest of the vocabulary:
 - The one with a tail counts the rest as one more token, so a leak costs.
 - The forward one weighs by the teacher. It pulls the student to S and never pushes it away.
 
-The truncated reverse form is the original sandbox's own. The other three are ours; they tell its
-faults apart.
+The truncated reverse form is the original sandbox's own. The other three are ours, and separate
+its faults.
 """
 
 from abc import abstractmethod
@@ -40,8 +40,8 @@ def truncated_reverse_kl(student: Tensor, teacher: Tensor, support: Tensor) -> T
 def renormalised_reverse_kl(student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:
     """KL(p given S || q given S); 0 for an empty S."""
     check_shapes(student, teacher, support)
-    given = [_within(each, support).log_softmax(-1) for each in (student, teacher)]
-    return truncated_reverse_kl(*given, support)
+    conditioned = [_within(each, support).log_softmax(-1) for each in (student, teacher)]
+    return truncated_reverse_kl(*conditioned, support)
 
 
 def tail_reverse_kl(student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:
@@ -96,8 +96,8 @@ def membership(logprobs: Tensor, k: int) -> Tensor:
 def overlap_at_k(student: Tensor, teacher: Tensor, k: int) -> Tensor:
     """The share of the top k that two rankings have in common, [...], on average over ties.
 
-    A teacher that gives all wrong tokens one probability has only one token of certain rank. Which
-    of the others a sort puts first says nothing, so each counts with its chance. Where neither side
+    A teacher that gives all wrong tokens one probability has only one token of certain rank. The
+    order of the others by a sort means nothing, so each counts with its chance. Where neither side
     has ties, this is the size of the common set, divided by k.
     """
     check_shapes(student, teacher)
@@ -126,7 +126,7 @@ class Truncation(Rule):
         """The mean divergence, and how much of both distributions the set holds.
 
         `support_has_best` is the share of prefixes whose set holds the teacher's best token. Where
-        it does not, the support misses what is to be learned; where the student's mass falls, it
+        it does not, the support misses the token to learn; where the student's mass falls, it
         leaks.
         """
         student, teacher = seen.table.detach(), teacher_of(seen)

@@ -52,7 +52,7 @@ class TPO(Target, GroupRule):
     needs = GROUPS
 
     def target(self, old: Tensor, skills: Tensor) -> Tensor:
-        """What the policy is fitted to, [..., K]."""
+        """The target of the policy, [..., K]."""
         return tpo_target(old, skills, self.eta, -1)
 
     def loss(self, scores: Tensor, old: Tensor, skills: Tensor) -> Tensor:

@@ -36,14 +36,6 @@ def shrunk_advantages(advantages: Tensor, uncertainty: Tensor, scale: float) -> 
     return advantages / (1.0 + scale * uncertainty)
 
 
-def variance_dg_weights(
-    logprobs: Tensor, advantages: Tensor, uncertainty: Tensor, eta: float, scale: float
-) -> Tensor:
-    """The weights of `dg.dg_weights` for `shrunk_advantages`."""
-    check_shapes(logprobs, uncertainty)
-    return dg_weights(logprobs, shrunk_advantages(advantages, uncertainty, scale), eta)
-
-
 class Doubt(Gate):
     """How much the deviation of rewards counts."""
 
@@ -70,10 +62,9 @@ class RewardVarianceDG(Doubt):
 
     def term(self, seen: Seen) -> Term:
         doubt = uncertainty(seen)
-        weights = variance_dg_weights(seen.logprobs, seen.advantages, doubt, self.eta, self.scale)
         shrunk = shrunk_advantages(seen.advantages, doubt, self.scale)
         gates = dg_gates(seen.logprobs, shrunk, self.eta)
-        return weighted(seen, weights, gate_mean=gates, uncertainty_mean=doubt)
+        return weighted(seen, gates * shrunk, gate_mean=gates, uncertainty_mean=doubt)
 
 
 class FilteredDG(Gate):

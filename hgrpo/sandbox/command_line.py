@@ -1,4 +1,4 @@
-"""What commands of the sandbox share: flags from settings, notes, outputs, PyTorch's threads."""
+"""Parts of every command of the sandbox: flags, notes, outputs, PyTorch's threads."""
 
 import argparse
 import ctypes
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal, get_origin
 
 from pydantic import BaseModel, Field, create_model
-from tqdm import tqdm
 
 from hgrpo.atomic import atomic_file
 from hgrpo.command import OneLineParser
@@ -26,7 +25,7 @@ DEVICES = ("cpu", "cuda")
 
 
 class Options(Strict):
-    """What a command reads beside the settings of its runs."""
+    """Options of a command beside the settings of its run."""
 
     seed: int = Field(0, description="first seed")
     num_seeds: int = Field(3, ge=1, description="how many seeds")
@@ -49,7 +48,7 @@ def read_flags(
     """The values that flags give to fields of the models, as they were typed.
 
     Args:
-        name: what follows `python -m hgrpo.cli.sandbox`, for the help.
+        name: the piece, for the help.
         text: the help's description.
         defaults: defaults of the command line that differ from the models'; the result has them.
         skip: fields without a flag.
@@ -108,41 +107,30 @@ def _spelled(word: str) -> str:
     return f"--{flag[2:].replace('-', '_')}{equals}{value}" if word.startswith("--") else word
 
 
-def say_notes(lines: Iterable[str]) -> None:
-    """Print each line once to stderr, as a note."""
-    for line in dict.fromkeys(lines):
-        tqdm.write(f"note: {line}", file=sys.stderr)
+def print_notes(lines: Iterable[str]) -> None:
+    """Print each line to stderr, as a note."""
+    for line in lines:
+        print(f"note: {line}", file=sys.stderr)
 
 
-def check_output(flag: str, output: Path) -> None:
-    """Make the output file's folder; refuse an output that cannot be written before the run.
+def check_output(output: Path) -> None:
+    """Make the output file's folder, and note that a file which is there already will be replaced.
 
-    A note says that a file which is there already will be replaced.
+    A run is long, so an output that cannot be written is refused before it.
 
     Raises:
         UserError: the output is a folder, or its folder cannot be made or written into.
     """
     if output.is_dir():
-        raise UserError(f"{flag}: {output} is a folder; a file was expected")
-    check_folder(flag, output.parent)
-    if output.exists():
-        say_notes([f"{flag}: {output} is there already; the run replaces it when it is done"])
-
-
-def check_folder(flag: str, folder: Path) -> None:
-    """Make the folder of outputs; refuse one that cannot be written into before the run.
-
-    Raises:
-        UserError: the folder is a file, or it cannot be made or written into.
-    """
-    if os.path.exists(folder) and not folder.is_dir():
-        raise UserError(f"{flag}: {folder} is a file; a folder was expected")
+        raise UserError(f"--output: {output} is a folder; a file was expected")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"{flag}: {folder}: {error.strerror}") from None
-    if not os.access(folder, os.W_OK):
-        raise UserError(f"{flag}: {folder}: no files can be written here")
+        raise UserError(f"--output: {output.parent}: {error.strerror}") from None
+    if not os.access(output.parent, os.W_OK):
+        raise UserError(f"--output: {output.parent}: no files can be written here")
+    if output.exists():
+        print_notes([f"--output: {output} is there already; the run replaces it when it is done"])
 
 
 def prepare_torch(device: str = "cpu") -> None:
@@ -189,14 +177,3 @@ def write_rows(rows: Sequence[Mapping[str, Any]], target: Path, first: Sequence[
     names = dict.fromkeys(first) | dict.fromkeys(name for row in rows for name in row)
     with atomic_file(target) as path:
         write_csv(pd.DataFrame(rows, columns=list(names)), path)
-
-
-def say_written(
-    target: Path,
-    rows: Sequence[Mapping[str, Any]],
-    last: Sequence[Mapping[str, Any]],
-    headline: str,
-) -> None:
-    """Print how many rows the file has, and the mean of column `headline` over the rows `last`."""
-    mean = sum(row[headline] for row in last) / len(last)
-    print(f"{target}: {len(rows)} rows; last {headline} {mean:.4f}")

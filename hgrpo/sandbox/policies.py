@@ -7,7 +7,7 @@ all outputs there are. `sample` draws.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from hgrpo.sandbox.every import Tree, every
 from hgrpo.sandbox.nets.layout import MLP
 from hgrpo.sandbox.nets.transformer import Cache, Reading, Transformer
 
-# Inputs as they are, or what a policy has read of them under the same weights.
+# Inputs, or the reading of them by a policy under the same weights.
 Inputs = Tensor | Reading
 
 
@@ -32,25 +32,6 @@ class Sampled(NamedTuple):
     def logprobs(self) -> Tensor:
         """Log-probs of the actions, [S, N, K, M, T]."""
         return taken(self.table, self.actions)
-
-
-class Policy(Protocol):
-    """What the trainer and the evaluation ask of a policy.
-
-    `Inputs` may be what `read` has made of them, so whoever needs them twice reads them once.
-    """
-
-    def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor: ...
-
-    def read(self, weights: Tensor, inputs: Inputs) -> Inputs: ...
-
-    def table(self, weights: Tensor, inputs: Inputs, actions: Tensor) -> Tensor: ...
-
-    def listed(self, weights: Tensor, inputs: Inputs) -> Sampled: ...
-
-    def sample(self, weights: Tensor, inputs: Inputs, draws: Tensor) -> Sampled: ...
-
-    def greedy(self, weights: Tensor, inputs: Inputs) -> Sampled: ...
 
 
 @dataclass(frozen=True)
@@ -100,7 +81,7 @@ class SequencePolicy:
         return self.net.init(seeds, name)
 
     def read(self, weights: Tensor, inputs: Inputs) -> Reading:
-        """What the prompts leave behind."""
+        """Keys, values and logits of the prompts."""
         return inputs if isinstance(inputs, Reading) else self.net.read(weights, inputs)
 
     def table(self, weights: Tensor, inputs: Inputs, actions: Tensor) -> Tensor:
@@ -109,7 +90,7 @@ class SequencePolicy:
         return logits.log_softmax(-1).unflatten(2, actions.shape[2:4])
 
     def listed(self, weights: Tensor, inputs: Inputs) -> Sampled:
-        """All outputs of each input, on the axis K; what they share at first is computed once."""
+        """All outputs of each input, on the axis K; common beginnings are computed once."""
         read = self.read(weights, inputs)
         tree = Tree.of(self.net.vocabulary, self.horizon)
         logprobs = self.net.branched(weights, read, tree).log_softmax(-1)
@@ -152,3 +133,7 @@ class SequencePolicy:
             torch.stack(actions, -1).unflatten(1, shape),
             torch.stack(tables, -2).unflatten(1, shape),
         )
+
+
+# What tasks make. A reading of inputs may stand for them, so that they are read once.
+Policy = BanditPolicy | SequencePolicy

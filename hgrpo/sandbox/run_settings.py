@@ -1,4 +1,4 @@
-"""What settings of the pieces share: rules, an arm's seeds and length, a transformer."""
+"""Common settings of the pieces: rules, an arm's seeds and length, a transformer."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -30,12 +30,14 @@ class RuleSettings(Strict):
     @field_validator("method")
     @classmethod
     def _is_a_rule(cls, value: str) -> str:
-        return known(value, cls.RULES)
+        if value not in cls.RULES:
+            raise ValueError(f"there is no such rule{did_you_mean(value, cls.RULES)}")
+        return value
 
     @field_validator("rule", mode="wrap")
     @classmethod
     def _is_of_the_method(cls, value: Any, validate: Any, info: Any) -> Rule | None:
-        """Build the rule; an unknown `method` has its own error, and then there is none."""
+        """Build the rule; None for an unknown `method`, which has its own error."""
         rule = cls.RULES.get(info.data.get("method"))
         try:
             return rule and rule.model_validate(dict(value))
@@ -44,7 +46,7 @@ class RuleSettings(Strict):
 
 
 class ArmSettings(Strict):
-    """One arm for some seeds; a piece adds its rules and what it refuses."""
+    """One arm for some seeds; a piece adds its rules and checks."""
 
     seeds: tuple[int, ...] = Field((0, 1, 2), min_length=1, description="trained at once")
     num_steps: int = Field(gt=0, description="batches that a run samples")
@@ -82,7 +84,7 @@ class ArmSettings(Strict):
 
 
 class RunSettings(ArmSettings, RuleSettings):
-    """An arm that trains by one rule in groups of rollouts; a piece adds what rules may need."""
+    """An arm that trains by one rule in groups of rollouts; a piece adds `NEEDS`."""
 
     NEEDS: ClassVar[Mapping[str, Need]]
 
@@ -126,26 +128,15 @@ class TransformerSettings(Strict):
     num_layers: int = Field(2, gt=0, description="blocks of the transformer")
 
     def heads_fit(self) -> tuple[bool, str]:
-        """Whether the heads cannot share the width, and the line that says so."""
+        """Whether the width is no multiple of the heads, and a line."""
         return (
             self.d_model % self.nhead != 0,
             f"d_model {self.d_model} is no multiple of nhead {self.nhead}",
         )
 
 
-def known(value: str, names: Mapping[str, Any] | tuple[str, ...]) -> str:
-    """`value`, if it is one of the names.
-
-    Raises:
-        ValueError: it is not; the message has the nearest name.
-    """
-    if value not in names:
-        raise ValueError(f"there is no such one{did_you_mean(value, names)}")
-    return value
-
-
 def seeds_differ(seeds: tuple[int, ...]) -> tuple[bool, str]:
-    """Whether a seed is listed twice, and the line that says so."""
+    """Whether a seed is listed twice, and a line."""
     return len(set(seeds)) < len(seeds), "seeds: one is listed twice"
 
 
@@ -155,9 +146,9 @@ def unread(run: Strict, reader: str, **read: bool) -> list[tuple[bool, str]]:
     Args:
         read: by setting, whether the reader reads it.
     """
-    fields = type(run).model_fields
+    changed = {name for name in read if getattr(run, name) != type(run).model_fields[name].default}
     return [
-        (not is_read and getattr(run, name) != fields[name].default, f"{name}: {reader} has none")
+        (name in changed and not is_read, f"{name}: {reader} does not read it")
         for name, is_read in read.items()
     ]
 

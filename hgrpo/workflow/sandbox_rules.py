@@ -23,10 +23,10 @@ RUN = r"[0-9a-f]{16}"
 _STUDIES = "hgrpo.sandbox.studies"
 # Modules that each kind of job starts from.
 _ROOTS = {
-    "statistics": (f"{_STUDIES}.tables",),
+    "statistics": (f"{_STUDIES}.statistics",),
     "figures": (f"{_STUDIES}.figures",),
     "page": (f"{_STUDIES}.page",),
-    "tiny": (f"{_STUDIES}.tables", f"{_STUDIES}.figures"),
+    "tiny": (f"{_STUDIES}.statistics", f"{_STUDIES}.figures"),
 }
 # Settings that permit a run, but change nothing in it.
 _PERMITS = ("allow_degenerate",)

@@ -2,6 +2,5 @@
 every next token.
 
 The teacher is analytic and knows the right answer, so a failure is the objective's, not the
-teacher's. `experiments` are runs that compare the losses. `microscope` measures estimators of the
-gradient at weights that never change.
+teacher's. `microscope` measures estimators of the gradient at weights that never change.
 """

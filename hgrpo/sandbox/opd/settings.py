@@ -6,28 +6,15 @@ The names are those of the original's flags.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated
+from typing import Literal
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import Field
 
 from hgrpo.formulas import kinds
 from hgrpo.formulas.rule import Need, Rule, refuse
-from hgrpo.formulas.topk import Support
-from hgrpo.sandbox.run_settings import ArmSettings, RuleSettings, TransformerSettings, known, unread
+from hgrpo.sandbox.run_settings import ArmSettings, RuleSettings, TransformerSettings, unread
 
 RULES = kinds.of_piece("opd")
-TASKS = ("reversal", "soft_reversal", "format_answer")
-
-
-def _not_empty(values: tuple) -> tuple:
-    if not values:
-        raise ValueError("at least one value was expected")
-    return values
-
-
-Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], AfterValidator(_not_empty)]
-Steps = Annotated[tuple[Annotated[int, Field(ge=0)], ...], AfterValidator(_not_empty)]
-Supports = Annotated[tuple[Support, ...], AfterValidator(_not_empty)]
 
 
 @dataclass(frozen=True)
@@ -63,18 +50,20 @@ class Phase(RuleSettings):
 
     method: str = Field("OPDReverseKL", description="name of the loss")
     start: int = Field(0, ge=0, description="first step that trains with it")
-    label: str = Field("", description="what the log calls the phase; empty: the loss's name")
+    label: str = Field("", description="the phase's name in the log; empty: the loss's name")
 
     @property
     def name(self) -> str:
-        """What the log calls the phase."""
+        """The phase's name in the log."""
         return self.label or self.method
 
 
 class OpdSettings(ArmSettings, TransformerSettings):
     """One arm of opd for some seeds."""
 
-    task: str = Field("reversal", description=f"one of {', '.join(TASKS)}")
+    task: Literal["reversal", "soft_reversal", "format_answer"] = Field(
+        "reversal", description="the task"
+    )
     phases: tuple[Phase, ...] = Field((Phase(),), description="losses that train one after another")
     num_steps: int = Field(500, gt=0, description="batches that a run samples")
     batch_size: int = Field(64, gt=0, description="rollouts of a batch")
@@ -109,13 +98,8 @@ class OpdSettings(ArmSettings, TransformerSettings):
         """The losses of the phases."""
         return [phase.rule for phase in self.phases]
 
-    @field_validator("task")
-    @classmethod
-    def _is_known(cls, value: str) -> str:
-        return known(value, TASKS)
-
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """What is wrong with any loss, each with its line."""
+        """Checks of any loss: whether the run fails it, and a line."""
         return (
             *super().refusals(),
             (

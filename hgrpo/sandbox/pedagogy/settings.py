@@ -60,7 +60,7 @@ class PedagogySettings(RunSettings, TransformerSettings):
     )
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """What is wrong with any rule, each with its line."""
+        """Checks of any rule: whether the run fails it, and a line."""
         return (
             *super().refusals(),
             (
@@ -71,6 +71,6 @@ class PedagogySettings(RunSettings, TransformerSettings):
             *unread(self, self.method, teacher_lr=self.rule.teaches),
             (
                 self.teacher_steps > 1 and not self.rule.teaches,
-                f"teacher_steps: {self.method} has none",
+                f"teacher_steps: {self.method} does not read it",
             ),
         )

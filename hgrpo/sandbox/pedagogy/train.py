@@ -42,25 +42,27 @@ class Trainer(ArmTrainer):
         """All updates of one training step; evaluate before, if it is time."""
         s = self.settings
         due = self.step % s.eval_every == 0
-        found = self.examine() if due else {}
+        columns = self.examine() if due else {}
         for part in range(s.teacher_steps if self.rule.teaches else 0):
-            found |= self._explore("teacher", part)
+            columns |= self._explore("teacher", part)
         for part in range(s.student_steps):
-            found |= self._assimilate(part) if self.rule.teaches else self._explore("student", part)
+            columns |= (
+                self._assimilate(part) if self.rule.teaches else self._explore("student", part)
+            )
         if due:
-            self.log(found)
+            self.log(columns)
         self.step += 1
 
     @torch.no_grad()
     def sample(self, view: View, name: Sequence[object], groups: int, size: int) -> Rollout:
         """`groups` groups of `size` rollouts of the policy that has the view."""
         s = self.settings
-        asked = self.task.draw(s.seeds, "data", name, groups)
+        questions = self.task.draw(s.seeds, "data", name, groups)
         uniform = draws.uniform(s.seeds, "action", name, (groups, size, 1, s.completion_len))
-        done = self.policy.sample(self.learners[view].weights, asked.prompts[view], uniform)
-        success = self.task.rewards(done.actions, asked.answers[:, :, None, None])[..., 0]
+        done = self.policy.sample(self.learners[view].weights, questions.prompts[view], uniform)
+        success = self.task.rewards(done.actions, questions.answers[:, :, None, None])[..., 0]
         return Rollout(
-            inputs=asked.prompts,
+            inputs=questions.prompts,
             actions=done.actions,
             behaviour=done.logprobs,
             rewards=success,
@@ -83,12 +85,12 @@ class Trainer(ArmTrainer):
         return replace(batch, rewards=paid), metrics
 
     def examine(self) -> Columns:
-        """What the policies can do, and what they have cost."""
-        found: Columns = {}
+        """Scores of the policies, and costs so far."""
+        columns: Columns = {}
         for view, learner in self.learners.items():
-            found |= self.examiner.examine(learner.weights, view, self.step)
-            found[f"{view}_updates"] = learner.updates
-        return found | self._spent()
+            columns |= self.examiner.examine(learner.weights, view, self.step)
+            columns[f"{view}_updates"] = learner.updates
+        return columns | self._spent()
 
     def head(self) -> dict[str, float | int | str]:
         """Step, method and task."""

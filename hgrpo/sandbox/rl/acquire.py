@@ -72,13 +72,13 @@ def _compared(settings: RlSettings, rollout: Rollout, uncharged: Tensor) -> Roll
     if not reference:
         return rollout
     retained = mixed | ~mixed.any(1, keepdim=True)
-    return rollout.kept(retained.float().unsqueeze(-1))
+    return rollout.restricted(retained.float().unsqueeze(-1))
 
 
 def _expected(
     settings: RlSettings, task: Task, policy: Policy, weights: Tensor, questions: Questions
 ) -> Tensor | None:
-    """E[R | input] without noise: all of it for baseline exact, else what the task states."""
+    """E[R | input] without noise: exact for baseline exact, else as the task states it."""
     if settings.baseline == "exact":
         return expected_rewards(task, policy, weights, questions)
     return None if settings.reward_noise else task.stated(policy, weights, questions)

@@ -1,7 +1,7 @@
 """Where a rule's gradient lies, how it stands to better gradients, and how an update moves entropy.
 
-The gradients compared are those of losses, so a cosine above 0 says that the rule's step also
-lowers the other loss.
+The gradients compared are those of losses, so with a cosine above 0 the rule's step also lowers
+the other loss.
 """
 
 from typing import TYPE_CHECKING
@@ -40,8 +40,8 @@ def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
     weights = trainer.weights.clone().requires_grad_()
     seen = trainer.see(batch, weights)
     loss = trainer.rule.term(seen).loss.sum()
-    given = (weights, seen.table)
-    gradient, on_table = torch.autograd.grad(loss, given, allow_unused=True, retain_graph=True)
+    inputs = (weights, seen.table)
+    gradient, on_table = torch.autograd.grad(loss, inputs, allow_unused=True, retain_graph=True)
     columns = {"cos_method_ce": _cosine(gradient, oracle_gradient(trainer, batch))}
     if trainer.settings.reward_noise:
         clean = without_noise(trainer.settings, trainer.task, batch)
@@ -106,9 +106,9 @@ def token_advantages(trainer: "Trainer", seen: Seen) -> Tensor:
     The rule's own, if it credits tokens. Else the reward: centred in its group if the rule is
     grouped, or less the baseline.
     """
-    own = trainer.rule.token_credit(seen)
-    if own is not None:
-        return own.detach()
+    credit = trainer.rule.token_credit(seen)
+    if credit is not None:
+        return credit.detach()
     if trainer.rule.grouped:
         return seen.over_tokens(centred(seen.rollout.rewards, -1))
     return seen.advantages.detach()

@@ -14,12 +14,8 @@ from hgrpo.sandbox.rl.settings import RlSettings
 TEXT = """\
 Check for each sample whether its own update would lower the cross-entropy to the labels.
 
-A run trains by `--method`. At `--train_steps` each sample of a fresh batch gets its own gradient
-of log p, and `projection` is its inner product with the direction that lowers the cross-entropy to
-the labels: above 0 it helps. `update_projection` is the advantage times that. The original's
-projections have the opposite sign. Each row also has delight, advantage, surprisal, reward and
-gate. Delight and surprisal are sums over tokens; the gate is the sigmoid of the summed delight, at
-eta 1. All rows go into one CSV.
+A run trains by `--method`. At `--train_steps` each sample of a fresh batch gets a row; the page
+docs/sandbox/rl.md explains the columns.
 
 Example:
   python -m hgrpo.cli.sandbox rl_oracle --task token_reversal --train_steps 0,100,500 \\
@@ -38,7 +34,7 @@ _FIRST = ("step", "seed", "sample", "projection", "update_projection")
 
 
 class OracleOptions(cli.Options):
-    """What the command takes beside the settings of the run."""
+    """Options of the command beside the settings of the run."""
 
     train_steps: tuple[Annotated[int, Field(ge=0)], ...] = Field(
         (0, 100, 500), min_length=1, description="steps, by comma"
@@ -54,8 +50,8 @@ def run(words: Sequence[str]) -> None:
     last = max(options.train_steps)
     more = {"num_steps": max(1, last), "seeds": (options.seed,), "eval_every": last + 1}
     settings = validate(RlSettings, cli.of_model(RlSettings, typed) | more, "rl_oracle")
-    cli.check_output("--output", options.output)
-    cli.say_notes(settings.notes)
+    cli.check_output(options.output)
+    cli.print_notes(settings.notes)
     cli.prepare_torch(options.device)
 
     from hgrpo.sandbox.rl.oracle_study import correlations, study

@@ -3,23 +3,16 @@
 The names are those of the original's flags.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from hgrpo.formulas import kinds
 from hgrpo.formulas.rule import Need
-from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings, known, refuse_first, unread
+from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings, refuse_first, unread
 from hgrpo.sandbox.tasks import CHAINS, REVERSALS
 
-TASKS = ("mnist", *REVERSALS, *CHAINS, "lm_bandit")
-BASELINES = ("zero", "constant", "expected", "collision", "group", "exact")
-PRIORITIES = ("uniform", "reward", "advantage", "surprisal", "delight", "fresh_delight")
 _RARE = ("false_positive_rare_token", "false_positive_sep")
-NOISES = (
-    *("none", "label_flip", "random_reward", "false_positive_action0", *_RARE),
-    "spurious_feature",
-)
 RULES = kinds.of_piece("rl")
 # Sequences of actions up to which E[R | input] is added up one by one.
 MOST_OUTPUTS = 729
@@ -99,16 +92,16 @@ class RlSettings(RunSettings, TransformerSettings):
     RULES = RULES
     NEEDS = NEEDS
 
-    task: str = Field("mnist", description=f"one of {', '.join(TASKS)}")
+    task: Literal[BANDITS + REVERSALS + CHAINS] = Field("mnist", description="the task")
     method: str = Field("DG", description="name of the update rule")
     delay: int = Field(0, ge=0, description="a batch trains so many steps after it was sampled")
     num_steps: int = Field(1000, gt=0, description="batches that a run samples")
     batch_size: int = Field(100, gt=0, description="rollouts of a batch")
     lr: float = Field(1e-3, gt=0, description="learning rate of Adam")
     seeds: tuple[int, ...] = Field((0, 1, 2, 3, 4), min_length=1, description="trained at once")
-    baseline: str = Field(
+    baseline: Literal["zero", "constant", "expected", "collision", "group", "exact"] = Field(
         "expected",
-        description="what REINFORCE, DG and their relatives subtract. zero: 0; constant: 0.5; "
+        description="subtracted by REINFORCE, DG and their relatives. zero: 0; constant: 0.5; "
         "expected: E[R | input] where the task states it, else as collision; collision: the sum of "
         "squared probabilities of the current policy, token by token; group: the mean of the "
         "other rollouts, of the group or, without groups, of the batch; exact: E[R | input], "
@@ -118,16 +111,25 @@ class RlSettings(RunSettings, TransformerSettings):
     entropy_diagnostics: bool = Field(False, description="take apart how an update moves entropy")
     hidden: int = Field(50, gt=0, description="units of each hidden layer of the bandit's net")
     replay_capacity: int = Field(0, ge=0, description="batches that replay keeps; 0: no replay")
-    replay_priority: str = Field(
-        "fresh_delight", description=f"what a batch is drawn by: {', '.join(PRIORITIES)}"
-    )
+    replay_priority: Literal[
+        "uniform", "reward", "advantage", "surprisal", "delight", "fresh_delight"
+    ] = Field("fresh_delight", description="the priority of batches")
     replay_age_decay: float = Field(
         0.02, ge=0, description="fresh_delight: a batch of age a counts exp(-decay a)"
     )
     replay_min_age: int = Field(0, ge=0, description="replay draws no batch younger than this")
     replay_start: int = Field(0, ge=0, description="replay begins at this step")
     reward_noise: float = Field(0.0, ge=0, le=1, description="probability that a reward is noisy")
-    reward_noise_mode: str = Field("none", description=f"one of {', '.join(NOISES)}")
+    reward_noise_mode: Literal[
+        (
+            "none",
+            "label_flip",
+            "random_reward",
+            "false_positive_action0",
+            "spurious_feature",
+            *_RARE,
+        )
+    ] = Field("none", description="the effect of noise on a reward")
     group_size: int = Field(
         4, gt=0, description="rollouts of a group, or candidates at each prefix"
     )
@@ -158,19 +160,8 @@ class RlSettings(RunSettings, TransformerSettings):
         """Whether the batch holds groups of `group_size` rollouts of one input."""
         return self.rule.grouped or (self.grouped and not self.rule.candidates)
 
-    @field_validator("task", "baseline", "replay_priority", "reward_noise_mode")
-    @classmethod
-    def _is_known(cls, value: str, info: Any) -> str:
-        names = {
-            "task": TASKS,
-            "baseline": BASELINES,
-            "replay_priority": PRIORITIES,
-            "reward_noise_mode": NOISES,
-        }
-        return known(value, names[info.field_name])
-
     def unmet(self) -> list[str]:
-        """Say what makes the run degenerate; raise ValueError where that is not allowed."""
+        """Why the run is degenerate, by line; raise ValueError where that is not allowed."""
         notes = super().unmet()
         if self.delay >= self.num_steps:
             line = f"delay {self.delay} never acts, because num_steps is {self.num_steps}"
@@ -179,7 +170,7 @@ class RlSettings(RunSettings, TransformerSettings):
         return notes
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """What is wrong with any rule, each with its line."""
+        """Checks of any rule: whether the run fails it, and a line."""
         noisy, mode = self.reward_noise > 0, self.reward_noise_mode
         horizon = 1 if self.task in BANDITS else self.seq_len
         listed = (self.vocab_size + 1) ** horizon <= MOST_OUTPUTS

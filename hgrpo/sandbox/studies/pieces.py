@@ -1,4 +1,4 @@
-"""What a study needs of each piece: its settings, and what trains a run."""
+"""The pieces: the settings and the trainer of each."""
 
 import importlib
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ _PIECES = "hgrpo.sandbox"
 
 @dataclass(frozen=True)
 class Piece:
-    """`settings` and `trains` name a module and what it holds, such as "rl.train.Trainer".
+    """`settings` and `trains` name a member of a module, such as "rl.train.Trainer".
 
-    What trains takes the settings and returns rows, or is a class whose instances `run`.
+    `trains` is a function from settings to rows, or a class with a method `run`.
     """
 
     settings: str
@@ -25,12 +25,12 @@ class Piece:
     tiny: Mapping[str, Any]
     tiny_tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def shortened(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def shortened(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Settings of a tiny run; phases of training begin one step after another."""
-        phases = given.get("phases", ())
+        phases = settings.get("phases", ())
         early = [{**phase, "start": place} for place, phase in enumerate(phases)]
-        of_task = self.tiny_tasks.get(given.get("task", ""), {})
-        return {**given, **self.tiny, **of_task, **({"phases": early} if early else {})}
+        of_task = self.tiny_tasks.get(settings.get("task", ""), {})
+        return {**settings, **self.tiny, **of_task, **({"phases": early} if early else {})}
 
     @property
     def model(self) -> type[Strict]:
@@ -44,7 +44,7 @@ class Piece:
 
     @property
     def trainer(self) -> Any:
-        """What trains; it loads PyTorch."""
+        """The member `trains`; it loads PyTorch."""
         return _load(self.trains)
 
     def rows(self, settings: Strict) -> list[dict[str, Any]]:

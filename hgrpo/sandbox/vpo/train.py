@@ -32,7 +32,7 @@ class Trainer(PolicyTrainer):
         """Sample a batch of sets, score them and update on it; evaluate before, if it is time."""
         s = self.settings
         due = self.step % s.eval_every == 0
-        found = self.examine() if due else {}
+        evaluation = self.examine() if due else {}
         exact = self.exact_gradient() if due else None
         batch = self.sample()
         for epoch in range(s.inner_epochs):
@@ -41,10 +41,10 @@ class Trainer(PolicyTrainer):
             )
             if due and epoch == 0:
                 cosine = torch.cosine_similarity(-done.gradient.double(), exact, dim=1)
-                found["cos_set_score"] = cosine
+                evaluation["cos_set_score"] = cosine
         if due:
             term = done.term
-            self.log({"loss": term.loss} | self._describe(batch) | dict(term.metrics) | found)
+            self.log({"loss": term.loss} | self._describe(batch) | dict(term.metrics) | evaluation)
         self.step += 1
 
     @torch.no_grad()
@@ -89,7 +89,7 @@ class Trainer(PolicyTrainer):
         return gradient.double()
 
     def examine(self) -> Columns:
-        """What the policy can do, and what it has cost."""
+        """Scores of the policy, and costs so far."""
         sets = self.step * self.settings.batch_size
         answers = sets * self.settings.num_candidates
         return {
@@ -103,7 +103,7 @@ class Trainer(PolicyTrainer):
         return {"step": self.step, "method": self.settings.method, "task": self.settings.task}
 
     def _describe(self, batch: Rollout) -> dict[str, Tensor]:
-        """What the log says of the batch that trained."""
+        """Columns of the log about the batch that trained."""
         gold = (batch.extras["vectors"] @ GOLD).amax(-1)
         mixed = batch.rewards.amax(-1) > batch.rewards.amin(-1)
         return {

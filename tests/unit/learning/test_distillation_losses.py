@@ -71,9 +71,9 @@ def test_over_the_whole_vocabulary_they_are_exact_and_over_nothing_they_are_zero
         return values.detach(), torch.autograd.grad(values.sum(), leaf)[0]
 
     whole = torch.ones(50, 7, dtype=torch.bool)
-    found = values_and_gradient(lambda student: divergence(student, teacher, whole))
+    partial = values_and_gradient(lambda student: divergence(student, teacher, whole))
     right = values_and_gradient(lambda student: exact(student, teacher))
-    for one, other in zip(found, right, strict=True):
+    for one, other in zip(partial, right, strict=True):
         assert torch.allclose(one, other, atol=1e-6)
     empty = values_and_gradient(lambda student: divergence(student, teacher, ~whole))
     assert all(each.abs().max() < 1e-6 for each in empty)

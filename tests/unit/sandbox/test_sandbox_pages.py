@@ -29,8 +29,8 @@ def test_the_pages_in_the_tree_are_those_of_the_code(project):
     ],
 )
 def test_a_rule_shows_the_formulas_it_calls(rule, expected):
-    found = sandbox_pages.formulas(kinds.every()[rule])
-    assert {each.__name__ for each in found} == expected
+    formulas = sandbox_pages.formulas(kinds.every()[rule])
+    assert {each.__name__ for each in formulas} == expected
 
 
 def test_every_rule_has_a_row_and_mostly_a_source():

@@ -3,7 +3,7 @@
 With the student p, the teacher q, and KL_t the reverse KL at the prefix before token t:
 
 - The token objective is the mean over t of E[KL_t], where prefixes are sampled by p but held fixed:
-  no gradient flows through what was sampled. It is what OPDReverseKL trains.
+  no gradient flows through the sampling. OPDReverseKL trains by it.
 - The sequence objective is KL(p(y | x) || q(y | x)) = E[sum over t of KL_t], with its whole
   gradient.
 

@@ -88,12 +88,29 @@ def scope(scored):
     return gradient / 6 + 0.5 * sum(losses) / len(losses)
 
 
+def variance(scored):
+    """The deviation of two rewards is half their difference."""
+    rows = list(tokens(scored))
+    rewards = [sum(r * on for (_, _, r, _), on in zip(row, scored, strict=True)) for row in rows]
+    rewards = [reward / sum(scored) for reward in rewards]
+    shrinks, total = 1 + abs(rewards[0] - rewards[1]) / 2, 0.0
+    for row, reward in zip(rows, rewards, strict=True):
+        advantage = (reward - BASELINE) / shrinks
+        total += sum(sigmoid(advantage * s) * advantage * s for s, *_ in row)
+    return total / 6
+
+
 @pytest.mark.parametrize("scored", [ALL, LATE])
 @pytest.mark.parametrize(
     ("method", "expected"),
-    [("DGToken", dg_token), ("SelfDistillDG", self_distill), ("SCOPELite", scope)],
+    [
+        ("DGToken", dg_token),
+        ("SelfDistillDG", self_distill),
+        ("SCOPELite", scope),
+        ("RewardVarianceDG", variance),
+    ],
 )
-def test_rules_that_read_labels(method, expected, scored):
+def test_rules_that_read_labels_or_the_deviation_of_rewards(method, expected, scored):
     loss = RULES[method]().term(seen(scored)).loss
     assert loss.item() == pytest.approx(expected(scored), rel=1e-5)
 
@@ -122,14 +139,14 @@ SKILLS = [[0.5**0.5, -(2**0.5), 0.5**0.5], [-(0.5**0.5), 2**0.5, -(0.5**0.5)]]
 def candidates():
     """The candidates as a batch of one rollout of two tokens, with a leaf as its table."""
     shape = (1, 1, 1, 1, 2, 3)
-    given = Candidates(
+    drawn = Candidates(
         torch.tensor(DRAWN).view(shape),
         torch.tensor(OLD).log().view(shape),
         torch.tensor(EARNED).float().view(shape),
     )
     table = torch.tensor(P[:2]).log().view(shape).requires_grad_()
-    actions = given.actions[..., 0]
-    return Seen(_rollout(actions, torch.ones(1, 1, 1), None, given), table, 0.0, torch.ones(2))
+    actions = drawn.actions[..., 0]
+    return Seen(_rollout(actions, torch.ones(1, 1, 1), None, drawn), table, 0.0, torch.ones(2))
 
 
 def test_tpo_over_candidates():

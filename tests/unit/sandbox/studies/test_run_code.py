@@ -29,5 +29,5 @@ def test_runs_differ_by_settings_and_rule_but_not_by_what_only_permits_them():
 
 def test_no_stage_of_the_agents_runs_the_sandbox():
     for stage in STAGES:
-        found = closure(roots(stage, {"env": {"name": "alfworld"}, "engine": {"kind": "torch"}}))
-        assert not [name for name in found if name.startswith("hgrpo.sandbox")], stage
+        modules = closure(roots(stage, {"env": {"name": "alfworld"}, "engine": {"kind": "torch"}}))
+        assert not [name for name in modules if name.startswith("hgrpo.sandbox")], stage
