@@ -32,9 +32,11 @@ STUDY_CONFIG := study=$(STUDY) $(call key,SEEDS,seeds) $(call key,ROUNDS,rounds)
 	$(call key,MINE,mine) $(if $(strip $(SET)),'set=['"'"'$(subst ','"'"''"'"',$(SET))'"'"']')
 SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES))
 
-# Make ignores a variable that nothing reads.
+# Make ignores a variable that nothing reads, and runs the goals before one that it does not know.
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
-$(if $(filter-out $(VARIABLES),$(GIVEN)),$(error $(filter-out $(VARIABLES),$(GIVEN)): no such variable; known: $(VARIABLES)))
+refuse = $(if $(filter-out $(2),$(3)),$(error $(filter-out $(2),$(3)): no such $(1); known: $(2)))
+$(call refuse,variable,$(VARIABLES),$(GIVEN))
+$(call refuse,goal,$(GOALS) .venv/%,$(MAKECMDGOALS))
 EXECUTOR := $(filter slurm kubernetes,$(shell sed -n 's/^executor: *"\?\([a-z-]*\).*/\1/p' profiles/$(PROFILE)/config.yaml))
 
 # A file in .venv stands for a set of extras, with + between them. vLLM for a GPU takes older packages.

@@ -127,3 +127,13 @@ def test_an_archive_from_one_folder_to_another(command, tmp_path, monkeypatch):
     assert planned.made and all(Path(path).is_file() for path in flat(planned.outputs))
     (line,) = command("import", archive)
     assert re.fullmatch(rf"{archive}: 0 jobs taken, \d+ were here before", line)
+
+
+def test_what_a_named_result_was_made_from_is_kept(command):
+    plan = finished_study()
+    root = Path(plan.root)
+    for path in (root / "sft", root / "base", root / "assets", root / "report/report.html"):
+        path.unlink()
+    command("gc", "--yes")
+    assert all(plan.find(stage).made for stage in ("assets", "base", "sft"))
+    assert not plan.find("report").made or (root / "report/tables").is_symlink()
