@@ -133,9 +133,8 @@ def _action(grammar: Grammar, name: str, text: str, at: int) -> int:
     end = _END.match(text, at)
     if end is None:
         raise UserError(f"action {name}: cannot read {_excerpt(text, at)!r}")
-    for key in ("template", "feedback"):
-        if key not in texts:
-            raise UserError(f"action {name}: no {key}")
+    if not {"template", "feedback"} <= texts.keys():
+        raise UserError(f"action {name}: template and feedback were expected")
     grammar.actions[name.lower()] = ActionText(
         parse_symbols(texts["template"]), parse_symbols(texts["feedback"])
     )

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from hgrpo.config.user_path import user_path
 from hgrpo.envs.base import Task
-from hgrpo.envs.left_out import leave_out
-from hgrpo.envs.panels import ANALYSIS, SPLITS
+from hgrpo.envs.panels import ANALYSIS, SPLITS, leave_out
 from hgrpo.envs.webshop import generator, official
 from hgrpo.envs.webshop.data import provide
 from hgrpo.envs.webshop.env import GOALS
@@ -127,8 +126,7 @@ def panels(
 
     The analysis panel has the goals after those of training or, if training takes all that remain,
     before them. A goal with the content hash of an earlier goal is left out. With `apart`, a goal
-    whose product is already in another panel is left out too. UserError if the goals do not fill
-    the panels.
+    whose product is already in another panel is left out too.
     """
     order = [*reversed(SPLITS)]
     if config.analysis:
@@ -153,6 +151,3 @@ def panels(
         seen.add(content)
         yield split, Task(f"goal-{number}", str(number), content, item.product.category)
         room = None if room is None else room - 1
-    if waiting or room:
-        split = split if room else waiting[0][0]
-        raise UserError(f"panels.{split}: {len(goals)} goals are too few for the panels asked for")

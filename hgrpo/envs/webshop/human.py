@@ -22,8 +22,8 @@ from functools import partial
 from pathlib import Path
 
 from hgrpo.config.user_path import files_below
-from hgrpo.envs.left_out import leave_out
-from hgrpo.envs.webshop.json_stream import expect, shown, texts
+from hgrpo.envs.panels import leave_out
+from hgrpo.envs.webshop.json_stream import excerpt, expect, texts
 from hgrpo.errors import UserError
 from hgrpo.zip_errors import BROKEN_ZIP
 
@@ -145,7 +145,7 @@ def _imitation(place: str, line: object) -> HumanTrajectory:
     if not row.keys() >= {"states", "actions"}:
         raise UserError(
             f"{place}: neither a page of a session log (page, url, goal) nor a trajectory of "
-            f"the imitation file (states, actions); its keys are {shown(sorted(row))}"
+            f"the imitation file (states, actions); its keys are {excerpt(sorted(row))}"
         )
     states, actions = (texts(row.get(key), f"{place}: {key}") for key in ("states", "actions"))
     if len(states) != len(actions):
@@ -158,7 +158,7 @@ def _imitation(place: str, line: object) -> HumanTrajectory:
     if goal is None:
         raise UserError(
             f"{place}: states: the first has no instruction before its search button: "
-            f"{shown(states[0])}"
+            f"{excerpt(states[0])}"
         )
     return HumanTrajectory(goal[1], actions, None)
 
@@ -271,7 +271,7 @@ def _search(content: dict, place: str) -> tuple[tuple[str, ...], int]:
     try:
         number = int(page)
     except (TypeError, ValueError):
-        raise UserError(f"{place}: page: a number was expected, not {shown(page)}") from None
+        raise UserError(f"{place}: page: a number was expected, not {excerpt(page)}") from None
     return texts(keywords, f"{place}: keywords"), number
 
 
@@ -290,13 +290,13 @@ def _sub_page(url: object, place: str) -> str:
     parts = str(url).partition("/item_sub_page/")[2].split("/")
     name = parts[4].lower() if len(parts) > 4 else ""
     if name not in _SUB_PAGES:
-        raise UserError(f"{place}: url: no sub page is named in {shown(url)}")
+        raise UserError(f"{place}: url: no sub page is named in {excerpt(url)}")
     return name
 
 
 def _options(value: object, place: str) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-        raise UserError(f"{place}: option names with texts were expected, not {shown(value)}")
+        raise UserError(f"{place}: option names with texts were expected, not {excerpt(value)}")
     return tuple(sorted(value.items()))
 
 
@@ -309,11 +309,11 @@ def _reward(row: dict, place: str) -> float:
     """The purchase's reward. No upper bound is checked: in the original, rewards may exceed 1."""
     reward = row.get("reward")
     if type(reward) not in (int, float) or not 0 <= reward < math.inf:
-        raise UserError(f"{place}: reward: a number from 0 was expected, not {shown(reward)}")
+        raise UserError(f"{place}: reward: a number from 0 was expected, not {excerpt(reward)}")
     return float(reward)
 
 
 def _text(value: object, place: str) -> str:
     if isinstance(value, str) and not value.strip():
-        raise UserError(f"{place}: text was expected, not {shown(value)}")
+        raise UserError(f"{place}: text was expected, not {excerpt(value)}")
     return expect(str, value, place)

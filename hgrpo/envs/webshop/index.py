@@ -119,18 +119,12 @@ class Index:
 
     @classmethod
     def load(cls, folder: Path) -> "Index":
-        """Memory-map an index that `save` wrote; UserError if files are missing or do not fit."""
+        """Memory-map an index that `save` wrote; UserError if a file is missing or damaged."""
         try:
             header = json.loads((folder / _HEADER).read_bytes())
             if not isinstance(header, dict) or header.get("format") != _FORMAT:
                 raise ValueError(f"{_HEADER} does not say format {_FORMAT!r}")
             arrays = {name: mapped(folder / f"{name}.npy", kind) for name, kind in _ARRAYS.items()}
-            terms, postings = len(arrays["keys"]), len(arrays["documents"])
-            starts = arrays["starts"]
-            if len(starts) != terms + 1 or starts[0] != 0 or starts[-1] != postings:
-                raise ValueError("starts.npy does not fit keys.npy and documents.npy")
-            if len(arrays["saturations"]) != postings:
-                raise ValueError("saturations.npy does not fit documents.npy")
             return cls(int(header["size"]), int(header["filled"]), **arrays)
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
             raise UserError(f"{folder}: not a search index: {error}") from None

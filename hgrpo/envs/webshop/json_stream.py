@@ -133,18 +133,18 @@ class _Values:
 def expect(kind: type, value: object, place: str) -> Any:
     """The value, if its type is `kind` (str, list or dict); UserError otherwise."""
     if not isinstance(value, kind):
-        raise UserError(f"{place}: {_KINDS[kind]} was expected, not {shown(value)}")
+        raise UserError(f"{place}: {_KINDS[kind]} was expected, not {excerpt(value)}")
     return value
 
 
 def texts(value: object, place: str) -> tuple[str, ...]:
     """A list of texts as a tuple; UserError for any other value."""
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise UserError(f"{place}: a list of texts was expected, not {shown(value)}")
+        raise UserError(f"{place}: a list of texts was expected, not {excerpt(value)}")
     return tuple(value)
 
 
-def shown(value: object) -> str:
+def excerpt(value: object) -> str:
     """A value's `repr` for error messages, cut if it is long."""
     try:
         text = repr(value)

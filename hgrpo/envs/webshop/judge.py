@@ -35,7 +35,7 @@ import re
 
 from hgrpo.envs.environment import JudgeText, Turns
 from hgrpo.envs.webshop import pages
-from hgrpo.envs.webshop.instruction_words import PLAIN, words
+from hgrpo.envs.webshop.goals import PLAIN, words
 from hgrpo.envs.webshop.prices import split_limit
 
 _ACTION = re.compile(r"(search|click)\[(.+)\]")

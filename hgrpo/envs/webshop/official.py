@@ -15,8 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from hgrpo.envs.left_out import leave_out
-from hgrpo.envs.webshop.json_stream import elements, expect, shown, texts
+from hgrpo.envs.panels import leave_out
+from hgrpo.envs.webshop.json_stream import elements, excerpt, expect, texts
 from hgrpo.envs.webshop.records import Instruction, Product
 from hgrpo.errors import UserError
 
@@ -42,7 +42,7 @@ def products(
     seen: set[str] = set()
     with closing(elements(items, b"[")) as records:
         for number, record in enumerate(islice(records, limit), 1):
-            place, notes = f"{items}: record {number}", Counter()
+            place = f"{items}: record {number}"
             try:
                 asin = _text(expect(dict, record, place), "asin", place)
                 if not asin:
@@ -53,12 +53,14 @@ def products(
                 if asin in seen:
                     counts["product left out: asin came before"] += 1
                     continue
-                entry = attributes.get(asin, {})
-                product = _product(record, entry, f"{place} ({asin})", notes)
+                product = _product(record, attributes.get(asin, {}), f"{place} ({asin})")
             except UserError as error:
                 leave_out(counts, "product", error, items.parent)
                 continue
-            counts.update(notes)
+            if "attributes" not in attributes.get(asin, {}):
+                counts["product without attributes: DUMMY_ATTR"] += 1
+            if not record.get("pricing"):
+                counts["product without a price: 100.0 dollars"] += 1
             seen.add(asin)
             yield product
 
@@ -134,10 +136,8 @@ def _human(entry: object, place: str) -> Instruction:
     )
 
 
-def _product(record: dict, entry: dict, place: str, counts: Counter[str]) -> Product:
-    phrases, points = entry.get("attributes"), record.get("small_description")
-    if phrases is None:
-        counts["product without attributes: DUMMY_ATTR"] += 1
+def _product(record: dict, entry: dict, place: str) -> Product:
+    points = record.get("small_description")
     return Product(
         asin=record["asin"],
         title=_text(record, "name", place),
@@ -145,38 +145,27 @@ def _product(record: dict, entry: dict, place: str, counts: Counter[str]) -> Pro
         bullet_points=(
             (points,) if isinstance(points, str) else _phrases(record, "small_description", place)
         ),
-        prices=_prices(record.get("pricing"), place, counts),
+        prices=_prices(record.get("pricing"), place),
         category=_text(record, "category", place),
         query=_text(record, "query", place).lower().strip(),
         product_category=_text(record, "product_category", place),
-        options=_options(record, place, counts),
-        attributes=_NO_ATTRIBUTES if phrases is None else tuple(phrases),
+        options=_options(record, place),
+        attributes=entry.get("attributes", _NO_ATTRIBUTES),
     )
 
 
-def _prices(pricing: object, place: str, counts: Counter[str]) -> tuple[float, ...]:
+def _prices(pricing: object, place: str) -> tuple[float, ...]:
     """One price, or the two ends of a range, in dollars; further prices are dropped.
 
     Like the original, this keeps only digits and dots, so a negative price loses its sign.
     """
     if not pricing:
-        counts["product without a price: 100.0 dollars"] += 1
         return _NO_PRICE
     parts = expect(str, pricing, f"{place}: pricing").split("$")[1:]
     prices = tuple(map(_dollars, parts))
-    if not prices or any(map(math.isnan, prices)):
-        raise UserError(f'{place}: pricing: no number after "$" in {shown(pricing)}')
-    if any(map(math.isinf, prices)):
-        raise UserError(f"{place}: pricing: too large a number in {shown(pricing)}")
-    if len(prices) > 2:
-        counts["product with more than two prices: the first two are kept"] += 1
-    if not all(map(_PLAIN_PRICE.fullmatch, parts)):
-        counts["product with a price that is no plain number: its digits and dots are kept"] += 1
+    if not prices or not all(map(math.isfinite, prices)):
+        raise UserError(f'{place}: pricing: no number after "$" in {excerpt(pricing)}')
     return prices[:2]
-
-
-# "to", a hyphen or a comma may stand between two prices.
-_PLAIN_PRICE = re.compile(r"\s*\d[\d,]*(\.\d+)?\s*(to|-|,)?\s*")
 
 
 def _dollars(text: str) -> float:
@@ -187,25 +176,18 @@ def _dollars(text: str) -> float:
         return math.nan
 
 
-def _options(record: dict, place: str, counts: Counter[str]) -> dict[str, tuple[str, ...]]:
+def _options(record: dict, place: str) -> dict[str, tuple[str, ...]]:
     contents = _field(record, "customization_options", place)
     place = f"{place}: customization_options"
     options: dict[str, tuple[str, ...]] = {}
     for name, values in expect(dict, contents or {}, place).items():
         if values is None:
             continue
-        if name.lower() in options:
-            counts["product with an option name twice: the later values are kept"] += 1
         inside = f"{place}: {name}"
         options[name.lower()] = tuple(
             _text(expect(dict, value, inside), "value", inside).strip().replace("/", " | ").lower()
             for value in expect(list, values, inside)
         )
-    distinct = {name: set(values) for name, values in options.items()}
-    if any(len(distinct[name]) < len(values) for name, values in options.items()):
-        counts["product with an option value twice under one name: kept"] += 1
-    if len(set().union(*distinct.values())) < sum(map(len, distinct.values())):
-        counts["product with an option value under two names: kept"] += 1
     return options
 
 

@@ -1,10 +1,10 @@
 """Matches people's trajectories to the tasks of this shop, and replays their actions."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hgrpo.envs.base import Task
+from hgrpo.envs.base import Panels, Task
 from hgrpo.envs.webshop.env import open_goals
 from hgrpo.envs.webshop.human import HumanTrajectory
 from hgrpo.envs.webshop.prices import split_limit
@@ -19,7 +19,7 @@ _QUOTES = str.maketrans("", "", "\"'")
 def on_panel(
     trajectories: Iterable[HumanTrajectory],
     assets: Path,
-    panels: Mapping[str, list[Task]],
+    panels: Panels,
     counts: Counter[str],
 ) -> list[tuple[HumanTrajectory, Task]]:
     """The trajectories whose goal is on the train panel, in the given order, each with its task.

@@ -14,7 +14,7 @@ import re
 import numpy as np
 
 from hgrpo.envs.webshop import pages
-from hgrpo.envs.webshop.instruction_words import PLAIN, words
+from hgrpo.envs.webshop.goals import PLAIN, words
 from hgrpo.envs.webshop.prices import split_limit
 from hgrpo.envs.webshop.records import Product
 from hgrpo.envs.webshop.session import Session

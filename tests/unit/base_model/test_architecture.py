@@ -61,12 +61,9 @@ def test_a_plain_config_is_read_as_transformers_reads_it(tmp_path, config, longe
     "changes",
     [
         {"model_type": "opt"},
-        {"rope_scaling": {"rope_type": "linear", "factor": 2.0}},
         {"rope_parameters": {"rope_type": "linear", "rope_theta": 1.0, "factor": 2.0}},
-        {"rope_theta": 5.0},
         {"layer_types": ["sliding_attention", "full_attention"]},
         {"use_sliding_window": True},
-        {"num_key_value_heads": None},
         {"more": 1},
     ],
     ids=str,

@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from pydantic import ValidationError
 from stage_settings import run_stage
 
 from hgrpo.archive import unpacked
 from hgrpo.envs.alfworld import download
 from hgrpo.envs.alfworld.download import ARCHIVES, RECEIPT, fetch_games
-from hgrpo.envs.alfworld.settings import GamesSettings
 from hgrpo.envs.kinds import environment_settings
 from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
@@ -114,9 +112,8 @@ def test_a_call_that_was_cut_off_goes_on(shelf, tmp_path, monkeypatch):
     assert len(list(root.glob("*/*/*/traj_data.json"))) == 11
 
 
-@pytest.mark.parametrize("text", ["", "[{", '[{"name": "x"}]', "[1]", "1"])
-def test_a_receipt_that_was_cut_off_is_named(shelf, tmp_path, text):
-    fetch_games(tmp_path)
+@pytest.mark.parametrize("text", ["[{", '[{"name": "x"}]'])
+def test_a_receipt_that_was_cut_off_is_named(tmp_path, text):
     (tmp_path / RECEIPT).write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match=rf"^{tmp_path / RECEIPT}: damaged; remove the folder"):
         fetch_games(tmp_path)
@@ -162,14 +159,6 @@ def test_an_archive_that_is_none(shelf, tmp_path, content, message):
         fetch_games(tmp_path / "data")
 
 
-def test_without_a_network(tmp_path, monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    monkeypatch.setitem(ARCHIVES, "tw-pddl.zip", Source("http://127.0.0.1:9/games"))
-    with pytest.raises(UserError, match=r"^games\.download: http.*is there a network\? \(a copy"):
-        fetch_games(tmp_path / "data")
-
-
 def test_the_shipped_config_wants_the_published_numbers(project):
     shipped = yaml.safe_load((project / "configs/envs/alfworld-official.yaml").read_bytes())
     config = environment_settings(shipped, "shipped")
@@ -177,8 +166,3 @@ def test_the_shipped_config_wants_the_published_numbers(project):
     assert (sizes.train, sizes.validation, sizes.test) == (3553, 140, 134)
     assert config.games.download and config.panels.test is None
     assert environment_settings(shipped | {"grammar": "move"}, "moved").grammar == "move"
-
-
-def test_generated_games_are_not_counted_or_fetched():
-    with pytest.raises(ValidationError, match="download: True is read only with `folder`"):
-        GamesSettings(generate={}, download=True)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from stage_settings import run_stage
 
 from hgrpo import streams
-from hgrpo.config.read import read_yaml, validate
 from hgrpo.envs.alfworld.expert import Searcher, informed
 from hgrpo.envs.alfworld.generator import game, generate
 from hgrpo.envs.alfworld.goals import Goal
@@ -25,8 +24,8 @@ DIRECT = SearcherSettings(random_pick=0, dawdle=0, revisit=0, close_after_open=0
 @pytest.fixture(scope="module")
 def games() -> list:
     config = GenerateSettings(receptacles=(7, 9))
-    sizes = {"train": 120, "validation": 1, "test": 1}
-    made = list(generate(config, sizes, "move", 0))[:120]
+    sizes = {"train": 60, "validation": 1, "test": 1}
+    made = list(generate(config, sizes, "move", 0))[:60]
     return [
         (CompiledGame(files.game), files.trajectory["turk_annotations"]["anns"][0]["task_desc"])
         for _, files in made
@@ -54,16 +53,6 @@ def test_it_wins_every_game_given_time_and_never_fumbles(games):
         assert "Nothing happens." not in texts
 
 
-def test_it_speaks_the_older_language():
-    sizes = {"train": 12, "validation": 1, "test": 1}
-    for _, files in generate(GenerateSettings(), sizes, "put", 1):
-        goal = files.trajectory["turk_annotations"]["anns"][0]["task_desc"]
-        compiled = CompiledGame(files.game)
-        _, texts, won = follow(compiled, goal, SearcherSettings(), language="put")
-        assert won, texts
-        assert "Nothing happens." not in texts
-
-
 def test_the_stream_decides_and_nothing_else(games):
     compiled, goal = games[5]
     runs = [follow(compiled, goal, SearcherSettings(), seed=seed)[0] for seed in (1, 1, 2, 3, 4)]
@@ -83,7 +72,7 @@ def hiding(place: int) -> CompiledGame:
     return CompiledGame(game(house, mission, GOAL, "move"))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.sampled_from(HIDING),
     st.sampled_from(HIDING),
@@ -261,26 +250,3 @@ def test_the_expert_stage(tmp_path):
     expert_rows = rows[rows["source"] == "expert"]
     same_game = expert_rows.groupby("task_id")["actions"].apply(lambda a: len(set(map(tuple, a))))
     assert same_game.max() > 1  # repetitions of a game have streams of their own
-
-
-def test_an_unknown_key_is_one_line(tmp_path):
-    config = json.dumps({"name": "alfworld", "games": {"generate": {}}, "expert": {"dawdel": 0.1}})
-    with pytest.raises(UserError, match=r"expert\.dawdel: unknown key; did you mean 'dawdle'"):
-        run_stage("expert", "--config", config, "--assets", tmp_path, "--out", tmp_path / "o")
-
-
-def test_the_laptop_study_has_headroom(project):
-    path = project / "configs/envs/alfworld-laptop.yaml"
-    config = validate(AlfworldSettings, read_yaml(path), str(path))
-    household = Household(config.games.generate)
-    sizes = {"train": 300, "validation": 1, "test": 1}
-    stranger = knowing = 0
-    for seed, (split, files) in enumerate(generate(config.games.generate, sizes, "move", 0)):
-        if split == "train":
-            compiled = CompiledGame(files.game)
-            goal = files.trajectory["turk_annotations"]["anns"][0]["task_desc"]
-            cap, usual = config.turn_cap, household.usual
-            stranger += follow(compiled, goal, config.expert, cap, seed)[2]
-            knowing += follow(compiled, goal, informed(config.expert), cap, seed, usual)[2]
-    assert 0.33 < stranger / 300 < 0.5
-    assert knowing / 300 > 0.8

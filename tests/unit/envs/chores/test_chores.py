@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from hgrpo.envs.base import Task
 from hgrpo.envs.chores.env import ChoresEnv
 from hgrpo.envs.chores.expert import beliefs
-from hgrpo.envs.chores.game import PLACES, THINGS, Game, habits_of
+from hgrpo.envs.chores.game import Game, habits_of
 from hgrpo.envs.chores.settings import ChoresSettings
 from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.errors import UserError
@@ -203,7 +203,7 @@ def test_a_world_with_too_few_games_is_refused():
         panels(settings)
 
 
-@pytest.mark.parametrize("changed", [{"habits": 1}, {"verdict": "binary"}, {"pass_score": 0.5}])
+@pytest.mark.parametrize("changed", [{"habits": 1}, {"pass_score": 0.5}])
 def test_a_game_of_another_world_is_refused(changed):
     stale = panels(world())["test"][0]
     with pytest.raises(UserError, match="test-0: the game with its habits has content hash"):
@@ -214,10 +214,8 @@ def test_a_game_of_another_world_is_refused(changed):
     ("given", "message"),
     [
         ({"chores": 30}, "turn_cap: a game takes 30 turns, but only 20 fit"),
-        ({"chores": 20, "delay": 0.1}, "turn_cap: a game takes 21 turns"),
         ({"expert": {"turn_cap": 3}}, "expert.turn_cap: a game takes 4 turns"),
         ({"expert": {"routine": 0.5}}, "expert.routine: needs counted: kinds"),
-        ({"share": 0}, "greater than 0"),
     ],
 )
 def test_settings_that_do_not_fit_together_are_refused(given, message):
@@ -230,7 +228,7 @@ def test_the_expert_is_right_as_often_as_it_should_be():
         chores=10, share=0.5, counted="kinds", expert={"knows": 0.6, "sure": 0.4, "routine": 1.0}
     )
     settings = settings.model_copy(
-        update={"expert": settings.expert.model_copy(update={"trajectories": 400})}
+        update={"expert": settings.expert.model_copy(update={"trajectories": 200})}
     )
     found = panels(settings)
     rows = list(load("chores").demonstrate(settings, Path(), found, 0, Counter()))
@@ -263,10 +261,3 @@ def test_the_informed_player_scores_one_and_a_game_plays_on_after_pickling():
     env.step(env.right_command())
     other = pickle.loads(pickle.dumps(env))
     assert other.step(other.right_command()) == env.step(env.right_command())
-
-
-def test_the_bounds_of_the_settings_are_the_words_there_are():
-    assert [world(kinds=len(THINGS)).kinds, world(places=len(PLACES)).places] == [72, 8]
-    for given in ({"kinds": len(THINGS) + 1}, {"places": len(PLACES) + 1}):
-        with pytest.raises(UserError, match="less than or equal to"):
-            world(**given)

@@ -156,25 +156,6 @@ def test_a_missing_file_that_cannot_be_fetched_is_named(tmp_path, download):
         data_files(env)
 
 
-def test_an_unset_variable_is_named(monkeypatch):
-    monkeypatch.delenv("WEBSHOP_DATA", raising=False)
-    with pytest.raises(UserError, match=r"products.folder: \$WEBSHOP_DATA: the environment var"):
-        data_files(config())
-
-
-def test_the_home_folder_is_known(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(UserError, match=rf"^{tmp_path}/shop/items_ins"):
-        data_files(config(folder="~/shop"))
-
-
-def test_a_generated_shop_reads_no_data_files():
-    assert (
-        data_files(environment_settings({"name": "webshop", "products": {"generate": {}}}, "test"))
-        == []
-    )
-
-
 def test_a_folder_of_trajectories_is_one_entry(tmp_path):
     folder = tmp_path / "logs"
     for name, text in (("b/2.jsonl", "22"), ("a.jsonl", "1"), ("b/10.jsonl", "333")):

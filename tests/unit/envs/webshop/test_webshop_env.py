@@ -8,13 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from webshop_fixtures import GOAL_LIST, items, write_shop
 
-from hgrpo.envs.base import Task
 from hgrpo.envs.webshop import pages
 from hgrpo.envs.webshop.env import WebshopEnv
 from hgrpo.envs.webshop.session import Session
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop, build_index
 from hgrpo.envs.webshop.tables import write_catalogue
-from hgrpo.errors import UserError
 
 HEAD = f"Instruction: [SEP] {GOAL_LIST[0].text} [SEP] Back to Search [SEP] "
 
@@ -162,16 +160,10 @@ def test_searching_works_on_every_page(start):
         "",
         "click[search]",
         "click[b0pot]",
-        "click[]",
         "search[]",
-        "click",
         "Click[back to search]",
         " search[mug]",
-        "buy now",
-        "think[hm]",
-        "click[ back to search]",
-        "\x00[\x00]",
-        "click[" + "x" * 10_000 + "]",
+        "search[a\nb]",
     ],
 )
 def test_what_is_no_action_changes_nothing(start, action):
@@ -239,10 +231,8 @@ NOWHERE = "Page 0 (Total results: 1) [SEP] Next >"
 @pytest.mark.parametrize(
     ("search", "clicks", "shown"),
     [
-        ("mug search_results", [], NOWHERE),
         ("mug search_results", ["red", "features"], NOWHERE),
         ("mug item_page", ["red", "features"], FIRST),
-        ("mug item_page", [], FIRST),
         # "search_results" is looked for first.
         ("item_page mug search_results", ["features"], NOWHERE),
         # These names come after that of the page itself.
@@ -263,14 +253,6 @@ def test_a_page_s_name_in_the_search_misleads_prev_as_in_the_original(start, sea
     assert env.admissible_commands()[:2] == ["click[back to search]", "click[next >]"]
     if shown == NOWHERE:
         assert texts(env, "click[next >]") == [HEAD + FIRST]
-
-
-def test_a_page_s_name_in_the_search_leads_from_page_two_to_page_one(start):
-    env = start()
-    first, _, _, found = texts(
-        env, "search[candle search_results]", "click[next >]", "click[b0can9]", "click[< prev]"
-    )
-    assert found == first
 
 
 def test_ordinary_searches_lead_back_from_a_tab_to_the_product(start):
@@ -304,30 +286,6 @@ def test_stepping_on_after_the_end(shop, start):
     texts(env, "search[mug]", "click[b0mug]", "click[buy now]")
     with pytest.raises(RuntimeError, match="after the purchase"):
         env.step("search[mug]")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"path": "99"}, "file of goals holds 3 rows, so it has no row 99"),
-        ({"path": "one"}, "'one' is not the number of a goal"),
-        ({"path": "-1"}, "'-1' is not the number of a goal"),
-        ({"content_hash": "0" * 64}, "expects 000000000000"),
-    ],
-)
-def test_tasks_of_other_assets_are_refused(shop, change, message):
-    folder, tasks = shop
-    with pytest.raises(UserError, match=message):
-        WebshopEnv(folder).reset(Task(**(tasks[0].__dict__ | change)))
-
-
-def test_missing_and_foreign_assets(tmp_path):
-    task = Task("goal-0", "0", "x", "kitchen")
-    with pytest.raises(UserError, match="no such catalogue"):
-        WebshopEnv(tmp_path).reset(task)
-    (tmp_path / "catalogue.arrow").write_bytes(b"ARROW1 but not really")
-    with pytest.raises(UserError, match="not a catalogue"):
-        WebshopEnv(tmp_path).reset(task)
 
 
 def test_situations_compare_pages_and_choices(start):
@@ -374,7 +332,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(ACTIONS, st.integers(0, 2))
 def test_any_walk_keeps_the_promises(shop, actions, number):
     """Admissible means listed or a search; progress sums to the potential; pickles play on."""

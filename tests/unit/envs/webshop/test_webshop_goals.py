@@ -61,13 +61,9 @@ def test_a_person_s_instruction_loses_its_full_stops():
         # Two of 30, 40, 50, 60, of which the larger: never 30.
         (20.0, {40.0, 50.0, 60.0}),
         (19.99, {30.0, 40.0, 50.0}),
-        (0.0, {20.0, 30.0, 40.0}),
         (965.0, {980.0, 990.0}),
-        (975.0, {990.0}),
-        # One is left, or none.
+        # One is left.
         (980.0, {NO_LIMIT}),
-        (990.0, {NO_LIMIT}),
-        (5000.0, {NO_LIMIT}),
     ],
 )
 def test_price_limits(cost, allowed):
@@ -82,21 +78,12 @@ def test_a_limit_is_uniform_over_pairs():
         assert drawn[limit] / 3000 == pytest.approx(share, abs=5 * (share / 3000) ** 0.5)
 
 
-def test_the_sentence_of_a_limit():
-    assert limit_text(30.0) == ", and price lower than 30.00 dollars"
-    assert limit_text(NO_LIMIT) == ""
-
-
 @given(st.floats(0.01, 900), st.floats(0.0, 90), st.integers(0, 9))
 def test_a_price_lies_in_its_range_and_is_the_product_s_own(low, width, seed):
     drawn = price((low, low + width), seed, "B0A")
     assert low <= drawn <= low + width
     assert drawn == price((low, low + width), seed, "B0A")
     assert price((low,), seed, "B0A") == low
-
-
-def test_a_range_that_falls_is_drawn_from_as_well():
-    assert 101.53 <= price((116.76, 101.53), 1, "B0A") <= 116.76
 
 
 def test_the_order_of_goals_is_the_original_s():
@@ -158,14 +145,6 @@ def test_panels_take_goals_in_order(catalogue):
 
 
 def test_a_goal_that_stands_twice_is_used_once(catalogue):
-    goals = [goal(0), goal(1), goal(0), goal(2), goal(3)]
-    assert panels_of(goals, catalogue, test=1, validation=1) == (
-        {"test": ["0"], "validation": ["1"], "train": ["3", "4"]},
-        {"the same goal is listed twice": 1},
-    )
-
-
-def test_the_panel_of_a_goal_that_stands_twice_ends_one_goal_later(catalogue):
     # As in the official small set, where goal 1,367 repeats goal 1,316.
     goals = [goal(0), goal(1), goal(1), goal(2), goal(3)]
     assert panels_of(goals, catalogue, test=1, validation=2) == (
@@ -182,13 +161,6 @@ def test_panels_apart_share_no_product(catalogue):
     found, skipped = panels_of(goals, catalogue, test=2, validation=2)
     assert found["validation"] == ["2", "3"]
     assert skipped == {}
-
-
-def test_too_few_goals(catalogue):
-    with pytest.raises(UserError, match=r"panels\.validation: 3 goals are too few"):
-        panels_of([goal(0), goal(1), goal(2)], catalogue, test=2, validation=2)
-    with pytest.raises(UserError, match=r"panels\.train: 4 goals are too few"):
-        panels_of([goal(i) for i in range(4)], catalogue, test=2, validation=2)
 
 
 def test_a_hash_knows_the_goal_and_its_product():

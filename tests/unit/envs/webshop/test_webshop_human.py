@@ -85,13 +85,7 @@ def test_a_session_without_a_purchase_has_no_reward(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        ([index(), item("B01", MUG)], "unknown transition from index to item_page"),
         ([index(), results(MUG, 2)], "unknown transition from index to search_results"),
-        ([index(), results([""])], "unknown transition from index to search_results"),
-        (
-            [index(), results(MUG), results(["cup"])],
-            "unknown transition from search_results to search_results",
-        ),
         (
             [index(), results(MUG), results(MUG, 3)],
             "unknown transition from search_results to search_results",
@@ -101,41 +95,14 @@ def test_a_session_without_a_purchase_has_no_reward(tmp_path):
             "unknown transition from search_results to item_page",
         ),
         (
-            [index(), results(MUG), item("B01", MUG, size="l")],
-            "unknown transition from search_results to item_page",
-        ),
-        (
-            [index(), results(MUG), item("B01", ["cup"])],
-            "unknown transition from search_results to item_page",
-        ),
-        (
-            [*SESSION[:6], item("B02", MUG), results(MUG, 2)],
-            "unknown transition from item_page to search_results",
-        ),
-        (
-            [*SESSION[:6], item("B02", MUG), item("B01", MUG)],
-            "unknown transition from item_page to item_page",
-        ),
-        (
             [*SESSION[:6], item("B02", MUG), item("B02", MUG, size="l", color="red")],
-            "unknown transition from item_page to item_page",
-        ),
-        (
-            [*SESSION[:12], item("B01", MUG, size="l")],
             "unknown transition from item_page to item_page",
         ),
         (
             [*SESSION[:10], item("B01", MUG, size="l")],
             "unknown transition from item_sub_page to item_page",
         ),
-        (
-            [*SESSION[:10], sub("Features", "B01", MUG)],
-            "unknown transition from item_sub_page to item_sub_page",
-        ),
-        ([*SESSION[:10], done("B01")], "unknown transition from item_sub_page to done"),
         ([*SESSION[:9], done("B02")], "unknown transition from item_page to done"),
-        ([*SESSION[:9], done("B01", size="l")], "unknown transition from item_page to done"),
-        ([*SESSION, index()], "unknown transition from done to index"),
         (SESSION[1:], "the session does not begin on the search page"),
         ([index(), index()], "no action"),
         ([*SESSION[:-1], index(goal="i need a cup")], "two goals in one session"),
@@ -169,20 +136,9 @@ def test_any_keywords_and_choices_come_back(tmp_path_factory, words, wanted):
     ("row", "message"),
     [
         (page("review", "x"), "line 2: page: one of index, .* was expected, not 'review'"),
-        (page("index", "x", goal=""), "line 2: goal: instruction_text: text was expected"),
-        (index() | {"goal": "red mug"}, "line 2: goal: an object was expected, not 'red mug'"),
-        (page("done", "x"), "line 2: content: an object was expected, not None"),
         (page("done", "x", asin=7), "line 2: content: asin: text was expected, not 7"),
-        (done("B01", reward="1"), "line 2: reward: a number from 0 was expected, not '1'"),
-        (done("B01", reward=True), "line 2: reward: a number from 0 was expected, not True"),
         (done("B01", reward=float("nan")), "line 2: reward: a number from 0 was expected"),
-        (page("done", "x", asin="B", options=[]), "line 2: content: options: option names"),
-        (page("search_results", "x", page=1), "line 2: content: keywords: a list of texts"),
         (page("search_results", "x", page="one"), "line 2: content: page: a number was"),
-        (
-            page("search_results", "x", page=1, keywords=["a"], search_result_asins="B01"),
-            "line 2: content: search_result_asins: a list of texts was expected",
-        ),
         (sub("Photos", "B01", MUG), "line 2: content: url: no sub page is named in"),
     ],
 )
@@ -237,13 +193,7 @@ def test_unusable_trajectories_of_the_imitation_file_are_left_out(tmp_path):
     ("changes", "message"),
     [
         ({"states": STATES[:2]}, "2 states, but 3 actions"),
-        ({"states": None}, "states: a list of texts was expected, not None"),
-        ({"actions": [1, 2, 3]}, r"actions: a list of texts was expected, not \[1, 2, 3\]"),
         ({"states": STATES[::-1]}, "states: the first has no instruction before its search button"),
-        (
-            {"states": ["Instruction: \n[button] Search [button_]", *STATES[1:]]},
-            "states: the first has no instruction before its search button",
-        ),
     ],
 )
 def test_a_wrong_trajectory_of_the_imitation_file_is_named(tmp_path, changes, message):
@@ -285,9 +235,7 @@ def test_a_broken_archive_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"page": "index"', "line 1: not JSON, or cut off"),
         (b"\n\n[1]", r"line 3: an object was expected, not \[1\]"),
-        (b'"\xff"', "line 1: not JSON, or cut off"),
         (b'{"mug": ["red mug"]}', r"line 1: neither a page .* nor a trajectory .*\['mug'\]"),
         (json.dumps(imitation()).encode() + b"\n{}", "line 2: neither a page"),
     ],
@@ -312,10 +260,3 @@ def test_a_bad_line_costs_the_session_and_no_other(tmp_path):
         line = f"logs/more/b.jsonl: line {number + 1}: not JSON"
         ((reason, count),) = counts.items()
         assert line in reason and count == 1
-
-
-def test_a_path_with_nothing_to_read_is_named(tmp_path):
-    with pytest.raises(UserError, match="nowhere: no such file or folder"):
-        list(read(tmp_path / "nowhere", Counter()))
-    with pytest.raises(UserError, match=rf"{tmp_path}: there is no \.jsonl file inside"):
-        list(read(tmp_path, Counter()))
