@@ -114,8 +114,8 @@ def write_model(model: "PreTrainedModel", folder: Path) -> None:
     """Write config.json, and model.safetensors with a checksum; tied tensors are written once."""
     model.config.save_pretrained(str(folder))
     tied = model.all_tied_weights_keys
-    own = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
-    write_tensors(own, folder / WEIGHTS)
+    tensors = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
+    write_tensors(tensors, folder / WEIGHTS)
 
 
 def check_checksum(path: Path) -> None:

@@ -149,7 +149,7 @@ class Environment(ABC):
         """Write the tasks below `out`, and yield (split, task) in panel order.
 
         Args:
-            skipped: reason -> number of tasks left out, or kept in spite of a defect. This method
+            skipped: reason -> number of tasks left out, or with a defect. This method
                 adds to it.
 
         Raises:

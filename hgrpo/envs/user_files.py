@@ -24,11 +24,11 @@ def user_files_digest(env: EnvSettings, stage: str) -> str | None:
         UserError: a variable in a path is not set.
         OSError: a path does not exist, or a file's size cannot be read.
     """
-    own = [user_path(file.path, file.key) for file in _read_by(env, stage) if not file.made]
-    if not own:
+    roots = [user_path(file.path, file.key) for file in _read_by(env, stage) if not file.made]
+    if not roots:
         return None
     digest = hashlib.sha256()
-    for root in own:
+    for root in roots:
         for path, name in files_below(root):
             digest.update(f"{name}\0{path.stat().st_size}\n".encode())
     return digest.hexdigest()[:16]

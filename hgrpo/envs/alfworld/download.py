@@ -52,23 +52,23 @@ def fetch_games(root: Path) -> list[dict]:
     unpacking = any((root / name).exists() for name in ARCHIVES)
     if not unpacking and any(root.glob("*/*/*/game.tw-pddl")):
         return []
-    found = [
+    rows = [
         {"name": source.url} | fetch_for(source, root / name, "games.download")
         for name, source in ARCHIVES.items()
     ]
     for name in ARCHIVES:
         _unpack(root / name, root)
     with atomic_file(receipt) as path:
-        write_json(path, found)
+        write_json(path, rows)
     for name in ARCHIVES:
         (root / name).unlink()
-    return found
+    return rows
 
 
 def _read(receipt: Path) -> list[dict]:
     try:
-        found = json.loads(receipt.read_bytes())
-        return [{key: row[key] for key in ("name", "size", "sha256")} for row in found]
+        rows = json.loads(receipt.read_bytes())
+        return [{key: row[key] for key in ("name", "size", "sha256")} for row in rows]
     except (ValueError, LookupError, TypeError):
         raise UserError(
             f"{receipt}: damaged; remove the folder {receipt.parent} to fetch the games again, or "

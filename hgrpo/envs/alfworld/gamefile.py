@@ -122,7 +122,8 @@ def _compile(data: dict, source: object) -> CompiledGame:
     except RecursionError:
         raise UserError(f"{source}: conditions or effects are nested too deeply") from None
     except (LookupError, TypeError, ValueError) as error:
-        raise UserError(f"{source}: malformed ({one_line(error)})") from None
+        kind = type(error).__name__
+        raise UserError(f"{source}: malformed ({kind}: {one_line(error)})") from None
 
 
 @lru_cache(maxsize=4096)

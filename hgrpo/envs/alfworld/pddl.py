@@ -288,5 +288,9 @@ def parse_problem(text: str, domain: Domain) -> Problem:
     for name in [arg for atom in (*init, *atoms(goal)) for arg in atom.args]:
         if not name.startswith("?") and name not in objects:
             raise UserError(f"undeclared object {name!r}")
+    for atom in init:
+        kinds = zip(atom.args, domain.predicates[atom.predicate], strict=True)
+        if not all(domain.is_a(objects[name], kind) for name, kind in kinds):
+            raise UserError(f"{atom.predicate!r} holds an object of a type outside the domain's")
     facts = tuple((atom.predicate, *atom.args) for atom in init)
     return Problem(objects, facts, tuple(numeric), goal)

@@ -72,10 +72,10 @@ class Webshop(Environment):
             return UserFile(stage, key, path, made=True, sha256=source.sha256)
 
         folder = products.folder
-        found = [
+        files = [
             file("assets", "products.folder", f"{folder}/{name}") for name in settings.data_names
         ]
-        return found + ([file("expert", "expert.recorded", recorded)] if recorded else [])
+        return files + ([file("expert", "expert.recorded", recorded)] if recorded else [])
 
     def extras(self, settings: WebshopSettings) -> tuple[str, ...]:
         return ("webshop",) if settings.data_names else ()

@@ -67,11 +67,11 @@ def _items(
 ) -> Iterator[Item]:
     """Yield products with price and nouns; `nouns_file` holds the nouns of a generated shop."""
     if config.products.generate is None:
-        found = title_nouns(products)
+        with_nouns = title_nouns(products)
     else:
         nouns = json.loads(nouns_file.read_bytes())
-        found = ((product, tuple(nouns[product.asin])) for product in products)
-    for row, (product, words) in enumerate(found):
+        with_nouns = ((product, tuple(nouns[product.asin])) for product in products)
+    for row, (product, words) in enumerate(with_nouns):
         yield Item(row, product, price(product.prices, seed, product.asin), words)
 
 

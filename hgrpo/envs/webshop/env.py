@@ -52,8 +52,8 @@ class WebshopEnv(PickledByReplay):
         """Start `task`; UserError if the assets are missing, malformed, or lack this task."""
         shop = open_shop(self.assets)
         goal = open_goals(self.assets).goal(int(task.path))
-        found = goal_hash(goal, shop.item(goal.row))
-        task.check_content(found, f"{self.assets / GOALS}: goal {task.path}")
+        digest = goal_hash(goal, shop.item(goal.row))
+        task.check_content(digest, f"{self.assets / GOALS}: goal {task.path}")
         self._session = Session(shop, goal, self.show_attributes)
         self._task, self._played = task, []
         self._level = potential(self._session)
@@ -100,8 +100,8 @@ class WebshopEnv(PickledByReplay):
         # The asin distinguishes two products whose pages look alike.
         texts = [piece.text for piece in session.page if piece.kind != "instruction"]
         opened = [] if session.item is None else [session.item.product.asin]
-        shown = [*texts, *opened, *sorted(session.chosen.items())]
-        return fingerprint(shown), fingerprint(session.clickables)
+        state = [*texts, *opened, *sorted(session.chosen.items())]
+        return fingerprint(state), fingerprint(session.clickables)
 
     def _observe(self, opening: bool = False) -> Observation:
         session = self.session

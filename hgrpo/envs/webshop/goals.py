@@ -30,8 +30,8 @@ def synthetic_goals(item: Item, instruction: Instruction, seed: int) -> Iterator
     limit = price_limit(item.price, seed, item.product.asin)
     for values in itertools.product(*(options[name] for name in names)):
         chosen = tuple(zip(names, values, strict=True))
-        asked = ", and ".join(f"{name}: {value}" for name, value in chosen)
-        wish = f" with {asked}" if asked else ""
+        choices = ", and ".join(f"{name}: {value}" for name, value in chosen)
+        wish = f" with {choices}" if choices else ""
         text = f"{instruction.text}{wish}{limit_text(limit)}"
         yield Goal(item.row, text, instruction.attributes, chosen, limit)
 

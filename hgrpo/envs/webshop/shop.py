@@ -17,7 +17,7 @@ from hgrpo.progress import Bar
 CATALOGUE, INDEX = "catalogue.arrow", "index"
 _ROWS = "rows.npy"
 _HITS = 50
-_KEPT_QUERIES = 4096
+_CACHED_QUERIES = 4096
 
 
 class Shop:
@@ -34,7 +34,7 @@ class Shop:
             self._rows = mapped(folder / INDEX / _ROWS, np.int32)
         except (OSError, ValueError, EOFError) as error:
             raise UserError(f"{folder / INDEX / _ROWS}: not a table of rows ({error})") from None
-        self.search = lru_cache(maxsize=_KEPT_QUERIES)(self._search)
+        self.search = lru_cache(maxsize=_CACHED_QUERIES)(self._search)
 
     def _search(self, words: str) -> list[int]:
         """Rows of the best 50 hits, best first. Callers share the list and must not change it."""

@@ -79,7 +79,7 @@ def test_any_other_config_is_left_to_transformers(tmp_path, changes):
 def test_a_key_that_is_missing_is_left_to_transformers(tmp_path):
     PLAIN["tied"].save_pretrained(tmp_path)
     path = tmp_path / "config.json"
-    kept = json.loads(path.read_bytes())
-    del kept["tie_word_embeddings"]
-    path.write_text(json.dumps(kept), encoding="utf-8")
+    config = json.loads(path.read_bytes())
+    del config["tie_word_embeddings"]
+    path.write_text(json.dumps(config), encoding="utf-8")
     assert type(played_architecture(tmp_path, None)) is not PlainConfig

@@ -85,8 +85,8 @@ def command(tmp_path):
     def call(path, engine="torch", **more):
         model = {"name": "mine", **({"path": str(path)} if path else {}), **more}
         config = json.dumps({"model": model, "engine": {"kind": engine}})
-        given = ["--config", config, "--expert", str(tmp_path), "--out", str(tmp_path / "base")]
-        run_command("base", *given)
+        arguments = ["--config", config, "--expert", str(tmp_path), "--out", str(tmp_path / "base")]
+        run_command("base", *arguments)
         return open_base(tmp_path / "base")
 
     return call
@@ -162,25 +162,27 @@ def test_a_token_without_an_embedding_is_named(command, source, capsys):
     command(source)
     tokenizer.add_tokens(["<most>"])
     tokenizer.save(str(source / "tokenizer.json"))
-    said = refused(command, capsys, source)
-    assert f"{source / 'tokenizer.json'}: '<most>' is token 5, but the model has embeddings" in said
-    assert "for 5" in said
+    message = refused(command, capsys, source)
+    assert (
+        f"{source / 'tokenizer.json'}: '<most>' is token 5, but the model has embeddings" in message
+    )
+    assert "for 5" in message
 
 
 def refused(command, capsys, path, **more) -> str:
     with pytest.raises(SystemExit) as stopped:
         command(path, **more)
     assert stopped.value.code == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    return said
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    return message
 
 
 def test_a_tokenizer_of_neither_format_is_refused(command, source, tmp_path, capsys):
     write_tokenizer(source, [START])
-    said = refused(command, capsys, source)
-    assert said.startswith(f"error: configs/models/mine.yaml: path: {source}: ")
-    assert "no chat template" in said
+    message = refused(command, capsys, source)
+    assert message.startswith(f"error: configs/models/mine.yaml: path: {source}: ")
+    assert "no chat template" in message
     assert not (tmp_path / "base").exists()
 
 
@@ -219,9 +221,9 @@ def test_a_config_that_cannot_be_used_is_refused(command, source, capsys, config
 )
 def test_damaged_weights_are_named(command, source, capsys, content, expected):
     (source / "model.safetensors").write_bytes(content)
-    said = refused(command, capsys, source)
-    assert f"{source / 'model.safetensors'}: not a whole safetensors file (" in said
-    assert expected in said
+    message = refused(command, capsys, source)
+    assert f"{source / 'model.safetensors'}: not a whole safetensors file (" in message
+    assert expected in message
 
 
 def test_weights_that_are_cut_off_are_named(command, source, capsys):
@@ -273,8 +275,8 @@ def write_model(folder, config, **changed):
     """Put a model into `folder`, with some tensors changed, or left out where None."""
     config.save_pretrained(folder)
     tensors = tensors_of(config) | changed
-    kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    stored = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -288,8 +290,8 @@ def test_a_tied_head_may_be_there_or_not(command, source, family):
 def test_a_tied_head_that_differs_is_refused(command, source, capsys):
     tied = LlamaConfig(**SIZES, tie_word_embeddings=True)
     write_model(source, tied, **{HEAD: torch.zeros(5, 4)})
-    said = refused(command, capsys, source)
-    assert f"tensor '{HEAD}' differs from '{EMBEDDINGS}', though config.json has tie_" in said
+    message = refused(command, capsys, source)
+    assert f"tensor '{HEAD}' differs from '{EMBEDDINGS}', though config.json has tie_" in message
 
 
 WRONG = [
@@ -304,8 +306,8 @@ WRONG = [
 @pytest.mark.parametrize(("changed", "expected"), WRONG)
 def test_a_tensor_that_does_not_fit_is_named(command, source, capsys, changed, expected):
     write_model(source, LlamaConfig(**SIZES), **changed)
-    said = refused(command, capsys, source)
-    assert f"{source / 'model.safetensors'}: " in said and expected in said
+    message = refused(command, capsys, source)
+    assert f"{source / 'model.safetensors'}: " in message and expected in message
 
 
 def test_of_several_files_the_one_at_fault_is_named(command, source, capsys):
@@ -363,9 +365,9 @@ def test_what_the_engine_cannot_play_is_refused_before_weights_are_read(
     assert (command(source, engine="vllm") / "model.safetensors").is_file()
     shutil.rmtree(tmp_path / "base")
     (source / "model.safetensors").write_bytes(b"not weights")
-    said = refused(command, capsys, source)
+    message = refused(command, capsys, source)
     start = f"error: configs/models/mine.yaml: path: {source}: config.json: "
-    assert said == start + expected + HINT
+    assert message == start + expected + HINT
     assert not (tmp_path / "base").exists()
 
 

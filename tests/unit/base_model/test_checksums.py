@@ -63,8 +63,8 @@ def test_the_checksum_is_of_names_shapes_and_data(file, tmp_path):
     (length,) = struct.unpack("<Q", content[:8])
     header = json.loads(content[8 : 8 + length])
     metadata = header.pop("__metadata__")
-    said = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
-    expected = hashlib.sha256(said + content[8 + length :]).hexdigest()
+    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    expected = hashlib.sha256(text + content[8 + length :]).hexdigest()
     assert metadata == {"format": "pt", "hgrpo.sha256": expected}
 
 
@@ -110,9 +110,9 @@ def test_a_file_without_a_checksum_passes(tmp_path):
         check_checksum(path)
 
 
-@pytest.mark.parametrize("kept", [5, -1])
-def test_a_file_that_is_cut_off_comes_with_what_to_do(file, kept):
-    file.write_bytes(file.read_bytes()[:kept])
+@pytest.mark.parametrize("length", [5, -1])
+def test_a_file_that_is_cut_off_comes_with_what_to_do(file, length):
+    file.write_bytes(file.read_bytes()[:length])
     with pytest.raises(UserError, match=r"cut off.* whole copy .* of results .* ask snakemake"):
         check_checksum(file)
 
@@ -227,13 +227,13 @@ def test_a_damaged_step_is_named_and_nothing_is_removed(learner, tmp_path, name,
             flip(damaged, middle_of_a_tensor(damaged))
         else:
             damaged.write_bytes(content)
-        kept = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        files = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         learner.kl.coefficient = 0.5
         before = learner.policy.trained_state()
         checkpoints.restore(learner)
     assert str(caught.value).startswith(f"{damaged}: damaged (")
     assert f"remove {damaged.parent} to go on" in str(caught.value)
-    assert {path: path.read_bytes() for path in kept} == kept
+    assert {path: path.read_bytes() for path in files} == files
     # Nothing of the damaged file has reached the learner.
     assert learner.kl.coefficient == 0.5
     assert same(learner.policy.trained_state(), before)
@@ -277,8 +277,8 @@ def test_a_round_with_a_damaged_input_keeps_its_steps(
         arguments += [f"--{name}", str(tmp_path / name)]
     with pytest.raises(SystemExit) as stopped:
         run_command(*arguments)
-    said = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert stopped.value.code == 2
-    assert said.startswith(f"error: {path}: ") and said.count("\n") == 1
+    assert message.startswith(f"error: {path}: ") and message.count("\n") == 1
     assert finished.read_bytes() == b"four steps of work"
     assert not (tmp_path / "out").exists()

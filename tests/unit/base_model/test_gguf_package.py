@@ -16,12 +16,14 @@ from hgrpo.errors import UserError
 @pytest.fixture
 def converted(monkeypatch):
     """Bytes of the files that would be converted; nothing is."""
-    found = []
+    contents = []
     gguf = ModuleType("gguf")
     gguf.__spec__ = sys.__spec__
     monkeypatch.setitem(sys.modules, "gguf", gguf)
-    monkeypatch.setattr(gguf_package, "_convert", lambda file, out: found.append(file.read_bytes()))
-    return found
+    monkeypatch.setattr(
+        gguf_package, "_convert", lambda file, out: contents.append(file.read_bytes())
+    )
+    return contents
 
 
 @pytest.fixture

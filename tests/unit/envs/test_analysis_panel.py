@@ -30,8 +30,8 @@ def make(out: Path, world: dict, **panels) -> Path:
 def files(assets: Path) -> dict[str, bytes]:
     """The files that play reads, by name."""
     folder = unpacked(assets / "tasks.tar.gz")
-    found = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
-    return {str(name): path.read_bytes() for name, path in found.items()}
+    paths = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
+    return {str(name): path.read_bytes() for name, path in paths.items()}
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -63,9 +63,9 @@ def test_settings_without_it_keep_their_keys():
 def test_goals_of_a_shop_are_taken_before_training_takes_the_rest(tmp_path):
     whole = read_panels(make(tmp_path / "a", WORLDS["webshop"], train=None) / "panels.json")
     rest = make(tmp_path / "b", WORLDS["webshop"], train=None, analysis=7) / "panels.json"
-    found = read_panels(rest)
-    assert found["analysis"] + found["train"] == whole["train"]
-    assert len(found["analysis"]) == 7
+    panels = read_panels(rest)
+    assert panels["analysis"] + panels["train"] == whole["train"]
+    assert len(panels["analysis"]) == 7
     with pytest.raises(UserError, match=r"panels\.analysis: too few tasks \(9999 wanted, "):
         make(tmp_path / "c", WORLDS["webshop"], analysis=9999)
 

@@ -114,8 +114,10 @@ def test_reading_settings_imports_no_engine():
     )
     loaded = json.loads(done.stdout)
     assert not {"torch", "numpy", "pyarrow", "tokenizers"} & set(loaded)
-    own = {name for name in loaded if name.startswith(tuple(f"hgrpo.envs.{e}." for e in known()))}
-    assert own == {f"hgrpo.envs.{name}.settings" for name in known()}
+    modules = {
+        name for name in loaded if name.startswith(tuple(f"hgrpo.envs.{e}." for e in known()))
+    }
+    assert modules == {f"hgrpo.envs.{name}.settings" for name in known()}
 
 
 SPLITS = tuple(f"{split}/**/game.tw-pddl" for split in ("train", "valid_seen", "valid_unseen"))
@@ -227,5 +229,5 @@ def test_an_episode_ends_with_its_player_or_at_the_cap(actions, cap, turns):
 
 def test_trajectories_are_shared_out_over_the_panel():
     panel = [task("a"), task("b"), task("c")]
-    found = [(each.task_id, repetition) for each, repetition in shared_out(5, panel)]
-    assert found == [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("c", 0)]
+    pairs = [(each.task_id, repetition) for each, repetition in shared_out(5, panel)]
+    assert pairs == [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("c", 0)]

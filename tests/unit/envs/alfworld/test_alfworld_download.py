@@ -51,11 +51,11 @@ def shelf(games, tmp_path, monkeypatch):
             for split in SIZES:
                 for path in sorted((games / split).glob(f"*/*/{kind}")):
                     opened.writestr(f"json_2.1.1/{path.relative_to(games)}", path.read_bytes())
-    asked = []
+    requests = []
 
     class Handler(SimpleHTTPRequestHandler):
         def log_message(self, *_):
-            asked.append(self.path)
+            requests.append(self.path)
 
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=folder))
@@ -64,7 +64,7 @@ def shelf(games, tmp_path, monkeypatch):
         monkeypatch.setitem(ARCHIVES, name, Source(url))
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
-    yield folder, asked
+    yield folder, requests
     server.shutdown()
     server.server_close()
     thread.join()
@@ -87,11 +87,11 @@ def test_the_assets_stage_fetches_counts_and_notes_what_came(shelf, games, tmp_p
     assert all(len(row["sha256"]) == 64 and row["size"] > 0 for row in manifest["data_files"])
     assert {split: row["tasks"] for split, row in manifest["panels"].items()} == EXPECTED
     # A second study asks the server for nothing.
-    _, asked = shelf
-    before = list(asked)
+    _, requests = shelf
+    before = list(requests)
     run_assets(official(root), tmp_path / "again")
     again = json.loads((tmp_path / "again/manifest.json").read_bytes())
-    assert again["data_files"] == manifest["data_files"] and asked == before
+    assert again["data_files"] == manifest["data_files"] and requests == before
 
 
 def test_a_call_that_was_cut_off_goes_on(shelf, tmp_path, monkeypatch):
@@ -120,8 +120,8 @@ def test_a_receipt_that_was_cut_off_is_named(tmp_path, text):
 
 
 def test_games_of_somebody_else_are_left_alone(shelf, games):
-    _, asked = shelf
-    assert fetch_games(games) == [] and asked == []
+    _, requests = shelf
+    assert fetch_games(games) == [] and requests == []
 
 
 def test_another_number_of_games_is_refused(games, tmp_path):
@@ -140,9 +140,9 @@ def test_names_outside_the_layout_are_not_unpacked(shelf, tmp_path):
             opened.writestr(name, "bad")
     root = tmp_path / "deep/data"
     fetch_games(root)
-    found = [p for p in tmp_path.rglob("*") if p.is_file() and "shelf" not in p.parts]
-    assert {p.name for p in found} == {"game.tw-pddl", "traj_data.json", RECEIPT}
-    assert all(p.read_bytes() != b"bad" for p in found)
+    files = [p for p in tmp_path.rglob("*") if p.is_file() and "shelf" not in p.parts]
+    assert {p.name for p in files} == {"game.tw-pddl", "traj_data.json", RECEIPT}
+    assert all(p.read_bytes() != b"bad" for p in files)
 
 
 @pytest.mark.parametrize(

@@ -225,10 +225,10 @@ def test_the_expert_stage(tmp_path):
         "panels": {"train": 12, "validation": 6, "test": 6},
         "expert": {"trajectories": 30, "walkthrough_share": 0.4},
     }
-    given_config = json.dumps({"env": config})
-    run_stage("assets", "--config", given_config, "--out", tmp_path / "assets")
+    config_json = json.dumps({"env": config})
+    run_stage("assets", "--config", config_json, "--out", tmp_path / "assets")
     for name in ("one", "two"):
-        argv = ["--config", given_config, "--assets", tmp_path / "assets", "--seed", 7]
+        argv = ["--config", config_json, "--assets", tmp_path / "assets", "--seed", 7]
         run_stage("expert", *argv, "--out", tmp_path / name)
     one, two = (tmp_path / name / "trajectories.parquet" for name in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()

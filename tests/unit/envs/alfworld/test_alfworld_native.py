@@ -12,7 +12,7 @@ from hgrpo.envs.alfworld import pddl
 from hgrpo.envs.alfworld.facts import Facts, Vocabulary
 from hgrpo.envs.alfworld.matching import FormulaCompiler, Slots
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
-from hgrpo.envs.alfworld.text import shown_names
+from hgrpo.envs.alfworld.text import display_names
 
 ELSEWHERE = [f"go to {name} 1" for name in ("desk", "drawer", "fridge", "microwave", "shelf")]
 
@@ -78,7 +78,7 @@ def test_commands_of_every_place_and_state():
 
 def test_taking_changing_and_putting_until_won():
     play = started(goal="heat")
-    said = [
+    answers = [
         play.step(command)
         for command in [
             "go to shelf 1",
@@ -98,7 +98,7 @@ def test_taking_changing_and_putting_until_won():
             "use desklamp 1",
         ]
     ]
-    assert said[1:] == [
+    assert answers[1:] == [
         "You pick up the mug 1 from the shelf 1.",
         "You are carrying: a mug 1.",
         "There's nothing special about mug 1.",
@@ -197,10 +197,10 @@ def test_templates_that_list_things_are_found_by_their_text():
     assert play.step("inventory mug 2") == "You are carrying: a mug 2."
 
 
-def test_shown_names_count_down_and_spell_basins():
+def test_display_names_count_down_and_spell_basins():
     basin = "sink_bar_1_bar_sinkbasin"
     ids = ["mug_bar_b", "mug_bar_a", basin, "sink_bar_1", "loc_bar__minus_3", "a1"]
-    assert shown_names(ids) == {
+    assert display_names(ids) == {
         "a1": "a1 ",
         "loc_bar__minus_3": "loc 1",
         "mug_bar_a": "mug 2",
@@ -282,11 +282,11 @@ def test_compiled_formulas_agree_with_brute_force(formula, atoms, given_place):
     for name in DOMAIN.predicates:
         vocabulary.predicate(name)
     scope = {name: slots.variable(name) for name in VARIABLES}
-    found = []
+    solutions = []
     compiler = FormulaCompiler(slots, vocabulary, {}, DOMAIN)
     bound = {"?x"} if given_place else set()
     steps = [
-        compiler.run(clause, bound, lambda _, frame: bool(found.append(tuple(frame[:2]))))
+        compiler.run(clause, bound, lambda _, frame: bool(solutions.append(tuple(frame[:2]))))
         for clause in compiler.clauses(formula, scope, VARIABLES)
     ]
     rows = {vocabulary.predicate(name): [] for name in DOMAIN.predicates}
@@ -308,4 +308,4 @@ def test_compiled_formulas_agree_with_brute_force(formula, atoms, given_place):
         for x in ("y" if given_place else "xy")
         if truth(formula, atoms, {"?a": a, "?x": x})
     }
-    assert set(found) == expected
+    assert set(solutions) == expected

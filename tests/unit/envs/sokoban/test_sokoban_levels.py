@@ -41,7 +41,7 @@ def all_boards(level: Level) -> Iterator[Board]:
 
 def shortest(level: Level, most: int) -> dict[Board, int]:
     """Boards that can be reached within `most` actions, and in how many; solved ones end it."""
-    found, frontier = {level.start: 0}, [level.start]
+    distances, frontier = {level.start: 0}, [level.start]
     for distance in range(1, most + 1):
         reached = []
         for board in frontier:
@@ -49,11 +49,11 @@ def shortest(level: Level, most: int) -> dict[Board, int]:
                 continue
             for delta in level.deltas:
                 after = level.move(*board, delta)
-                if after not in found:
-                    found[after] = distance
+                if after not in distances:
+                    distances[after] = distance
                     reached.append(after)
         frontier = reached
-    return found
+    return distances
 
 
 def solved_in(level: Level, most: int) -> int | None:
@@ -74,13 +74,13 @@ def test_the_table_is_what_a_search_forwards_finds(tmp_path, boxes, size, most):
     settings = world(levels={"generate": made}, panels=dict.fromkeys(PANELS, 1))
     for task in panels(settings, tmp_path)["train"]:
         level = Level(level_text(tmp_path, task.path))
-        found = table.distances(level, most)
+        distances = table.distances(level, most)
         for board in all_boards(level):
             start = Level.__new__(Level)
             object.__setattr__(start, "text", level.text)
             start.__dict__["start"] = board
-            assert found.get(board) == solved_in(start, most), board
-            if boxes == 2 and len(found) > 50 and board[1][0] % 3:
+            assert distances.get(board) == solved_in(start, most), board
+            if boxes == 2 and len(distances) > 50 and board[1][0] % 3:
                 break
 
 
@@ -121,10 +121,10 @@ def test_levels_are_certified_stratified_and_the_same_for_the_same_seed(tmp_path
 
 def test_no_two_levels_are_twins(tmp_path):
     settings = world(panels={"train": 120, "validation": 30, "test": 60, "analysis": 30})
-    found = panels(settings, tmp_path)
+    made = panels(settings, tmp_path)
     forms = [
         canonical(read_level(level_text(tmp_path, task.path)))
-        for tasks in found.values()
+        for tasks in made.values()
         for task in tasks
     ]
     assert len(set(forms)) == len(forms) == 240
@@ -181,16 +181,16 @@ def write_folder(root, train, validation=PAIR, test=CORNER):
         (root / split / "000.txt").write_text(body, encoding="utf-8")
 
 
-def from_folder(root, **given):
+def from_folder(root, **settings):
     sizes = {"train": None, "validation": None, "test": None}
-    return world(levels={"folder": str(root)}, panels=sizes, **given)
+    return world(levels={"folder": str(root)}, panels=sizes, **settings)
 
 
 OPEN = "#####\n#@$. \n#####"
 
 
 @pytest.mark.parametrize(
-    ("train", "said"),
+    ("train", "expected"),
     [
         ("#####\n#@@$.#\n######", "level 0: player: 2 found, exactly one '@' or '+' was expected"),
         ("######\n#@$$.#\n######", "level 0: boxes: 2 found, but 1 targets"),
@@ -206,17 +206,17 @@ OPEN = "#####\n#@$. \n#####"
         ([LINE, CORNER], "levels.splits.test: up to symmetry and position the same as "),
     ],
 )
-def test_a_bad_level_is_one_line_that_names_file_and_key(tmp_path, monkeypatch, train, said):
+def test_a_bad_level_is_one_line_that_names_file_and_key(tmp_path, monkeypatch, train, expected):
     if train is ROOM:
         monkeypatch.setattr(table, "MOST_BOARDS", 300)
     write_folder(tmp_path / "mine", train)
     with pytest.raises(UserError) as caught:
         run_stage("assets", *assets_arguments(tmp_path))
     message = str(caught.value)
-    assert said in message
+    assert expected in message
     assert "\n" not in message
     assert re.search(r"(train|test)/000\.txt: level \d: \w+", message)
-    if "solution" not in said and "splits" not in said:
+    if "solution" not in expected and "splits" not in expected:
         assert message.startswith("env.panels.train: too few tasks (1 wanted, 0 made); ")
         assert "; left out: 1 bad level, the first: " in message
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
@@ -355,9 +355,9 @@ def test_folders_of_folders_and_links_are_read(tmp_path):
     (tmp_path / "mine/test/deep").mkdir()
     (tmp_path / "disk/test/000.txt").rename(tmp_path / "mine/test/deep/A.XSB")
     (tmp_path / "mine/train/._000.txt").write_bytes(b"\x00\x05\x16\x07")
-    found = panels(from_folder(tmp_path / "mine"), tmp_path / "out")
-    assert {task.task_id for task in found["train"]} == {"train-000.txt-0", "train-more-000.txt-0"}
-    assert {task.task_id for task in found["test"]} == {"test-000.txt-0", "test-deep-A.XSB-0"}
+    made = panels(from_folder(tmp_path / "mine"), tmp_path / "out")
+    assert {task.task_id for task in made["train"]} == {"train-000.txt-0", "train-more-000.txt-0"}
+    assert {task.task_id for task in made["test"]} == {"test-000.txt-0", "test-deep-A.XSB-0"}
 
 
 def test_twins_of_one_panel_are_left_out_and_counted(tmp_path):
@@ -370,7 +370,7 @@ def test_twins_of_one_panel_are_left_out_and_counted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("settings", "message"),
     [
         ({"actions": 11}, "actions: 11 do not fit in 5 turns of 2"),
         ({"actions": 8}, "levels.generate.lengths: a solution of 10 actions does not fit in 8"),
@@ -379,9 +379,9 @@ def test_twins_of_one_panel_are_left_out_and_counted(tmp_path):
         ({"panels": {"train": None}}, "panels: generated levels need a size"),
     ],
 )
-def test_settings_that_do_not_fit_together_are_refused(given, said):
-    with pytest.raises(UserError, match=said):
-        world(**given)
+def test_settings_that_do_not_fit_together_are_refused(settings, message):
+    with pytest.raises(UserError, match=message):
+        world(**settings)
 
 
 @pytest.mark.parametrize("folder_exists", [True, False])

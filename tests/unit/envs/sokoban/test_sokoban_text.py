@@ -33,8 +33,8 @@ CELLS = "Cells are (row, column) of 5 rows and 7 columns, counted from 0 at the 
 def test_each_view_shows_the_board_with_its_walls_and_legend(tmp_path, view, board, says, says_not):
     env = SokobanEnv(tmp_path, world(view=view))
     text = env.reset(level_task(tmp_path, PAIR)).text
-    rules, _, shown = text.partition("Turn 1 of 5, actions left: 10\n")
-    assert shown == board
+    rules, _, drawn = text.partition("Turn 1 of 5, actions left: 10\n")
+    assert drawn == board
     assert all(line in rules for line in says)
     assert not any(line in rules for line in says_not)
     after = env.step("Down").observation.text
@@ -50,7 +50,7 @@ def test_a_player_on_a_target_is_shown(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "line"),
+    ("settings", "line"),
     [
         ({}, "There are 5 turns and 10 actions in all."),
         ({"turn_cap": 7, "actions": 12}, "There are 7 turns and 12 actions in all."),
@@ -61,8 +61,8 @@ def test_a_player_on_a_target_is_shown(tmp_path):
         ),
     ],
 )
-def test_the_opening_states_the_real_limits(tmp_path, given, line):
-    env = SokobanEnv(tmp_path, world(**given))
+def test_the_opening_states_the_real_limits(tmp_path, settings, line):
+    env = SokobanEnv(tmp_path, world(**settings))
     opening = env.reset(level_task(tmp_path, LINE))
     assert line in opening.text
     assert opening.goal in opening.text

@@ -143,7 +143,7 @@ def test_odd_products_are_shopped_for(tmp_path, records):
 
 
 @pytest.mark.parametrize(
-    ("value", "admissible", "shown"),
+    ("value", "admissible", "text"),
     [
         # The original looks first at the text, and only then at what was clicked.
         ("Buy Now", True, "Thank you for shopping with us!"),
@@ -162,7 +162,7 @@ def test_odd_products_are_shopped_for(tmp_path, records):
         ("", False, "Price: $5.0"),
     ],
 )
-def test_a_value_that_reads_like_something_else(tmp_path, value, admissible, shown):
+def test_a_value_that_reads_like_something_else(tmp_path, value, admissible, text):
     env = start(tmp_path, offering(value))
     env.step("search[mug]")
     env.step("click[b0mug]")
@@ -170,8 +170,8 @@ def test_a_value_that_reads_like_something_else(tmp_path, value, admissible, sho
     assert (click in env.admissible_commands()) == admissible
     step = env.step(click)
     assert step.info["admissible"] == admissible
-    assert shown in step.observation.text
-    chosen = admissible and shown == "Price: $5.0"
+    assert text in step.observation.text
+    chosen = admissible and text == "Price: $5.0"
     assert env.session.chosen == ({"kind": value.lower()} if chosen else {})
     assert step.done == (value == "Buy Now")
 
@@ -195,8 +195,8 @@ def test_an_action_that_is_no_text_changes_nothing(tmp_path):
 
 @given(st.text(st.sampled_from("ab[]\n\u2028 "), max_size=12))
 def test_actions_read_as_by_the_originals_pattern(action):
-    found = re.match(r"(.+)\[(.+)\]", action)
-    assert session._parse(action) == (found and found.groups())
+    match = re.match(r"(.+)\[(.+)\]", action)
+    assert session._parse(action) == (match and match.groups())
 
 
 def test_brackets_are_read_in_linear_time():

@@ -176,7 +176,7 @@ def test_what_is_no_action_changes_nothing(start, action):
 
 
 @pytest.mark.parametrize(
-    ("action", "found"),
+    ("action", "results"),
     [
         ("search[ ]", 0),
         ("search[the of]", 0),
@@ -189,11 +189,11 @@ def test_what_is_no_action_changes_nothing(start, action):
         ("search[mug] and more", 1),
     ],
 )
-def test_odd_searches(start, action, found):
+def test_odd_searches(start, action, results):
     env = start()
     step = env.step(action)
     assert step.info["admissible"]
-    assert f"(Total results: {found})" in step.observation.text
+    assert f"(Total results: {results})" in step.observation.text
 
 
 def test_an_instruction_can_be_shown_once(start):
@@ -229,7 +229,7 @@ NOWHERE = "Page 0 (Total results: 1) [SEP] Next >"
 
 
 @pytest.mark.parametrize(
-    ("search", "clicks", "shown"),
+    ("search", "clicks", "page_text"),
     [
         ("mug search_results", ["red", "features"], NOWHERE),
         ("mug item_page", ["red", "features"], FIRST),
@@ -239,25 +239,27 @@ NOWHERE = "Page 0 (Total results: 1) [SEP] Next >"
         ("mug item_sub_page done", [], FIRST),
     ],
 )
-def test_a_page_s_name_in_the_search_misleads_prev_as_in_the_original(start, search, clicks, shown):
+def test_a_page_s_name_in_the_search_misleads_prev_as_in_the_original(
+    start, search, clicks, page_text
+):
     env = start()
-    *_, found = texts(
+    *_, page = texts(
         env,
         f"search[{search}]",
         "click[b0mug]",
         *(f"click[{text}]" for text in clicks),
         "click[< prev]",
     )
-    assert found == HEAD + shown
+    assert page == HEAD + page_text
     assert env.session.chosen == {}
     assert env.admissible_commands()[:2] == ["click[back to search]", "click[next >]"]
-    if shown == NOWHERE:
+    if page_text == NOWHERE:
         assert texts(env, "click[next >]") == [HEAD + FIRST]
 
 
 def test_ordinary_searches_lead_back_from_a_tab_to_the_product(start):
     env = start()
-    *_, found = texts(
+    *_, page = texts(
         env,
         "search[mug item_sub_page results]",
         "click[b0mug]",
@@ -265,7 +267,7 @@ def test_ordinary_searches_lead_back_from_a_tab_to_the_product(start):
         "click[features]",
         "click[< prev]",
     )
-    assert found.startswith(f"{HEAD}< Prev [SEP] color [SEP] red [SEP] blue")
+    assert page.startswith(f"{HEAD}< Prev [SEP] color [SEP] red [SEP] blue")
     assert env.session.chosen == {"color": "red"}
 
 

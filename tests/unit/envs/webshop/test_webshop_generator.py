@@ -39,7 +39,7 @@ def made(seed: int = 0, **knobs) -> list[Generated]:
     return list(generate(CatalogueSettings(**({"products": 300} | knobs)), seed))
 
 
-def told(product: Generated) -> str:
+def description(product: Generated) -> str:
     item = product.item
     lines = (item["name"], item["full_description"], *item["small_description"])
     return "\n".join(lines).lower()
@@ -79,10 +79,10 @@ def test_no_two_types_share_a_noun():
 
 def test_the_reward_tells_the_attributes_of_a_department_apart():
     for sold in DEPARTMENTS.values():
-        for own, wanted in combinations(sold.attributes, 2):
-            bare = Product("B0", "", "", (), (1.0,), "", "", "", {}, (own,))
-            assert attribute_hits(bare, [own]) == 1
-            assert attribute_hits(bare, [wanted]) == 0, (own, wanted)
+        for one, other in combinations(sold.attributes, 2):
+            bare = Product("B0", "", "", (), (1.0,), "", "", "", {}, (one,))
+            assert attribute_hits(bare, [one]) == 1
+            assert attribute_hits(bare, [other]) == 0, (one, other)
 
 
 def test_the_reward_tells_the_values_of_an_option_apart():
@@ -164,12 +164,14 @@ def test_every_knob_keeps_its_bounds_and_every_text_is_true(config, seed):
     assert len(products) == config.products
     assert len({product.item["asin"] for product in products}) == config.products
     for product in products:
-        item, own = product.item, product.attributes["attributes"]
+        item, attributes = product.item, product.attributes["attributes"]
         kind, sold = BY_QUERY[item["query"]], DEPARTMENTS[item["category"]]
         assert item["category"] in config.departments
         assert kind in sold.types
-        assert set(own) <= set(sold.attributes)
-        assert config.attributes[0] <= len(set(own)) == len(own) <= config.attributes[1]
+        assert set(attributes) <= set(sold.attributes)
+        assert (
+            config.attributes[0] <= len(set(attributes)) == len(attributes) <= config.attributes[1]
+        )
         chosen = options(product)
         assert config.option_names[0] <= len(chosen) <= config.option_names[1]
         for name, values in chosen.items():
@@ -177,38 +179,38 @@ def test_every_knob_keeps_its_bounds_and_every_text_is_true(config, seed):
             assert values == [value for value in dict(kind.options)[name] if value in values]
         assert kind.prices[0] <= prices(product)[0] <= prices(product)[-1] <= kind.prices[1]
         assert sorted(set(prices(product))) == prices(product)
-        check_text(product, sold.attributes, own)
-        check_requests(product, kind, own)
-    for share, found in (
+        check_text(product, sold.attributes, attributes)
+        check_requests(product, kind, attributes)
+    for share, count in (
         (config.instructed, sum("instruction" in product.attributes for product in products)),
         (config.human, sum(len(product.human) for product in products)),
     ):
-        assert found <= config.products * (share > 0)
-        assert found >= config.products * (share == 1)
+        assert count <= config.products * (share > 0)
+        assert count >= config.products * (share == 1)
 
 
-def check_text(product: Generated, known: tuple[str, ...], own: list[str]) -> None:
+def check_text(product: Generated, known: tuple[str, ...], attributes: list[str]) -> None:
     item = product.item
     words = re.findall(r"\w+", item["name"].lower())
     assert 4 <= len(words) <= 8
     assert set(product.nouns) <= set(words)
-    assert any(attribute in item["name"].lower() for attribute in own)
+    assert any(attribute in item["name"].lower() for attribute in attributes)
     lines = item["small_description"]
     assert 3 <= len(lines) <= 5
     assert len(set(lines)) == len(lines)
     assert all(3 <= len(line.split()) <= 6 for line in lines)
     assert 1 <= item["full_description"].count(".") <= 2
-    assert {name for name in known if name in told(product)} <= set(own)
-    assert "{" not in told(product)
+    assert {name for name in known if name in description(product)} <= set(attributes)
+    assert "{" not in description(product)
 
 
-def check_requests(product: Generated, kind, own: list[str]) -> None:
+def check_requests(product: Generated, kind, attributes: list[str]) -> None:
     requests = [product.attributes] if "instruction" in product.attributes else []
     for request in requests + product.human:
-        text, wanted = request["instruction"], request["instruction_attributes"]
-        assert 1 <= len(wanted) <= 3
-        assert set(wanted) <= set(own)
-        assert all(attribute in text for attribute in wanted)
+        text, phrases = request["instruction"], request["instruction_attributes"]
+        assert 1 <= len(phrases) <= 3
+        assert set(phrases) <= set(attributes)
+        assert all(attribute in text for attribute in phrases)
         assert kind.name in text or kind.plural in text
         assert not any(brand.lower() in text.lower() for brand in BRANDS)
         assert product.item["name"].lower() not in text.lower()
@@ -250,12 +252,12 @@ def test_families_are_of_one_type_and_share_an_attribute(config, seed):
 def test_a_shop_is_full_of_near_duplicates():
     by_query: dict[str, list[set[str]]] = {}
     for product in made(products=1000):
-        own = set(product.attributes["attributes"])
-        by_query.setdefault(product.item["query"], []).append(own)
+        attributes = set(product.attributes["attributes"])
+        by_query.setdefault(product.item["query"], []).append(attributes)
     alone = sum(
-        not any(own & other for other in group if other is not own)
+        not any(attributes & other for other in group if other is not attributes)
         for group in by_query.values()
-        for own in group
+        for attributes in group
     )
     assert alone <= 1, "only a family cut short may leave a product without a near-duplicate"
 
@@ -271,8 +273,8 @@ def test_a_product_depends_on_no_later_one():
 
 def test_requests_change_no_product():
     plain = made(instructed=0.0, human=0.0)
-    asked = made(instructed=1.0, human=1.0)
-    assert [product.item for product in plain] == [product.item for product in asked]
+    requested = made(instructed=1.0, human=1.0)
+    assert [product.item for product in plain] == [product.item for product in requested]
     assert all(product.human == [] for product in plain)
     assert all(set(product.attributes) == {"attributes"} for product in plain)
 

@@ -128,10 +128,10 @@ def goal(row, text="x"):
 
 def panels_of(goals, catalogue, **config):
     skipped = Counter()
-    found: dict[str, list[str]] = {}
+    paths: dict[str, list[str]] = {}
     for split, task in panels(goals, catalogue, PanelsSettings(**config), skipped):
-        found.setdefault(split, []).append(task.path)
-    return found, dict(skipped)
+        paths.setdefault(split, []).append(task.path)
+    return paths, dict(skipped)
 
 
 def test_panels_take_goals_in_order(catalogue):
@@ -140,8 +140,8 @@ def test_panels_take_goals_in_order(catalogue):
         {"test": ["0", "1"], "validation": ["2", "3", "4"], "train": ["5", "6", "7", "8"]},
         {},
     )
-    found, _ = panels_of(goals, catalogue, test=2, validation=3, train=1)
-    assert found["train"] == ["5"]
+    paths, _ = panels_of(goals, catalogue, test=2, validation=3, train=1)
+    assert paths["train"] == ["5"]
 
 
 def test_a_goal_that_stands_twice_is_used_once(catalogue):
@@ -155,11 +155,11 @@ def test_a_goal_that_stands_twice_is_used_once(catalogue):
 
 def test_panels_apart_share_no_product(catalogue):
     goals = [goal(row, str(i)) for i, row in enumerate([0, 0, 1, 0, 2, 1, 3, 2])]
-    found, skipped = panels_of(goals, catalogue, test=2, validation=2, apart=True)
-    assert found == {"test": ["0", "1"], "validation": ["2", "4"], "train": ["6"]}
+    paths, skipped = panels_of(goals, catalogue, test=2, validation=2, apart=True)
+    assert paths == {"test": ["0", "1"], "validation": ["2", "4"], "train": ["6"]}
     assert skipped == {"its product is in another panel": 3}
-    found, skipped = panels_of(goals, catalogue, test=2, validation=2)
-    assert found["validation"] == ["2", "3"]
+    paths, skipped = panels_of(goals, catalogue, test=2, validation=2)
+    assert paths["validation"] == ["2", "3"]
     assert skipped == {}
 
 

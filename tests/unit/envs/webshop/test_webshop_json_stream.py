@@ -40,7 +40,7 @@ def test_the_pairs_of_an_object(path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"a" 1}', "after entry 0 (':' was expected, not '1')"),
         ("{1: 2}", "after entry 0 (a text was expected as a key)"),
@@ -49,23 +49,23 @@ def test_the_pairs_of_an_object(path):
         ('{"a": 1} {', "after entry 1 (more after the closing '}')"),
     ],
 )
-def test_a_broken_object_is_one_line(path, text, said):
+def test_a_broken_object_is_one_line(path, text, message):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UserError) as caught:
         list(json_stream.elements(path, b"{"))
-    assert str(caught.value).endswith(said)
+    assert str(caught.value).endswith(message)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[1 2]", "after entry 1 (',' was expected, not '2')"),
         ("[1,]", "after entry 1 (a value was expected before ']')"),
         ("[1", "after entry 1 (it ends early)"),
     ],
 )
-def test_a_broken_array_is_one_line(path, text, said):
+def test_a_broken_array_is_one_line(path, text, message):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UserError) as caught:
         list(json_stream.elements(path, b"["))
-    assert str(caught.value).endswith(said)
+    assert str(caught.value).endswith(message)

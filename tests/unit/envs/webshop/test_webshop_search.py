@@ -53,15 +53,15 @@ def test_long_words_are_cut_after_255_characters():
 
 
 @pytest.mark.parametrize(
-    ("length", "kept"),
+    ("length", "stored"),
     [(40, 40), (41, 40), (55, 54), (56, 56), (59, 56), (87, 84), (88, 88), (95, 88), (96, 96)]
     + [(151, 144), (152, 152), (167, 152), (168, 168), (1000, 984)],
 )
-def test_lengths_from_40_on_are_rounded_down(length, kept):
+def test_lengths_from_40_on_are_rounded_down(length, stored):
     assert quantise(np.arange(40)).tolist() == list(range(40))
     # Steps of 2 from 40 = 24 + 16, of 4 from 56 = 24 + 32, of 8 from 88, 16 from 152, ...
     # 1000 = 24 + 976 lies between 24 + 15 * 64 = 984 and 24 + 16 * 64.
-    assert quantise(np.array([length])).tolist() == [kept]
+    assert quantise(np.array([length])).tolist() == [stored]
 
 
 def test_scores_are_those_computed_by_hand():
@@ -191,8 +191,8 @@ def test_rare_terms_in_many_documents_are_ranked_alike():
     ids=ascii,
 )
 def test_any_query_has_an_answer(query):
-    found = build(SHOP).search(query)
-    assert found == ([1, 0] if "red" in query else [])
+    hits = build(SHOP).search(query)
+    assert hits == ([1, 0] if "red" in query else [])
 
 
 @pytest.fixture(scope="module")

@@ -29,10 +29,10 @@ CONFIG = {
 def command(name, config, **options) -> str:
     """Run a stage in this process; what it printed."""
     words = [word for key, value in options.items() for word in (f"--{key}", value)]
-    said = io.StringIO()
-    with redirect_stdout(said):
+    printed = io.StringIO()
+    with redirect_stdout(printed):
         run_stage(name, "--config", json.dumps(config), "--seed", 5, *words)
-    return said.getvalue()
+    return printed.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +40,8 @@ def made(tmp_path_factory):
     """A folder of assets and one of demonstrations."""
     folder = tmp_path_factory.mktemp("shop")
     command("assets", CONFIG, out=folder / "assets")
-    said = command("expert", CONFIG, assets=folder / "assets", out=folder / "expert")
-    return folder, said
+    printed = command("expert", CONFIG, assets=folder / "assets", out=folder / "expert")
+    return folder, printed
 
 
 def test_panels_hold_what_was_asked_for(made):
@@ -66,7 +66,7 @@ def test_the_same_seed_gives_the_same_shop(made, tmp_path):
 
 
 def test_demonstrations_play_back(made):
-    folder, said = made
+    folder, printed = made
     rows = pq.read_table(folder / "expert/trajectories.parquet").to_pylist()
     tasks = {task.task_id: task for task in read_panels(folder / "assets/panels.json")["train"]}
     assert len(rows) == 60
@@ -80,15 +80,15 @@ def test_demonstrations_play_back(made):
     summary = json.loads((folder / "expert/summary.json").read_bytes())
     ceiling, expert = summary["informed"]["all"], summary["success"]["all"]
     assert ceiling["score"] > expert["score"]
-    assert "the ceiling: the oracle, which knows the product" in said
-    found = summary["progress"]["expert"]
-    assert found["trajectories"] == 60
-    assert 0 < found["correlation"] < 1
-    assert found["mean_reward"] == pytest.approx(expert["score"])
-    assert f"whole episodes, expert: correlation {found['correlation']:.3f} (60" in said
+    assert "the ceiling: the oracle, which knows the product" in printed
+    progress = summary["progress"]["expert"]
+    assert progress["trajectories"] == 60
+    assert 0 < progress["correlation"] < 1
+    assert progress["mean_reward"] == pytest.approx(expert["score"])
+    assert f"whole episodes, expert: correlation {progress['correlation']:.3f} (60" in printed
     # Of the oracle all are paid 1.
     assert summary["progress"]["informed"]["correlation"] is None
-    assert f"informed: correlation undefined, all alike ({ceiling['trajectories']}" in said
+    assert f"informed: correlation undefined, all alike ({ceiling['trajectories']}" in printed
     assert summary["informed_panel"] == "test"
 
 
