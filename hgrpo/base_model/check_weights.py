@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 
 from hgrpo.agent.tokenizer import load_tokenizer
 from hgrpo.base_model.architecture import architecture
-from hgrpo.base_model.safetensors_file import INDEX, read_header
+from hgrpo.base_model.safetensors_file import read_header
 from hgrpo.errors import UserError, one_line
 
 if TYPE_CHECKING:
@@ -92,9 +92,8 @@ def _compare(folder: Path, parts: list[Path], model: "PreTrainedModel") -> None:
     tied = {name for name, other in model.all_tied_weights_keys.items() if other in stored}
     missing = [name for name in expected if name not in stored | tied]
     if missing:
-        place = parts[0] if len(parts) == 1 else folder / INDEX
         raise UserError(
-            f"{place}: tensor {missing[0]!r} is missing ({len(missing)} of the {len(expected)} "
+            f"{folder}: tensor {missing[0]!r} is missing ({len(missing)} of the {len(expected)} "
             "that config.json asks for)"
         )
 

@@ -16,8 +16,6 @@ from hgrpo.errors import UserError
 from hgrpo.progress import Bar
 
 ATTEMPTS = 8
-# After this many requests, give up if the last one could not connect and no byte has arrived.
-ATTEMPTS_WITHOUT_NETWORK = 3
 # The pause between requests doubles from the first pause to the longest, plus jitter. A dropped
 # connection usually comes back within minutes.
 FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
@@ -42,14 +40,9 @@ def fetch(source: Source, destination: Path) -> dict[str, str | int]:
     if destination.exists():
         return _receipt(destination, destination, source, "remove it to fetch it again")
     part = _Part(destination)
-
-    def without_network(state: tenacity.RetryCallState) -> bool:
-        unreachable = state.outcome.exception().unreachable
-        return unreachable and not part.size and state.attempt_number >= ATTEMPTS_WITHOUT_NETWORK
-
     pause = tenacity.wait_exponential(FIRST_PAUSE_S, max=_LONGEST_PAUSE_S)
     retrying = tenacity.Retrying(
-        stop=tenacity.stop_any(tenacity.stop_after_attempt(ATTEMPTS), without_network),
+        stop=tenacity.stop_after_attempt(ATTEMPTS),
         retry=tenacity.retry_if_exception_type(_PassingError),
         wait=pause + tenacity.wait_random(0, FIRST_PAUSE_S),
         reraise=True,
@@ -62,7 +55,7 @@ def fetch(source: Source, destination: Path) -> dict[str, str | int]:
             rest = f"; run it again to go on after byte {part.size:,}"
         else:
             part.discard()
-            rest = "; is there a network?" if error.unreachable else ""
+            rest = ""
         raise UserError(
             f"{source.url}: not fetched in {retrying.statistics['attempt_number']} attempts "
             f"({error}){rest}"
@@ -79,11 +72,7 @@ def fetch(source: Source, destination: Path) -> dict[str, str | int]:
 
 
 class _PassingError(Exception):
-    """A request failed but may succeed if repeated; `unreachable` marks connection errors."""
-
-    def __init__(self, message: str, unreachable: bool = False):
-        super().__init__(message)
-        self.unreachable = unreachable
+    """A request failed but may succeed if repeated."""
 
 
 class _Part:
@@ -111,7 +100,8 @@ def _request(source: Source, part: _Part) -> None:
     Raises:
         _PassingError: the server does not answer, reports a temporary error, sends too few bytes,
             or does not continue the part. A repeated request may succeed.
-        UserError: the address is malformed, or the server refuses or sends another file.
+        UserError: the address is malformed, there is no connection for the first byte, or the
+            server refuses or sends another file.
     """
     # The offset to resume at counts bytes of the file itself, so ask for uncompressed bytes.
     headers = {"Accept-Encoding": "identity"}
@@ -126,8 +116,10 @@ def _request(source: Source, part: _Part) -> None:
     except requests.exceptions.RequestException as error:
         if isinstance(error, ValueError):  # the address is malformed
             raise UserError(f"{source.url}: not an address ({error})") from None
-        unreachable = isinstance(error, requests.exceptions.ConnectionError)
-        raise _PassingError(type(error).__name__, unreachable) from None
+        name = type(error).__name__
+        if isinstance(error, requests.exceptions.ConnectionError) and not part.size:
+            raise UserError(f"{source.url}: no connection ({name}); is there a network?") from None
+        raise _PassingError(name) from None
 
 
 def _receive(response: requests.Response, source: Source, part: _Part) -> None:

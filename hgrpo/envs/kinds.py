@@ -44,10 +44,8 @@ def environment_settings(data: Mapping[str, object], source: str) -> EnvSettings
     Raises:
         UserError: there is no such environment, or a setting is wrong (one line per mistake).
     """
-    if "name" not in data:
-        raise UserError(f"{source}: name: required, but not given")
     try:
-        environment = load(data["name"])
+        environment = load(data.get("name"))
     except UserError as error:
         raise UserError(f"{source}: name: {error}") from None
     return validate(environment.Settings, data, source)

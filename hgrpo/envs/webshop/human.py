@@ -26,7 +26,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from hgrpo.config.user_path import files_below
 from hgrpo.envs.panels import leave_out
-from hgrpo.envs.webshop.json_stream import Model, checked
+from hgrpo.envs.webshop.json_stream import checked
 from hgrpo.errors import UserError
 from hgrpo.zip_errors import BROKEN_ZIP
 
@@ -192,15 +192,9 @@ class _Imitation(BaseModel):
     actions: tuple[str, ...]
 
 
-def _checked(model: type[Model], row: object, place: str) -> Model:
-    if isinstance(row, UserError):
-        raise row
-    return checked(model, row, place)
-
-
 def _imitation(place: str, line: object) -> HumanTrajectory:
     """The trajectory of one line of the imitation file."""
-    row = _checked(_Imitation, line, place)
+    row = checked(_Imitation, line, place)
     states, actions = row.states, row.actions
     if len(states) != len(actions):
         raise UserError(f"{place}: {len(states)} states, but {len(actions)} actions")
@@ -237,7 +231,7 @@ class _Page:
 
 def _session(lines: Iterable[tuple[str, object]], counts: Counter[str]) -> HumanTrajectory:
     """The trajectory of a session log. Equal pages in a row, such as reloads, count as one."""
-    rows = [(_checked(_Row, row, place), place) for place, row in lines]
+    rows = [(checked(_Row, row, place), place) for place, row in lines]
     goals = {row.goal.instruction_text for row, _ in rows}
     pages = [_page(row, place) for row, place in rows]
     reward = rows[-1][0].reward if pages[-1].kind == "done" else None

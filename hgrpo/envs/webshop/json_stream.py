@@ -132,7 +132,12 @@ class _Values:
 
 
 def checked(model: type[Model], value: object, place: str) -> Model:
-    """Build `model` from a JSON value; UserError with `place` and the first mistake."""
+    """Build `model` from a JSON value; UserError with `place` and the first mistake.
+
+    A value that is a UserError, for text that is not JSON, is raised.
+    """
+    if isinstance(value, UserError):
+        raise value
     try:
         return model.model_validate(value)
     except ValidationError as error:

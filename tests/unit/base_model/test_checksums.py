@@ -199,7 +199,7 @@ def test_no_flipped_bit_gives_another_state(learner, tmp_path):
     write_state(learner.state(), path)
     expected, content = learner.state(), path.read_bytes()
     named = 0
-    for at in range(0, len(content), 31):
+    for at in range(0, len(content), 151):
         flip(path, at)
         try:
             state = read_state(path, Learner.STATE)
@@ -210,7 +210,7 @@ def test_no_flipped_bit_gives_another_state(learner, tmp_path):
             assert same(state, expected), at
         path.write_bytes(content)
     # torch fills its archive up with zeros, so that tensors begin at multiples of 64.
-    assert named > 30
+    assert named > 6
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_every_folder_brings_an_environment_named_like_it():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({}, "mine.yaml: name: required, but not given"),
+        ({}, "mine.yaml: name: no environment None; known: "),
         (
             {"name": "alfwrld"},
             "mine.yaml: name: no environment 'alfwrld'; did you mean 'alfworld'?",

@@ -25,7 +25,7 @@ CREDIT = {
     for path in sorted(Path("configs/methods").glob("*.yaml"))
     if (credit := read_yaml(path).get("credit", {"kind": "flat"}))["kind"]
     not in {"turnrd", "oracle", "exact", "amortised", "entropy"}
-    and path.stem not in {"BiPACE", "CounterfactualGated"}
+    and path.stem not in {"BiPACE", "CounterfactualGated", "Vine", "VineShuffled"}
 }
 GRAPHS = [name for name, credit in CREDIT.items() if credit["kind"] == "state_graph"]
 # Text on a page -> actions to draw from there; the first text that the page contains counts.
