@@ -1,11 +1,16 @@
 """Levels: how they are read, drawn and certified, and which are refused."""
 
 import json
+import os
+import random
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
 
+import numpy as np
 import pytest
 from sokoban_levels import CORNER, LINE, PAIR, PANELS, panels, world
 from stage_settings import run_stage
@@ -137,6 +142,25 @@ def test_a_level_does_not_depend_on_the_sizes_of_the_panels(tmp_path):
         assert [task.content_hash for task in tasks] == [
             task.content_hash for task in large[split][:3]
         ]
+
+
+def test_levels_do_not_depend_on_how_a_process_hashes_text(tmp_path, project):
+    code = (
+        "import sys; from pathlib import Path; from sokoban_levels import panels, world;"
+        "print([t.content_hash for p in panels(world(), Path(sys.argv[1])).values() for t in p])"
+    )
+    hashes = set()
+    for salt in ("1", "2"):
+        env = os.environ | {"PYTHONHASHSEED": salt, "PYTHONPATH": f"{project}:{project / 'tests'}"}
+        command = [sys.executable, "-c", code, str(tmp_path / salt)]
+        hashes.add(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
+    assert len(hashes) == 1 and len(hashes.pop()) > 1000
+
+
+def test_the_global_random_state_is_left_alone(tmp_path):
+    before = np.random.get_state()[1].tolist(), random.getstate()
+    panels(world(), tmp_path)
+    assert (np.random.get_state()[1].tolist(), random.getstate()) == before
 
 
 def test_the_eight_forms_of_a_level_are_twins():
