@@ -86,10 +86,6 @@ class _Part:
     def size(self) -> int:
         return self.path.stat().st_size if self.path.exists() else 0
 
-    def begin(self, validator: str | None) -> None:
-        self.path.write_bytes(b"")
-        self.validator = validator
-
     def discard(self) -> None:
         self.path.unlink(missing_ok=True)
 
@@ -149,7 +145,10 @@ def _receive(response: requests.Response, source: Source, part: _Part) -> None:
             f"{source.url}: the server offers {total} bytes, {source.size} were expected"
         )
     if status == 200:
-        part.begin(_validator(response))
+        part.path.write_bytes(b"")
+        # A value for If-Range: a strong ETag, else the file's date (RFC 9110, section 13.1.5).
+        tag = response.headers.get("ETag", "W/")
+        part.validator = response.headers.get("Last-Modified") if tag.startswith("W/") else tag
     elif start != part.size:
         part.discard()
         raise _PassingError(f"the server went on at byte {start}, not {part.size}")
@@ -174,12 +173,6 @@ def _extent(response: requests.Response) -> tuple[int, int | None]:
         return int(span[1]), None if span[2] == "*" else int(span[2])
     length = response.headers.get("Content-Length")
     return 0, None if length is None else int(length)
-
-
-def _validator(response: requests.Response) -> str | None:
-    """A value for If-Range: a strong ETag, else the file's date (RFC 9110, section 13.1.5)."""
-    tag = response.headers.get("ETag")
-    return tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified")
 
 
 def _page_title(response: requests.Response, head: bytes) -> str | None:

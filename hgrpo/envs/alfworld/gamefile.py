@@ -77,19 +77,6 @@ def read_walkthrough(data: dict, source: object) -> tuple[str, ...]:
     return tuple(walkthrough)
 
 
-def read_task_type(folder: Path) -> str:
-    """The task type in a folder's traj_data.json.
-
-    Raises:
-        UserError: the file is missing or malformed, or the type is unknown.
-    """
-    path = folder / TASK_FILE
-    kind = _read_json(path).get("task_type")
-    if kind not in TASK_TYPES:
-        raise UserError(f"{path}: unknown task_type {kind!r}")
-    return kind
-
-
 def _read_json(path: Path) -> dict:
     try:
         data = json.loads(path.read_bytes())
@@ -200,7 +187,9 @@ def _task(folder: Path, name: str) -> Task | str:
         return "movable receptacles are not supported"
     if "Sliced" in name:
         return "slicing tasks are not supported"
-    kind = read_task_type(folder)
+    kind = _read_json(folder / TASK_FILE).get("task_type")
+    if kind not in TASK_TYPES:
+        raise UserError(f"{folder / TASK_FILE}: unknown task_type {kind!r}")
     if not (folder / GAME_FILE).is_file():
         return "no game file"
     game = read_game(folder)

@@ -309,17 +309,6 @@ def test_a_tensor_that_does_not_fit_is_named(command, source, capsys, changed, e
     assert expected in refused(command, capsys, source)
 
 
-def test_of_several_files_the_one_at_fault_is_named(command, source, capsys):
-    split(source)
-    second = source / "model-2.safetensors"
-    tensors = load_file(second)
-    name = next(name for name in tensors if tensors[name].ndim == 2)
-    save_file(tensors | {name: torch.zeros(3)}, second)
-    assert f"{second}: tensor {name!r} has shape [3]" in refused(command, capsys, source)
-    save_file({n: tensor for n, tensor in tensors.items() if n != name}, second)
-    assert f"{source}: tensor {name!r} is missing" in refused(command, capsys, source)
-
-
 @pytest.mark.parametrize(
     ("config", "expected"),
     [

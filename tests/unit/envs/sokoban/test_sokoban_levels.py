@@ -310,13 +310,6 @@ def test_blank_rows_and_columns_around_a_level_do_not_change_its_content():
     assert read_level(split_levels(PADDED["thick walls"])[0][1]).text != one
 
 
-def test_crops_differ_where_levels_differ():
-    near = ["######\n#@$. #\n######", "######\n#@ $.#\n######", "#####\n#@$.#\n#####"]
-    assert len({canonical(read_level(text), crop=True) for text in near}) == 3
-    small = canonical(read_level(near[2]), crop=True)
-    assert canonical(Level("#######\n###@$.#\n#######"), crop=True) == small
-
-
 def test_levels_elsewhere_in_their_room_are_counted(tmp_path, monkeypatch):
     rooms = ["#######\n#@$.###\n#######", "#######\n##@$.##\n#######", "#######\n#@$ .##\n#######"]
     rows = [("train", 0), ("train", 1), ("validation", 2), ("test", 0), ("test", 1)]

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from webshop_fixtures import items, write_shop
 
 from hgrpo.envs.base import Task
-from hgrpo.envs.webshop import assets, official, session
+from hgrpo.envs.webshop import official, session
 from hgrpo.envs.webshop.env import GOALS, WebshopEnv
 from hgrpo.envs.webshop.goals import synthetic_goals
 from hgrpo.envs.webshop.records import Instruction, Item
-from hgrpo.envs.webshop.settings import HabitsSettings, WebshopSettings
+from hgrpo.envs.webshop.settings import HabitsSettings
 from hgrpo.envs.webshop.shop import CATALOGUE, build_index
 from hgrpo.envs.webshop.shopper import Reader, oracle
 from hgrpo.envs.webshop.tables import GoalList, goal_hash, write_catalogue, write_goals
@@ -215,39 +215,6 @@ def test_half_a_character_is_a_question_mark(tmp_path):
     )
     products = list(official.products(path, {}, None, Counter()))
     assert [product.title for product in products] == ["? mug ?", record()["name"]]
-
-
-INSTRUCTION = {"instruction": "Find me mugs", "instruction_attributes": ["hand made"]}
-HUMAN = {"instruction": "a mug", "instruction_attributes": ["hand made"], "instruction_options": []}
-
-
-def make(folder: Path, records: list, entries: dict, people: dict) -> tuple[list, Counter]:
-    """Tasks of official files, and what was left out."""
-    for name, content in (
-        ("items_shuffle", records),
-        ("items_ins_v2", entries),
-        ("items_human_ins", people),
-    ):
-        (folder / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
-    config = WebshopSettings(
-        name="webshop",
-        goals="both",
-        products={"folder": str(folder)},
-        panels={"test": 1, "validation": 1},
-    )
-    skipped: Counter[str] = Counter()
-    out = folder / "assets"
-    out.mkdir()
-    return list(assets.make(config, 0, out, skipped)), skipped
-
-
-@pytest.mark.extra("webshop")
-def test_instructions_for_what_is_not_sold_are_counted(tmp_path):
-    stock = [record(f"B0MUG{i}") for i in range(3)]
-    entries = dict.fromkeys(("B0MUG0", "B0MUG1", "B0MUG2", "GONE1"), INSTRUCTION) | {"GONE2": {}}
-    tasks, skipped = make(tmp_path, stock, entries, {"B0MUG0": [HUMAN], "GONE3": [HUMAN, HUMAN]})
-    assert len(tasks) == 4
-    assert skipped["instruction left out: its product is not in the shop"] == 3
 
 
 # Folders of assets.

@@ -91,11 +91,6 @@ def test_a_purchase_without_the_options_is_no_success(start):
     assert not bought.success
 
 
-def test_the_wrong_product_pays_little(start):
-    env = start()
-    texts(env, "search[candle]", "click[b0can0]")
-    # No noun in common.
-    assert env.step("click[buy now]").env_reward == 0.0
 
 
 def test_paging_and_going_back(start):
@@ -213,17 +208,6 @@ def test_rich_text(start):
     assert texts(env, "click[< prev]")[0].count("[clicked button] B0MUG [clicked button_]") == 1
 
 
-def test_rich_text_marks_what_the_search_has_in_quotes(start):
-    env = start(rich=True)
-    _, item, chosen = texts(env, 'search["red" mug]', "click[b0mug]", "click[blue]")
-    assert item.startswith("You have clicked red.\nInstruction:")
-    assert chosen.startswith("You have clicked blue.\nYou have clicked red.\nInstruction:")
-    assert env.session.chosen == {"color": "blue"}
-    # The next search replaces the words in the URL.
-    _, item = texts(env, "search[red mug]", "click[b0mug]")
-    assert item.startswith("Instruction:")
-
-
 FIRST = "Page 1 (Total results: 1) [SEP] Next > [SEP] B0MUG [SEP] Steel Travel Mug [SEP] $20.0"
 NOWHERE = "Page 0 (Total results: 1) [SEP] Next >"
 
@@ -255,20 +239,6 @@ def test_a_page_s_name_in_the_search_misleads_prev_as_in_the_original(
     assert env.admissible_commands()[:2] == ["click[back to search]", "click[next >]"]
     if page_text == NOWHERE:
         assert texts(env, "click[next >]") == [HEAD + FIRST]
-
-
-def test_ordinary_searches_lead_back_from_a_tab_to_the_product(start):
-    env = start()
-    *_, page = texts(
-        env,
-        "search[mug item_sub_page results]",
-        "click[b0mug]",
-        "click[red]",
-        "click[features]",
-        "click[< prev]",
-    )
-    assert page.startswith(f"{HEAD}< Prev [SEP] color [SEP] red [SEP] blue")
-    assert env.session.chosen == {"color": "red"}
 
 
 def test_human_goals_and_goals_without_options(start):

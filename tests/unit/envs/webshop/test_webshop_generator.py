@@ -249,19 +249,6 @@ def test_families_are_of_one_type_and_share_an_attribute(config, seed):
             assert list(other.options) == list(first.options)
 
 
-def test_a_shop_is_full_of_near_duplicates():
-    by_query: dict[str, list[set[str]]] = {}
-    for product in made(products=1000):
-        attributes = set(product.attributes["attributes"])
-        by_query.setdefault(product.item["query"], []).append(attributes)
-    alone = sum(
-        not any(attributes & other for other in group if other is not attributes)
-        for group in by_query.values()
-        for attributes in group
-    )
-    assert alone <= 1, "only a family cut short may leave a product without a near-duplicate"
-
-
 # --- Seeds and files ---
 
 
@@ -269,14 +256,6 @@ def test_a_product_depends_on_no_later_one():
     some, more = made(products=37, human=0.5), made(products=90, human=0.5)
     assert all(product in more for product in some)
     assert all(product not in some for product in made(seed=1, products=37, human=0.5))
-
-
-def test_requests_change_no_product():
-    plain = made(instructed=0.0, human=0.0)
-    requested = made(instructed=1.0, human=1.0)
-    assert [product.item for product in plain] == [product.item for product in requested]
-    assert all(product.human == [] for product in plain)
-    assert all(set(product.attributes) == {"attributes"} for product in plain)
 
 
 def test_a_large_shop_is_a_stream():

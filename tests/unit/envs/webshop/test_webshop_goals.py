@@ -34,20 +34,6 @@ def test_a_synthetic_instruction_asks_for_every_combination():
     assert all(goal.attributes == ("leak proof",) for goal in goals)
 
 
-def test_names_of_options_are_sorted():
-    mug = items()[MUG]
-    product = replace(mug.product, options={"size": ("s",), "color": ("red",)})
-    (goal,) = synthetic_goals(replace(mug, product=product), WISH, seed=3)
-    assert goal.options == (("color", "red"), ("size", "s"))
-
-
-def test_without_options_the_instruction_stands_alone():
-    mug = items()[MUG]
-    (goal,) = synthetic_goals(replace(mug, product=replace(mug.product, options={})), WISH, seed=3)
-    assert goal.text == f"Find me mugs{limit_text(goal.price_limit)}"
-    assert goal.options == ()
-
-
 def test_a_person_s_instruction_loses_its_full_stops():
     mine = Instruction("i want a red mug.", ("leak proof",), ("red",))
     goal = human_goal(items()[MUG], mine, seed=3, number=0)

@@ -166,12 +166,6 @@ def test_no_cut_passes_as_a_whole_file(tmp_path):
             list(products(path, {}, None, Counter()))
 
 
-def test_only_the_head_of_a_file_is_read_for_a_limit(tmp_path):
-    path = tmp_path / "items.json"
-    path.write_text(json.dumps([MUG, MUG | {"asin": "B"}]) + "broken" * 100_000, encoding="utf-8")
-    assert len(list(products(path, {}, 1, Counter()))) == 1
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -287,12 +281,6 @@ def test_a_wrong_entry_is_named(tmp_path, read, content, message):
     assert "B" in read(path, counts)
     assert re.search(rf"file\.json: {message}", bad(counts))
     assert counts[bad(counts)] == 1
-
-
-def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path):
-    path = tmp_path / "items.json"
-    path.write_bytes(b"\xef\xbb\xbf" + json.dumps([MUG]).encode())
-    assert len(list(products(path, {}, None, Counter()))) == 1
 
 
 def test_the_official_sample_loads():

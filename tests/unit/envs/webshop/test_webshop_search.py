@@ -233,8 +233,8 @@ def test_a_loaded_index_is_mapped_and_read_only(folder):
         lambda folder: (folder / "keys.npy").write_bytes(b"\x93NUMPY"),
         lambda folder: np.save(folder / "documents.npy", np.zeros(6, np.int64)),
         lambda folder: np.save(folder / "keys.npy", np.array(["red"], dtype=object)),
-        lambda folder: (folder / "index.json").write_text('{"format": "bm25 0"}', "utf-8"),
-        lambda folder: (folder / "index.json").write_text("[]", "utf-8"),
+        lambda folder: (folder / "index.json").write_bytes(b'{"format": "bm25 0"}'),
+        lambda folder: (folder / "index.json").write_bytes(b"[]"),
     ],
 )
 def test_a_damaged_index_is_named(folder, damage):

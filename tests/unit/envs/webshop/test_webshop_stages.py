@@ -179,17 +179,3 @@ def test_habits_show(shop):
     assert "click[Features]" in reader(shop, 0, content_with=0.6, look=1)[0]
     # All words are forgotten, so all are searched for.
     assert reader(shop, 0, forget_word=1)[0][0] == "search[leak proof mugs red large]"
-
-
-def test_a_reader_plays_on_whatever_it_draws(shop):
-    folder, tasks = shop
-    env = WebshopEnv(folder)
-    habits = HabitsSettings(forget_word=0.5, random_pick=0.9, look=0.5, content_with=0.9)
-    for seed in range(30):
-        env.reset(tasks[seed % len(tasks)])
-        player = Reader(env.session, habits, np.random.default_rng(seed))
-        for _ in range(15):
-            step = env.step(player.act())
-            assert step.info["admissible"]
-            if step.done:
-                break
