@@ -91,8 +91,6 @@ def test_a_purchase_without_the_options_is_no_success(start):
     assert not bought.success
 
 
-
-
 def test_paging_and_going_back(start):
     env = start()
     first, second, third = texts(env, "search[candle]", "click[next >]", "click[next >]")

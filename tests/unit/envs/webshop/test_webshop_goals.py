@@ -21,7 +21,10 @@ WISH = Instruction("Find me mugs", ("leak proof",), None)
 
 
 def test_a_synthetic_instruction_asks_for_every_combination():
-    goals = list(synthetic_goals(items()[MUG], WISH, seed=3))
+    mug = items()[MUG]
+    # The names of options are sorted in each goal.
+    product = replace(mug.product, options=dict(reversed(mug.product.options.items())))
+    goals = list(synthetic_goals(replace(mug, product=product), WISH, seed=3))
     limit = goals[0].price_limit
     tail = f", and price lower than {limit:.2f} dollars"
     assert [goal.text for goal in goals] == [
@@ -32,6 +35,8 @@ def test_a_synthetic_instruction_asks_for_every_combination():
     assert goals[1].options == (("color", "red"), ("size", "large"))
     assert {goal.price_limit for goal in goals} == {limit}
     assert all(goal.attributes == ("leak proof",) for goal in goals)
+    bare = replace(mug, product=replace(product, options={}))
+    assert [goal.text for goal in synthetic_goals(bare, WISH, seed=3)] == [f"Find me mugs{tail}"]
 
 
 def test_a_person_s_instruction_loses_its_full_stops():
