@@ -51,8 +51,8 @@ class Watched:
     """
 
     def __init__(self, **overrides: object):
-        given = {"methods": METHODS} | overrides
-        self.plan = Plan(load_study(PROJECT / "configs/studies/smoke.yaml", given))
+        overlay = {"methods": METHODS} | overrides
+        self.plan = Plan(load_study(PROJECT / "configs/studies/smoke.yaml", overlay))
         self.results = Path(self.plan.root)
         self.jobs = {job.name: job for job in self.plan.jobs()}
         write_plan(self.plan)

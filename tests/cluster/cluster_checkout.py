@@ -80,8 +80,8 @@ class Checkout:
     def environment(self, accident: int | None = None) -> dict[str, str]:
         """A signal as `accident` is what the first round gets after its first step."""
         path = os.pathsep.join([str(self.root / "accidents"), str(self.root)])
-        given = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-        return os.environ | given | ({"ACCIDENT": str(accident)} if accident else {})
+        variables = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+        return os.environ | variables | ({"ACCIDENT": str(accident)} if accident else {})
 
     def snakemake(
         self, *arguments: str, accident: int | None = None

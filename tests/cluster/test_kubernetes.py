@@ -214,15 +214,15 @@ def test_a_chat_model_travels_whole(project, tmp_path, bucket):
     subprocess.run(["git", "init", "--quiet"], cwd=checkout.root, check=True)
     subprocess.run(["git", "add", "--all"], cwd=checkout.root, check=True)
     plan = Plan(load_study(configs / f"studies/{NAME}.yaml"))
-    wanted = plan.stored("eval/flatGRPO/seed_11/round_1/episodes.parquet")
+    episodes = plan.stored("eval/flatGRPO/seed_11/round_1/episodes.parquet")
     made, variables = bucket
     made.objects.all().delete()
     with running_cluster(tmp_path / "cluster", lambda command: False) as (cluster, kubeconfig):
         done = snakemake(
             checkout,
             variables | {"KUBECONFIG": str(kubeconfig)},
-            *(wanted, "--seconds-between-status-checks=1", "--latency-wait=5"),
+            *(episodes, "--seconds-between-status-checks=1", "--latency-wait=5"),
         )
     logs = "\n".join(path.read_text(encoding="utf-8") for path in cluster.output.values())
     assert done.returncode == 0, done.stdout + done.stderr + logs
-    assert made.Object(f"hgrpo/{wanted}").content_length
+    assert made.Object(f"hgrpo/{episodes}").content_length

@@ -35,8 +35,8 @@ def test_the_same_results_as_without_slurm_though_a_round_is_killed(local, proje
     assert done.returncode == 0, done.stdout + done.stderr
     assert different(local, checkout) == []
     submitted = jobs(f"--name={run_id(done.stdout + done.stderr)}")
-    told = [(job["rule"].removeprefix("rule_"), job["state"]) for job in submitted]
-    assert sorted(told) == [
+    states = [(job["rule"].removeprefix("rule_"), job["state"]) for job in submitted]
+    assert sorted(states) == [
         ("beginning_assets_base_expert", "COMPLETED"),
         ("evaluate_wildcards_SFTOnly_0_0", "COMPLETED"),
         ("evaluate_wildcards_flatGRPO_11_1", "COMPLETED"),

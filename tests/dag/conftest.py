@@ -43,7 +43,7 @@ class Checkout:
         return Checkout(root, self.forks)
 
     def snakemake(self, *arguments: str, alone: bool = False) -> subprocess.CompletedProcess:
-        """Run snakemake here, on the study `grid` unless told otherwise; `alone`, not as a fork."""
+        """Run snakemake here, on the study `grid`; another may be named; `alone`, not as a fork."""
         if not any(argument.startswith("study=") for argument in arguments):
             config = ["--config", "study=grid"]
         else:
@@ -63,16 +63,16 @@ class Checkout:
         """Messages of the jobs that a run would execute, without the target's own."""
         done = self.snakemake("-n", *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
-        said = re.findall(r"^Job \d+: (.*)$", done.stdout + done.stderr, re.MULTILINE)
-        return {*said} - {"The whole study"}
+        messages = re.findall(r"^Job \d+: (.*)$", done.stdout + done.stderr, re.MULTILINE)
+        return {*messages} - {"The whole study"}
 
     def links(self, name: str = "grid") -> dict[str, str]:
         """Path below results/<study> -> the key of the job that it leads to."""
         root = self.root / "results" / name
-        found = {path: os.readlink(path) for path in root.rglob("*") if path.is_symlink()}
+        targets = {path: os.readlink(path) for path in root.rglob("*") if path.is_symlink()}
         return {
             str(path.relative_to(root)): target.partition("store/")[2].partition("/")[0]
-            for path, target in found.items()
+            for path, target in targets.items()
         }
 
     def take_real_commands(self) -> None:

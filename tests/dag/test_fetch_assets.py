@@ -76,10 +76,10 @@ def test_after_a_cut_the_same_command_goes_on_and_the_files_are_checked(root, sh
     assert "Traceback" not in cut.stderr
     assert not (root / LISTED).exists()
     assert (tmp_path / "data/items_shuffle_1000.json.part").stat().st_size > 100_000
-    asked = len(shelf.asked)
+    before = len(shelf.requests)
     done = snakemake(root, "fetch_assets")
     assert done.returncode == 0, done.stdout + done.stderr
-    (rest,) = shelf.asked[asked:]
+    (rest,) = shelf.requests[before:]
     assert rest["path"] == "/items_shuffle_1000.json" and rest["Range"].startswith("bytes=1")
     for name, content in FILES.items():
         assert (tmp_path / "data" / name).read_bytes() == content
@@ -89,33 +89,33 @@ def test_after_a_cut_the_same_command_goes_on_and_the_files_are_checked(root, sh
         {"name": name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         for name, content in FILES.items()
     ]
-    # Then there is nothing to do, and nobody is asked.
+    # Then there is nothing to do, and no request is sent.
     assert "Nothing to be done" in snakemake(root, "-n", "fetch_assets").stdout
-    assert len(shelf.asked) == asked + 1
+    assert len(shelf.requests) == before + 1
     # `make fetch-assets` looks all the same.
-    before = (root / LISTED).read_bytes()
+    listing = (root / LISTED).read_bytes()
     (tmp_path / "data/items_ins_v2_1000.json").unlink()
     again = snakemake(root, "fetch_assets", "--forcerun", "fetch_assets")
     assert again.returncode == 0, again.stdout + again.stderr
-    assert [each["path"] for each in shelf.asked[asked + 1 :]] == ["/items_ins_v2_1000.json"]
-    assert (root / LISTED).read_bytes() == before
+    assert [each["path"] for each in shelf.requests[before + 1 :]] == ["/items_ins_v2_1000.json"]
+    assert (root / LISTED).read_bytes() == listing
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"[]", "2 bytes, 600003 were expected; remove it to fetch it again"),
         (b"[" + b"3, " * 200_000 + b"3]", " was expected; remove it to fetch it again"),
     ],
 )
-def test_a_file_that_is_another_one_is_named(root, shelf, tmp_path, content, said):
+def test_a_file_that_is_another_one_is_named(root, shelf, tmp_path, content, message):
     (tmp_path / "data").mkdir()
     (tmp_path / "data/items_shuffle_1000.json").write_bytes(content)
     done = snakemake(root, "fetch_assets")
     assert done.returncode != 0
     (line,) = {line for line in done.stderr.splitlines() if line.startswith("error: ")}
     assert line.startswith(f"error: products.download: {tmp_path}/data/items_shuffle_1000.json: ")
-    assert line.endswith(said)
+    assert line.endswith(message)
     assert not (root / LISTED).exists()
 
 

@@ -1,4 +1,4 @@
-"""Which jobs an edit sets off, from end to end; tests/unit/store/test_store_plan.py has the edits."""
+"""Jobs that an edit reruns, end to end; tests/unit/store/test_store_plan.py has the edits."""
 
 import json
 import os
@@ -206,11 +206,11 @@ def test_a_job_never_mixes_code(real, edited):
         real.edit("hgrpo/stages/assets.py", "\ndef run(", IN_THE_JOB)
     done = real.snakemake("assets")
     assert done.returncode != 0
-    said = (
+    message = (
         "error: the code that this job runs has changed since the run was planned; start the run "
         "again, and it plans anew"
     )
-    assert said in done.stdout + done.stderr and "Traceback" not in done.stdout + done.stderr
+    assert message in done.stdout + done.stderr and "Traceback" not in done.stdout + done.stderr
     assert list(real.root.glob("results/store/*/made.json")) == []
     assert list(real.root.glob("results/store/*/assets/panels.json")) == []
 

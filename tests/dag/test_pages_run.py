@@ -60,8 +60,8 @@ def inline(page: str) -> list[str]:
     """The commands between the words of a page, each once, without those of its blocks."""
     text = (PROJECT / page).read_text(encoding="utf-8")
     in_blocks = {line for block in blocks(page) for line in lines(block)}
-    found = [" ".join(each.split()) for each in INLINE.findall(BLOCK.sub("", text))]
-    return [each for each in dict.fromkeys(found) if each not in in_blocks]
+    commands = [" ".join(each.split()) for each in INLINE.findall(BLOCK.sub("", text))]
+    return [each for each in dict.fromkeys(commands) if each not in in_blocks]
 
 
 def runs_here(line: str) -> bool:
@@ -105,17 +105,17 @@ def run(line: str, root: Path) -> str:
     done = subprocess.run(
         ["bash", "-c", line], cwd=root, env=env, capture_output=True, encoding="utf-8", timeout=600
     )
-    said = f"{line}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    output = f"{line}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     if line == MAY_LACK and done.returncode == 2:
-        assert "study alfworld_5x40: this machine lacks " in done.stderr, said
+        assert "study alfworld_5x40: this machine lacks " in done.stderr, output
     else:
-        assert done.returncode == 0, said
+        assert done.returncode == 0, output
     return done.stdout + done.stderr
 
 
 def test_the_teams_week(finished, tmp_path):
     people = {name: checkout(finished, tmp_path / name) for name in ("Ann", "Ben", "Cleo", "Dan")}
-    said, ran = {}, 0
+    outputs, ran = {}, 0
     for who, *commands in map(lines, blocks("docs/team.md")):
         # What one exports, the others have.
         for root in people.values():
@@ -124,11 +124,11 @@ def test_the_teams_week(finished, tmp_path):
                     shutil.copy2(archive, root)
         name = who.removeprefix("# ")
         for line in commands:
-            said[line] = run(line, people["Ann" if name == "everybody" else name])
+            outputs[line] = run(line, people["Ann" if name == "everybody" else name])
             ran += 1
     assert ran >= 20
     (friday,) = [
-        text for line, text in said.items() if re.match("make plan .*SFTOnly.*Progressive", line)
+        text for line, text in outputs.items() if re.match("make plan .*SFTOnly.*Progressive", line)
     ]
     assert re.search(r"^rl_round +50 +50 ", friday, re.MULTILINE), friday
     # Dan's second run played three rounds more, for two seeds.
@@ -162,9 +162,9 @@ def test_a_page_installs_nothing(finished, tmp_path):
 
 
 def test_what_pages_put_into_a_study_is_valid():
-    found = [yaml.safe_load(block) for block in blocks("docs/team.md", "yaml")]
-    assert found
-    for sections in found:
+    examples = [yaml.safe_load(block) for block in blocks("docs/team.md", "yaml")]
+    assert examples
+    for sections in examples:
         load_study(PROJECT / "configs/studies/bakeoff.yaml", sections)
 
 

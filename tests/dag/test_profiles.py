@@ -55,9 +55,9 @@ def jobs(printed: str) -> dict[str, int]:
     return {rule: int(count) for rule, count in map(str.split, table.splitlines())}
 
 
-def expected_jobs(name: str, **given: object) -> dict[str, int]:
+def expected_jobs(name: str, **overrides: object) -> dict[str, int]:
     """The same, worked out from the study."""
-    study = load_study(PROJECT / f"configs/studies/{name}.yaml", given)
+    study = load_study(PROJECT / f"configs/studies/{name}.yaml", overrides)
     seeds, rounds = len(study.config.seeds), study.config.rounds
     arms = study.methods.values()
     trained = sum(arm.train for arm in arms)
@@ -91,17 +91,17 @@ def test_studies_for_a_gpu_have_a_plan_on_the_other_profiles_too(plan, study, pr
     assert jobs(plan(profile, study)) == expected_jobs(study)
 
 
-@pytest.mark.parametrize("asked", ["gpu_model=a100", "mem_mb=5000", "gpu=2"])
-def test_a_resource_of_a_round_may_be_set_without_its_gpus(plan, asked):
-    printed = plan("slurm", "smollm2", "--set-resources", f"rl_round:{asked}")
+@pytest.mark.parametrize("resources", ["gpu_model=a100", "mem_mb=5000", "gpu=2"])
+def test_a_resource_of_a_round_may_be_set_without_its_gpus(plan, resources):
+    printed = plan("slurm", "smollm2", "--set-resources", f"rl_round:{resources}")
     assert jobs(printed) == expected_jobs("smollm2")
 
 
 def test_small_jobs_are_one_submission(plan):
     printed = plan("slurm", "smoke")
     groups = re.findall(r"Group job (\w+) .*?\n\n((?:    .*\n)+)", printed)
-    found = {name: set(re.findall(r"Job \d+: (.*)", body)) for name, body in groups}
-    assert found == {
+    members = {name: set(re.findall(r"Job \d+: (.*)", body)) for name, body in groups}
+    assert members == {
         "beginning": {"Games and panels", "Expert trajectories", "Base model"},
         "page": {
             "Merge the episodes of all arms",

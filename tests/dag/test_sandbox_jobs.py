@@ -45,8 +45,8 @@ class Sandbox:
     def planned(self, *words: str) -> set[str]:
         done = self.snakemake("-n", *words)
         assert done.returncode == 0, done.stdout + done.stderr
-        said = set(re.findall(r"^Job \d+: (.*)$", done.stdout + done.stderr, re.MULTILINE))
-        return {name for name in said if name.startswith(("Sandbox, ", "Sandbox: "))}
+        messages = set(re.findall(r"^Job \d+: (.*)$", done.stdout + done.stderr, re.MULTILINE))
+        return {name for name in messages if name.startswith(("Sandbox, ", "Sandbox: "))}
 
     def edit(self, name: str, old: str, new: str) -> None:
         path = self.root / name
@@ -192,6 +192,6 @@ def test_targets(sandbox):
 def test_a_mistake_takes_one_line_and_leaves_other_studies_alone(sandbox, name, old, new, expected):
     sandbox.edit(name, old, new)
     done = sandbox.snakemake("-n", "sandbox_first")
-    said = [line for line in done.stderr.splitlines() if line.startswith("error:")]
-    assert done.returncode == 1 and len(said) == 1 and re.search(expected, said[0]), done.stderr
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+    assert done.returncode == 1 and len(errors) == 1 and re.search(expected, errors[0]), done.stderr
     assert sandbox.planned("sandbox_second") == set()

@@ -67,9 +67,9 @@ def run(checkout, *command):
 def test_too_small_a_panel_ends_the_assets_stage(checkout, tmp_path):
     # Two doors of six colours, in order, and one of them to leave by: 6 * 5 * 2 = 60 halls.
     sizes = {"train": 50, "validation": 6, "test": 10}
-    given = json.dumps({"name": "doors", "turn_cap": 5, "doors": 2, "panels": sizes})
+    config = json.dumps({"name": "doors", "turn_cap": 5, "doors": 2, "panels": sizes})
     done = subprocess.run(
-        [sys.executable, "-m", "hgrpo.cli.stage", "assets", "--config", given, "--seed", "0"]
+        [sys.executable, "-m", "hgrpo.cli.stage", "assets", "--config", config, "--seed", "0"]
         + ["--out", str(tmp_path / "assets")],
         cwd=checkout,
         env=os.environ | {"PYTHONPATH": str(checkout)},

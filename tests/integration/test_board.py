@@ -75,9 +75,9 @@ def test_wandb_without_a_key_is_one_line(results, tmp_path):
     home = {"HOME": str(tmp_path / "home"), "NETRC": str(tmp_path / "netrc")}
     done = board(results, "--wandb", "project", WANDB_MODE="online", WANDB_API_KEY="", **home)
     assert done.returncode == 2
-    said = [line for line in done.stderr.splitlines() if not line.startswith("wandb: ")]
-    assert len(said) == 1, done.stderr
-    assert said[0].startswith("error: --wandb: project: No API key configured")
+    messages = [line for line in done.stderr.splitlines() if not line.startswith("wandb: ")]
+    assert len(messages) == 1, done.stderr
+    assert messages[0].startswith("error: --wandb: project: No API key configured")
 
 
 def test_a_board_must_be_named(results):

@@ -49,16 +49,16 @@ class Checkout:
 
     def run(self, *arguments):
         process = self.start(*arguments)
-        said, _ = process.communicate(timeout=300)
-        return process.returncode, said
+        output, _ = process.communicate(timeout=300)
+        return process.returncode, output
 
     def finish(self):
-        code, said = self.run()
-        assert code == 0, said
+        code, output = self.run()
+        assert code == 0, output
 
     def jobs(self, command=TRAINER):
         """Ids of the processes of this checkout whose command has some words."""
-        found = []
+        jobs = []
         for place in Path("/proc").glob("[0-9]*"):
             try:
                 words = (place / "cmdline").read_bytes().split(b"\0")
@@ -66,14 +66,14 @@ class Checkout:
             except OSError:
                 continue
             if here and command <= set(words):
-                found.append(int(place.name))
-        return found
+                jobs.append(int(place.name))
+        return jobs
 
     def await_job(self, process):
         """Return the id of a trainer of a running study, as soon as there is one."""
         while process.poll() is None:
-            if found := self.jobs():
-                return found[0]
+            if jobs := self.jobs():
+                return jobs[0]
             time.sleep(0.02)
         raise AssertionError(process.stdout.read())
 
@@ -103,17 +103,17 @@ class Checkout:
 
     def artefacts(self):
         """Everything that a study's numbers rest on: weights as bytes, tables as rows."""
-        found = {}
+        files = {}
         for key, record in self.made().items():
             for name in record["files"]:
                 path = self.root / STORE / key / name
                 if path.suffix == ".safetensors":
-                    found[key, name] = path.read_bytes()
+                    files[key, name] = path.read_bytes()
                 elif path.suffix == ".parquet":
-                    found[key, name] = pd.read_parquet(path).to_json()
+                    files[key, name] = pd.read_parquet(path).to_json()
                 elif path.suffix == ".csv" and path.stem != "cost":
-                    found[key, name] = path.read_text(encoding="utf-8")
-        return found
+                    files[key, name] = path.read_text(encoding="utf-8")
+        return files
 
 
 @contextmanager
@@ -221,11 +221,11 @@ def test_the_trainer_is_killed(calm, checkout, judge, draw):
     checkout.kill_a_job(process)
     process.communicate(timeout=300)
     assert process.returncode != 0
-    kept = checkout.finished_steps()
+    steps = checkout.finished_steps()
     checkout.finish()
     assert checkout.artefacts() == calm.artefacts()
     # Finished steps were not played again: not even their times have changed.
-    for key, rows in kept.items():
+    for key, rows in steps.items():
         (log,) = (checkout.root / STORE / key).glob("rl/*/seed_11/*/train_log.json")
         assert json.loads(log.read_bytes())["rows"][: len(rows)] == rows
 
@@ -238,13 +238,13 @@ def test_snakemake_itself_is_killed(calm, checkout, judge, draw):
     process.kill()
     process.communicate(timeout=300)
     orphans = checkout.jobs()
-    code, said = checkout.run()
-    assert code != 0 and "unlock" in said.lower()
+    code, output = checkout.run()
+    assert code != 0 and "unlock" in output.lower()
     assert checkout.run("--unlock")[0] == 0
     if orphans:
-        code, said = checkout.run()
+        code, output = checkout.run()
         # Either the orphan finished first, or a second process is refused its round.
-        assert code == 0 or "another process is running this job" in said, said
+        assert code == 0 or "another process is running this job" in output, output
     for orphan in checkout.jobs():
         os.kill(orphan, signal.SIGKILL)
     checkout.finish()
@@ -254,10 +254,10 @@ def test_snakemake_itself_is_killed(calm, checkout, judge, draw):
 def test_two_snakemakes_on_one_folder(calm, checkout, judge):
     first = checkout.start()
     checkout.await_job(first)
-    code, said = checkout.run()
-    assert code != 0 and "lock" in said.lower()
-    said, _ = first.communicate(timeout=300)
-    assert first.returncode == 0, said
+    code, output = checkout.run()
+    assert code != 0 and "lock" in output.lower()
+    output, _ = first.communicate(timeout=300)
+    assert first.returncode == 0, output
     assert checkout.artefacts() == calm.artefacts()
 
 
@@ -275,9 +275,9 @@ def test_the_judge_is_killed(calm, checkout, port):
         while not judged_steps(checkout) and time.monotonic() < deadline:
             time.sleep(0.02)
         judge.kill()
-        said, _ = process.communicate(timeout=300)
+        output, _ = process.communicate(timeout=300)
     assert process.returncode != 0
-    assert "fallback" in said, said
+    assert "fallback" in output, output
     assert not (checkout.root / STUDY / "report/report.html").exists()
     with served(port):
         checkout.finish()
@@ -300,8 +300,8 @@ def test_the_disk_is_full(calm, checkout, judge):
         pytest.skip("needs the right to mount a small tmpfs")
     try:
         shutil.copytree(there, disk, dirs_exist_ok=True)
-        code, said = checkout.run()
-        assert code != 0 and "No space left" in said, said
+        code, output = checkout.run()
+        assert code != 0 and "No space left" in output, output
         subprocess.run(["mount", "-o", f"remount,size={needed + 10**8}", disk], check=True)
         checkout.finish()
         assert checkout.artefacts() == calm.artefacts()

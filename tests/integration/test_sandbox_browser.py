@@ -44,8 +44,8 @@ def page(tmp_path_factory):
         config = rules.tiny_cfg(name)
         main(["tiny", "--config", config, "--output", str(root / "studies" / name)])
     whole = json.loads(rules.page_cfg())
-    told = whole | {"studies": {name: whole["studies"][name] for name in STUDIES}}
-    main(["page", "--config", json.dumps(told), "--output", str(root / "sandbox.html")])
+    some = whole | {"studies": {name: whole["studies"][name] for name in STUDIES}}
+    main(["page", "--config", json.dumps(some), "--output", str(root / "sandbox.html")])
     return root / "sandbox.html"
 
 

@@ -71,9 +71,9 @@ def test_every_stage_ran_every_job(twin):
 
 def test_every_arm_is_evaluated_and_reported(twin):
     episodes = pd.read_parquet(results(twin) / "report/episodes.parquet")
-    found = episodes.groupby("method")["round"].max().to_dict()
+    rounds = episodes.groupby("method")["round"].max().to_dict()
     study = load_study(twin[0] / f"configs/studies/{twin[1]}.yaml")
-    assert found == {name: 2 if arm.train else 0 for name, arm in study.methods.items()}
+    assert rounds == {name: 2 if arm.train else 0 for name, arm in study.methods.items()}
     greedy = episodes[(episodes["temperature"] == 0) & (episodes["panel"] == "test")]
     assert set(greedy.groupby(["method", "seed", "round"]).size()) == {8}
     evaluated = json.loads(
@@ -131,22 +131,22 @@ def test_the_probe_passes_and_leaves_nothing(twin):
 def test_its_adapter_travels_into_another_study(twin, tmp_path):
     root, name = twin
     study = yaml.safe_load((root / f"configs/studies/{name}.yaml").read_bytes())
-    given = tmp_path / "sft"
-    shutil.copytree(results(twin) / "sft", given)
+    adapter = tmp_path / "sft"
+    shutil.copytree(results(twin) / "sft", adapter)
     study |= {"name": "travelled", "methods": ["SFTOnly", "flatGRPO"], "seeds": [11]}
-    study |= {"variants": {}, "rounds": 1, "sft": {"adapter": str(given)}}
+    study |= {"variants": {}, "rounds": 1, "sft": {"adapter": str(adapter)}}
     (root / "configs/studies/travelled.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
     done = snakemake(root, "travelled")
     assert done.returncode == 0, done.stdout + done.stderr
-    weights = json.loads((given / "summary.json").read_bytes())["weights"]
+    weights = json.loads((adapter / "summary.json").read_bytes())["weights"]
     taken = json.loads((root / "results/travelled/sft/summary.json").read_bytes())
-    assert (taken["weights"], taken["taken_from"]) == (weights, str(given))
+    assert (taken["weights"], taken["taken_from"]) == (weights, str(adapter))
     page = (root / "results/travelled/report/report.html").read_text(encoding="utf-8")
-    assert f"weights {weights}, taken from {given}" in page
+    assert f"weights {weights}, taken from {adapter}" in page
     # A policy of the other world is refused by name.
-    summary = json.loads((given / "summary.json").read_bytes())
+    summary = json.loads((adapter / "summary.json").read_bytes())
     summary["trained_on"]["env"] = "elsewhere"
-    (given / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    (adapter / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     refused = snakemake(root, "travelled")
     assert refused.returncode != 0
-    assert f"{given}/summary.json: trained_on.env: 'elsewhere', but the study's" in refused.stderr
+    assert f"{adapter}/summary.json: trained_on.env: 'elsewhere', but the study's" in refused.stderr

@@ -139,8 +139,8 @@ def test_all_assigners_credit_the_same_cached_rollouts(root):
     credits = pd.read_parquet(folder / "credits.parquet")
     for number in (0, 1):
         turns = len(pd.read_parquet(root / STUDY / f"truth/round_{number}/turns.parquet"))
-        own = credits[credits["round"] == number]
-        assert own.groupby("method").size().to_dict() == dict.fromkeys(TRAINED, turns)
+        rows = credits[credits["round"] == number]
+        assert rows.groupby("method").size().to_dict() == dict.fromkeys(TRAINED, turns)
     truth = pd.read_csv(folder / "truth.csv").groupby("round")["method"].agg(set)
     assert truth.to_dict() == {number: {*TRAINED, "shuffled"} for number in (0, 1)}
     checks = pd.read_csv(folder / "checks.csv").set_index("method")
@@ -162,7 +162,7 @@ def test_another_study_takes_every_job_that_is_equal(root):
         return {f"{row['stage']} {row['method']} {row['round']}": row["key"] for row in rows}
 
     first, twin = keys("smoke"), keys("twin")
-    own = {f"{stage} slow {number}" for stage in ("rl_round", "evaluate") for number in (1, 2)}
+    messages = {f"{stage} slow {number}" for stage in ("rl_round", "evaluate") for number in (1, 2)}
     pages = {f"{stage}  0" for stage in ("study_config", "merge", "figures", "report")}
-    assert {job for job, key in twin.items() if first.get(job) != key} == own | pages
+    assert {job for job, key in twin.items() if first.get(job) != key} == messages | pages
     assert nothing_to_do(snakemake(root, "-n", study="twin"))

@@ -50,7 +50,7 @@ def test_after_a_cut_only_the_rest_is_asked_for(shelf, tmp_path):
     receipt = get(shelf, tmp_path / "f", sha256=DIGEST, size=len(CONTENT))
     assert (tmp_path / "f").read_bytes() == CONTENT
     assert receipt["sha256"] == DIGEST
-    first, second = shelf.asked
+    first, second = shelf.requests
     assert "Range" not in first
     start = int(second["Range"].removeprefix("bytes=").removesuffix("-"))
     assert 100_000 < start <= 200_000
@@ -65,7 +65,7 @@ def test_a_later_call_goes_on_where_an_earlier_one_gave_up(shelf, tmp_path):
     assert names(tmp_path) == ["f.part"]
     size = (tmp_path / "f.part").stat().st_size
     get(shelf, tmp_path / "f", sha256=DIGEST)
-    assert shelf.asked[-1]["Range"] == f"bytes={size}-"
+    assert shelf.requests[-1]["Range"] == f"bytes={size}-"
     assert (tmp_path / "f").read_bytes() == CONTENT
 
 
@@ -84,14 +84,14 @@ def test_without_a_validator_or_checksum_nothing_is_taken_up(shelf, tmp_path, et
     shelf.etag, shelf.cuts = etag, [200_000, 200_000]
     with pytest.raises(UserError, match=r"not fetched in 2 attempts .*\)$"):
         get(shelf, tmp_path / "f", attempts=2)
-    assert ["Range" in asked for asked in shelf.asked] == [False, False]
+    assert ["Range" in headers for headers in shelf.requests] == [False, False]
     assert names(tmp_path) == []
 
 
 def test_with_a_checksum_the_rest_is_asked_for_without_a_validator(shelf, tmp_path):
     shelf.etag, shelf.cuts = None, [200_000]
     get(shelf, tmp_path / "f", sha256=DIGEST)
-    assert "Range" in shelf.asked[1] and "If-Range" not in shelf.asked[1]
+    assert "Range" in shelf.requests[1] and "If-Range" not in shelf.requests[1]
     assert (tmp_path / "f").read_bytes() == CONTENT
 
 
@@ -111,7 +111,7 @@ def test_a_wrong_size_is_noticed_before_the_body(shelf, tmp_path):
     with pytest.raises(UserError, match=rf"offers {len(CONTENT)} bytes, 7 were expected"):
         get(shelf, tmp_path / "f", size=7)
     assert names(tmp_path) == []
-    assert len(shelf.asked) == 1
+    assert len(shelf.requests) == 1
 
 
 @pytest.mark.parametrize("media_type", ["text/html; charset=utf-8", "application/json"])
@@ -120,7 +120,7 @@ def test_a_page_in_place_of_the_file_is_named(shelf, tmp_path, media_type):
     with pytest.raises(UserError, match=r"web page \('Google Drive - Virus scan warning'\)"):
         get(shelf, tmp_path / "f")
     assert names(tmp_path) == []
-    assert len(shelf.asked) == 1
+    assert len(shelf.requests) == 1
 
 
 def test_a_page_does_not_cost_what_came_before(shelf, tmp_path):
@@ -138,14 +138,14 @@ def test_a_busy_server_is_asked_again(shelf, tmp_path):
     shelf.statuses = [503] * 3
     with pytest.raises(UserError, match=r"not fetched in 3 attempts \(HTTP 503\)"):
         get(shelf, tmp_path / "g")
-    assert len(shelf.asked) == 6
+    assert len(shelf.requests) == 6
 
 
 def test_a_refusal_is_final(shelf, tmp_path):
     shelf.statuses = [404]
     with pytest.raises(UserError, match=r"/file: the server answers HTTP 404 Not Found"):
         get(shelf, tmp_path / "f")
-    assert len(shelf.asked) == 1
+    assert len(shelf.requests) == 1
 
 
 def test_a_file_that_is_there_is_checked_and_not_fetched(shelf, tmp_path):
@@ -157,7 +157,7 @@ def test_a_file_that_is_there_is_checked_and_not_fetched(shelf, tmp_path):
     with pytest.raises(UserError, match=r"f: 524288 bytes, 3 were expected; remove it"):
         get(shelf, path, size=3)
     assert path.read_bytes() == CONTENT
-    assert shelf.asked == []
+    assert shelf.requests == []
 
 
 def test_without_a_network_one_sentence_says_so(monkeypatch, tmp_path):

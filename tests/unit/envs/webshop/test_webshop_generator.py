@@ -258,11 +258,6 @@ def test_a_product_depends_on_no_later_one():
     assert all(product not in some for product in made(seed=1, products=37, human=0.5))
 
 
-def test_a_large_shop_is_a_stream():
-    shop = generate(CatalogueSettings(products=10_000_000), 0)
-    assert len(next(shop).item["asin"]) == 10
-
-
 def test_files_are_written_and_read_back(tmp_path):
     products = made(human=0.3, instructed=0.6)
     write(tmp_path / "new" / "shop", products)

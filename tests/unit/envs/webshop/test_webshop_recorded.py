@@ -31,11 +31,11 @@ SEARCH = ["travel", "mug"]
 # Options in another order than the page's, a tab, and the mug twice.
 SHOPPING = [
     index(),
-    results(SEARCH, found=("B0MUG",)),
+    results(SEARCH, asins=("B0MUG",)),
     item("B0MUG", SEARCH),
     sub("Features", "B0MUG", SEARCH),
     item("B0MUG", SEARCH),
-    results(SEARCH, found=("B0MUG",)),
+    results(SEARCH, asins=("B0MUG",)),
     item("B0MUG", SEARCH),
     item("B0MUG", SEARCH, size="large"),
     item("B0MUG", SEARCH, size="large", color="red"),
@@ -160,7 +160,7 @@ def test_a_trajectory_that_cannot_be_followed_here_is_left_out(shop, tmp_path):
     # The log has a product on a page that does not list it here.
     elsewhere = [
         index(),
-        results(["candle"], found=("B0MUG",)),
+        results(["candle"], asins=("B0MUG",)),
         item("B0MUG", ["candle"]),
         done("B0MUG"),
     ]
