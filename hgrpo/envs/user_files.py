@@ -3,7 +3,7 @@
 import hashlib
 
 from hgrpo.config.user_path import files_below, user_path
-from hgrpo.envs.environment import EnvSettings, UserFile
+from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load
 
 
@@ -24,15 +24,12 @@ def user_files_digest(env: EnvSettings, stage: str) -> str | None:
         UserError: a variable in a path is not set.
         OSError: a path does not exist, or a file's size cannot be read.
     """
-    own = [user_path(file.path, file.key) for file in _read_by(env, stage) if not file.made]
-    if not own:
+    files = [file for file in load(env.name).user_files(env) if file.stage == stage]
+    roots = [user_path(file.path, file.key) for file in files if not file.made]
+    if not roots:
         return None
     digest = hashlib.sha256()
-    for root in own:
+    for root in roots:
         for path, name in files_below(root):
             digest.update(f"{name}\0{path.stat().st_size}\n".encode())
     return digest.hexdigest()[:16]
-
-
-def _read_by(env: EnvSettings, stage: str) -> list[UserFile]:
-    return [file for file in load(env.name).user_files(env) if file.stage == stage]

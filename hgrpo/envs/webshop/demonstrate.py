@@ -1,12 +1,12 @@
 """Demonstrations in WebShop, played by the scripted `Reader`, the oracle, or people."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from hgrpo import streams
 from hgrpo.config.user_path import user_path
-from hgrpo.envs.base import Task
+from hgrpo.envs.base import Panels, Task
 from hgrpo.envs.demonstration import Played, play, replayed, shared_out
 from hgrpo.envs.webshop import human
 from hgrpo.envs.webshop.data import provide
@@ -24,11 +24,7 @@ def data_files(config: WebshopSettings) -> list[dict]:
 
 
 def demonstrate(
-    config: WebshopSettings,
-    assets: Path,
-    panels: Mapping[str, list[Task]],
-    seed: int,
-    skipped: Counter,
+    config: WebshopSettings, assets: Path, panels: Panels, seed: int, skipped: Counter
 ) -> Iterator[dict]:
     """`Environment.demonstrate`.
 
@@ -67,7 +63,7 @@ def _by_oracle(env: WebshopEnv, task: Task, turn_cap: int) -> dict:
 
 
 def _people(
-    env: WebshopEnv, expert: ShopperSettings, panels: Mapping[str, list[Task]], counts: Counter
+    env: WebshopEnv, expert: ShopperSettings, panels: Panels, counts: Counter
 ) -> Iterator[dict]:
     """Yield rows of people's trajectories; skip those with an action that this shop refuses."""
     trajectories = on_panel(human.read(_recorded(expert), counts), env.assets, panels, counts)

@@ -25,15 +25,15 @@ def webshop(root, **more):
 
 def test_names_and_sizes_count_and_folders_do_not(tmp_path):
     one, other = games(tmp_path / "one"), games(tmp_path / "other")
-    found = user_files_digest(alfworld(one), "assets")
-    assert found == user_files_digest(alfworld(other), "assets")
+    digest = user_files_digest(alfworld(one), "assets")
+    assert digest == user_files_digest(alfworld(other), "assets")
     # A plan must be quick: it sees names and sizes alone.
     (other / "valid_seen/g1/game.tw-pddl").write_text("[]", encoding="utf-8")
-    assert found == user_files_digest(alfworld(other), "assets")
+    assert digest == user_files_digest(alfworld(other), "assets")
     (other / "valid_seen/g1/game.tw-pddl").write_text("[ ]", encoding="utf-8")
-    assert found != user_files_digest(alfworld(other), "assets")
+    assert digest != user_files_digest(alfworld(other), "assets")
     (one / "valid_seen/g1/game.tw-pddl").rename(one / "valid_seen/game.tw-pddl")
-    assert found != user_files_digest(alfworld(one), "assets")
+    assert digest != user_files_digest(alfworld(one), "assets")
 
 
 def test_a_file_that_the_study_fetches_does_not_count(tmp_path):
