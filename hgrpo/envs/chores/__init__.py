@@ -30,7 +30,7 @@ class Chores(Environment):
     def make_tasks(
         self, settings: ChoresSettings, seed: int, out: Path, skipped: Counter[str]
     ) -> Iterator[tuple[str, Task]]:
-        from hgrpo.envs.chores.tasks import make
+        from hgrpo.envs.chores.assets import make
 
         return make(settings, seed)
 

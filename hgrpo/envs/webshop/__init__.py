@@ -39,14 +39,14 @@ class Webshop(Environment):
     def demonstrate(
         self, settings: WebshopSettings, tasks: Path, panels: Panels, seed: int, skipped: Counter
     ) -> Iterator[dict]:
-        from hgrpo.envs.webshop.demonstrate import demonstrate
+        from hgrpo.envs.webshop.expert import demonstrate
 
         return demonstrate(settings, tasks, panels, seed, skipped)
 
     def ceiling(
         self, settings: WebshopSettings, tasks: Path, panel: list[Task], seed: int
     ) -> list[dict]:
-        from hgrpo.envs.webshop.demonstrate import ceiling
+        from hgrpo.envs.webshop.expert import ceiling
 
         return ceiling(settings, tasks, panel)
 
@@ -56,7 +56,7 @@ class Webshop(Environment):
         return data_files(settings)
 
     def demonstration_data_files(self, settings: WebshopSettings) -> list[dict]:
-        from hgrpo.envs.webshop.demonstrate import data_files
+        from hgrpo.envs.webshop.expert import data_files
 
         return data_files(settings)
 

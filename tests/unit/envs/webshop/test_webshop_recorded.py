@@ -14,8 +14,8 @@ from hgrpo.archive import pack
 from hgrpo.envs.base import Task
 from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.envs.panels import write_panels
-from hgrpo.envs.webshop.demonstrate import demonstrate
 from hgrpo.envs.webshop.env import GOALS, WebshopEnv
+from hgrpo.envs.webshop.expert import demonstrate
 from hgrpo.envs.webshop.tables import goal_hash, write_goals
 
 RED, POT, BLUE = GOAL_LIST
