@@ -1,4 +1,4 @@
-"""A group's advantages: trajectory, turn and blended.
+"""A group's advantages: trajectory, turn and blended; and the rule for groups without a gradient.
 
 A group is K trajectories of one task. Returns are float [K]; credit is K arrays, the k-th of shape
 [T_k] with one number per turn. The trajectory's advantage is that of GRPO (Shao et al. 2024,
@@ -16,6 +16,7 @@ from hgrpo.standardise import standardise
 
 TurnNorm = Literal["position", "group", "none"]
 GroupNorm = Literal["std", "sample_std", "mean"]
+DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
 # Below this share, advantages with credit of mean 0 correlate with flat GRPO's by 0.995 or more.
 _FAINT = 0.01
 # Above this `offset_share`, 85 % of the advantages' absolute sum has one sign.
@@ -169,15 +170,30 @@ def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> 
 
     Every token of a turn gets the turn's number. At alpha = 1 the result is A_traj to the bit,
     whatever the credit was.
-
-    Raises:
-        ValueError: alpha is outside [0, 1], or `trajectory` and `turns` differ in K.
     """
-    if not 0.0 <= alpha <= 1.0:
-        raise ValueError(f"alpha must lie in [0, 1], not {alpha}")
     if alpha == 1.0:
         return [np.full(len(row), a) for a, row in zip(trajectory, turns, strict=True)]
     return [
         alpha * a + (1.0 - alpha) * np.asarray(row)
         for a, row in zip(trajectory, turns, strict=True)
     ]
+
+
+def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGroups) -> bool:
+    """Whether a group gives no policy gradient, because every blended advantage is zero.
+
+    Under `skip_equal_returns` a group is also dead if all its returns [K] are equal, as in H-GRPO.
+    The turns' credit of such a group is then not used.
+    """
+    if rule == "skip_equal_returns" and np.ptp(returns) == 0:
+        return True
+    return all(not np.any(row) for row in advantages)
+
+
+def takes_part(dead: bool, rule: DeadGroups, penalised: bool) -> bool:
+    """Whether the update uses a group; `dead` comes from `is_dead`.
+
+    A KL penalty acts on dead groups too. Under such a penalty (`penalised`), `skip` therefore
+    leaves no group out. `skip_equal_returns` still leaves dead groups out, as in H-GRPO.
+    """
+    return not dead or rule == "keep" or (rule == "skip" and penalised)

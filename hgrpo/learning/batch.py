@@ -9,8 +9,13 @@ import torch
 from torch import Tensor
 
 from hgrpo.credit.base import Group
-from hgrpo.learning.advantages import blend, is_flat, trajectory_advantages, turn_advantages
-from hgrpo.learning.dead_groups import is_dead
+from hgrpo.learning.advantages import (
+    blend,
+    is_dead,
+    is_flat,
+    trajectory_advantages,
+    turn_advantages,
+)
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory

@@ -8,6 +8,7 @@ import numpy as np
 
 from hgrpo.credit.base import CreditAssigner, Group, assign_all, is_order_dependent
 from hgrpo.envs.base import Task
+from hgrpo.learning.advantages import takes_part
 from hgrpo.learning.batch import (
     GroupAdvantages,
     forget_advantages,
@@ -20,11 +21,10 @@ from hgrpo.learning.chosen import Chosen, choose, spread_of_returns, weigh
 from hgrpo.learning.collapse_pairs import measure_step
 from hgrpo.learning.critic import Critic
 from hgrpo.learning.critic_advantages import estimates, store_advantages
-from hgrpo.learning.dead_groups import takes_part
 from hgrpo.learning.log_row import advantage_row, rollout_row, spread_row, trained_row
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.optimisers import set_lr
-from hgrpo.learning.stops import Where, after_collection, after_evaluations, stop_row
+from hgrpo.learning.stops import after_collection, after_evaluations, stop_row
 from hgrpo.learning.tasks import further_tasks, tasks_of_step
 from hgrpo.learning.update import Learner
 from hgrpo.rollout.canary import check_sync
@@ -84,7 +84,7 @@ class Round:
         self.rows = self.checkpoints.restore(self.learner)
         rule = after_evaluations(self.learner.training.stops, self.validation)
         if rule and not self.learner.stop.over:
-            self.learner.stop = self.learner.stop.ended("stopped", rule, self.id.index, None)
+            self.learner.stop = self.learner.stop.ended("stopped", rule, (self.id.index, None))
         for step in range(len(self.rows), self.learner.training.steps_per_round):
             if self.learner.stop.over:
                 break
@@ -223,7 +223,7 @@ class Round:
             spread_of_returns(played, training),
             sum(won) / len(won),
             chosen.empty,
-            Where(self.id.index, step),
+            (self.id.index, step),
         )
 
     def _measure_collapse(

@@ -9,7 +9,7 @@ from hgrpo.config.strict import Strict
 from hgrpo.formulas.kl import KlForm
 from hgrpo.formulas.reduction import Reduction
 from hgrpo.learning.filters.settings import FilterConfig
-from hgrpo.learning.stop_settings import StopConfig
+from hgrpo.learning.stops import StopConfig
 
 # The keys of `TrainingConfig` that are needed to play turns without training on them.
 PLAY = {"temperature", "max_action_tokens", "in_flight"}

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -79,7 +79,7 @@ class Learner:
             "kl_coefficient": self.kl.coefficient,
             "critic": self.critic and self.critic.state(),
             # Text, because pickle writes equal strings in two ways: as one object or as several.
-            "stop": json.dumps(self.stop.to_dict()),
+            "stop": json.dumps(asdict(self.stop)),
         }
 
     def load_state(self, state: Mapping[str, object]) -> None:
@@ -88,7 +88,8 @@ class Learner:
         self.kl.coefficient = state["kl_coefficient"]
         if self.critic:
             self.critic.load_state(state["critic"])
-        self.stop = StopState.from_dict(json.loads(state["stop"]))
+        entries = json.loads(state["stop"]).items()
+        self.stop = StopState(**{k: tuple(v) if isinstance(v, list) else v for k, v in entries})
 
     def update(self, sequences: Sequence[TrainingSequence], order: Sequence[int]) -> dict:
         """Take `epochs` passes over a batch of trajectories, one optimiser step a minibatch.

@@ -1,6 +1,5 @@
 """Config section `engine` of a study: which rollout engine plays, and that engine's settings."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, GetJsonSchemaHandler
@@ -42,25 +41,6 @@ class EngineConfig(KindSection):
     @classmethod
     def settings_model(cls, kind: str) -> type[Strict]:
         return kinds.load(kind).Settings
-
-    @classmethod
-    def keys_for(cls, kind: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Drop the keys that only other engines read, if they have their default values.
-
-        Configs that earlier versions resolved give vLLM's keys for every engine.
-
-        Raises:
-            ValueError: a key that only other engines read does not have its default value.
-        """
-        fields = {name: kinds.load(name).Settings.model_fields for name in kinds.known()}
-        kept = {}
-        for key, value in given.items():
-            readers = [name for name in fields if key in fields[name]]
-            if kind in readers or not readers:
-                kept[key] = value
-            elif value != fields[readers[0]][key].default:
-                raise ValueError(f"{key}: {value} is read only with kind: {' or '.join(readers)}")
-        return kept
 
     @classmethod
     def __get_pydantic_json_schema__(

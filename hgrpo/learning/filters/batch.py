@@ -58,25 +58,15 @@ _SCORES: dict[Score, Callable[[Measures], float]] = {
     "success_variance": lambda group: sample_variance(group.successes),
     "mean": lambda group: float(np.mean(group.returns)),
     "sum": lambda group: float(np.sum(group.returns)),
-    "entropy": lambda group: float(np.mean(_entropies(group))),
-    "entropy_deviation": lambda group: sample_deviation(_entropies(group)),
+    "entropy": lambda group: float(np.mean(group.entropies)),
+    "entropy_deviation": lambda group: sample_deviation(group.entropies),
     "length": lambda group: float(np.mean(group.lengths)),
 }
 
 
 def group_scores(groups: Sequence[Measures], score: Score) -> np.ndarray:
-    """The scores of groups, float64 [G]; spreads are the sample's (ddof 1), and 0 at K = 1.
-
-    Raises:
-        ValueError: the score needs entropies that are not there.
-    """
+    """The scores of groups, float64 [G]; spreads are the sample's (ddof 1), and 0 at K = 1."""
     return np.array([_SCORES[score](group) for group in groups], dtype=np.float64)
-
-
-def _entropies(group: Measures) -> np.ndarray:
-    if group.entropies is None:
-        raise ValueError("a score of entropy needs the entropies of the policy's tokens")
-    return group.entropies
 
 
 @dataclass(frozen=True)
@@ -108,11 +98,7 @@ class Filtered:
 
 
 def filter_batch(groups: Sequence[Measures], config: FilterConfig) -> Filtered:
-    """Apply the filter to a batch of groups.
-
-    Raises:
-        ValueError: a score needs entropies that are not there.
-    """
+    """Apply the filter to a batch of groups."""
     scores = group_scores(groups, config.score)
     returns = [group.returns for group in groups]
     kept = select_trajectories(returns, select_groups(scores, config), config)

@@ -147,13 +147,8 @@ def most_varied(values: np.ndarray, many: int) -> np.ndarray:
 
     Some such subset consists of the lowest j values and the highest `many` - j, so it suffices to
     compare `many` + 1 of them. Of equally good ones the one with most low values is taken.
-
-    Raises:
-        ValueError: `many` is not within 0 and K.
     """
     values = np.asarray(values, dtype=np.float64)
-    if not 0 <= many <= len(values):
-        raise ValueError(f"{many} of {len(values)} values are wanted")
     if many in (0, len(values)):
         return np.full(len(values), many > 0)
     order = np.argsort(values, kind="stable")

@@ -141,9 +141,6 @@ def group_products(
 
     Returns:
         The products, float64 [C, G, C, G]; the groups' sizes [G]; their losses [C, G].
-
-    Raises:
-        ValueError: there are no groups.
     """
     kept: Tensor | None = None
     sizes, losses = np.zeros(number), np.zeros((len(COMPONENTS), number))
@@ -151,8 +148,6 @@ def group_products(
         if kept is None:
             kept = torch.empty(len(gradients), number, gradients.shape[1])
         kept[:, index] = gradients
-    if kept is None:
-        raise ValueError("there are no groups")
     components = len(kept)
     flat = kept.reshape(components * number, -1)
     products = torch.zeros(len(flat), len(flat), dtype=torch.float64)

@@ -24,8 +24,7 @@ from hgrpo.errors import UserError
 from hgrpo.policy.load import SavedPolicy
 from hgrpo.policy.policy import Policy
 from hgrpo.rollout.engine import Completion, Request, Sampling
-from hgrpo.rollout.vllm import INSTALL
-from hgrpo.rollout.vllm.settings import Settings
+from hgrpo.rollout.vllm import INSTALL, Settings
 from hgrpo.streams import key
 
 if TYPE_CHECKING:
