@@ -1,7 +1,7 @@
 """Turns groups of trajectories into the tensors that an update needs."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.credit.base import Group
+from hgrpo.errors import TrainingError
 from hgrpo.learning.advantages import (
     blend,
     is_dead,
@@ -17,7 +18,9 @@ from hgrpo.learning.advantages import (
     turn_advantages,
 )
 from hgrpo.learning.method import MethodConfig
+from hgrpo.learning.ranks import Ranks
 from hgrpo.learning.settings import TrainingConfig
+from hgrpo.policy.logprobs import micro_batches
 from hgrpo.trajectories.trajectory import Trajectory
 
 
@@ -46,6 +49,33 @@ def not_finite(values: Tensor, sequences: Sequence[SampledSequence]) -> str:
     parts = values.isfinite().split([length for _, _, length in turns])
     bad = (f"{s} turn {t}" for (s, t, _), good in zip(turns, parts, strict=True) if not good.all())
     return "" if values.isfinite().all() else next(bad)
+
+
+def by_sequence(
+    compute: Callable[[list[SampledSequence]], Tensor],
+    sequences: Sequence[SampledSequence],
+    microbatch_tokens: int,
+    ranks: Ranks,
+    name: str,
+) -> list[Tensor]:
+    """The values [N] of each sequence's sampled tokens; each rank computes some micro-batches.
+
+    Args:
+        compute: the values of all sampled tokens of a micro-batch, one after the other.
+        name: of the values, for the error.
+
+    Raises:
+        TrainingError: a value is not finite. The message names trajectory and turn.
+    """
+    parts = micro_batches([len(s.token_ids) for s in sequences], microbatch_tokens)
+    mine = [compute([sequences[i] for i in part]) for part in ranks.share(parts)]
+    rows: dict[int, Tensor] = {}
+    for part, values in zip(parts, ranks.join(mine), strict=True):
+        chosen = [sequences[i] for i in part]
+        if bad := not_finite(values, chosen):
+            raise TrainingError(f"{bad}: {name} is not finite")
+        rows |= dict(zip(part, values.split([s.sampled for s in chosen]), strict=True))
+    return [rows[i] for i in range(len(sequences))]
 
 
 @dataclass

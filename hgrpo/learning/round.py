@@ -17,7 +17,14 @@ from hgrpo.learning.batch import (
     training_sequences,
 )
 from hgrpo.learning.checkpoints import Checkpoints
-from hgrpo.learning.chosen import Chosen, choose, spread_of_returns, weigh
+from hgrpo.learning.chosen import (
+    Chosen,
+    choose,
+    scale_living,
+    spread_of_returns,
+    weigh,
+    where,
+)
 from hgrpo.learning.collapse_pairs import measure_step
 from hgrpo.learning.critic import Critic
 from hgrpo.learning.critic_advantages import estimates, store_advantages
@@ -138,8 +145,8 @@ class Round:
         Returns the groups, their advantages, log entries about the engine, and seconds.
         """
         training, began = self.learner.training, time.perf_counter()
-        where = self.panel, self.id.seed, self.id.index, step, training
-        tasks, further = tasks_of_step(*where), further_tasks(*where)
+        arguments = self.panel, self.id.seed, self.id.index, step, training
+        tasks, further = tasks_of_step(*arguments), further_tasks(*arguments)
         synced = self.load_engine(tasks)
         groups: list[Group] = []
         advantages: list[GroupAdvantages] = []
@@ -264,9 +271,7 @@ class Round:
             return self._update_both(self.learner.critic, played, chosen, order, step)
         row, rms = {}, self.learner.training.advantage_rms
         if rms is not None:
-            alive = [not each.dead for each in advantages]
-            scaled = np.repeat(alive, [len(group) for group in played]) & chosen.flat
-            row = {"advantage_factor": scale_advantages(_where(_flat(played), scaled), rms)}
+            row = {"advantage_factor": scale_living(played, advantages, chosen, rms)}
         weigh(played, chosen.weights)
         return row | self.learner.update(training_sequences(_flat(played)), order)
 
@@ -286,7 +291,7 @@ class Round:
         made = estimates(critic, trajectories, before, self.id.method, training)
         row = store_advantages(trajectories, sequences, made, chosen.flat)
         if training.advantage_rms is not None:
-            used = _where(trajectories, chosen.flat)
+            used = where(trajectories, chosen.flat)
             row |= {"advantage_factor": scale_advantages(used, training.advantage_rms)}
             for sequence in sequences:
                 sequence.advantages = sequence.advantages * row["advantage_factor"]
@@ -313,7 +318,3 @@ class Round:
 
 def _flat(groups: Sequence[Sequence[Trajectory]]) -> list[Trajectory]:
     return [trajectory for group in groups for trajectory in group]
-
-
-def _where(trajectories: Sequence[Trajectory], mask: np.ndarray) -> list[Trajectory]:
-    return [trajectory for trajectory, seen in zip(trajectories, mask, strict=True) if seen]

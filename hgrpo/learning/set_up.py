@@ -79,32 +79,19 @@ class RoundInputs:
 
 
 def round_inputs(
-    method: MethodConfig,
-    *,
-    assets: Path,
-    base: Path,
-    sft: Path,
-    policy: Path,
-    fitted: Path | None = None,
-    cache: Path | None = None,
-    evaluations: Sequence[Path] = (),
+    method: MethodConfig, *, assets: Path, base: Path, policy: Path, **others: object
 ) -> RoundInputs:
     """What a round of an arm reads, from a command's folders; packed ones are unpacked first.
+
+    Args:
+        others: further fields of `RoundInputs`.
 
     Raises:
         UserError: an archive or the folder of the base model is damaged.
     """
-    return RoundInputs(
-        panels=assets / "panels.json",
-        tasks=unpacked(assets / "tasks.tar.gz"),
-        base=open_base(base),
-        sft=sft,
-        policy=policy,
-        fitted=fitted,
-        cache=cache,
-        evaluations=evaluations,
-        critic=_carried_critic(method, policy),
-    )
+    panels, tasks = assets / "panels.json", unpacked(assets / "tasks.tar.gz")
+    critic = _carried_critic(method, policy)
+    return RoundInputs(panels, tasks, open_base(base), policy=policy, critic=critic, **others)
 
 
 def _carried_critic(method: MethodConfig, policy: Path) -> Path | None:
@@ -198,8 +185,7 @@ def _carry_on(learner: Learner, inputs: RoundInputs) -> None:
         return
     learner.load_state(read_state(carried, Learner.STATE))
     if learner.critic:
-        names = learner.critic.weights().keys()
-        learner.critic.load_weights(read_critic(inputs.critic, names))
+        learner.critic.load_weights(read_critic(inputs.critic))
 
 
 def _collector(

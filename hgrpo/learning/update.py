@@ -21,9 +21,8 @@ from hgrpo.formulas.importance import (
 from hgrpo.formulas.kl import kl_k3, kl_penalty
 from hgrpo.formulas.reduction import token_weights
 from hgrpo.formulas.rule import GroupRule, Rule
-from hgrpo.learning.batch import SampledSequence, TrainingSequence, not_finite
+from hgrpo.learning.batch import SampledSequence, TrainingSequence, by_sequence, not_finite
 from hgrpo.learning.critic import Critic
-from hgrpo.learning.group_slopes import group_slopes
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.log_row import STEP_DIAGNOSTICS, SUMS, mismatch, over_steps
 from hgrpo.learning.objective import ObjectiveConfig
@@ -194,18 +193,13 @@ class Learner:
         entropies: bool = False,
     ) -> list[Tensor]:
         """The log-probs, or `entropies`, [N] of each sequence; each rank scores some of them."""
-        parts = self._micro_batches(sequences)
-        mine = [
-            self._logprobs(model, [sequences[i] for i in part], entropies)[int(entropies)]
-            for part in self.ranks.share(parts)
-        ]
-        found: dict[int, Tensor] = {}
-        for part, values in zip(parts, self.ranks.join(mine), strict=True):
-            if bad := not_finite(values, [sequences[i] for i in part]):
-                raise TrainingError(f"{bad}: a log-probability or entropy is not finite")
-            rows = values.split([sequences[i].sampled for i in part])
-            found |= dict(zip(part, rows, strict=True))
-        return [found[i] for i in range(len(sequences))]
+        return by_sequence(
+            lambda chosen: self._logprobs(model, chosen, entropies)[int(entropies)],
+            sequences,
+            self.training.microbatch_tokens,
+            self.ranks,
+            "a log-probability or entropy",
+        )
 
     def _differentiate(
         self, minibatch: Sequence[TrainingSequence], places: Sequence[int]
@@ -374,3 +368,27 @@ def minibatches(
     parts = np.array_split(np.arange(len(groups)), min(len(groups), number))
     each = list(groups.values())
     return [[index for place in part for index in each[place]] for part in parts]
+
+
+def group_slopes(
+    rule: GroupRule, groups: Sequence[Sequence[int]], scores: Tensor, old: Tensor, skills: Tensor
+) -> tuple[float, Tensor]:
+    """The mean loss of the groups, and its derivatives by the trajectories' log-probs.
+
+    A group's loss depends on the policy only through the log-probs c_i of its trajectories. So its
+    gradient is the sum of (dL / dc_i) grad c_i, by the chain rule, and a second pass may take the
+    trajectories in any parts: the gradient is exact.
+
+    Args:
+        groups: places of each group's trajectories in the tensors.
+        scores, old, skills: [B]; log-probs now, those at the start of the update, and advantages.
+
+    Returns:
+        The loss, and dL / dc_i, float64 [B].
+    """
+    leaf = scores.detach().double().requires_grad_()
+    old, skills = old.double(), skills.double()
+    losses = [rule.loss(leaf[list(each)], old[list(each)], skills[list(each)]) for each in groups]
+    loss = torch.stack(losses).mean()
+    (slopes,) = torch.autograd.grad(loss, leaf)
+    return float(loss.detach()), slopes
