@@ -89,7 +89,7 @@ class Conversation(Replies):
 
     def _encode_in_parts(self, text: str) -> tuple[int, ...]:
         """Cut a text until no part encodes to a special token; the tokens decode to the text."""
-        cuts = [found.start() + 1 for found in self._looks_special.finditer(text)]
+        cuts = [match.start() + 1 for match in self._looks_special.finditer(text)]
         cuts = [0, *(cuts or [len(text) // 2]), len(text)]
         parts = [text[start:end] for start, end in pairwise(cuts) if start < end]
         if len(parts) == 1:

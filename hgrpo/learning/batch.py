@@ -133,8 +133,8 @@ def group_advantages(
     per_turn = turn_advantages(credit, method.turn_norm, method.norm_floor)
     blended = blend(method.alpha, per_trajectory, per_turn)
     for trajectory, credits, advantages in zip(group.trajectories, credit, blended, strict=True):
-        for turn, given, advantage in zip(trajectory.turns, credits, advantages, strict=True):
-            turn.credit, turn.advantage = float(given), float(advantage)
+        for turn, value, advantage in zip(trajectory.turns, credits, advantages, strict=True):
+            turn.credit, turn.advantage = float(value), float(advantage)
     dead = is_dead(blended, returns, method.dead_groups)
     flat = is_flat(credit) or is_flat(per_turn)
     return GroupAdvantages(per_trajectory, per_turn, dead, flat)
@@ -147,8 +147,8 @@ def scale_advantages(trajectories: Sequence[Trajectory], rms: float) -> float:
         The factor; 1 if all advantages are 0.
     """
     turns = [turn for played in trajectories for turn in played.turns]
-    found = float(np.sqrt(np.mean([turn.advantage**2 for turn in turns]))) if turns else 0.0
-    factor = rms / found if found else 1.0
+    current = float(np.sqrt(np.mean([turn.advantage**2 for turn in turns]))) if turns else 0.0
+    factor = rms / current if current else 1.0
     for turn in turns:
         turn.advantage *= factor
     return factor
@@ -180,8 +180,8 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
                     f"{trajectory.name} turn {number}: "
                     f"{len(turn.logprobs)} log-probs for {end - start} tokens"
                 )
-            given = math.nan if turn.advantage is None else turn.advantage
-            advantages += [given] * (end - start)
+            value = math.nan if turn.advantage is None else turn.advantage
+            advantages += [value] * (end - start)
             logprobs += turn.logprobs
         numbers = (torch.tensor(each, dtype=torch.float32) for each in (logprobs, advantages))
         sequences.append(TrainingSequence(read, spans, *numbers, name=trajectory.name))

@@ -6,7 +6,7 @@ low, and a reply does not tell which prompt it answers.
 
 All numbers are computed from one matrix, float [n, N]: entry [i, j] is the log-prob, in nats, of
 reply z_i under prompt x_j. The n replies were sampled from the policy, each under one of the N
-distinct prompts; `own` [n] is that prompt's column.
+distinct prompts; `columns` [n] are the columns of these prompts.
 
 Formulas: RAGEN-2, https://arxiv.org/abs/2604.06268, and its code,
 https://github.com/mll-lab-nu/RAGEN, ragen/trainer/collapse_metrics.py. Two things differ. Identical
@@ -24,7 +24,9 @@ import numpy as np
 BEST = (1, 2, 4, 8)
 
 
-def collapse_metrics(logprobs: np.ndarray, own: np.ndarray, tokens: np.ndarray) -> dict[str, float]:
+def collapse_metrics(
+    logprobs: np.ndarray, columns: np.ndarray, tokens: np.ndarray
+) -> dict[str, float]:
     """All numbers, per sequence and per token.
 
     Those per token have names that end in `_per_token`. As in RAGEN, they are the same formulas on
@@ -34,7 +36,7 @@ def collapse_metrics(logprobs: np.ndarray, own: np.ndarray, tokens: np.ndarray) 
 
     Args:
         logprobs: float64 [n, N].
-        own: integers [n].
+        columns: integers [n].
         tokens: integers [n], the number of tokens of each reply.
 
     Returns:
@@ -44,26 +46,26 @@ def collapse_metrics(logprobs: np.ndarray, own: np.ndarray, tokens: np.ndarray) 
         `chance_at_<k>`, the shares from `retrieval` and `chance`, for k in `BEST`.
     """
     prompts = logprobs.shape[1]
-    per_token = information(logprobs / tokens[:, None], own)
+    per_token = information(logprobs / tokens[:, None], columns)
     return {
-        "pairs": len(own),
+        "pairs": len(columns),
         "prompts": prompts,
         "tokens": float(tokens.mean()),
         "information_bound": float(np.log(prompts)),
-        **information(logprobs, own),
+        **information(logprobs, columns),
         **{f"{name}_per_token": value for name, value in per_token.items()},
-        **{f"retrieval_at_{best}": retrieval(logprobs, own, best) for best in BEST},
+        **{f"retrieval_at_{best}": retrieval(logprobs, columns, best) for best in BEST},
         **{f"chance_at_{best}": chance(prompts, best) for best in BEST},
     }
 
 
-def information(logprobs: np.ndarray, own: np.ndarray) -> dict[str, float]:
+def information(logprobs: np.ndarray, columns: np.ndarray) -> dict[str, float]:
     """Mutual information and entropies from a matrix [n, N], in nats, as means over its rows.
 
     I(X;Z) = matched - marginal is at most log N. It estimates a number of at least 0 and may be
     below 0 by chance. H(Z|X) = -matched, and H(Z) = -marginal.
     """
-    fit, everywhere = matched(logprobs, own), marginal(logprobs)
+    fit, everywhere = matched(logprobs, columns), marginal(logprobs)
     return {
         "matched": float(fit.mean()),
         "marginal": float(everywhere.mean()),
@@ -73,9 +75,9 @@ def information(logprobs: np.ndarray, own: np.ndarray) -> dict[str, float]:
     }
 
 
-def matched(logprobs: np.ndarray, own: np.ndarray) -> np.ndarray:
+def matched(logprobs: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Log-prob of each reply under its own prompt, float [n], in nats."""
-    return logprobs[np.arange(len(own)), own]
+    return logprobs[np.arange(len(columns)), columns]
 
 
 def marginal(logprobs: np.ndarray) -> np.ndarray:
@@ -86,13 +88,13 @@ def marginal(logprobs: np.ndarray) -> np.ndarray:
     return largest + np.log(shares) - np.log(logprobs.shape[1])
 
 
-def retrieval(logprobs: np.ndarray, own: np.ndarray, best: int) -> float:
+def retrieval(logprobs: np.ndarray, columns: np.ndarray, best: int) -> float:
     """Share of the replies whose own prompt is among the `best` under which they are likeliest.
 
     If prompts tie at the last of these places, the reply counts as the chance that its own prompt
     is drawn among them.
     """
-    fit = matched(logprobs, own)[:, None]
+    fit = matched(logprobs, columns)[:, None]
     better, equal = (logprobs > fit).sum(axis=1), (logprobs == fit).sum(axis=1)
     return float(np.clip((best - better) / equal, 0.0, 1.0).mean())
 
@@ -105,5 +107,5 @@ def chance(prompts: int, best: int) -> float:
 def distinct(items: Sequence[Hashable]) -> tuple[list[Hashable], np.ndarray]:
     """The different items in the order in which they first come, and each item's place, int [n]."""
     places: dict[Hashable, int] = {}
-    own = [places.setdefault(item, len(places)) for item in items]
-    return list(places), np.array(own, dtype=int)
+    columns = [places.setdefault(item, len(places)) for item in items]
+    return list(places), np.array(columns, dtype=int)

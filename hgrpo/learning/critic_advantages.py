@@ -90,7 +90,7 @@ def store_advantages(
         white = whiten(made.advantages)
         sequence.advantages = torch.from_numpy(white).float()
         cuts = np.cumsum([turn.span[1] - turn.span[0] for turn in trajectory.turns])[:-1]
-        raw, shown = np.split(made.advantages, cuts), np.split(white, cuts)
-        for turn, own, advantage in zip(trajectory.turns, raw, shown, strict=True):
-            turn.credit, turn.advantage = float(own.mean()), float(advantage.mean())
+        raw, whitened = np.split(made.advantages, cuts), np.split(white, cuts)
+        for turn, credit, advantage in zip(trajectory.turns, raw, whitened, strict=True):
+            turn.credit, turn.advantage = float(credit.mean()), float(advantage.mean())
     return {"advantage_mean": whiten.mean, "advantage_deviation": whiten.deviation}

@@ -106,9 +106,9 @@ class MethodConfig(Strict):
         if not self.train:
             return self
         wrong = [
-            f"{key}: credit.kind {self.credit.kind!r} needs {value!r}, not {given!r}: {why}"
+            f"{key}: credit.kind {self.credit.kind!r} needs {value!r}, not {setting!r}: {why}"
             for key, (value, why) in self.credit.declared.demands.items()
-            if (given := getattr(self, key)) != value
+            if (setting := getattr(self, key)) != value
         ]
         if wrong:
             raise ValueError("; ".join(wrong))

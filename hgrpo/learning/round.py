@@ -107,7 +107,7 @@ class Round:
         self.collector.engine.sleep()
         played = [group.trajectories for group in groups]
         chosen = self.choose(played, advantages)
-        self._heed_stops(played, chosen, step)
+        self._apply_stops(played, chosen, step)
         if self.learner.stop.over:
             chosen = chosen.none()
         measuring = time.perf_counter()
@@ -219,7 +219,7 @@ class Round:
             entropies = np.split(np.array([float(row.mean()) for row in rows]), ends)
         return choose(played, take_part, training, entropies)
 
-    def _heed_stops(
+    def _apply_stops(
         self, played: Sequence[Sequence[Trajectory]], chosen: Chosen, step: int
     ) -> None:
         """Let the rules for stopping see the step; a run that they end takes no further update."""

@@ -222,9 +222,9 @@ class Learner:
         for part in self.ranks.share(self._micro_batches(minibatch)):
             chosen = [minibatch[i] for i in part]
             share = int(lengths[part].sum()) / int(lengths.sum())
-            own = torch.cat([weights[i] for i in part])
+            part_weights = torch.cat([weights[i] for i in part])
             slopes = None if of_groups is None else of_groups[1][part]
-            terms, log_ratio = self._backward(chosen, own, share, slopes)
+            terms, log_ratio = self._backward(chosen, part_weights, share, slopes)
             if of_groups is not None:
                 terms["policy_loss"] = of_groups[0] * share
             sums = {name: sums[name] + terms[name] for name in sums}

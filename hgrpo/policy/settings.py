@@ -74,8 +74,8 @@ class ModelConfig(Strict):
 
     @model_validator(mode="after")
     def _one_base(self) -> Self:
-        given = [self.tiny, self.path, self.package]
-        if sum(each is not None for each in given) != 1:
+        sources = [self.tiny, self.path, self.package]
+        if sum(each is not None for each in sources) != 1:
             raise ValueError("tiny: give exactly one of `tiny`, `path` and `package`")
         refuse_unread(self, ("system", self.tiny is None, "a chat model, by `path` or `package`"))
         return self

@@ -47,18 +47,19 @@ class EngineConfig(KindSection):
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """Describe one alternative per engine, so that editors offer the chosen engine's keys."""
-        found = handler(core_schema)
-        section = handler.resolve_ref_schema(found)
+        schema = handler(core_schema)
+        section = handler.resolve_ref_schema(schema)
         kind = section["properties"]["kind"]
         alternatives = []
         for name in kinds.known():
-            own = handler.resolve_ref_schema(
+            fields = handler.resolve_ref_schema(
                 handler(cls.settings_model(name).__pydantic_core_schema__)
             )
             keys = {"kind": {"const": name, "description": kind["description"]}}
-            alternative = own | {"title": name, "properties": keys | own.get("properties", {})}
+            properties = keys | fields.get("properties", {})
+            alternative = fields | {"title": name, "properties": properties}
             needed = [] if name == kind["default"] else ["kind"]
-            alternatives.append(alternative | {"required": needed + own.get("required", [])})
+            alternatives.append(alternative | {"required": needed + fields.get("required", [])})
         section.clear()
         section.update(title=cls.__name__, description=cls.__doc__, oneOf=alternatives)
-        return found
+        return schema

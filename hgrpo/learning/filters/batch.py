@@ -101,12 +101,12 @@ def filter_batch(groups: Sequence[Measures], config: FilterConfig) -> Filtered:
     """Apply the filter to a batch of groups."""
     scores = group_scores(groups, config.score)
     returns = [group.returns for group in groups]
-    kept = select_trajectories(returns, select_groups(scores, config), config)
-    left = np.concatenate(kept) if kept else np.zeros(0, bool)
-    weights = kept_groups(kept) * loss_factor(config.loss_scaling, int(left.sum()), left.size)
+    masks = select_trajectories(returns, select_groups(scores, config), config)
+    left = np.concatenate(masks) if masks else np.zeros(0, bool)
+    weights = kept_groups(masks) * loss_factor(config.loss_scaling, int(left.sum()), left.size)
     if config.soft:
         weights = soft_weights(scores, config.zero_tolerance)
-    return Filtered(scores, kept, weights, filter_row(scores, kept, weights, config))
+    return Filtered(scores, masks, weights, filter_row(scores, masks, weights, config))
 
 
 def soft_weights(scores: np.ndarray, zero_tolerance: float) -> np.ndarray:
@@ -116,14 +116,14 @@ def soft_weights(scores: np.ndarray, zero_tolerance: float) -> np.ndarray:
     return np.zeros_like(scores) if zero.all() else np.where(zero, 0.0, scores / scores.max())
 
 
-def loss_factor(scaling: LossScaling, kept: int, total: int) -> float:
-    """The factor of the kept advantages, if `kept` of `total` trajectories are kept.
+def loss_factor(scaling: LossScaling, part: int, total: int) -> float:
+    """The factor of the kept advantages, if `part` of `total` trajectories are kept.
 
     With groups of one size kept as a whole, the kept share is RAGEN's share of kept groups.
     """
     if scaling == "none" or total == 0:
         return 1.0
-    share = kept / total
+    share = part / total
     return share if scaling == "linear" else share**0.5
 
 
@@ -161,7 +161,7 @@ def kept_mass(scores: np.ndarray, groups: np.ndarray) -> float | None:
 
 
 def filter_row(
-    scores: np.ndarray, kept: Sequence[np.ndarray], weights: np.ndarray, config: FilterConfig
+    scores: np.ndarray, masks: Sequence[np.ndarray], weights: np.ndarray, config: FilterConfig
 ) -> dict[str, float | None]:
     """Log entries of the filter; None where something is not defined, such as a mean of nothing.
 
@@ -169,10 +169,10 @@ def filter_row(
     groups the batch amounts to before the selection. If it is near 1, nearly all values of a
     strategy keep the same groups.
     """
-    groups = kept_groups(kept)
+    groups = kept_groups(masks)
     return {
         "filter_kept_groups": int(groups.sum()),
-        "filter_kept_trajectories": int(sum(row.sum() for row in kept)),
+        "filter_kept_trajectories": int(sum(row.sum() for row in masks)),
         "filter_kept_mass": kept_mass(scores, groups),
         "filter_effective_groups": effective_number(selection_weights(scores, config)),
         "filter_zero_groups": int(is_zero(scores, config.zero_tolerance).sum()),

@@ -21,12 +21,12 @@ def select_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
     remaining groups are kept.
     """
     scores = np.asarray(scores, dtype=np.float64)
-    kept = np.zeros(len(scores), dtype=bool)
+    chosen = np.zeros(len(scores), dtype=bool)
     remaining = remaining_groups(scores, config)
     if len(remaining):
         select = _STRATEGIES.get(config.strategy, _all)
-        kept[remaining[select(scores[remaining], config, len(scores))]] = True
-    return kept
+        chosen[remaining[select(scores[remaining], config, len(scores))]] = True
+    return chosen
 
 
 def remaining_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
@@ -137,8 +137,8 @@ def select_trajectories(
     """
     share = config.value if config.strategy == "within_group" else 1.0
     return [
-        most_varied(row, max(1, share_of(share, len(row))) if kept else 0)
-        for row, kept in zip(returns, groups, strict=True)
+        most_varied(row, max(1, share_of(share, len(row))) if whole else 0)
+        for row, whole in zip(returns, groups, strict=True)
     ]
 
 
@@ -156,11 +156,11 @@ def most_varied(values: np.ndarray, many: int) -> np.ndarray:
     low = np.arange(many, -1, -1)[:, None]
     splits = np.where(place < low, place, len(values) - many + place)
     best = np.argmax(values[order][splits].var(axis=1))
-    kept = np.zeros(len(values), dtype=bool)
-    kept[order[splits[best]]] = True
-    return kept
+    chosen = np.zeros(len(values), dtype=bool)
+    chosen[order[splits[best]]] = True
+    return chosen
 
 
-def kept_groups(kept: Sequence[np.ndarray]) -> np.ndarray:
+def kept_groups(masks: Sequence[np.ndarray]) -> np.ndarray:
     """Whether something of each group is kept, bool [G], from G arrays bool [K]."""
-    return np.array([row.any() for row in kept], dtype=bool)
+    return np.array([row.any() for row in masks], dtype=bool)

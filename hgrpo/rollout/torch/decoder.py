@@ -121,7 +121,7 @@ class Decoder:
             for suffix, kind in (("", "weight"), (".bias", "bias")):
                 keys = [f"{source}.{kind}" for source in sources]
                 if kind == "weight" or (keys[0] in weights and keys[0].endswith("_proj.bias")):
-                    fused[name + suffix] = self._own(*(weights[key] for key in keys))
+                    fused[name + suffix] = self._copied(*(weights[key] for key in keys))
                     unknown.difference_update(keys)
 
         for layer in range(self.config.num_hidden_layers):
@@ -154,7 +154,7 @@ class Decoder:
         head = weights.get("lm_head.weight")
         return head is None or torch.equal(head, weights["model.embed_tokens.weight"].to(head))
 
-    def _own(self, *weights: Tensor) -> Tensor:
+    def _copied(self, *weights: Tensor) -> Tensor:
         """A float32 copy of the weights, stacked along their rows, on the decoder's device."""
         return torch.cat([weight.to(self.device, torch.float32) for weight in weights])
 
