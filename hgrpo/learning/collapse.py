@@ -2,7 +2,7 @@
 
 A policy may collapse in two ways. Its replies lose their variety: the conditional entropy H(Z|X) is
 low. Or they are still varied but no longer depend on the prompt: the mutual information I(X;Z) is
-low, and a reply does not tell which prompt it answers.
+low, and the prompt cannot be inferred from the reply.
 
 All numbers are computed from one matrix, float [n, N]: entry [i, j] is the log-prob, in nats, of
 reply z_i under prompt x_j. The n replies were sampled from the policy, each under one of the N
@@ -105,7 +105,7 @@ def chance(prompts: int, best: int) -> float:
 
 
 def distinct(items: Sequence[Hashable]) -> tuple[list[Hashable], np.ndarray]:
-    """The different items in the order in which they first come, and each item's place, int [n]."""
-    places: dict[Hashable, int] = {}
-    columns = [places.setdefault(item, len(places)) for item in items]
-    return list(places), np.array(columns, dtype=int)
+    """The distinct items in order of first occurrence, and each item's index there, int [n]."""
+    indices: dict[Hashable, int] = {}
+    columns = [indices.setdefault(item, len(indices)) for item in items]
+    return list(indices), np.array(columns, dtype=int)

@@ -119,6 +119,6 @@ def joined_ranks() -> Ranks:
         return ALONE
     from accelerate import PartialState
 
-    # The other ranks may wait long while the first asks a judge or writes to a slow disk.
+    # The other ranks may wait long while the first calls a judge or writes to a slow disk.
     state = PartialState(cpu=not torch.cuda.is_available(), timeout=timedelta(hours=2))
     return Ranks(state.process_index, state.num_processes)

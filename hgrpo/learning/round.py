@@ -140,7 +140,7 @@ class Round:
     def _play(
         self, step: int, on_trajectory: Callable[[], None]
     ) -> tuple[list[Group], list[GroupAdvantages], dict, dict[str, float]]:
-        """Play and credit the step's tasks, and further ones as long as dynamic sampling asks.
+        """Play and credit the step's tasks, and further ones up to the most of dynamic sampling.
 
         Returns the groups, their advantages, log entries about the engine, and seconds.
         """
@@ -222,7 +222,7 @@ class Round:
     def _apply_stops(
         self, played: Sequence[Sequence[Trajectory]], chosen: Chosen, step: int
     ) -> None:
-        """Let the rules for stopping see the step; a run that they end takes no further update."""
+        """Apply the rules for stopping to the step; a run that they end takes no further update."""
         training, won = self.learner.training, [t.success for t in _flat(played)]
         self.learner.stop = after_collection(
             self.learner.stop,
@@ -236,7 +236,7 @@ class Round:
     def _measure_collapse(
         self, played: Sequence[Sequence[Trajectory]], step: int
     ) -> dict[str, float | None]:
-        """Log entries of the run's first step and of each round's last one, if they are asked for.
+        """Log entries of the run's first step and each round's last, if `training.collapse` is set.
 
         It comes before the update, so the policy is still the one that played, at first the SFT
         policy.

@@ -191,7 +191,7 @@ def _carry_on(learner: Learner, inputs: RoundInputs) -> None:
 def _collector(
     policy: Policy, settings: RoundSettings, inputs: RoundInputs, needs: CreditSettings
 ) -> Collector:
-    """The collector and its engine; `needs` says which data of the turns the assigner reads."""
+    """The collector and its engine; `needs` are the assigner's declarations."""
     training = settings.training
     sampling = Sampling(training.temperature, training.max_action_tokens)
     engine = settings.engine.make(policy, training.in_flight, sampling, needs.reads_embeddings)

@@ -107,7 +107,7 @@ class StopConfig(Strict):
 
 @dataclass(frozen=True)
 class StopState:
-    """What the rules know of a run so far; a new run has the defaults.
+    """State of the rules after the steps so far; a new run has the defaults.
 
     Attributes:
         status: "" while the run goes on; `stopped` if it failed, `solved` if it did not.
@@ -119,7 +119,7 @@ class StopState:
             `window` of them.
         seen: number of non-empty steps so far.
         empty: number of the last steps that were empty, without a step between them that was not.
-        empty_successes: success rates of the last of these, at most as many as the rule asks for.
+        empty_successes: success rates of the last of these, at most `steps` of the rule.
     """
 
     status: Status = ""

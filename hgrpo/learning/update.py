@@ -46,8 +46,7 @@ _WATCHED = 8
 class Learner:
     """Updates the policy with an optimiser and a KL controller.
 
-    It also holds what training carries along: the critic, if there is one, and what the rules for
-    stopping know.
+    It also holds the critic, if there is one, and the state of the rules for stopping.
 
     If several processes (`ranks`) share an update, each holds the whole batch. Each scores and
     differentiates a part of the batch. All take the same optimiser steps.
@@ -206,7 +205,7 @@ class Learner:
     ) -> tuple[dict[str, float], Tensor]:
         """Compute the gradient of a minibatch's loss; it stays in the parameters.
 
-        `places` says where the minibatch's trajectories stand in the batch.
+        `places` are the indices of the minibatch's trajectories in the batch.
 
         Returns the diagnostics, and the log ratio [N] of each token. Tokens are in the order of the
         ranks and, within a rank, of the micro-batches.
@@ -339,7 +338,7 @@ class Learner:
         sequences: Sequence[SampledSequence],
         entropies: bool | Literal["differentiable"] = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Log-probs and, if asked for, entropies [N]; on the CPU, where objectives are computed."""
+        """Log-probs and, on request, entropies [N]; on the CPU, where objectives are computed."""
         spans = [s.spans for s in sequences]
         batch = make_batch([s.token_ids for s in sequences], spans, self.policy.device)
         with cast(self.policy.device, self.autocast):

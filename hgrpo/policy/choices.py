@@ -1,7 +1,7 @@
 """How likely the policy is to choose each of several replies, at many places of a sequence.
 
 A reply is a list of tokens, so the replies at one place form a tree. A reply counts as chosen once
-its tokens tell it from all others, so later tokens are left out. Tokens with which all replies
+its tokens differ from all others, so later tokens are left out. Tokens with which all replies
 begin are left out too. A reply's weight is the product of the probabilities of its remaining
 tokens. The weights are then scaled to add up to 1.
 

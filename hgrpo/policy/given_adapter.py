@@ -1,7 +1,7 @@
 """An SFT policy that somebody trained elsewhere, taken in place of one's own fine-tuning.
 
 Its folder is one that the stage `sft` wrote: `adapter/` with the weights, and `summary.json`, which
-says on which base, with which tokenizer and for which environment they were trained. For a LoRA
+records their base, tokenizer and environment. For a LoRA
 adapter from another program, write that file by hand (docs/how_to.md).
 """
 
@@ -32,7 +32,7 @@ def trained_on(base: Path, env: str) -> dict[str, str]:
 
 
 def given_digest(folder: Path) -> str:
-    """Hash (16 hex digits) of all that is taken from a given policy's folder.
+    """Hash (16 hex digits) of all files that are taken from a policy's folder.
 
     Weights count by the hash that the summary records, because `take_adapter` compares it. If the
     summary records none, as one that was written by hand, the weights are read.
@@ -96,7 +96,7 @@ def take_adapter(folder: Path, model: ModelConfig, base: Path, env: str, out: Pa
 
 def _check_weights(model: ModelConfig, base: Path, adapter: Path) -> None:
     """Raise UserError unless the weights are finite and fit the base."""
-    # Imported here: a plan asks for `given_digest`, and needs no torch.
+    # Imported here: planning calls `given_digest` and must not import torch.
     from hgrpo.policy.load import check_tensors
     from hgrpo.policy.saved_weights import finite_weights, load_model
 

@@ -1,9 +1,9 @@
 """Logits of chosen hidden states, computed by the model's own `forward`.
 
 Every causal language model multiplies the last hidden states of its decoder by the head's matrix.
-Some model families then add a bias, or scale or cap the logits, and only their `forward` knows how.
-So `forward` runs here with a decoder that returns given states, and with the head in float32. No
-list of families is needed.
+Some model families then add a bias, or scale or cap the logits, in their `forward` only. So
+`forward` runs here with a decoder that returns given states, and with the head in float32. No list
+of families is needed.
 """
 
 from typing import TYPE_CHECKING, Any

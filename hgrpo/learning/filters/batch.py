@@ -1,4 +1,4 @@
-"""The filter, applied to a batch of groups: their scores, and what the log says of the batch."""
+"""The filter applied to a batch of groups: scores, masks, weights and log entries."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -71,13 +71,13 @@ def group_scores(groups: Sequence[Measures], score: Score) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Filtered:
-    """What the filter says of a batch.
+    """The filter's result for a batch.
 
     Attributes:
         scores: float64 [G].
         trajectories: G arrays bool [K], whether each trajectory is kept.
-        weights: float64 [G], factors of the groups' advantages: soft weights and loss scaling. 0
-            for groups of which nothing is kept.
+        weights: float64 [G], factors of the groups' advantages: soft weights and loss scaling; 0
+            for dropped groups.
         row: entries of the step's log row, see `filter_row`.
     """
 

@@ -103,7 +103,7 @@ def _estimated(
 ) -> tuple[float, float]:
     """Give the sequences the critic's advantages before whitening; return training's constants."""
     training = of.learner.training
-    # A critic that has seen nothing gets its units here, as in its first step of training.
+    # An untrained critic gets its units here, as in its first step of training.
     critic.calibrate(np.array([trajectory.env_return for trajectory in flat]))
     made = estimates(critic, flat, critic.values(sequences), of.id.method, training)
     used = chosen.flat if chosen.flat.any() else np.ones_like(chosen.flat)

@@ -143,9 +143,7 @@ class Decoder:
         else:
             take("head", "lm_head")
         if unknown:
-            raise UserError(
-                f"tensor {min(unknown)!r}: the torch engine does not know what it is for"
-            )
+            raise UserError(f"tensor {min(unknown)!r}: the torch engine has no use for it")
 
     def _is_tied(self, weights: Mapping[str, Tensor]) -> bool:
         """Whether the head equals the embeddings; an adapter may have changed only one of them."""
