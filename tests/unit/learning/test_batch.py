@@ -30,9 +30,9 @@ def test_advantages_are_scaled_together_to_the_given_root_mean_square():
     # The mean square is (9 + 0 + 1 + 4) / 4 = 3.5.
     factor = scale_advantages([t for each in groups for t in each.trajectories], 0.5)
     assert factor == pytest.approx(0.5 / 3.5**0.5)
-    found = np.array(advantages(groups))
-    np.testing.assert_allclose(found, np.array([3.0, 0.0, -1.0, 2.0]) * factor)
-    assert np.sqrt(np.mean(found**2)) == pytest.approx(0.5)
+    scaled = np.array(advantages(groups))
+    np.testing.assert_allclose(scaled, np.array([3.0, 0.0, -1.0, 2.0]) * factor)
+    assert np.sqrt(np.mean(scaled**2)) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("rows", [[], [[0.0, 0.0]]])

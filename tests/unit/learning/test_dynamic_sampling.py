@@ -24,11 +24,11 @@ THRICE = DynamicSampling(most_batches=3)
 
 def test_further_tasks_are_the_others_in_an_order_of_the_step():
     training = TrainingConfig(steps_per_round=2, tasks_per_step=4, dynamic_sampling=THRICE)
-    own = [task.task_id for task in tasks_of_step(PANEL, 11, 1, 1, training)]
+    first = [task.task_id for task in tasks_of_step(PANEL, 11, 1, 1, training)]
     order = [f"t{i}" for i in generator("further-tasks", 11, 1, 1).permutation(20)]
-    expected = [name for name in order if name not in own][:8]
+    expected = [name for name in order if name not in first][:8]
     assert [task.task_id for task in further_tasks(PANEL, 11, 1, 1, training)] == expected
-    assert len({*own, *expected}) == 12 == training.most_tasks_per_step
+    assert len({*first, *expected}) == 12 == training.most_tasks_per_step
 
 
 def test_a_panel_has_no_more_tasks_than_it_has_and_the_setting_is_off_by_default():

@@ -50,12 +50,12 @@ def run(play):
 
 
 def test_a_killed_round_of_ppo_ends_as_if_it_had_not_been_killed(imitator, tmp_path):
-    given = {
+    changes = {
         "stops": StopConfig(reward_collapse=RewardCollapse(window=2)),
         "filter": FilterConfig(strategy="top_p", value=0.9, include_zero=False),
         "collapse": CollapseConfig(pairs=8),
     }
-    whole = small_round(imitator, tmp_path / "whole", PPO, **given)
+    whole = small_round(imitator, tmp_path / "whole", PPO, **changes)
     expected = run(whole)
     seen = 0
 
@@ -66,8 +66,8 @@ def test_a_killed_round_of_ppo_ends_as_if_it_had_not_been_killed(imitator, tmp_p
             raise KillError
 
     with pytest.raises(KillError):
-        small_round(imitator, tmp_path / "killed", PPO, **given).run(lambda row: None, kill)
-    resumed = small_round(imitator, tmp_path / "killed", PPO, **given)
+        small_round(imitator, tmp_path / "killed", PPO, **changes).run(lambda row: None, kill)
+    resumed = small_round(imitator, tmp_path / "killed", PPO, **changes)
     assert untimed(run(resumed)) == untimed(expected)
     assert resumed.learner.stop == whole.learner.stop
     written = []
@@ -114,10 +114,10 @@ def test_the_update_learns_from_what_the_filter_keeps(imitator, tmp_path):
     seen = turns.groupby("task_id")["advantage"].agg(lambda each: each.notna().all())
     assert sorted(seen) == [False, False, False, True]
     # RAGEN's way: the smaller batch gets fewer steps.
-    given = {"filter": best, "minibatch_trajectories": 4, "steps_per_round": 1}
-    (row,) = run(small_round(imitator, tmp_path / "b", **given))
+    changes = {"filter": best, "minibatch_trajectories": 4, "steps_per_round": 1}
+    (row,) = run(small_round(imitator, tmp_path / "b", **changes))
     assert row["n_updates"] == 1
-    (row,) = run(small_round(imitator, tmp_path / "c", **given | {"filter": None}))
+    (row,) = run(small_round(imitator, tmp_path / "c", **changes | {"filter": None}))
     assert row["n_updates"] == -(-row["n_trained_trajectories"] // 4) > 1
 
 
@@ -173,30 +173,30 @@ def test_a_stronger_filter_takes_as_many_steps_and_leaves_the_rest_alone(imitato
 
 
 def test_rules_see_the_returns_before_the_filter(imitator, tmp_path):
-    given = {
+    changes = {
         "filter": FilterConfig(strategy="top_k_abs", value=1),
         "stops": StopConfig(reward_collapse=RewardCollapse(window=2)),
     }
-    for row in run(small_round(imitator, tmp_path, steps_per_round=1, **given)):
+    for row in run(small_round(imitator, tmp_path, steps_per_round=1, **changes)):
         assert row["stop_window_mean"] == row["return_deviation"] == row["filter_mean_score"]
         assert row["filter_mean_kept_score"] > row["filter_mean_score"]
 
 
 def test_a_run_whose_filter_leaves_nothing_stops_and_stays_as_it_is(imitator, tmp_path):
     # Rewards are at most 1, so no deviation is above 9, and every step is empty.
-    given = {
+    changes = {
         "filter": FilterConfig(include_zero=False, zero_tolerance=9.0),
         "stops": StopConfig(empty_steps=EmptySteps(steps=2)),
         "kl": KlConfig(init=0.0),
     }
-    play = small_round(imitator, tmp_path / "first", **given)
+    play = small_round(imitator, tmp_path / "first", **changes)
     start = play.learner.policy.trained_state()
     rows = run(play)
     assert [row["n_trained_trajectories"] for row in rows] == [0, 0]
     assert len(rows) == 2 and [row["stop_empty_steps"] for row in rows] == [1, 2]
     stop = play.learner.stop
     assert (stop.status, stop.rule, stop.round, stop.step) == ("stopped", "empty_steps", 1, 1)
-    later = small_round(imitator, tmp_path / "second", index=2, **given)
+    later = small_round(imitator, tmp_path / "second", index=2, **changes)
     later.learner.load_state(play.learner.state())
     assert run(later) == [] and later.learner.stop == stop
     for name, tensor in later.learner.policy.trained_state().items():

@@ -66,8 +66,8 @@ def test_an_engine_that_never_took_new_weights_is_found_within_a_coarse_toleranc
     with pytest.raises(TrainingError, match="those of the untrained policy"):
         check_sync(engine, policy, "probe")
     engine.load_weights(policy)
-    found = check_sync(engine, policy, "probe")
-    assert found["sync_max"] < found["sync_base_max"] < sync_tolerance(torch.bfloat16, 1.0, 1)
+    row = check_sync(engine, policy, "probe")
+    assert row["sync_max"] < row["sync_base_max"] < sync_tolerance(torch.bfloat16, 1.0, 1)
 
 
 def test_tolerance_is_a_unit_of_the_largest_logit_for_each_step_of_a_random_walk():
