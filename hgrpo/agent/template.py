@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 from jinja2 import TemplateError, nodes
-from jinja2.exceptions import UndefinedError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -129,15 +128,9 @@ class ChatTemplate:
         values = {"messages": messages, "add_generation_prompt": len(replies) < len(observations)}
         try:
             return self._template.render(values, tools=None, documents=None, **self._variables)
-        except UndefinedError as error:
-            raise UserError(
-                f"{self.path}: the chat template uses something undefined here ({one_line(error)})"
-                f"{self.help}"
-            ) from None
         except _MISTAKES as error:
-            about = "" if system is None else " with a system text"
             raise UserError(
-                f"{self.path}: the chat template refuses a conversation{about} ({one_line(error)})"
+                f"{self.path}: the chat template refuses a conversation ({one_line(error)})"
                 f"{self.help}"
             ) from None
 

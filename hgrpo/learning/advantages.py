@@ -7,7 +7,7 @@ https://arxiv.org/abs/2402.03300). The turn's advantage and the blend are those 
 reference system.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -129,40 +129,38 @@ def size_caution(
         floor: least deviation that a z-score of credit divides by; 0 without z-scores.
         flat: why credit is equal over the turns of every trajectory, if it is.
     """
-    return "; ".join(_size_cautions(sizes, alpha, floor, flat))
-
-
-def _size_cautions(
-    sizes: Mapping[str, float | None], alpha: float, floor: float, flat: str
-) -> Iterator[str]:
+    cautions: list[str] = []
     known = {name: value for name, value in sizes.items() if value is not None}
     if known.get("offset_share", 0.0) > _ONE_SIDED:
-        yield (
+        cautions.append(
             f"over {50 * (1 + _ONE_SIDED):g} % of its advantages' absolute sum has one sign, so "
             "training raises, or lowers, the probability of most replies; centre the credit"
         )
     if flat:
-        yield f"its credit tells no turn of a trajectory from another ({flat})"
-        return
+        cautions.append(f"its credit tells no turn of a trajectory from another ({flat})")
+        return "; ".join(cautions)
     remedy = "(see alpha, turn_norm, and the credit's size and mean)"
     if known.get("turn_share", 1.0) < _FAINT:
-        yield (
+        cautions.append(
             f"under {100 * _FAINT:g} % of its advantages' sum of squares lies between turns of a "
             f"trajectory, so its credit hardly tells turns apart {remedy}"
         )
     if known.get("top_share", 0.0) > _WILD:
-        yield (
+        cautions.append(
             f"a hundredth of its turns holds over {100 * _WILD:g} % of its advantages' sum of "
             "squares, so few numbers rule the update"
         )
     trajectory = alpha * known.get("mean_abs_traj_adv", 0.0)
     if 0 < trajectory < _FAINT * (1 - alpha) * known.get("mean_abs_turn_adv", 0.0):
-        yield (
+        cautions.append(
             f"its turn credit is over {1 / _FAINT:g} times as large as the trajectory's advantage, "
             f"so the return hardly counts {remedy}"
         )
     if 0 < known.get("max_abs_credit", 0.0) < floor:
-        yield f"its credit is smaller than norm_floor {floor:g}, so no z-score has deviation 1"
+        cautions.append(
+            f"its credit is smaller than norm_floor {floor:g}, so no z-score has deviation 1"
+        )
+    return "; ".join(cautions)
 
 
 def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> list[np.ndarray]:

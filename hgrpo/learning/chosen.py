@@ -57,9 +57,9 @@ def choose(
     masks = [np.full(len(group), part) for group, part in zip(groups, take_part, strict=True)]
     if training.filter is None:
         return Chosen(masks, np.ones(len(groups)), False, {})
-    filtered = filter_batch(measures(groups, training, entropies), training.filter)
-    masks = [mask & part for mask, part in zip(masks, filtered.trajectories, strict=True)]
-    return Chosen(masks, filtered.weights, filtered.empty, filtered.row)
+    parts, weights, row = filter_batch(measures(groups, training, entropies), training.filter)
+    masks = [mask & part for mask, part in zip(masks, parts, strict=True)]
+    return Chosen(masks, weights, not np.any(weights), row)
 
 
 def measures(

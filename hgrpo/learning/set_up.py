@@ -25,8 +25,8 @@ from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.resume_key import files_in
 from hgrpo.learning.round import Round, RoundId
 from hgrpo.learning.settings import TrainingConfig
+from hgrpo.learning.stops import greedy_validation
 from hgrpo.learning.update import Learner
-from hgrpo.learning.validation import greedy_validation
 from hgrpo.policy.compatible import check_adapter, check_policy
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.policy import Policy
@@ -90,14 +90,9 @@ def round_inputs(
         UserError: an archive or the folder of the base model is damaged.
     """
     panels, tasks = assets / "panels.json", unpacked(assets / "tasks.tar.gz")
-    critic = _carried_critic(method, policy)
-    return RoundInputs(panels, tasks, open_base(base), policy=policy, critic=critic, **others)
-
-
-def _carried_critic(method: MethodConfig, policy: Path) -> Path | None:
-    """The file of the critic that a round from `policy` on goes on with; None if there is none."""
     carried = method.uses_critic and (policy / TRAINER_STATE).is_file()
-    return policy.parent / CRITIC if carried else None
+    critic = policy.parent / CRITIC if carried else None
+    return RoundInputs(panels, tasks, open_base(base), policy=policy, critic=critic, **others)
 
 
 def check_inputs(model: ModelConfig, inputs: RoundInputs) -> None:

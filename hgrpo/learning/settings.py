@@ -245,18 +245,14 @@ class TrainingConfig(Strict):
         return self
 
     @model_validator(mode="after")
-    def _filters_batches_that_it_can(self) -> Self:
-        checks = {"filter": self.filter, "stops": self.stops}
-        sizes = {
-            "filter": (self.tasks_per_step, self.rollouts_per_task),
-            "stops": (self.rollouts_per_task,),
-        }
-        for key, section in checks.items():
-            try:
-                if section is not None:
-                    section.check(*sizes[key])
-            except ValueError as error:
-                raise ValueError(f"{key}.{error}") from None
+    def _has_groups_to_compare(self) -> Self:
+        compares = []
+        if self.filter and (setting := self.filter.compares):
+            compares.append(f"filter.{setting} compares the trajectories of a group")
+        if self.stops.reward_collapse:
+            compares.append("stops.reward_collapse: the trajectories of a group are compared")
+        if compares and self.rollouts_per_task == 1:
+            raise ValueError(f"{compares[0]}, and rollouts_per_task is 1")
         return self
 
     @property

@@ -5,17 +5,20 @@ The rules are those of RAGEN (https://arxiv.org/abs/2504.20073) and RAGEN-2
 first steps had no differences either. And a run that wins nearly always is `solved`: its returns
 also differ no more, but it has not failed.
 
-All functions are pure. The state goes into every checkpoint, so that a resumed run stops where an
-undisturbed one does.
+The rules are pure functions. Their state goes into every checkpoint, so that a resumed run stops
+where an undisturbed one does.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
 from hgrpo.config.strict import Strict
+from hgrpo.errors import UserError
 
 Status = Literal["", "stopped", "solved"]
 Rule = Literal["", "reward_collapse", "low_validation", "empty_steps"]
@@ -91,18 +94,6 @@ class StopConfig(Strict):
     empty_steps: EmptySteps | None = Field(
         None, description="stop if the filter leaves nothing, step after step; null: off"
     )
-
-    def check(self, rollouts_per_task: int) -> None:
-        """Check that the rules suit groups of this many trajectories.
-
-        Raises:
-            ValueError: returns are to be compared within groups of one trajectory.
-        """
-        if self.reward_collapse is not None and rollouts_per_task == 1:
-            raise ValueError(
-                "reward_collapse: the trajectories of a group are compared, and rollouts_per_task "
-                "is 1"
-            )
 
 
 @dataclass(frozen=True)
@@ -234,6 +225,18 @@ def after_evaluations(config: StopConfig, validation_successes: Sequence[float])
         return None
     low = all(success < rule.below for success in validation_successes[-rule.rounds :])
     return "low_validation" if low else None
+
+
+def greedy_validation(summary: Path) -> float:
+    """Greedy success on the validation panel, from the summary of an evaluation.
+
+    Raises:
+        UserError: the file is damaged, or that panel was not played.
+    """
+    try:
+        return float(json.loads(summary.read_bytes())["success"]["validation T=0"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{summary}: no greedy success on the validation panel") from None
 
 
 def stop_row(state: StopState, config: StopConfig) -> dict[str, float | None]:

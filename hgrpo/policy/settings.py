@@ -84,13 +84,6 @@ class ModelConfig(Strict):
     def _lora_is_read(self) -> Self:
         knobs = [(name, self.adapt == "lora", "adapt: lora") for name in LoraConfig.model_fields]
         refuse_unread(self.lora, *knobs, prefix="lora.")
-        return self
-
-    @model_validator(mode="after")
-    def _trained_weights_are_whole(self) -> Self:
-        if self.adapt == "full" and self.base_dtype != "float32":
-            raise ValueError(
-                f"base_dtype: {self.base_dtype!r}: with adapt `full` the base itself is trained, "
-                "and this type loses small updates"
-            )
+        # Under full tuning the base is trained, and bfloat16 would lose small updates.
+        refuse_unread(self, ("base_dtype", self.adapt == "lora", "adapt: lora"))
         return self

@@ -69,36 +69,16 @@ def group_scores(groups: Sequence[Measures], score: Score) -> np.ndarray:
     return np.array([_SCORES[score](group) for group in groups], dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class Filtered:
-    """The filter's result for a batch.
+def filter_batch(
+    groups: Sequence[Measures], config: FilterConfig
+) -> tuple[list[np.ndarray], np.ndarray, dict[str, float | None]]:
+    """Apply the filter to a batch of groups.
 
-    Attributes:
-        scores: float64 [G].
-        trajectories: G arrays bool [K], whether each trajectory is kept.
-        weights: float64 [G], factors of the groups' advantages: soft weights and loss scaling; 0
-            for dropped groups.
-        row: entries of the step's log row, see `filter_row`.
+    Returns:
+        Whether each trajectory is kept, G arrays bool [K]. The factors of the groups' advantages
+        from soft weights and loss scaling, float64 [G], 0 for dropped groups. And the log entries,
+        see `filter_row`.
     """
-
-    scores: np.ndarray
-    trajectories: list[np.ndarray]
-    weights: np.ndarray
-    row: dict[str, float | None]
-
-    @property
-    def groups(self) -> np.ndarray:
-        """bool [G], whether something of each group is kept."""
-        return kept_groups(self.trajectories)
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing is left to learn from."""
-        return not np.any(self.weights)
-
-
-def filter_batch(groups: Sequence[Measures], config: FilterConfig) -> Filtered:
-    """Apply the filter to a batch of groups."""
     scores = group_scores(groups, config.score)
     returns = [group.returns for group in groups]
     masks = select_trajectories(returns, select_groups(scores, config), config)
@@ -106,7 +86,7 @@ def filter_batch(groups: Sequence[Measures], config: FilterConfig) -> Filtered:
     weights = kept_groups(masks) * loss_factor(config.loss_scaling, int(left.sum()), left.size)
     if config.soft:
         weights = soft_weights(scores, config.zero_tolerance)
-    return Filtered(scores, masks, weights, filter_row(scores, masks, weights, config))
+    return masks, weights, filter_row(scores, masks, weights, config)
 
 
 def soft_weights(scores: np.ndarray, zero_tolerance: float) -> np.ndarray:

@@ -24,8 +24,10 @@ def select_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
     chosen = np.zeros(len(scores), dtype=bool)
     remaining = remaining_groups(scores, config)
     if len(remaining):
-        select = _STRATEGIES.get(config.strategy, _all)
-        chosen[remaining[select(scores[remaining], config, len(scores))]] = True
+        # `within_group` selects no groups.
+        if select := _STRATEGIES.get(config.strategy):
+            remaining = remaining[select(scores[remaining], config, len(scores))]
+        chosen[remaining] = True
     return chosen
 
 
@@ -86,10 +88,6 @@ def _top_k(scores: np.ndarray, config: FilterConfig, total: int) -> np.ndarray:
     return _first(scores, config, share_of(config.value, base))
 
 
-def _top_k_abs(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
-    return _first(scores, config, int(config.value))
-
-
 def share_of(share: float, many: int) -> int:
     """A share of so many, rounded down."""
     return int(np.floor(share * many * (1 + ROUNDING)))
@@ -114,14 +112,10 @@ def _percentile(scores: np.ndarray, config: FilterConfig, _total: int) -> np.nda
     return np.argsort(scores, kind="stable")[first:end]
 
 
-def _all(scores: np.ndarray, _config: FilterConfig, _total: int) -> np.ndarray:
-    return np.arange(len(scores))
-
-
 _STRATEGIES: dict[str, Callable[[np.ndarray, FilterConfig, int], np.ndarray]] = {
     "top_p": _top_p,
     "top_k": _top_k,
-    "top_k_abs": _top_k_abs,
+    "top_k_abs": lambda scores, config, _total: _first(scores, config, int(config.value)),
     "min_p": _min_p,
     "percentile": _percentile,
 }

@@ -85,15 +85,6 @@ def test_special_tokens_in_observations_are_text(family, system, turns):
     assert turn_by_turn(made(folder, system), observations, replies) == expected
 
 
-@given(text=FORGED)
-def test_no_observation_holds_a_special_token(family, text):
-    conversation = made(family[0], None)
-    plain = conversation.observation("")
-    for token in (START, END, "<|endoftext|>"):
-        special = conversation.tokenizer.token_to_id(token)
-        assert conversation.observation(text).count(special) == plain.count(special)
-
-
 @given(reply=st.text(max_size=40))
 def test_a_command_comes_back(family, reply):
     conversation = made(family[0], None)
@@ -170,19 +161,6 @@ def test_a_template_that_does_more_than_append_is_refused(tmp_path, template, me
 def test_a_system_text_with_a_special_token_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"system: <\|im_end\|> is a special token of"):
         conversation_for(write_chat(tmp_path), f"Be brief.{END}")
-
-
-def test_a_system_prompt_that_goes_where_the_last_question_is(tmp_path):
-    moving = (
-        "{% for message in messages %}{% if message.role != 'system' %}"
-        "{% if loop.revindex <= 2 and messages[0].role == 'system' and message.role == 'user' %}"
-        "{{ messages[0].content }}{% endif %}" + SAID + "{% endif %}{% endfor %}"
-        "{% if add_generation_prompt %}" + START + "assistant\n{% endif %}"
-    )
-    write_chat(tmp_path, moving)
-    assert conversation_for(tmp_path).end_id is not None
-    with pytest.raises(UserError, match="every message back once and in order"):
-        conversation_for(tmp_path, "Be brief.")
 
 
 def test_tokens_of_the_template_need_not_be_marked_as_special(tmp_path):

@@ -8,12 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from tiny_policy import hall_tasks
-from toy_round import TRAINING, make_round, untimed
+from toy_round import run, small_round, turns_of, untimed
 
 from hgrpo.envs.base import Task
 from hgrpo.learning.batch import SampledSequence, training_sequences
-from hgrpo.learning.checkpoints import Checkpoints, write_state
+from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.collapse import (
     chance,
     collapse_metrics,
@@ -26,8 +25,6 @@ from hgrpo.learning.collapse_pairs import draw, draw_turn, measure, pair_of
 from hgrpo.learning.round_outputs import write_round
 from hgrpo.learning.settings import CollapseConfig
 from hgrpo.learning.stops import RewardCollapse, StopConfig
-from hgrpo.policy.load import load_policy
-from hgrpo.trajectories import store
 from hgrpo.trajectories.collapse_row import in_summary
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
@@ -120,34 +117,17 @@ def test_identical_prompts_become_one(prompts):
     )
 
 
-SMALL = {"steps_per_round": 2, "tasks_per_step": 4, "rollouts_per_task": 4}
-
-
-def toy_round(imitator, scratch, **changes):
-    config, base, sft = imitator
-    scratch.mkdir()
-    play = make_round(load_policy(config, base, sft), sft, scratch)
-    play.panel = hall_tasks(60)
-    play.checkpoints = Checkpoints(scratch)
-    play.learner.training = TRAINING.model_copy(update=SMALL | changes)
-    return play
-
-
-def run(play):
-    return play.run(lambda row: None, lambda: None)
-
-
 MEASURED = {"collapse": CollapseConfig(pairs=8)}
 
 
 def test_a_round_trains_the_same_bytes_with_and_without_the_measurement(imitator, tmp_path):
     written, rows = {}, {}
     for name, given_settings in (("plain", {}), ("measured", MEASURED)):
-        play = toy_round(imitator, tmp_path / name, steps_per_round=3, **given_settings)
+        play = small_round(imitator, tmp_path / name, steps_per_round=3, **given_settings)
         rows[name] = untimed(run(play))
         play.learner.policy.save_adapter(tmp_path / name / "adapter")
         write_state(play.learner.state(), tmp_path / name / "trainer_state.pt")
-        store.join_steps(tmp_path / name, 3, tmp_path / name)
+        turns_of(play)
         files = [tmp_path / name / file for file in ("turns.parquet", "sequences.parquet")]
         files += [*(tmp_path / name / "adapter").iterdir(), tmp_path / name / "trainer_state.pt"]
         written[name] = {file.name: file.read_bytes() for file in files}
@@ -164,7 +144,7 @@ def test_a_round_trains_the_same_bytes_with_and_without_the_measurement(imitator
 
 
 def test_a_round_says_what_it_measured(imitator, tmp_path):
-    play = toy_round(imitator, tmp_path / "a", **MEASURED)
+    play = small_round(imitator, tmp_path / "a", **MEASURED)
     rows = run(play)
     assert rows[-1]["collapse_s"] > 0
     (tmp_path / "out/adapter").mkdir(parents=True)
@@ -189,7 +169,7 @@ def played(play):
 
 
 def test_own_prompts_give_the_log_probs_with_which_replies_were_sampled(imitator, tmp_path):
-    play = toy_round(imitator, tmp_path / "a")
+    play = small_round(imitator, tmp_path / "a")
     learner, trajectories = play.learner, played(play)
     conversation = learner.policy.conversation
     pairs = [pair_of(t, turn, conversation) for t in trajectories for turn in t.turns]
@@ -215,7 +195,7 @@ def test_own_prompts_give_the_log_probs_with_which_replies_were_sampled(imitator
 
 
 def test_a_thought_is_scored_without_its_tags(imitator, tmp_path):
-    play = toy_round(imitator, tmp_path / "a")
+    play = small_round(imitator, tmp_path / "a")
     talk = play.learner.policy.conversation
     opening = talk.opening("a hall")
     parts = [talk.reply(text)[:-1] for text in ("<think>", "open door 1", "</think>open door 2")]
@@ -242,7 +222,7 @@ def test_a_thought_is_scored_without_its_tags(imitator, tmp_path):
 
 
 def test_pairs_that_do_not_fit_the_context_are_left_out_and_counted(imitator, tmp_path):
-    play = toy_round(imitator, tmp_path / "a")
+    play = small_round(imitator, tmp_path / "a")
     pairs = [
         pair_of(t, turn, play.learner.policy.conversation) for t in played(play) for turn in t.turns
     ]
@@ -257,7 +237,7 @@ def test_pairs_that_do_not_fit_the_context_are_left_out_and_counted(imitator, tm
 
 
 def test_the_draw_does_not_depend_on_the_order_of_play(imitator, tmp_path):
-    trajectories = played(toy_round(imitator, tmp_path / "a"))
+    trajectories = played(small_round(imitator, tmp_path / "a"))
     few = draw(trajectories, 5, (1, 1, 0))
     assert len(few) == 5 and few == draw(trajectories[::-1], 5, (1, 1, 0))
     assert few == draw(trajectories, 7, (1, 1, 0))[:5]
@@ -272,7 +252,7 @@ def test_the_draw_does_not_depend_on_the_order_of_play(imitator, tmp_path):
 
 def test_the_step_at_which_a_run_stops_is_measured(imitator, tmp_path):
     stops = StopConfig(reward_collapse=RewardCollapse(window=2, floor=9.0))
-    play = toy_round(imitator, tmp_path / "a", steps_per_round=6, stops=stops, **MEASURED)
+    play = small_round(imitator, tmp_path / "a", steps_per_round=6, stops=stops, **MEASURED)
     rows = run(play)
     assert play.learner.stop.over
     assert ["collapse_any_turn_matched" in row for row in rows] == [True, False, False, True]

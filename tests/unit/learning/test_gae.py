@@ -27,14 +27,6 @@ def test_token_gae_bridges_what_the_environment_wrote(gamma, lam, expected):
     assert made.learnt.all()
 
 
-def test_bi_level_gae_by_hand():
-    values = np.arange(1, 11) / 10
-    made = bi_level_gae(np.array([1.0, 1.0]), values, ends_of(5, 5), GaeConfig(gamma_high=0.95))
-    assert made.advantages[[4, 9]] == pytest.approx([1.45, 0.0])
-    expected = [1.85, 1.75, 1.65, 1.55, 1.45, 0.4, 0.3, 0.2, 0.1, 0.0]
-    assert made.advantages == pytest.approx(expected)
-
-
 def test_bi_level_gae_sees_a_turn_that_earns_nothing():
     values = np.array([0.5, 0.5, 0.5, 0.5])
     config = GaeConfig(gamma_high=0.5)

@@ -3,50 +3,20 @@
 import numpy as np
 import pytest
 import torch
-from hgrpo.learning.stop_settings import EmptySteps, LowValidation, RewardCollapse, StopConfig
-from tiny_policy import hall_tasks
-from torch.optim import AdamW
-from toy_round import TRAINING, KillError, make_round, untimed
+from toy_round import FLAT, PPO, check_resume, run, small_round, turns_of
 
-from hgrpo.credit.base import Context, make_assigner
 from hgrpo.errors import UserError
-from hgrpo.learning.checkpoints import Checkpoints, write_state
-from hgrpo.learning.critic import Critic, value_head
 from hgrpo.learning.filters.settings import FilterConfig
 from hgrpo.learning.method import MethodConfig
-from hgrpo.learning.round import RoundId
 from hgrpo.learning.settings import CollapseConfig, CriticConfig, KlConfig
-from hgrpo.learning.stops import StopState
-from hgrpo.policy.load import load_policy
+from hgrpo.learning.stops import (
+    EmptySteps,
+    LowValidation,
+    RewardCollapse,
+    StopConfig,
+    StopState,
+)
 from hgrpo.study.study import load_study
-from hgrpo.trajectories import store
-
-SMALL = {"steps_per_round": 3, "tasks_per_step": 4, "rollouts_per_task": 4, "max_action_tokens": 4}
-FLAT = MethodConfig(name="flatGRPO")
-PPO = MethodConfig(name="PPO", advantage="gae")
-
-
-def small_round(imitator, scratch, method=FLAT, index=1, **changes):
-    config, base, sft = imitator
-    scratch.mkdir(exist_ok=True)
-    play = make_round(load_policy(config, base, sft), sft, scratch)
-    play.id = RoundId(method, seed=1, index=index)
-    play.assigner = make_assigner(method.credit, Context())
-    play.panel = hall_tasks(60)
-    play.checkpoints = Checkpoints(scratch)
-    training = TRAINING.model_copy(update=SMALL | changes)
-    play.learner.training = training
-    play.learner.kl.coefficient = training.kl.init
-    if method.uses_critic:
-        body = load_policy(config, base, sft)
-        head = value_head(body)
-        optimiser = AdamW([*(p for _, p in body.trainable), *head.parameters()], lr=1e-3)
-        play.learner.critic = Critic(body, head, optimiser, training.critic, 4096, None)
-    return play
-
-
-def run(play):
-    return play.run(lambda row: None, lambda: None)
 
 
 def test_a_killed_round_of_ppo_ends_as_if_it_had_not_been_killed(imitator, tmp_path):
@@ -55,37 +25,15 @@ def test_a_killed_round_of_ppo_ends_as_if_it_had_not_been_killed(imitator, tmp_p
         "filter": FilterConfig(strategy="top_p", value=0.9, include_zero=False),
         "collapse": CollapseConfig(pairs=8),
     }
-    whole = small_round(imitator, tmp_path / "whole", PPO, **changes)
-    expected = run(whole)
-    seen = 0
 
-    def kill():
-        nonlocal seen
-        seen += 1
-        if seen == 2 * 16 + 5:  # in the third step
-            raise KillError
+    def make(scratch):
+        return small_round(imitator, scratch, PPO, **changes)
 
-    with pytest.raises(KillError):
-        small_round(imitator, tmp_path / "killed", PPO, **changes).run(lambda row: None, kill)
-    resumed = small_round(imitator, tmp_path / "killed", PPO, **changes)
-    assert untimed(run(resumed)) == untimed(expected)
-    assert resumed.learner.stop == whole.learner.stop
-    written = []
-    for name, play in (("whole", whole), ("killed", resumed)):
-        write_state(play.learner.state(), tmp_path / name / "trainer_state.pt")
-        written.append((tmp_path / name / "trainer_state.pt").read_bytes())
-    assert written[0] == written[1]
+    whole = make(tmp_path / "whole")
+    assert "collapse_any_turn_matched" in run(whole)[-1]
     assert whole.learner.stop.seen == 3 and whole.learner.stop.baseline > 0
-    assert "collapse_any_turn_matched" in expected[-1]
-    for name in ("whole", "killed"):
-        store.join_steps(tmp_path / name, 3, tmp_path / name)
-    for file in ("turns.parquet", "sequences.parquet"):
-        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "killed" / file).read_bytes()
-    for one, other in (
-        (whole.learner.policy.trained_state(), resumed.learner.policy.trained_state()),
-        (whole.learner.critic.weights(), resumed.learner.critic.weights()),
-    ):
-        assert all(torch.equal(one[name], other[name]) for name in one)
+    # In the third step.
+    check_resume(whole, make, tmp_path / "killed", 2 * 16 + 5)
 
 
 def test_a_warming_critic_learns_and_the_policy_stays(imitator, tmp_path):
@@ -106,13 +54,12 @@ def test_a_warming_critic_learns_and_the_policy_stays(imitator, tmp_path):
 
 def test_the_update_learns_from_what_the_filter_keeps(imitator, tmp_path):
     best = FilterConfig(strategy="top_k_abs", value=1)
-    (row,) = run(small_round(imitator, tmp_path / "a", filter=best, steps_per_round=1))
+    play = small_round(imitator, tmp_path / "a", filter=best, steps_per_round=1)
+    (row,) = run(play)
     assert row["n_trained_groups"] == row["filter_kept_groups"] == 1
     assert (row["n_trained_trajectories"], row["n_updates"]) == (4, 2)
-    store.join_steps(tmp_path / "a", 1, tmp_path / "a")
-    turns = store.read_turns(tmp_path / "a/turns.parquet").to_pandas()
-    seen = turns.groupby("task_id")["advantage"].agg(lambda each: each.notna().all())
-    assert sorted(seen) == [False, False, False, True]
+    learnt = advantages(play).notna().groupby("task_id").all()
+    assert sorted(learnt) == [False, False, False, True]
     # RAGEN's way: the smaller batch gets fewer steps.
     changes = {"filter": best, "minibatch_trajectories": 4, "steps_per_round": 1}
     (row,) = run(small_round(imitator, tmp_path / "b", **changes))
@@ -122,14 +69,8 @@ def test_the_update_learns_from_what_the_filter_keeps(imitator, tmp_path):
 
 
 def advantages(play):
-    """The advantages of the step's turns, by task, rollout and turn; None where nothing was learnt.
-
-    The round has played one step.
-    """
-    folder = play.checkpoints.folder
-    store.join_steps(folder, 1, folder)
-    turns = store.read_turns(folder / "turns.parquet").to_pandas()
-    return turns.set_index(["task_id", "rollout", "turn"])["advantage"]
+    """The advantages of the only step's turns; NaN where nothing was learnt."""
+    return turns_of(play).set_index(["task_id", "rollout", "turn"])["advantage"]
 
 
 @pytest.mark.parametrize("method", [FLAT, PPO], ids=["group", "critic"])
@@ -139,7 +80,7 @@ def test_soft_weights_scale_the_advantages_of_each_group(imitator, tmp_path, met
         play = small_round(imitator, tmp_path / name, method, filter=soft, steps_per_round=1)
         (rows[name],) = run(play)
         made[name] = advantages(play)
-    returns = store.read_turns(tmp_path / "plain/turns.parquet").to_pandas()
+    returns = turns_of(play)
     spread = returns.groupby(["task_id", "rollout"])["env_reward"].sum().groupby("task_id").std()
     weights = made["plain"].index.get_level_values("task_id").map(spread / spread.max())
     assert 0 < np.mean(weights) < 1
@@ -201,8 +142,7 @@ def test_a_run_whose_filter_leaves_nothing_stops_and_stays_as_it_is(imitator, tm
     assert run(later) == [] and later.learner.stop == stop
     for name, tensor in later.learner.policy.trained_state().items():
         assert torch.equal(tensor, start[name])
-    store.join_steps(tmp_path / "second", 0, tmp_path / "second")
-    assert store.read_turns(tmp_path / "second/turns.parquet").num_rows == 0
+    assert turns_of(later).empty
 
 
 def test_evaluations_stop_a_run_before_its_next_round(imitator, tmp_path):
@@ -225,12 +165,8 @@ def test_the_step_at_which_a_run_stops_trains_on_nothing(imitator, tmp_path, met
     assert [row["n_updates"] > 0 for row in rows] == [True, False]
     assert [row["n_trained_trajectories"] > 0 for row in rows] == [True, False]
     assert play.learner.stop.rule == "reward_collapse"
-    store.join_steps(tmp_path, 2, tmp_path)
-    turns = store.read_turns(tmp_path / "turns.parquet").to_pandas()
-    assert turns.groupby("step")["advantage"].agg(lambda each: each.isna().all()).tolist() == [
-        False,
-        True,
-    ]
+    missing = turns_of(play)["advantage"].isna().groupby(turns_of(play)["step"])
+    assert missing.all().tolist() == [False, True]
 
 
 def test_a_critic_permits_groups_of_one(imitator, tmp_path, project):

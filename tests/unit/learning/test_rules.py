@@ -11,7 +11,7 @@ from hgrpo.formulas import kinds
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import KlConfig, TrainingConfig
 from hgrpo.learning.update import minibatches
-from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
+from hgrpo.policy.logprobs import make_batch, sampled_logprobs
 
 OF_TOKENS = ("PPOClip", "DualClip", "REINFORCE", "PG", "ASPO", "R2VPO")
 OF_GROUPS = ("GroupPG", "TPONoAnchor", "TPO")
@@ -45,28 +45,6 @@ def test_rules_that_weigh_by_ratios_agree_where_every_ratio_is_one(setting):  # 
         other, row = gradient(policy, batch, ALONE, rule=rule)
         assert (first - other).norm() < 1e-5 * first.norm(), rule
         assert row["clip_fraction"] == 0
-
-
-def test_the_default_rule_is_the_clipped_surrogate_to_the_bit(setting):  # noqa: F811
-    """Against the loss of flat GRPO written out, over all tokens in one forward pass."""
-    policy, groups = setting
-    batch = sequences(groups, FLAT)
-    (order,) = micro_batches([len(s.token_ids) for s in batch], 100_000)
-    ordered = [batch[i] for i in order]
-    ratio = torch.exp(
-        torch.cat(scores(policy, ordered)) - torch.cat([s.behaviour for s in ordered])
-    )
-    advantages = torch.cat([s.advantages for s in ordered])
-    clipped = ratio.clamp(1.0 - ALONE.clip_low, 1.0 + ALONE.clip_high)
-    terms = -torch.minimum(ratio * advantages, clipped * advantages)
-    expected = by_autograd(policy, (terms * torch.full_like(terms, 1.0 / len(terms))).sum())
-    start = torch.cat([parameter.detach().flatten() for _, parameter in policy.trainable])
-    training = ALONE.model_copy(update={"microbatch_tokens": 100_000})
-    for objective in ({}, {"rule": "PPOClip"}):
-        moved, row = gradient(policy, batch, training, **objective)
-        assert row["clip_fraction"] > 0
-        # A step of SGD rounds, so both sides take one.
-        assert torch.equal(moved, start - (start - expected))
 
 
 def test_rules_differ_off_the_policy_that_played(setting):  # noqa: F811

@@ -160,8 +160,3 @@ def test_wrong_settings_are_one_line_that_names_the_key(settings, message):
     with pytest.raises(UserError) as caught:
         validate(StopConfig, settings, "study.yaml")
     assert str(caught.value).startswith("study.yaml: " + message)
-
-
-def test_a_collapse_cannot_be_seen_in_groups_of_one():
-    with pytest.raises(ValueError, match="^reward_collapse: .* rollouts_per_task is 1"):
-        COLLAPSE.check(1)

@@ -55,19 +55,17 @@ def expected(rows, q, kv, keys, values) -> Tensor:
     parts = []
     for index, row in enumerate(rows):
         new = slice(row.offset, row.offset + row.length)
-        places = slice(row.start, row.start + row.length)
-        positions = row.shared + torch.arange(row.start, places.stop)
-        keys[row.slot, :, places] = rotated(kv[new, 0], positions).transpose(0, 1)
-        values[row.slot, :, places] = kv[new, 1].transpose(0, 1)
+        ours = slice(row.start, row.start + row.length)
+        positions = row.shared + torch.arange(row.start, ours.stop)
+        keys[row.slot, :, ours] = rotated(kv[new, 0], positions).transpose(0, 1)
+        values[row.slot, :, ours] = kv[new, 1].transpose(0, 1)
         seen = [
-            torch.cat(
-                [cache[row.trunk or 0, :, : row.shared], cache[row.slot, :, : places.stop]], 1
-            )
+            torch.cat([cache[row.trunk or 0, :, : row.shared], cache[row.slot, :, : ours.stop]], 1)
             for cache in (keys, values)
         ]
         ends = len(q) < len(kv)
         chosen, positions = (q[[index]], positions[-1:]) if ends else (q[new], positions)
-        visible = torch.arange(row.shared + places.stop) <= positions[:, None]
+        visible = torch.arange(row.shared + ours.stop) <= positions[:, None]
         queries = rotated(chosen, positions).transpose(0, 1)
         mixed = F.scaled_dot_product_attention(queries, *seen, visible, enable_gqa=True)
         parts.append(mixed.transpose(0, 1))

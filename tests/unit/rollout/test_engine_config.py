@@ -27,20 +27,6 @@ def test_stages_that_play_are_told_the_engine(project, stage):
     assert "engine" not in stage_settings(study, "sft")
 
 
-@pytest.mark.parametrize(
-    ("study", "reads"),
-    [
-        ("bakeoff", {"env": {"name": "alfworld"}}),
-        ("webshop", {"env": {"name": "webshop"}}),
-        ("smollm2_cpu", {"engine": {"kind": "torch"}}),
-        ("alfworld_qwen", {"engine": {"kind": "vllm"}}),
-    ],
-)
-def test_the_base_stage_is_told_who_plays_or_whose_text_is_read(project, study, reads):
-    loaded = load_study(project / f"configs/studies/{study}.yaml")
-    assert stage_settings(loaded, "base") == {"model": loaded.model.model_dump(mode="json")} | reads
-
-
 def test_what_the_torch_engine_cannot_play_another_engine_may():
     with pytest.raises(UserError) as caught:
         kinds.load("torch").check_playable(MistralConfig())

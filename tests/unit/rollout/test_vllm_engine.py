@@ -226,12 +226,6 @@ def test_new_weights_forget_what_was_being_generated(engine, policy):
     assert reply.token_ids
 
 
-def test_sleep_is_nothing_without_a_gpu(engine, policy):
-    engine.sleep()
-    engine.load_weights(policy)
-    check_sync(engine, policy, "probe")
-
-
 def test_the_process_stays_as_it_was(engine, policy):
     """vLLM runs beside the trainer: its gradients, default type and threads are left alone."""
     batch = make_batch([[1, 2, 3]], [[(1, 3)]])

@@ -343,11 +343,6 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
         ),
         (
             "studies/bakeoff_plateau",
-            {"training": {"filter": {"strategy": "top_k_abs", "value": 33}}},
-            "training.filter.value: 33 groups are to be kept, and tasks_per_step is 32",
-        ),
-        (
-            "studies/bakeoff_plateau",
             {"training": {"rollouts_per_task": 1, "filter": {"score": "deviation"}}},
             "training.filter.score: deviation compares the trajectories of a group, and "
             "rollouts_per_task is 1",

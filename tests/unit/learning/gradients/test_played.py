@@ -4,8 +4,8 @@ import copy
 
 import numpy as np
 import pytest
-from test_round_choices import FLAT, PPO, small_round
 from tiny_policy import hall_tasks
+from toy_round import FLAT, PPO, small_round
 
 from hgrpo.learning.filters.settings import FilterConfig
 from hgrpo.learning.gradients.played import analysed_tasks, play, prepare
