@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hgrpo.rollout.torch.rows import Row
+from hgrpo.rollout.torch.attention import Row
 
 # `fastmath` lets the sums of a dot product run in parallel lanes. It assumes that no number is
 # infinite.

@@ -15,8 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hgrpo.errors import UserError
-from hgrpo.rollout.torch.attention import GroupedAttention
-from hgrpo.rollout.torch.rows import Attends, Row
+from hgrpo.rollout.torch.attention import Attends, GroupedAttention, Row
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig

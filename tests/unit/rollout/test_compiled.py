@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from hgrpo.rollout.torch.attention import Row
 from hgrpo.rollout.torch.compiled import CompiledAttention, _exponentiate
-from hgrpo.rollout.torch.rows import Row
 
 LENGTH = 24
 
