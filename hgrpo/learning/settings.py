@@ -51,12 +51,6 @@ class KlConfig(Strict):
             )
         return form
 
-    @model_validator(mode="after")
-    def _is_a_range(self) -> Self:
-        if self.adaptive and self.minimum > self.maximum:
-            raise ValueError(f"minimum: {self.minimum:g} is above maximum, {self.maximum:g}")
-        return self
-
 
 class GaeConfig(Strict):
     """Discounts of the estimate; they do nothing for `advantage: group`."""

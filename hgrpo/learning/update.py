@@ -218,7 +218,8 @@ class Learner:
         weights = token_weights(lengths, *reduction).split(lengths.tolist())
         of_groups = self._first_pass(minibatch, places) if self._is_of_groups else None
         sums, ratios, bad = dict.fromkeys(SUMS, 0.0), [], ""
-        for part in self.ranks.share(self._micro_batches(minibatch)):
+        sizes = [len(s.token_ids) for s in minibatch]
+        for part in self.ranks.share(micro_batches(sizes, self.training.microbatch_tokens)):
             chosen = [minibatch[i] for i in part]
             share = int(lengths[part].sum()) / int(lengths.sum())
             part_weights = torch.cat([weights[i] for i in part])
@@ -328,9 +329,6 @@ class Learner:
                 f"training.mismatch_limit: {limit}: the log-probabilities of engine and trainer "
                 f"differ by {mean:.3g} a token on average"
             )
-
-    def _micro_batches(self, sequences: Sequence[SampledSequence]) -> list[list[int]]:
-        return micro_batches([len(s.token_ids) for s in sequences], self.training.microbatch_tokens)
 
     def _logprobs(
         self,

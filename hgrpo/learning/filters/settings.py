@@ -130,12 +130,8 @@ class FilterConfig(Strict):
         return "strategy: top_p with mode: linear" if linear else ""
 
     def _refuse_unread(self) -> None:
-        strategy, hard = self.strategy, "soft: false"
-        refuse_unread(
-            self,
-            *((name, not self.soft, hard) for name in ("strategy", "value", "include_zero")),
-            ("loss_scaling", not self.soft, hard),
-        )
+        strategy, hard = self.strategy, ("strategy", "value", "include_zero", "loss_scaling")
+        refuse_unread(self, *((name, not self.soft, "soft: false") for name in hard))
         top_p = strategy == "top_p" and not self.soft
         ordered = strategy not in ("percentile", "within_group") and not self.soft
         softmax, linear = self.mode == "softmax", self.mode == "linear"

@@ -313,11 +313,6 @@ def test_a_method_changes_only_the_training_keys_it_names(configs):
         ),
         (
             "studies/bakeoff_plateau",
-            {"training": {"kl": {"minimum": 2, "maximum": 1}}},
-            "training.kl.minimum: 2 is above maximum, 1",
-        ),
-        (
-            "studies/bakeoff_plateau",
             {"training": {"rollouts_per_task": 1}},
             "training.rollouts_per_task: 1: flatGRPO compares rollouts of a task",
         ),
