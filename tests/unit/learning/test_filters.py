@@ -9,7 +9,6 @@ from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.learning.filters.batch import (
     Measures,
-    effective_number,
     filter_batch,
     group_scores,
 )
@@ -175,13 +174,6 @@ def test_within_a_group_the_extremes_are_kept():
         [True, True, False, False],
         [True],
     ]
-
-
-def test_effective_number_is_kishs():
-    assert effective_number(np.array([3.0, 3.0, 0.0])) == pytest.approx(2)
-    assert effective_number(np.array([1.0, 2.0])) == pytest.approx(9 / 5)
-    assert effective_number(np.zeros(2)) is None
-    assert effective_number(np.array([-1.0, 2.0])) is None
 
 
 BATCH = [measures([0, 0]), measures([0, 2]), measures([0, 4]), measures([0, 8])]

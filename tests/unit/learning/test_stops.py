@@ -81,16 +81,6 @@ def test_empty_steps_of_a_policy_that_always_wins_are_no_failure():
     assert play(SHORT, [EMPTY] * 3, [1.0, 0.8, 0.9])[-1].status == "stopped"
 
 
-def test_empty_steps_are_counted_but_stop_nothing_where_the_rule_is_off():
-    last = play(COLLAPSE, [EMPTY] * 100)[-1]
-    assert (last.over, last.empty, last.empty_successes) == (False, 100, ())
-
-
-def test_a_run_that_has_ended_stays_as_it_is():
-    states = play(SHORT, [EMPTY] * 3 + [1.0] * 5)
-    assert states[2:] == [states[2]] * 6
-
-
 @pytest.mark.parametrize(
     ("successes", "rule"),
     [

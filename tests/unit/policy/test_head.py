@@ -6,7 +6,6 @@ import torch.nn.functional as F
 from tiny_policy import make_policy
 from transformers import (
     AutoModelForCausalLM,
-    Cohere2Config,
     CohereConfig,
     Gemma2Config,
     GraniteConfig,
@@ -39,7 +38,6 @@ FAMILIES = {
     "soft cap": (Gemma2Config, {"head_dim": 8, "final_logit_softcapping": 3.0}),
     "divisor": (GraniteConfig, {"logits_scaling": 3.0}),
     "factor": (CohereConfig, {"logit_scale": 0.25}),
-    "factor, other layers": (Cohere2Config, {"logit_scale": 0.25}),
     "bias": (PhiConfig, {"tie_word_embeddings": False}),
     "nothing": (Qwen3Config, {"head_dim": 8}),
 }
@@ -93,8 +91,9 @@ def gradient(policy, values):
     return torch.cat([part.flatten() for part in parts if part is not None])
 
 
-@pytest.mark.parametrize("adapt", ["full", "lora"])
-@pytest.mark.parametrize("after", FAMILIES)
+@pytest.mark.parametrize(
+    ("after", "adapt"), [*((after, "full") for after in FAMILIES), ("divisor", "lora")]
+)
 def test_a_family_trains_by_its_own_logits(made, load, monkeypatch, after, adapt):
     family, options = FAMILIES[after]
     lora = made.config.lora.model_copy(update={"rank": 4, "targets": ["q_proj", "v_proj"]})

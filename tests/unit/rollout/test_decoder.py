@@ -32,14 +32,6 @@ def policy(tmp_path_factory):
     return make_policy(tmp_path_factory.mktemp("base"))
 
 
-def test_a_position_beyond_the_cache_is_refused(policy):
-    decoder = Decoder(policy.architecture, 1, 4, policy.device)
-    decoder.load(policy.merged_weights())
-    decoder.forward([0], [[5, 6, 7, 8]], [0])
-    with pytest.raises(RuntimeError, match="position 5 is beyond the 4"):
-        decoder.forward([0], [[9]], [4])
-
-
 def test_weights_and_cache_lie_on_the_device_asked_for(policy):
     decoder = Decoder(policy.architecture, 1, 4, torch.device("meta"))
     decoder.load(policy.merged_weights())

@@ -201,16 +201,6 @@ def test_a_first_text_without_room_for_a_reply_is_named(policy):
         collector.collect(hall_tasks(1), 1, ("long",))
 
 
-def test_engine_refuses_too_many_conversations_and_foreign_prefixes(policy):
-    engine = TorchEngine(policy, 1, Sampling(1.0, 4))
-    engine.submit(Request(0, [5, 6], 1))
-    with pytest.raises(RuntimeError, match="in use"):
-        engine.submit(Request(1, [5, 6], 1))
-    engine.step()
-    with pytest.raises(RuntimeError, match="does not extend"):
-        engine.submit(Request(0, [6, 6, 7], 1))
-
-
 def test_conversations_that_part_after_a_shared_reply_keep_what_they_read(policy):
     """Two continuations of one text reply alike, and then read different answers."""
     start, answers = [5, 6, 7, 8], ([9, 10], [11, 12])

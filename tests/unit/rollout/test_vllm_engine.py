@@ -216,16 +216,6 @@ def test_what_the_engine_refuses(engine):
         engine.submit(Request(0, [5] * (LENGTH - MAX_TOKENS + 1), 1))
 
 
-def test_new_weights_forget_what_was_being_generated(engine, policy):
-    for i in range(CAPACITY):
-        engine.submit(Request(i, [5, 6, 7] * 30, i))
-    engine.step()
-    engine.load_weights(policy)
-    assert engine.step() == []
-    (reply,) = finish(engine, Request(0, [5, 6, 7] * 30, 0))
-    assert reply.token_ids
-
-
 def test_the_process_stays_as_it_was(engine, policy):
     """vLLM runs beside the trainer: its gradients, default type and threads are left alone."""
     batch = make_batch([[1, 2, 3]], [[(1, 3)]])
