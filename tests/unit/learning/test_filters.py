@@ -315,6 +315,24 @@ def test_a_larger_p_keeps_what_a_smaller_one_keeps(scores, one, other, mode, ord
     assert chosen(scores, value=low, **settings) <= chosen(scores, value=high, **settings)
 
 
+@given(DISTINCT, SHARES, st.sampled_from([1 / 64, 4.0, 1024.0]), ORDERS)
+def test_settings_in_units_of_the_score_make_the_choice_free_of_scale(scores, share, unit, order):
+    scaled = [unit * score for score in scores]
+    for units, settings in (
+        ({"temperature": unit}, {"mode": "softmax"}),
+        ({"eps": 0.01 * unit}, {"mode": "linear"}),
+        ({}, {"strategy": "top_k"}),
+        ({}, {"strategy": "min_p"}),
+    ):
+        settings |= {"value": share, "order": order}
+        assert chosen(scaled, **units, **settings) == chosen(scores, **settings)
+
+
+@given(SCORES, st.floats(0.01, 0.99))
+def test_softmax_always_keeps_a_group(scores, p):
+    assert chosen(scores, value=p, mode="softmax")
+
+
 @given(SCORES, st.lists(st.floats(0.01, 0.99), min_size=1, max_size=3, unique=True))
 def test_percentile_bands_share_nothing_and_leave_nothing(scores, cuts):
     bounds = [0.0, *sorted(cuts), 1.0]

@@ -151,20 +151,6 @@ def test_the_trainers_logprobs_are_those_before_the_first_step(setting):
     assert (torch.cat([s.old for s in batch]) - expected).abs().max() < 1e-4
 
 
-def test_a_cap_corrects_nothing_where_engine_and_trainer_agree(setting):
-    policy, groups = setting
-    batch = sequences(groups, FLAT)
-    exact = trainer_logprobs(policy, batch).detach().split([len(s.behaviour) for s in batch])
-    for sequence, values in zip(batch, exact, strict=True):
-        sequence.behaviour = values
-    plain, row = gradient(policy, batch)
-    corrected, other = gradient(policy, batch, CAPPED)
-    assert (plain - corrected).norm() < 1e-4 * plain.norm()
-    assert other["importance_truncated"] == 0.0
-    assert other["importance_mean"] == pytest.approx(1.0, abs=1e-4)
-    assert set(row) == set(other)
-
-
 def test_without_a_cap_the_engines_logprobs_are_the_start_and_the_mismatch_is_watched(setting):
     policy, groups = setting
     batch = shifted(sequences(groups, FLAT))
