@@ -1,9 +1,11 @@
 """Scaling a batch's advantages."""
 
+import numpy as np
 import pytest
 
 from hgrpo.envs.base import Task
-from hgrpo.learning.batch import scale_advantages
+from hgrpo.learning.batch import GroupAdvantages, scale_advantages
+from hgrpo.learning.chosen import Chosen, scale_living
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 
@@ -36,3 +38,10 @@ def test_without_any_advantage_nothing_is_scaled(rows):
     trajectories = played(*rows)
     assert scale_advantages(trajectories, 0.5) == 1.0
     assert set(advantages(trajectories)) <= {0.0}
+
+
+def test_only_chosen_trajectories_of_living_groups_set_the_scale():
+    groups = [played([3.0], [-1.0]), played([0.0], [0.0])]
+    made = [GroupAdvantages(np.zeros(2), [], dead, False) for dead in (False, True)]
+    masks = [np.array([True, False]), np.array([True, True])]
+    assert scale_living(groups, made, Chosen(masks, np.ones(2), False, {}), 1.5) == 0.5
