@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors import safe_open
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -226,8 +225,3 @@ def check_critic(path: Path, base: str) -> None:
             raise UserError(f"{path}: base: a critic of the base {other}, but this one is {base}")
         if not file.keys():
             raise UserError(f"{path}: it holds no critic, as of an arm whose advantage is group")
-
-
-def read_critic(path: Path) -> dict[str, Tensor]:
-    """Read a file that passed `check_critic`."""
-    return load_file(path)

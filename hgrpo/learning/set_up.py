@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from safetensors.torch import load_file
 from torch.optim import AdamW
 
 from hgrpo.archive import unpacked
@@ -17,7 +18,7 @@ from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
 from hgrpo.learning.checkpoints import Checkpoints, read_state
-from hgrpo.learning.critic import Critic, check_critic, read_critic, value_head
+from hgrpo.learning.critic import Critic, check_critic, value_head
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.method import MethodConfig
@@ -180,7 +181,7 @@ def _carry_on(learner: Learner, inputs: RoundInputs) -> None:
         return
     learner.load_state(read_state(carried, Learner.STATE))
     if learner.critic:
-        learner.critic.load_weights(read_critic(inputs.critic))
+        learner.critic.load_weights(load_file(inputs.critic))
 
 
 def _collector(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from hall import collect
+from safetensors.torch import load_file
 from tiny_policy import make_policy
 from torch.optim import SGD, AdamW
 
@@ -15,7 +16,6 @@ from hgrpo.learning.critic import (
     Critic,
     check_critic,
     explained_variance,
-    read_critic,
     save_critic,
     value_head,
     value_loss,
@@ -173,7 +173,7 @@ def test_saved_weights_come_back_and_another_base_is_refused(played, tmp_path):
     save_critic(critic, tmp_path / CRITIC, "abc")
     other = make_critic(folder)
     check_critic(tmp_path / CRITIC, "abc")
-    other.load_weights(read_critic(tmp_path / CRITIC))
+    other.load_weights(load_file(tmp_path / CRITIC))
     assert all(
         torch.equal(a, b)
         for a, b in zip(critic.weights().values(), other.weights().values(), strict=True)

@@ -92,13 +92,6 @@ def test_layers_are_checkpointed_also_beside_a_reference_adapter(base, tmp_path)
     assert len(calls) == 2, "a layer runs again in the backward pass"
 
 
-def test_sdpa_is_another_way_to_the_same(base):
-    plain = differentiated(load_policy(settings(), base))
-    other = differentiated(load_policy(settings(attention="sdpa"), base))
-    assert torch.allclose(plain[0], other[0], atol=1e-5)
-    assert torch.allclose(plain[2], other[2], atol=1e-4)
-
-
 def test_adapters_stay_whole_on_a_bfloat16_base(base):
     policy = load_policy(settings(adapt="lora", base_dtype="bfloat16"), base)
     assert {p.dtype for _, p in policy.trainable} == {torch.float32}
