@@ -31,11 +31,6 @@ class KindSection(BaseModel):
             ValueError: no plug-in has that name.
         """
 
-    @classmethod
-    def keys_for(cls, kind: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The entries of `given` (the section without `key`) that go to the plug-in's settings."""
-        return given
-
     @cached_property
     def declared(self) -> Any:
         """The plug-in's settings and declarations, in one pydantic object."""
@@ -53,9 +48,8 @@ class KindSection(BaseModel):
             return given
         kind = given.get(cls.key, cls.model_fields[cls.key].default)
         model = cls.settings_model(kind)
-        own = cls.keys_for(kind, {key: value for key, value in given.items() if key != cls.key})
         try:
-            settings = model.model_validate(own)
+            settings = model.model_validate({k: v for k, v in given.items() if k != cls.key})
         except ValidationError as error:
             raise SectionError(model, error, also=[cls.key]) from None
         return {cls.key: kind} | settings.model_dump(mode="json")

@@ -9,7 +9,7 @@ import pandas as pd
 from hgrpo.errors import UserError, one_line
 from hgrpo.evaluation.gradients.slopes import INCONCLUSIVE
 from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS
-from hgrpo.learning.validation import greedy_validation
+from hgrpo.learning.stops import greedy_validation
 from hgrpo.report.figures.gradient_buckets import policy_name
 from hgrpo.report.figures.gradients import DRAWN, TITLES
 from hgrpo.report.page_environment import page_environment

@@ -15,8 +15,8 @@ from hgrpo.envs.panels import PANELS
 from hgrpo.errors import UserError
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
+from hgrpo.learning.stops import greedy_validation
 from hgrpo.learning.update import Learner
-from hgrpo.learning.validation import greedy_validation
 from hgrpo.stages import rl_round
 from hgrpo.stages.job import Job
 from hgrpo.study.study import load_study
