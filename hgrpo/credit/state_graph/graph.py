@@ -161,8 +161,8 @@ def means(
 
 def first_visits(graph: Graph, turns: Turns) -> Graph:
     """The graph in which only a rollout's first turn with a (state, action) pair is counted."""
-    own_pair = turns.rollout * graph.n_pairs + graph.pair
-    first = np.isin(np.arange(len(turns)), np.unique(own_pair, return_index=True)[1])
+    rollout_pair = turns.rollout * graph.n_pairs + graph.pair
+    first = np.isin(np.arange(len(turns)), np.unique(rollout_pair, return_index=True)[1])
     return replace(graph, successor=np.where(first, graph.successor, UNKNOWN))
 
 
