@@ -14,16 +14,16 @@ class Strict(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_truth_for_numbers(cls, given: object) -> object:
+    def _refuse_truth_for_numbers(cls, section: object) -> object:
         """Replace `yes` and `true` for a number, which pydantic would read as 1, by no number.
 
         An error raised here would hide the mistakes in other keys.
         """
-        if not isinstance(given, Mapping):
-            return given
-        replaced = dict(given)
-        for name in given.keys() & cls.model_fields.keys():
-            kinds, value = _kinds(cls.model_fields[name].annotation), given[name]
+        if not isinstance(section, Mapping):
+            return section
+        replaced = dict(section)
+        for name in section.keys() & cls.model_fields.keys():
+            kinds, value = _kinds(cls.model_fields[name].annotation), section[name]
             if (int in kinds or float in kinds) and bool not in kinds:
                 inside = value if isinstance(value, list) else [value]
                 refused = [_Truth(each) if isinstance(each, bool) else each for each in inside]

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from typing import Any, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
@@ -15,6 +14,7 @@ RUBRIC = "offline-rubric"
 SERVICE = "service"
 MAX_PAID_CALLS = 50_000
 
+_ADDRESS = r"https?://(\[[\da-fA-F:.]+\]|[^][\s:/?#@]+)(:\d+)?(/[^\s?#@]*)?"
 _PRICES = ("dollars_per_million_input", "dollars_per_million_output")
 
 Variant = Literal["trajectory", "group"]
@@ -115,12 +115,12 @@ class Settings(ToGoSettings):
         }
 
     def outside_calls(self, groups: int, rollouts: int) -> str:
-        """Says how many calls, not counting retries, may leave this process, and names the caps."""
+        """Number of calls, without retries, that may leave this process, with the caps."""
         if self.base_url == SERVICE:
             return ""
         calls = groups * (rollouts if self.variant == "trajectory" else 1)
-        given = {"max_calls": self.max_calls, "max_dollars": self.max_dollars}
-        caps = ", ".join(f"{name} {cap}" for name, cap in given.items() if cap is not None)
+        limits = {"max_calls": self.max_calls, "max_dollars": self.max_dollars}
+        caps = ", ".join(f"{name} {cap}" for name, cap in limits.items() if cap is not None)
         few = self.max_calls is not None and self.max_calls < calls
         return (
             f"up to {calls:,} calls to {self.model} at {self.base_url}, without repeats; known "
@@ -131,19 +131,19 @@ class Settings(ToGoSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_in(cls, given: Any) -> Any:
+    def _fill_in(cls, section: Any) -> Any:
         """Fill in prices and the call cap from the model and its address."""
-        if not isinstance(given, Mapping):
-            return given
-        model, base_url = given.get("model"), given.get("base_url", OPENAI)
+        if not isinstance(section, Mapping):
+            return section
+        model, base_url = section.get("model"), section.get("base_url", OPENAI)
         if not isinstance(model, str) or not isinstance(base_url, str):
             # The fields' own checks report this mistake, so do not also report missing prices.
-            return dict.fromkeys(_PRICES, 0.0) | {"max_calls": None} | dict(given)
+            return dict.fromkeys(_PRICES, 0.0) | {"max_calls": None} | dict(section)
         if base_url == SERVICE and model != RUBRIC:
             raise ValueError(
                 f"base_url `{SERVICE}` serves only {RUBRIC}; OpenAI's address is {OPENAI}"
             )
-        filled = dict(given)
+        filled = dict(section)
         known = {RUBRIC: (0.0, 0.0)}  # free at every address
         if base_url.rstrip("/") == OPENAI:
             known |= AT_OPENAI
@@ -170,13 +170,9 @@ class Settings(ToGoSettings):
             raise ValueError("api_key_env must be the name of an environment variable")
         if self.base_url == SERVICE:
             return self
-        try:
-            url = urlsplit(self.base_url)
-            host, _ = url.hostname, url.port
-        except ValueError:
-            host = None
-        if not host or url.scheme not in {"http", "https"}:
-            raise ValueError("base_url must be `service` or an http(s) address")
-        if url.username or url.password or url.query or url.fragment:
-            raise ValueError("base_url must hold no user, password, query or fragment")
+        if not re.fullmatch(_ADDRESS, self.base_url):
+            raise ValueError(
+                "base_url must be `service` or an http(s) address without a user, a password, a "
+                "query or a fragment"
+            )
         return self

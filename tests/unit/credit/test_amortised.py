@@ -8,8 +8,15 @@ from hall import hall_collector
 from tiny_policy import hall_tasks, make_policy
 from toy_round import imitate_random_doors
 
-from hgrpo.credit.amortised import fit, points
-from hgrpo.credit.amortised.values import Values, load_values, losses, ridge, save_values
+from hgrpo.credit.amortised import (
+    Values,
+    fit,
+    load_values,
+    losses,
+    points,
+    ridge,
+    save_values,
+)
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.prompt_states import prompt_states
 from hgrpo.credit.replay import ReplayRow
