@@ -22,8 +22,9 @@ import numpy as np
 from pydantic import Field
 
 from hgrpo.atomic import write_json
-from hgrpo.credit import counterfactual
 from hgrpo.credit.base import Context, CreditAssigner, Group, Progress
+from hgrpo.credit.counterfactual import CounterfactualCredit
+from hgrpo.credit.counterfactual import Settings as CounterfactualSettings
 from hgrpo.credit.prompt_states import prompt_states
 from hgrpo.credit.replay import ReplayRow, read_replay, split
 from hgrpo.credit.settings import CreditSettings, StoredCredit
@@ -44,8 +45,8 @@ class Settings(CreditSettings):
         "Amortised values are fitted after a round, so here only the drawn turns have credit."
     )
 
-    counterfactual: counterfactual.Settings | None = Field(
-        counterfactual.Settings(share_of_groups=0.25),
+    counterfactual: CounterfactualSettings | None = Field(
+        CounterfactualSettings(share_of_groups=0.25),
         description="which turns get new counterfactuals; null: none are played, and there is "
         "nothing to fit",
     )
@@ -171,7 +172,7 @@ class AmortisedCredit(CreditAssigner):
 
     def __init__(self, settings: Settings, context: Context):
         play = settings.counterfactual
-        self._player = None if play is None else counterfactual.make(play, context)
+        self._player = None if play is None else CounterfactualCredit(play, context)
         self._policy = context.policy
         self._values = load_values(context.fitted) if context.fitted else None
 

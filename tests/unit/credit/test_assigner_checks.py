@@ -57,12 +57,12 @@ def follows_the_place(group):
 
 
 @pytest.mark.parametrize(
-    ("credit", "error", "said"),
+    ("credit", "error", "message"),
     [
         (changes_the_group, UserError, "the assigner changed its group"),
         (counts_calls, AssertionError, "a second call"),
         (follows_the_place, AssertionError, "another order"),
-        (lambda group: [np.zeros(1)] * 2, UserError, "rollout 0: 1 credits for 2 turns"),
+        (lambda group: [np.zeros(1)] * 2, UserError, "rollout 0: credit of shape"),
         (
             lambda group: [t.turns and [np.nan] * len(t.turns) for t in group.trajectories],
             UserError,
@@ -70,6 +70,6 @@ def follows_the_place(group):
         ),
     ],
 )
-def test_an_unsound_assigner_is_refused(credit, error, said):
-    with pytest.raises(error, match=said):
+def test_an_unsound_assigner_is_refused(credit, error, message):
+    with pytest.raises(error, match=message):
         check_assigner(Assigner(credit), group())

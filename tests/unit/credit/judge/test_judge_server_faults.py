@@ -21,11 +21,6 @@ def test_a_share_is_met(fault):
     assert 70 < drawn.count(fault) < 130
 
 
-def test_none_and_all():
-    assert {fate for _, fate in fates({}, 0, BODIES)} == {None}
-    assert {fate for _, fate in fates({"drop": 1.0}, 0, BODIES)} == {"drop"}
-
-
 def test_faults_are_drawn_independently():
     drawn = [fate for _, fate in fates(dict.fromkeys(FAULTS, 0.2), 3, BODIES)]
     assert 120 < drawn.count(None) < 210  # 0.8^5 of 500 is 164

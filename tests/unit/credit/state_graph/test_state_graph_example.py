@@ -139,15 +139,15 @@ def test_trajectory_advantage(trajectory, won, lost):
 def test_hgpo_buckets():
     trajectories = example().trajectories
     turns = flatten(trajectories)
-    found = set()
+    buckets = set()
     for history in range(3):
         key = Key(history=history)
         state = with_history(states(trajectories, key), turns, key)
         for bucket in set(state.tolist()):
             members = np.flatnonzero((state == bucket) & (turns.time >= history))
             if len(members) > 1:
-                found.add(" ".join(NAMES[i] for i in members))
-    assert found == {
+                buckets.add(" ".join(NAMES[i] for i in members))
+    assert buckets == {
         "r1.1 r2.1 r3.1 r3.6 r4.1",
         "r1.2 r2.2 r2.4 r3.5 r4.2",
         "r1.3 r2.5 r4.3",
@@ -208,8 +208,8 @@ def test_bellman_values(gamma, depth, agg, mu, digits, expected):
 )
 def test_graph_gae(gae, mu, expected):
     values = flat(raw(graft(gae=gae, mu=mu)), example())
-    found = [of_turn(values, turn) for turn in ("r1.1", "r1.2", "r2.2", "r3.1", "r3.5")]
-    assert found == near(expected, 6)
+    credits = [of_turn(values, turn) for turn in ("r1.1", "r1.2", "r2.2", "r3.1", "r3.5")]
+    assert credits == near(expected, 6)
 
 
 @pytest.mark.parametrize(
@@ -292,9 +292,9 @@ def test_ecpo_state_by_hand():
     deviation .112437. The returns' variance is .203894, of which .083560 between actions.
     """
     step = flat(step_only(ECPO), example())
-    found = np.array([of_turn(step, turn) for turn in ("r1.2", "r2.2", "r3.5")])
+    credits = np.array([of_turn(step, turn) for turn in ("r1.2", "r2.2", "r3.5")])
     z = np.array([0.320338, 0.790396, -1.751408])
-    assert found == near(np.tanh(5 / 4) * 0.083560 / 0.203894 * z, 4)
+    assert credits == near(np.tanh(5 / 4) * 0.083560 / 0.203894 * z, 4)
     # In D the returns differ, but both visits took the same action.
     assert [of_turn(step, turn) for turn in ("r2.3", "r3.4")] == [0, 0]
     assert of_turn(flat(ECPO, example()), "r2.2") == near(0.8660 + 0.2748, 3)
@@ -306,8 +306,8 @@ def test_bipace_state_by_hand():
     Over the visits: mean -.012279, sample deviation .400236.
     """
     step = flat(step_only(BIPACE), example())
-    found = [of_turn(step, turn) for turn in ("r1.2", "r2.2", "r3.5")]
-    assert found == near([0.2352, 0.9861, -1.6917], 4)
+    credits = [of_turn(step, turn) for turn in ("r1.2", "r2.2", "r3.5")]
+    assert credits == near([0.2352, 0.9861, -1.6917], 4)
 
 
 def test_gagpo_by_hand():

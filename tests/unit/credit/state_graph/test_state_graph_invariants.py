@@ -109,13 +109,13 @@ def test_1_gigpo_is_its_own_formula(of):
         states += [turn.observation for turn in trajectory.turns]
         returns += [trajectory.success * 0.95 ** (length - 1 - t) for t in range(length)]
     expected = []
-    for state, own in zip(states, returns, strict=True):
+    for state, own_return in zip(states, returns, strict=True):
         bucket = np.array([g for g, s in zip(returns, states, strict=True) if s == state])
         spread = bucket.std(ddof=1) if len(bucket) > 1 else 0.0
-        expected.append((own - bucket.mean()) / (spread + 1e-6) if spread > 1e-12 else 0.0)
+        expected.append((own_return - bucket.mean()) / (spread + 1e-6) if spread > 1e-12 else 0.0)
     key = {"state": "obs", "noop": "raw"}
-    found = flat(step_only({"terms": [GIGPO["terms"][0] | {"key": key}]}), of)
-    assert found == pytest.approx(expected, abs=1e-9)
+    result = flat(step_only({"terms": [GIGPO["terms"][0] | {"key": key}]}), of)
+    assert result == pytest.approx(expected, abs=1e-9)
 
 
 @given(of=groups)
@@ -141,8 +141,8 @@ def test_3_crbc_is_grafts_td_error_averaged_over_actions(of):
 @settings(max_examples=25)
 def test_4_graph_gae_over_occurrences_adds_nothing(of, gae_lambda):
     extended = GRAFT_TERM | {"gae": "instances", "gae_lambda": gae_lambda}
-    found = flat(raw({"terms": [extended]}), of)
-    assert found == pytest.approx(flat(raw(GRAFT), of), abs=1e-9)
+    result = flat(raw({"terms": [extended]}), of)
+    assert result == pytest.approx(flat(raw(GRAFT), of), abs=1e-9)
 
 
 @given(of=groups)
@@ -207,8 +207,8 @@ def test_8_finite_depth_of_a_power_mean_is_backups_one_by_one(of, depth, order):
             graph.state, shares * values[graph.successor] ** order, graph.n_states
         )
         values = np.concatenate([0.9 * powered ** (1 / order), [1, 0]])
-    found = bellman(graph, turns, 0.9, depth, order, "uniform").state
-    assert found == pytest.approx(values, abs=1e-9)
+    result = bellman(graph, turns, 0.9, depth, order, "uniform").state
+    assert result == pytest.approx(values, abs=1e-9)
 
 
 @ALL

@@ -94,8 +94,8 @@ def directions(length: float = 1.0) -> np.ndarray:
 )
 def test_hidden_states_of_a_high_cosine_are_one_state(theta, expected):
     for length in (1.0, 30.0):
-        found = cosine_clusters(directions(length), theta)
-        assert numbered(found.tolist()).tolist() == expected
+        numbers = cosine_clusters(directions(length), theta)
+        assert numbered(numbers.tolist()).tolist() == expected
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -161,8 +161,8 @@ def test_the_final_situation_follows_an_inadmissible_action_as_a_turn_would():
 
 def test_final_situations_come_after_all_turns_and_only_where_asked():
     trajectories = group(("A a, B", "failure"), ("B a, C", "timeout"), ("C a", "success"))
-    found = states(trajectories.trajectories, Key(), [0, 1])
-    assert found.tolist() == [0, 1, 2, 1, 2]
+    numbers = states(trajectories.trajectories, Key(), [0, 1])
+    assert numbers.tolist() == [0, 1, 2, 1, 2]
     assert states(trajectories.trajectories, Key(), [1]).tolist() == [0, 1, 2, 2]
     with pytest.raises(RuntimeError, match="do not hold their final state"):
         states(trajectories.trajectories, Key(), [2])
@@ -182,13 +182,13 @@ def test_a_final_situation_has_the_history_that_a_turn_there_would_have(history,
     turns = flatten(seen)
     ends = observed_ends(turns, "observed", "absorb")
     state = states(seen, key, turns.rollout[ends].tolist())
-    found = with_history(state, turns, key, ends)
+    numbers = with_history(state, turns, key, ends)
     lengths = [len(t.turns) for t in turned]
     rows = np.split(np.arange(len(expected)), np.cumsum(lengths)[:-1])
     rows = [row for row in rows if len(row) > 1]
     order = [i for row in rows for i in row[:-1]] + [row[-1] for row in rows]
     same = expected[order][:, None] == expected[order][None]
-    assert (found[:, None] == found[None]).tolist() == same.tolist()
+    assert (numbers[:, None] == numbers[None]).tolist() == same.tolist()
 
 
 def labels(members: list[tuple[str, str]], key: Key) -> list[int]:

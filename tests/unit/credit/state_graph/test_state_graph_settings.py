@@ -161,8 +161,8 @@ UNDISCOUNTED = [GRAFT_TERM | {"gamma": 1.0}]
         ({"trajectory": {"mode": "loo", "rows": "cross_steps"}}, "rows: cross_steps with mode"),
         (CRBC | {"scale": 10}, "scale: 10.0 with a floor"),
         *(
-            (given | {"invalid": rule}, f"invalid: {rule} is read only with")
-            for rule, given in (
+            (base | {"invalid": rule}, f"invalid: {rule} is read only with")
+            for rule, base in (
                 ("succ", GIGPO),
                 ("propagate", GIGPO | {"trajectory": SILENT}),
                 ("row", GIGPO),
@@ -170,13 +170,13 @@ UNDISCOUNTED = [GRAFT_TERM | {"gamma": 1.0}]
             )
         ),
         *(
-            (given | {"timeout": rule}, f"timeout: {rule} is read only with")
-            for rule, given in (
-                *(("drop", given) for given in ({}, GIGPO, SALT, {"terms": UNDISCOUNTED})),
-                *(("observed", given) for given in ({}, GIGPO, {"terms": UNDISCOUNTED})),
+            (base | {"timeout": rule}, f"timeout: {rule} is read only with")
+            for rule, base in (
+                *(("drop", base) for base in ({}, GIGPO, SALT, {"terms": UNDISCOUNTED})),
+                *(("observed", base) for base in ({}, GIGPO, {"terms": UNDISCOUNTED})),
                 ("observed", {"terms": [CRBC_TERM | {"depth": 0}]}),
                 ("observed", {"terms": [TD | {"key": {"state": "hidden"}}]}),
-                *(("clamp", given) for given in ({}, GRAPHGPO, G2PO)),
+                *(("clamp", base) for base in ({}, GRAPHGPO, G2PO)),
             )
         ),
         (GIGPO | {"failure": "observed"}, "failure: observed is read only with"),
