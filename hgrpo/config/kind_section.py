@@ -12,7 +12,7 @@ from hgrpo.config.strict import Strict
 
 
 class KindSection(BaseModel):
-    """Base class of sections that name a plug-in; a subclass says which plug-ins exist.
+    """Base class of sections that name a plug-in; a subclass finds the plug-ins.
 
     Attributes:
         key: the section's key that names the plug-in; a subclass declares it as a field.

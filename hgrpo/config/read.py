@@ -198,7 +198,7 @@ def _render(
     instead = ""
     if not secret and not isinstance(value, Mapping | BaseModel):
         instead = ", but it is empty" if value is None else f", not {value!r}"
-        # The value itself says which one of a list is meant, better than a number from 0.
+        # The value identifies an item of a list better than its index.
         while location and isinstance(location[-1], int):
             location = location[:-1]
         key = ".".join(map(str, (*place, *location)))

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class Strict(BaseModel):
-    """A config section that rejects keys it does not know, and numbers that are not finite."""
+    """A config section that rejects unknown keys and numbers that are not finite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -54,7 +54,7 @@ def refuse_unread(section: Strict, *knobs: tuple[str, bool, str], prefix: str = 
 
     Args:
         section: the section with the settings.
-        knobs: for each setting its name, whether it is read, and what would read it.
+        knobs: name, whether it is read, and its reader, for each setting.
         prefix: text before each name in the message, such as the key of an inner section.
 
     Raises:

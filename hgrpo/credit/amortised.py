@@ -1,4 +1,4 @@
-"""Counterfactuals amortised over the rounds: their values are learnt and used where none is played.
+"""Counterfactuals amortised over the rounds: a learnt value stands in where none was played.
 
 In each round, counterfactuals are played for some turns only. After the round, a linear value of
 the policy's hidden state before a turn is fitted to the mean returns of all rounds' continuations.
@@ -7,7 +7,7 @@ In the next round
     credit_t = R - mean return of the continuations from before turn t   if the turn was drawn,
     credit_t = R - V(state before turn t)                                 otherwise.
 
-V knows nothing of the turn's own action and was fitted on earlier rounds, so it is a baseline that
+V does not depend on the turn's action and was fitted on earlier rounds, so it is a baseline that
 leaves the gradient unbiased however bad it is, if no turn is drawn. A good one lowers the
 variance. If turns are drawn, their chance depends on how long the trajectory became, which makes a
 small bias.

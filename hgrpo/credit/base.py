@@ -104,7 +104,7 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
 
     Raises:
         UserError: the credit has another length or shape or is not finite, or the assigner changed
-            what was played.
+            the trajectories.
     """
     before = [_played(group) for group in groups]
     credits = assigner.assign_many(groups)
@@ -123,7 +123,7 @@ def other_orders(length: int) -> list[np.ndarray]:
     """Two orders of a group, as indices [length] each: first one last, and first two swapped.
 
     Together they generate every order, so no mapping of trajectories to their neighbours passes
-    both. In a group of two, the other trajectory cannot be told from the next one.
+    both. In a group of two, the other trajectory is the next one.
     """
     swapped = np.arange(length)
     swapped[:2] = swapped[:2][::-1]
@@ -154,7 +154,7 @@ def is_order_dependent(
 
 
 def _played(group: Group) -> list:
-    """Copy of what was played, without what assigners may fill in."""
+    """Copy of the played trajectories, without the fields that assigners may fill in."""
     return [[_fields(t), *map(_fields, t.turns)] for t in group.trajectories]
 
 

@@ -61,7 +61,7 @@ class Settings(CreditSettings):
     )
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Play from every turn, because credit 0 of a turn that was not drawn says nothing."""
+        """Play from every turn, because a turn that was not drawn has no estimate."""
         whole = {"turns_per_trajectory": None, "least_entropy": 0.0, "share_of_groups": 1.0}
         return StoredCredit(self.model_copy(update=whole), self.sums_to)
 

@@ -3,7 +3,7 @@
     credit_t = Q_t(a_t) - sum over admissible commands a of pi(a) Q_t(a)
     Q(s, a)  = r(s, a) + V(s'),    V(s) = sum over a of p(a) Q(s, a),    V = 0 after the last turn
 
-r is what the environment pays, so a verdict of 1 or 0 is credited as such. pi(a) is the policy's
+r is the environment's reward, so a verdict of 1 or 0 is credited as such. pi(a) is the policy's
 probability of command a before turn t, and a_t any reply, admissible or not. p belongs to a
 reference policy: to each question of the game it answers as the policy did, on average over the
 group's turns. A language model's answer may depend on all earlier ones, so its futures cannot be
@@ -24,7 +24,7 @@ from hgrpo.envs.base import Forkable, TextEnv
 from hgrpo.envs.kinds import load
 from hgrpo.trajectories.replay import Replay
 
-# Of an environment's state: the question, and what else later rewards and questions depend on.
+# Maps an environment to (question, the rest of the state that later rewards depend on).
 ExactState = Callable[[TextEnv], tuple[Hashable, Hashable]]
 
 

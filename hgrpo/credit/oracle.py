@@ -2,7 +2,7 @@
 
     credit_t = w_t(a_t) - sum over admissible commands a of pi(a) w_t(a)
 
-w_t(a) is what command a adds to the final score, which only the environment knows. pi(a) is the
+w_t(a) is the gain in final score from command a, known to the environment alone. pi(a) is the
 policy's probability of command a among the admissible commands. If all commands of a turn are worth
 the same, the turn gets 0. The credit is that of a dense reward, the hidden score. It is the turn's
 exact advantage under three conditions: the return is the score, later choices do not depend on this

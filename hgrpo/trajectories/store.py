@@ -1,8 +1,7 @@
 """Writes and reads the two tables of a round's trajectories.
 
 turns.parquet has one row per turn, sequences.parquet one row per trajectory. docs/artefacts.md
-explains the columns. The tables do not say whether a reply was cut at the token limit or whether
-a trajectory ran out of context. They hold embeddings as float16.
+explains the columns. Embeddings are float16, and `overlong` and `context_overflow` are missing.
 """
 
 from collections.abc import Sequence

@@ -22,7 +22,7 @@ class Turn:
         commands: fingerprint of the commands that were admissible before the turn. Empty if
             `state` is empty.
         embedding: float [D], the policy's embedding of the turn; None if none was computed. The
-            assigner says which of the policy's states it holds.
+            assigner chooses which of the policy's states it holds.
         target: the turn's verdict from counterfactual episodes, for TurnRD to learn from; None if
             there is no verdict.
         credit, advantage: None until `learning.batch.group_advantages` sets them. The advantage is

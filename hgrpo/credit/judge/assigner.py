@@ -97,7 +97,7 @@ class JudgeCredit(CreditAssigner):
         return questions
 
     def _answers(self, questions: list[Question]) -> dict[str, Judgement | CallError]:
-        """Question key -> answer. Equal questions are asked once, but each of them is counted."""
+        """Question key -> answer. Equal questions share one call, but each of them is counted."""
         distinct = {question.key: question for question in questions}
         known = {key: self.cache.get(question) for key, question in distinct.items()}
         unknown = {key: distinct[key] for key, answer in known.items() if answer is None}
@@ -135,7 +135,7 @@ class JudgeCredit(CreditAssigner):
                 hits += size
         fallbacks = {f"fallback_{reason}": count for reason, count in failed.items()}
         self.account.count(judged=judged, cache_hits=hits, fallbacks=failed.total(), **fallbacks)
-        # A step with dynamic sampling asks several times, and a small refill may fail by chance.
+        # A step with dynamic sampling calls several times, and a small refill may fail by chance.
         step, limit = self._since_report(), self.settings.fallback_limit
         if step["fallbacks"] > limit * step["judged"]:
             shares = ((name, step[f"fallback_{name}"]) for name in FALLBACKS)

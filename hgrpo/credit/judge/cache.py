@@ -120,7 +120,7 @@ class Question:
 
     @property
     def judge(self) -> tuple[object, ...]:
-        """The fields that describe the judge and how it is asked: all but the trajectories."""
+        """All fields but the trajectories."""
         prompt = self.environment, self.variant, self.version
         return *prompt, self.endpoint, self.model, float(self.temperature)
 

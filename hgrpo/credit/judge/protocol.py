@@ -58,7 +58,7 @@ class Prompt:
 def prompt(
     environment: str, primer: str, trajectories: Sequence[Trajectory], variant: Variant
 ) -> Prompt:
-    """Write the prompt that asks a judge to score one task's trajectories.
+    """The prompt to score one task's trajectories.
 
     Every trajectory must have at least one turn.
     """
@@ -124,7 +124,7 @@ def _object(**properties: dict) -> dict:
 class CallError(Exception):
     """A call gave no judgement.
 
-    `reason` is one of `FALLBACKS`. `retry_after` is how many seconds the server asks to wait, or 0.
+    `reason` is one of `FALLBACKS`. `retry_after` is the server's wait in seconds, or 0.
     """
 
     def __init__(self, reason: str, message: str = "", retry_after: float = 0.0):

@@ -27,7 +27,7 @@ _BYTES_PER_TOKEN = 4
 class RubricJudge:
     """Runs the rubric of one environment in this process; a `protocol.Judge`.
 
-    Calls and tokens are counted, so that a study shows what a paid judge would read and write.
+    Calls and tokens are counted as those of a paid judge.
     """
 
     def __init__(self, text: JudgeText, account: "Account"):

@@ -22,11 +22,11 @@ Normalisation = Literal["centred", "share"]
 
 
 class Settings(ToGoSettings):
-    """The judge: which model to ask, how, at what price, and when to give up.
+    """The judge: its model, calls, prices, caps and limits.
 
-    A cap limits what a whole study asks of one model at one address. All seeds, rounds and methods
-    share the cap, also after a resume. Answers from the cache do not count. `max_calls: 0` allows
-    only the cache. The value null removes a cap.
+    A cap limits a whole study's calls to one model at one address. All seeds, rounds and methods
+    share it, also after a resume. Answers from the cache do not count. `max_calls: 0` allows only
+    the cache, and null removes a cap.
     """
 
     # Errors show no values, since a user may put the API key itself into `api_key_env`.
@@ -40,7 +40,7 @@ class Settings(ToGoSettings):
 
     model: str = Field(
         min_length=1,
-        description="language model to ask; `offline-rubric`: rules without a language model",
+        description="language model; `offline-rubric`: rules without a language model",
     )
     base_url: str = Field(
         OPENAI,
@@ -51,7 +51,7 @@ class Settings(ToGoSettings):
         "OPENAI_API_KEY",
         description="environment variable that holds the key; null if the server needs none",
     )
-    variant: Variant = Field("trajectory", description="what one call shows and scores")
+    variant: Variant = Field("trajectory", description="what one call scores")
     normalisation: Normalisation = Field(
         "centred",
         description="centred: (score - group mean) / 10; share: score * return / sum of scores",

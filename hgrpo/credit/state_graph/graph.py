@@ -179,8 +179,8 @@ def build_graph(
 ) -> Graph:
     """Build the graph of N turns.
 
-    The last turn of a success leads into the sink of success. `timeout` says where the last turn of
-    a truncated rollout leads. `failure` says the same for all other failed rollouts.
+    The last turn of a success leads into the sink of success. `timeout` decides where the last turn
+    of a truncated rollout leads, and `failure` where that of all other failed rollouts leads.
     - `fail`, `absorb`: into the sink of failure.
     - `observed`: into the state seen after the turn. If no turn left that state, it is a dead end.
     - `clamp`: as `observed`, but the state's Bellman value is 0, even if another rollout won from

@@ -306,16 +306,14 @@ class Settings(CreditSettings):
         return self
 
     def _readers(self) -> dict[str, tuple[bool, str]]:
-        """For each value of `invalid`, `timeout` and `failure`: whether and with what it is read.
+        """Map each value of `invalid`, `timeout` and `failure` to (is it read?, its reader).
 
         Without discounting, the values of a loop without an exit are not determined. The policy has
         no hidden state for a reply after the last one.
         """
         credits, values = ({getattr(t, name) for t in self.terms} for name in ("credit", "value"))
-        scored, discounted = (
-            self.scores_rollouts,
-            all(term.value != "bellman" or term.gamma < 1 for term in self.terms),
-        )
+        scored = self.scores_rollouts
+        discounted = all(term.value != "bellman" or term.gamma < 1 for term in self.terms)
         by_turn = credits <= {"G-V", "traj"} and (
             not scored or self.trajectory.rows == "cross_steps"
         )

@@ -24,7 +24,7 @@ LOG = "train_log.json"
 
 
 def make(settings: Settings, context: Context) -> "TurnRDCredit":
-    """Make the assigner, with a player of counterfactuals if the settings ask for them."""
+    """Make the assigner, with a player of counterfactuals if the settings have them."""
     from hgrpo.credit.turnrd.assigner import TurnRDCredit
 
     play = settings.counterfactual

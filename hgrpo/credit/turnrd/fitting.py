@@ -23,7 +23,7 @@ from hgrpo.streams import generator, key
 def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:
     """Probability of drawing each trajectory, [N].
 
-    `rounds`, int [N], says which round played each trajectory. The probability halves with every
+    `rounds`, int [N], is the round of each trajectory. The probability halves with every
     `half_life` rounds of age. If `half_life` is None, all probabilities are equal.
     """
     if half_life is None:
