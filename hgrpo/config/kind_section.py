@@ -12,7 +12,7 @@ from hgrpo.config.strict import Strict
 
 
 class KindSection(BaseModel):
-    """Base class of sections that name a plug-in; a subclass finds the plug-ins.
+    """Base class of sections that name a plug-in; a subclass says which plug-ins exist.
 
     Attributes:
         key: the section's key that names the plug-in; a subclass declares it as a field.
@@ -32,9 +32,9 @@ class KindSection(BaseModel):
         """
 
     @classmethod
-    def keys_for(cls, kind: str, section: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The entries of `section`, which lacks `key`, that go to the plug-in's settings."""
-        return section
+    def keys_for(cls, kind: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The entries of `given` (the section without `key`) that go to the plug-in's settings."""
+        return given
 
     @cached_property
     def declared(self) -> Any:
@@ -48,14 +48,14 @@ class KindSection(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_the_kinds_settings(cls, section: Any) -> Any:
-        if not isinstance(section, Mapping):
-            return section
-        kind = section.get(cls.key, cls.model_fields[cls.key].default)
+    def _check_the_kinds_settings(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        kind = given.get(cls.key, cls.model_fields[cls.key].default)
         model = cls.settings_model(kind)
-        rest = {key: value for key, value in section.items() if key != cls.key}
+        own = cls.keys_for(kind, {key: value for key, value in given.items() if key != cls.key})
         try:
-            settings = model.model_validate(cls.keys_for(kind, rest))
+            settings = model.model_validate(own)
         except ValidationError as error:
             raise SectionError(model, error, also=[cls.key]) from None
         return {cls.key: kind} | settings.model_dump(mode="json")

@@ -11,10 +11,10 @@ Result = TypeVar("Result")
 class Mistakes(list[str]):
     """Lines of user errors, each once."""
 
-    def attempt(self, make: Callable[..., Result], *arguments: object) -> Result | None:
-        """The result of `make(*arguments)`; None after a UserError, whose lines are added."""
+    def attempt(self, make: Callable[..., Result], *given: object) -> Result | None:
+        """The result of `make(*given)`; None if it raises a UserError, whose lines are added."""
         try:
-            return make(*arguments)
+            return make(*given)
         except UserError as error:
             self.extend(line for line in str(error).splitlines() if line not in self)
             return None
