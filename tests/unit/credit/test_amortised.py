@@ -157,3 +157,9 @@ def test_without_a_counterfactual_the_value_is_the_mean_return(policy, collector
     returns = [t.env_return for group in groups for t in group.trajectories]
     assert values.intercept == pytest.approx(np.mean(returns))
     assert not values.slope.any()
+
+
+def test_a_lone_task_is_fitted_and_validated_on(policy, collector, tmp_path):
+    groups, _ = play(collector, assigner(policy, collector, turns_per_trajectory=1), 1)
+    summary, log = fitted_to([store(groups[:1], 1, tmp_path / "round_1")], tmp_path / "fit")
+    assert summary.startswith("amortised: 4 values") and len(log) == 6

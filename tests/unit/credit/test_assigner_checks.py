@@ -1,4 +1,4 @@
-"""The helper for a method's own test finds what training could not stand."""
+"""`check_assigner` and `make_group`, the helpers for the test of a new assigner."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What every credit assigner must keep to, whatever it thinks of a turn: all shipped settings."""
+"""Invariants of every credit assigner, for all shipped settings."""
 
 import copy
 from pathlib import Path

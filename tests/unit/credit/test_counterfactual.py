@@ -1,4 +1,4 @@
-"""Counterfactual credit on a game whose values are known."""
+"""Counterfactual credit on a game of known values."""
 
 from collections import Counter
 
@@ -126,3 +126,9 @@ def test_a_replay_that_is_answered_differently_is_an_error(collector, group):
             collector.play([Start(long.task, 0, 1, TURN_CAP, long, 1)])
     finally:
         first.action = original
+
+
+def test_stored_rollouts_are_credited_at_every_turn():
+    settings = CreditConfig(kind="counterfactual", least_entropy=1.0, share_of_groups=0.2).declared
+    whole = settings.on_stored_rollouts(fitted=False).settings
+    assert (whole.turns_per_trajectory, whole.least_entropy, whole.share_of_groups) == (None, 0, 1)

@@ -1,4 +1,4 @@
-"""What an assigner gives is checked where it is taken: who gave it, for which task and turn."""
+"""`assign_all` checks an assigner's credit; messages name assigner, task and turn."""
 
 import numpy as np
 import pytest

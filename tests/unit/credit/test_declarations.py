@@ -1,4 +1,4 @@
-"""What the assigners declare of themselves, and how one that is added is found by its file."""
+"""The assigners' declarations, and plug-ins found by file name."""
 
 import json
 import re

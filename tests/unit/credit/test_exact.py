@@ -197,3 +197,9 @@ def test_an_environment_without_an_exact_state_says_so():
     assert load("webshop").lacks("exact_state") and not load("chores").lacks("exact_state")
     with pytest.raises(UserError, match="credit.kind 'exact' needs `exact_state`"):
         load("webshop").exact_state(None)
+
+
+def test_a_question_that_no_rollout_reached_gets_any_command_alike():
+    env, _, _ = first_state(world(chores=2, verdict="binary", pass_score=1.0))
+    values = Values(load("chores").exact_state, {})
+    assert values.of_action(env, env.right_command(), 2) == pytest.approx(1 / 3)

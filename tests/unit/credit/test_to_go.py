@@ -216,3 +216,26 @@ def test_where_every_turn_earns_the_same_a_z_score_has_no_gradient(norm, to_go_s
         gradients = [row[0] * score for row, score in zip(turns, scores, strict=True)]
         total += np.mean(gradients) / 2 ** len(goes)
     assert total == pytest.approx(expected, abs=1e-12)
+
+
+def test_equal_shares_to_go_by_hand():
+    trajectories = failures(2)
+    trajectories[0].turns[-1].env_reward = 2.0
+    for turn in (turn for trajectory in trajectories for turn in trajectory.turns):
+        turn.embedding = np.zeros(4, dtype=np.float32)
+    config = CreditConfig(kind="turnrd", to_go={"baseline": "none"})
+    rows = make_assigner(config, Context()).assign(Group(trajectories, ("x",)))
+    # TurnRD without a fit shares the return of 2 equally among four turns.
+    assert [row.tolist() for row in rows] == [[2, 1.5, 1, 0.5], [0, 0, 0, 0]]
+
+
+def test_a_judges_scores_are_summed_too(tmp_path):
+    group = Group(failures(3), ("x",))
+    rubric = {"kind": "judge", "model": "offline-rubric", "base_url": "service"}
+    plain, summed = (
+        make_assigner(CreditConfig(**config), Context("alfworld", cache_dir=tmp_path)).assign(group)
+        for config in (rubric, rubric | {"to_go": {"discount": 0.5}})
+    )
+    assert any(row.any() for row in plain)
+    for row, expected in zip(summed, credit_to_go(plain, ToGo(discount=0.5)), strict=True):
+        np.testing.assert_array_equal(row, expected)

@@ -1,4 +1,4 @@
-"""Vine on a game whose values are known, and what the controls do to a credit."""
+"""Vine on a game of known values, and altered credit."""
 
 import numpy as np
 import pytest
@@ -119,3 +119,8 @@ def test_fixed_noise_has_the_stated_correlation_and_does_not_average_out():
     measured = np.corrcoef(np.concatenate(credit), np.concatenate(rows[0]))[0, 1]
     assert measured == pytest.approx(0.5, abs=0.025)
     np.testing.assert_array_equal(rows[0], rows[1])
+
+
+def test_flipped_credit_has_the_other_sign():
+    for row, before in zip(altered(flipped=True), ROWS, strict=True):
+        np.testing.assert_array_equal(row, -before)

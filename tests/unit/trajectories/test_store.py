@@ -1,4 +1,4 @@
-"""Reading the store: only what is asked for, and one error for every file that cannot be read."""
+"""Reading the store: requested columns only, and one-line errors."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +25,7 @@ def path(tmp_path):
     return tmp_path / "turns.parquet"
 
 
-def test_only_the_columns_asked_for_are_loaded(path):
+def test_only_the_requested_columns_are_loaded(path):
     table = store.read_turns(path, ["rollout", "action"])
     assert table.to_pydict() == {"rollout": [0, 1], "action": ["go 0", "go 1"]}
     assert store.read_turns(path).schema.equals(store.TURNS)

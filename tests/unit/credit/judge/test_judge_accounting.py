@@ -1,4 +1,4 @@
-"""What is spent is counted, and caps hold while calls are under way."""
+"""Counts of calls, tokens and dollars, and caps."""
 
 from itertools import count
 from pathlib import Path
@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from judge_cases import account_of, failures, prompt_of, settings
 
@@ -66,6 +67,7 @@ def test_the_estimate_is_on_the_safe_side_of_the_rubric_s_own_count(new_account)
     assert account.report()["dollars"] <= aside
 
 
+@hypothesis_settings(max_examples=25)
 @given(
     cap=st.floats(0, 3),
     ends=st.lists(st.sampled_from(["answered", "billed?", "refused", "pending"]), max_size=30),

@@ -1,4 +1,4 @@
-"""The assigner around a stand-in judge: what it asks, what it counts, when it stops."""
+"""The assigner around a stand-in judge: calls, counts, and the limit of fallbacks."""
 
 from dataclasses import replace
 
@@ -50,7 +50,7 @@ def values(rows):
     return [row.tolist() for row in rows]
 
 
-def test_a_trajectory_is_asked_about_once_in_a_study(make):
+def test_a_trajectory_is_judged_once_in_a_study(make):
     client = StandIn()
     first = make(client)
     played = failures(3)
@@ -184,3 +184,13 @@ def test_answers_are_kept_as_they_arrive(make):
         judge.assign(group(failures(2)))
     question: Question = judge._questions(group(failures(1)))[0][0]
     assert judge.cache.get(question) is not None
+
+
+def test_earlier_steps_neither_excuse_nor_burden_a_step(make):
+    judge = make(StandIn({40, 41}, "timeout"), fallback_limit=0.1)
+    judge.assign(group(failures(40)))
+    judge.report()
+    with pytest.raises(UserError, match="2 of 10 trajectories"):
+        judge.assign(group(failures(10, 50)))
+    judge.report()
+    judge.assign(group(failures(10, 90)))

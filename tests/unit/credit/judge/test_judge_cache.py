@@ -1,4 +1,4 @@
-"""The cache: what a judgement depends on is its key, and parallel jobs lose nothing."""
+"""The cache of judgements: its key, and parallel jobs."""
 
 import sqlite3
 import subprocess
@@ -34,7 +34,7 @@ for one in played:
     question = Question("alfworld", "trajectory", "1", "http://host/v1", "model", 0.0, (one,))
     stored = cache.put(question, Judgement([[float(number)] * 4], f"process {number}"))
     assert stored == cache.get(question)
-    assert stored.scores == [[float(kept.answered_by.split()[1])] * 4]
+    assert stored.scores == [[float(stored.answered_by.split()[1])] * 4]
 print("done")
 """
 

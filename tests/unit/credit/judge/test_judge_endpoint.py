@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import pytest
-from judge_cases import account_of, counted, failures, group, settings
+from judge_cases import account_of, counted, failures, group, prompt_of, settings
 
 from hgrpo.credit.base import Context
 from hgrpo.credit.judge import make
@@ -228,7 +228,7 @@ def test_where_no_key_is_needed_none_is_sent(scripted, tmp_path, monkeypatch):
     assert KEY not in str(headers)
 
 
-def test_a_proxy_in_the_environment_is_not_asked_for_this_machine(scripted, judge_of, monkeypatch):
+def test_a_loopback_address_ignores_the_environment_s_proxy(scripted, judge_of, monkeypatch):
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for name in ("NO_PROXY", "no_proxy"):
@@ -274,7 +274,7 @@ def test_no_more_calls_are_under_way_than_allowed(scripted, judge_of):
         (0.0, 1, 9999.0, 60.0, 60.0),
     ],
 )
-def test_pauses_double_and_heed_the_server(tmp_path, backoff, attempt, retry_after, low, high):
+def test_pauses_double_and_follow_retry_after(tmp_path, backoff, attempt, retry_after, low, high):
     chosen = settings(backoff_s=backoff, base_url="http://127.0.0.1:9/v1")
     judge = EndpointJudge(chosen, "", account_of(tmp_path))
     failure = CallError("rate_limit", retry_after=retry_after)
@@ -282,3 +282,23 @@ def test_pauses_double_and_heed_the_server(tmp_path, backoff, attempt, retry_aft
         attempt_number=attempt, outcome=SimpleNamespace(exception=lambda: failure)
     )
     assert low <= judge._pause(state) <= high
+
+
+@pytest.mark.parametrize(
+    ("answer", "may_be_billed"),
+    [((429, error("slow down")), False), ((500, error("oops")), False), (None, True)],
+)
+def test_a_refusal_costs_nothing_and_a_lost_answer_may(scripted, judge_of, answer, may_be_billed):
+    judge = judge_of(scripted(answer), retries=0, **PRICED)
+    judge.assign(group(failures(1)))
+    assert counted(judge)["dollars"] == 0.0
+    assert (counted(judge)["dollars_unconfirmed"] > 0) is may_be_billed
+
+
+@pytest.mark.parametrize(("header", "seconds"), [("12", 12.0), ("-3", 0.0)])
+def test_retry_after_is_read(scripted, tmp_path, header, seconds):
+    server = scripted((429, error("slow down"), {"Retry-After": header}))
+    chosen = settings(retries=0, base_url=server.url)
+    judge = EndpointJudge(chosen, "", account_of(tmp_path))
+    ((_, failure),) = judge.ask_all({"a": prompt_of(failures(1))})
+    assert (failure.reason, failure.retry_after) == ("rate_limit", seconds)

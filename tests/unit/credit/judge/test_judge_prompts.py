@@ -1,4 +1,4 @@
-"""What the judge is shown: everything that counts, in a form no text can break out of."""
+"""Prompts: complete, and safe from text that imitates their format."""
 
 import hashlib
 import json

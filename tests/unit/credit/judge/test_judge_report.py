@@ -1,4 +1,4 @@
-"""What the report shows of a judge: what it was asked, what that cost, and who answered."""
+"""The judge in the report: cost and label."""
 
 import pytest
 from report_fixtures import inputs_of, shipped, write_merged_study
@@ -48,6 +48,6 @@ def test_the_cost_table_has_all_that_a_judge_counts(inputs):
         ({"model": "gpt-4o-mini"}, "Judge"),
     ],
 )
-def test_a_label_follows_from_who_is_asked(credit, label):
+def test_the_label_depends_on_the_model(credit, label):
     method = MethodConfig(name="J", label="Judge", alpha=0.5, credit={"kind": "judge"} | credit)
     assert method.shown_label == label

@@ -1,4 +1,4 @@
-"""Answers with one reading are read; credit follows from raw scores by the config's formula."""
+"""Scores from a judge's answers, and credit from scores."""
 
 import json
 

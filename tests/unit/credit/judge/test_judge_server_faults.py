@@ -1,4 +1,4 @@
-"""Faults for drills: at the shares asked for, the same whatever order requests arrive in."""
+"""Faults for drills: their shares, and independence of the order of requests."""
 
 import random
 

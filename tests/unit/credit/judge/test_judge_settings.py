@@ -1,4 +1,4 @@
-"""The judge's section of a method's config, and what making a judge needs."""
+"""The judge's section of a method's config, and the needs of `make`."""
 
 from dataclasses import replace
 from types import SimpleNamespace

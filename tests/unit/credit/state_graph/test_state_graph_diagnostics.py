@@ -1,4 +1,4 @@
-"""The numbers a batch's log gets."""
+"""Numbers of the state graph in the training log."""
 
 import numpy as np
 import pytest

@@ -259,6 +259,22 @@ def test_a_dropped_turn_is_no_part_of_the_statistics():
     assert of_turn(values, "r3.6") == of_turn(values, "r3.1")
 
 
+def test_penalty_on_returns():
+    term = GIGPO["terms"][0] | {"std": "none"}
+    settings = NO_TRAJECTORY | {"scale": 10, "invalid": "row", "penalty": 0.1, "terms": [term]}
+    values = flat(settings, example())
+    # The two returns in E are 0, and `look` is fined.
+    assert [of_turn(values, turn) for turn in ("r3.2", "r3.3")] == pytest.approx([-0.05, 0.05])
+
+
+def test_a_gate_of_two_actions_closes_a_state_with_one():
+    """In D the returns differ, but both visits took the same action."""
+    gated = flat(step_only({"terms": [GIGPO["terms"][0] | {"gate": "actions2"}]}), example())
+    expected = column(CREDIT, "GiGPO")
+    expected[NAMES.index("r2.3")] = expected[NAMES.index("r3.4")] = 0
+    assert gated == near(expected)
+
+
 def test_penalty_on_scores():
     by_row = {
         "scale": 10,

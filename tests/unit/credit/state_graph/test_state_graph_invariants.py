@@ -1,4 +1,4 @@
-"""What must hold of every group: on random ones where it can, by hand where it cannot.
+"""Invariants of the state graph, on random groups where possible.
 
 Tests of one invariant share the number in their names.
 """

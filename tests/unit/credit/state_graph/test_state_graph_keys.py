@@ -159,7 +159,7 @@ def test_the_final_situation_follows_an_inadmissible_action_as_a_turn_would():
         assert states([moves], Key(state="obs", noop=noop), [0]).tolist() == expected
 
 
-def test_final_situations_come_after_all_turns_and_only_where_asked():
+def test_final_situations_come_after_all_turns_and_only_of_rollouts_in_ended():
     trajectories = group(("A a, B", "failure"), ("B a, C", "timeout"), ("C a", "success"))
     numbers = states(trajectories.trajectories, Key(), [0, 1])
     assert numbers.tolist() == [0, 1, 2, 1, 2]

@@ -1,4 +1,4 @@
-"""Knobs: what goes together, what is refused, and the methods that ship."""
+"""Settings of the state graph: refusals, and the shipped methods."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""TurnRD as an assigner: read-outs, the first round, cached rollouts, and what moves the policy."""
+"""TurnRD as an assigner: read-outs, the first round, cached rollouts, and policy gradients."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""The command that fits TurnRD: from round to round, and what it says of bad input."""
+"""The command that fits TurnRD: from round to round, and its errors."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Fitting TurnRD: what is drawn and taught, when it stops, and that it finds needles."""
+"""Fitting TurnRD: targets, sampling, held-out tasks, and the needle task."""
 
 import copy
 import dataclasses
