@@ -25,12 +25,13 @@ from hgrpo.trajectories.played_groups import read_groups
 from hgrpo.trajectories.store import sequence_table, turn_table, write_table
 
 # The hall knows neither what a choice is worth nor its exact state; `test_oracle` and `test_exact`
-# play chores.
+# play chores. `test_vine` and `test_counterfactual` test the other arms that play much.
 CREDIT = {
     path.stem: credit
     for path in sorted(Path("configs/methods").glob("*.yaml"))
     if (credit := read_yaml(path).get("credit", {"kind": "flat"}))["kind"]
     not in ("oracle", "exact")
+    and path.stem not in ("VineShuffled", "CounterfactualGated")
 }
 GRAPH = [name for name, section in CREDIT.items() if section["kind"] == "state_graph"]
 TURN_CAP, K = 5, 6
@@ -120,7 +121,7 @@ def whole(credit, trajectories):
     assert all(row.dtype == np.float64 and np.isfinite(row).all() for row in credit)
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.permutations(range(K)), number=st.integers(0, 2))
 def test_credit_follows_a_trajectory_to_its_place_in_the_group(assigner, groups, order, number):
     group = groups[number]

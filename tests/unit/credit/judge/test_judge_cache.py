@@ -59,7 +59,7 @@ def test_what_was_put_is_there_for_the_next_process(path):
 
 
 @pytest.mark.parametrize("scores", [[[1.0, 2.0, 3.0]], [[1.0, 2.0, 3.0, float("nan")]]])
-def test_a_wrong_or_partial_judgement_is_never_kept(path, scores):
+def test_a_wrong_or_partial_judgement_is_never_stored(path, scores):
     cache = ScoreCache(Database(path))
     with pytest.raises(CallError):
         cache.put(ASKED, Judgement(scores, "model"))

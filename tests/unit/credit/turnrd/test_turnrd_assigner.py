@@ -67,7 +67,7 @@ def test_ranges_of_turns_by_hand():
     assert turn_ranges([], conversation, 9) == []
 
 
-@pytest.mark.parametrize("capacity", [1, 64])
+@pytest.mark.parametrize("capacity", [5, 64])
 def test_the_engines_embeddings_are_those_of_a_forward_pass(policy, capacity):
     trajectories = [t for group in play(policy, capacity) for t in group]
     assert {turn.overlong for t in trajectories for turn in t.turns} == {True, False}
