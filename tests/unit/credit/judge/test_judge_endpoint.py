@@ -293,6 +293,7 @@ def test_a_refusal_costs_nothing_and_a_lost_answer_may(scripted, judge_of, answe
     judge.assign(group(failures(1)))
     assert counted(judge)["dollars"] == 0.0
     assert (counted(judge)["dollars_unconfirmed"] > 0) is may_be_billed
+    assert (judge.account.so_far()[1] > 0) is may_be_billed
 
 
 @pytest.mark.parametrize(("header", "seconds"), [("12", 12.0), ("-3", 0.0)])
