@@ -247,6 +247,9 @@ def test_the_greatest_value_does_not_pass_through_a_clamped_state():
     for timeout, expected in (("observed", [0.9**3, 0.9**2, 0.9]), ("clamp", [0, 0, 0.9])):
         values = bellman(build_graph(state, turns, timeout), turns, 0.9, "inf", "max", "count")
         assert values.state[:3] == pytest.approx(expected)
+    # Nor do the mean returns, from which backups start.
+    clamped = build_graph(state, turns, "clamp")
+    assert bellman(clamped, turns, 0.9, 0, 1, "count").state[1] == 0
 
 
 def test_a_dropped_turn_is_no_part_of_the_statistics():

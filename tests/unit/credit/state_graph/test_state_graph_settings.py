@@ -174,7 +174,7 @@ UNDISCOUNTED = [GRAFT_TERM | {"gamma": 1.0}]
             for rule, base in (
                 *(("drop", base) for base in ({}, GIGPO, SALT, {"terms": UNDISCOUNTED})),
                 *(("observed", base) for base in ({}, GIGPO, {"terms": UNDISCOUNTED})),
-                ("observed", {"terms": [CRBC_TERM | {"depth": 0}]}),
+                *((rule, {"terms": [CRBC_TERM | {"depth": 0}]}) for rule in ("observed", "clamp")),
                 ("observed", {"terms": [TD | {"key": {"state": "hidden"}}]}),
                 *(("clamp", base) for base in ({}, GRAPHGPO, G2PO)),
             )
