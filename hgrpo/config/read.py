@@ -88,8 +88,8 @@ def read_yaml(path: Path) -> dict:
         # ValueError: an impossible date such as 2024-02-30.
         raise UserError(f"{path}: not a YAML file ({one_line(error)})") from None
     if not isinstance(loaded, dict):
-        found = "an empty file" if loaded is None else type(loaded).__name__
-        raise UserError(f"{path}: a mapping was expected, not {found}")
+        kind = "an empty file" if loaded is None else type(loaded).__name__
+        raise UserError(f"{path}: a mapping was expected, not {kind}")
     return loaded
 
 
@@ -194,22 +194,22 @@ def _render(
     if details["type"] != "value_error":
         message = message[0].lower() + message[1:]
     value = details["input"]
-    shown = not model.model_config.get("hide_input_in_errors")
-    given = ""
-    if shown and not isinstance(value, Mapping | BaseModel):
-        given = ", but it is empty" if value is None else f", not {value!r}"
-        # The value itself says which one of a list is meant, better than a number from 0.
+    secret = model.model_config.get("hide_input_in_errors")
+    instead = ""
+    if not secret and not isinstance(value, Mapping | BaseModel):
+        instead = ", but it is empty" if value is None else f", not {value!r}"
+        # The value identifies an item of a list better than its index.
         while location and isinstance(location[-1], int):
             location = location[:-1]
         key = ".".join(map(str, (*place, *location)))
         if _SUGGESTION.search(message):  # "not 'TPOO'" would follow the suggestion
-            message, given = f"{value!r}: {message}", ""
+            message, instead = f"{value!r}: {message}", ""
     if not key:  # A check of the whole file failed, and its message names the keys.
-        return f"{message}{given}"
+        return f"{message}{instead}"
     # A check of a section begins its message with the key that is wrong.
     named = re.match(r"\w+", message)
     inside = named is not None and named[0] in _fields(model, location)
-    return f"{key}{'.' if inside else ': '}{message}{given}"
+    return f"{key}{'.' if inside else ': '}{message}{instead}"
 
 
 def _fields(model: type[BaseModel], location: tuple) -> list[str]:

@@ -60,11 +60,11 @@ def files_below(root: Path) -> Iterator[tuple[Path, str]]:
     if not root.is_dir():
         yield root, root.name
         return
-    found, entered = [], set()
+    files, entered = [], set()
     for folder, folders, names in os.walk(root, followlinks=True):
         first = (place := os.path.realpath(folder)) not in entered
         entered.add(place)
         folders[:] = sorted(folders) if first else []
-        found += [Path(folder, name) for name in names if first]
-    for path in sorted(found):
+        files += [Path(folder, name) for name in names if first]
+    for path in sorted(files):
         yield path, path.relative_to(root).as_posix()

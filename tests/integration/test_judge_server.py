@@ -277,12 +277,12 @@ def test_it_refuses_what_its_rules_cannot_score(healthy):
     with pytest.raises(urllib.error.HTTPError) as caught:
         ask(healthy.url, prompt)
     message = json.load(caught.value)["error"]["message"]
-    assert message == "response_format asks for one trajectory, the prompt shows 2"
+    assert message.startswith("not a request of hgrpo's judge")
     chess = json.loads(json.dumps(prompt.messages).replace("alfworld", "go"))
     with pytest.raises(urllib.error.HTTPError) as caught:
         ask(healthy.url, replace(prompt, messages=chess))
     message = json.load(caught.value)["error"]["message"]
-    assert message.startswith("no environment 'go'; known: alfworld")
+    assert "no environment 'go'; known: alfworld" in message
 
 
 @pytest.mark.parametrize(
