@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from hgrpo.evaluation import scores
-from hgrpo.evaluation.outcomes import GREEDY
+from hgrpo.evaluation.outcomes import GREEDY, score_table
 from hgrpo.evaluation.played_endpoints import Arm, Played
 from hgrpo.evaluation.run_spread import RunSpread, run_spread
 from hgrpo.evaluation.settings import Score
@@ -78,7 +77,7 @@ class Runs:
         return _difference(mine, tables, variance.item(), freedom.item(), self)
 
     def _table(self, arm: Arm) -> np.ndarray:
-        return scores.table(self.played[arm], self.score)
+        return score_table(self.played[arm], self.score)
 
     def _alike(self, seeds: Sequence[int]) -> list[str]:
         """The trained arms with these seeds."""
@@ -163,5 +162,5 @@ def _difference(
     mine: np.ndarray, tables: tuple[np.ndarray, ...], of_runs: float, freedom: float, runs: Runs
 ) -> Difference:
     theirs = np.mean(tables, axis=0)
-    found = estimate(mine, theirs, of_runs, freedom, runs.score, runs.level)
-    return Difference(found, mine, theirs, tables, of_runs)
+    estimated = estimate(mine, theirs, of_runs, freedom, runs.score, runs.level)
+    return Difference(estimated, mine, theirs, tables, of_runs)

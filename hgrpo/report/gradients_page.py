@@ -76,8 +76,8 @@ def read_success(paths: Sequence[Path]) -> pd.DataFrame:
     """
     rows = [_job(path) | {"success": greedy_validation(path)} for path in paths]
     table = pd.DataFrame(rows, columns=["method", "seed", "round", "success"])
-    found = table.groupby(["method", "round"], as_index=False, sort=False)
-    return found.agg(seeds=("seed", "nunique"), success=("success", "mean"))
+    policies = table.groupby(["method", "round"], as_index=False, sort=False)
+    return policies.agg(seeds=("seed", "nunique"), success=("success", "mean"))
 
 
 def _job(path: Path) -> dict[str, object]:
@@ -99,8 +99,10 @@ def headline(dominance: pd.DataFrame) -> str:
     verdicts = dominance.loc[chosen, "verdict"]
     policies = "policy" if len(verdicts) == 1 else "policies"
     counts = verdicts.replace(INCONCLUSIVE, "neither can be said to dominate").value_counts()
-    found = [f"in {count} of {len(verdicts)} {policies} {said}" for said, count in counts.items()]
-    return f"Where returns differ least: {listing(found)}"
+    parts = [
+        f"in {count} of {len(verdicts)} {policies} {verdict}" for verdict, count in counts.items()
+    ]
+    return f"Where returns differ least: {listing(parts)}"
 
 
 def render(
@@ -125,10 +127,10 @@ def render(
     policies = [
         {
             "title": f"{arms[method].label} after {arms[method].steps * round} steps",
-            "rows": _for_readers(own, arms),
+            "rows": _for_readers(table, arms),
             "figures": by_section.get(policy_name(method, arms[method].steps * round), []),
         }
-        for (method, round), own in tables.buckets.groupby(["method", "round"], sort=False)
+        for (method, round), table in tables.buckets.groupby(["method", "round"], sort=False)
     ]
     return environment.get_template("gradients.html.j2").render(
         study=study,

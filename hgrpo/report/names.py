@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from hgrpo.evaluation.designs import alpha_sweep, factorial, fitted, trained, with_figure
-from hgrpo.evaluation.doses import doses
+from hgrpo.evaluation.designs import alpha_sweep, doses, factorial, fitted, trained, with_figure
 
 TABLES = (
     *("methods", "scripted", "seeds", "against_reference", "against_sft"),

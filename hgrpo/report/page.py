@@ -19,11 +19,11 @@ from hgrpo.report.arms import Arms
 from hgrpo.report.cautions import cautions, published_spread
 from hgrpo.report.credit_rows import credit_pictures, own_pictures
 from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, over_budget
-from hgrpo.report.figure_index import read_index
 from hgrpo.report.inputs import Inputs
 from hgrpo.report.page_environment import page_environment
 from hgrpo.report.page_rows import beside, gate_rows, thresholds, verdict_on_gates
 from hgrpo.report.rerun import command, target_command, with_more_seeds
+from hgrpo.report.style import read_index
 from hgrpo.report.svg import axis, height_by_width, inline, scale, whisker
 from hgrpo.report.tables import cost, counts, logged_extras, scripted_players
 from hgrpo.report.truth_section import SHOWN, truth_tables
@@ -168,8 +168,8 @@ def _results(comparison: Comparison, arms: Arms, limit: float, stops: pd.DataFra
     trained = comparison.methods["method"] != arms.untrained
     ranked = comparison.methods.assign(trained=trained)
     best_first = ranked.sort_values(["endpoint", "trained"], ascending=False, kind="stable")
-    own = endpoint_name(comparison.protocol.settings.endpoint)
-    levels = comparison.endpoints[comparison.endpoints["endpoint"] == own]
+    declared = endpoint_name(comparison.protocol.settings.endpoint)
+    levels = comparison.endpoints[comparison.endpoints["endpoint"] == declared]
     levels = levels.set_index(["method", "temperature", "score"]).sort_index()
     return [
         {
@@ -181,8 +181,8 @@ def _results(comparison: Comparison, arms: Arms, limit: float, stops: pd.DataFra
             "is_reference": row.method == arms.reference,
         }
         | {
-            name: found.get(row.method) if row.temperature == 0 else None
-            for name, found in compared.items()
+            name: comparisons.get(row.method) if row.temperature == 0 else None
+            for name, comparisons in compared.items()
         }
         for row in best_first.itertuples()
     ]

@@ -36,10 +36,10 @@ def paper_table(comparison: Comparison, arms: Arms) -> pd.DataFrame:
     The columns of differences are there if the arms were compared; a star marks a verdict that
     holds after Holm's correction.
     """
-    own = endpoint_name(comparison.protocol.settings.endpoint)
+    declared = endpoint_name(comparison.protocol.settings.endpoint)
     score = comparison.protocol.settings.score
     table = comparison.endpoints
-    table = table[(table["endpoint"] == own) & (table["score"] == score)]
+    table = table[(table["endpoint"] == declared) & (table["score"] == score)]
     families = {}
     if len(comparison.against_reference):
         families[f"against {arms.label(arms.reference)}"] = comparison.against_reference
@@ -49,11 +49,11 @@ def paper_table(comparison: Comparison, arms: Arms) -> pd.DataFrame:
     rows = []
     for row in table.sort_values("mean", ascending=False, kind="stable").itertuples():
         name = opponent(arms, row.method, row.temperature)
-        shown = {"method": name, MEASURES[score]: _interval(row)}
+        cells = {"method": name, MEASURES[score]: _interval(row)}
         for title, family in families.items():
             mine = family[(family["method"] == row.method) & (row.temperature == GREEDY)]
-            shown[title] = _difference(mine.iloc[0]) if len(mine) else Cell(NONE)
-        rows.append(shown)
+            cells[title] = _difference(mine.iloc[0]) if len(mine) else Cell(NONE)
+        rows.append(cells)
     return pd.DataFrame(rows)
 
 

@@ -61,13 +61,13 @@ class Paths:
 
 def from_study(study: "Study", method: str | None = None) -> dict:
     """The environment without `expert`, and the least size of each panel that has no fixed size."""
-    wanted = {
+    sizes = {
         f"{panel}_games": size
         for panel, size in study.config.evaluation.panel_sizes.items()
         if study.env.panels.model_dump()[panel] is None
     }
     env = study.env.model_dump(mode="json", exclude={"expert"})
-    return {"env": env} | ({"study": study.config.name, "evaluation": wanted} if wanted else {})
+    return {"env": env} | ({"study": study.config.name, "evaluation": sizes} if sizes else {})
 
 
 def inputs(study: "Study", job: Job) -> dict:

@@ -277,7 +277,7 @@ def _truth(stored: Path, rollouts: "SharedRollouts") -> "MeasuredTruth":
 
 def _fitted(folders: "Sequence[Path]", methods: Mapping[str, str]) -> dict[str, Path]:
     """Method -> folder of the method's fit; the folder's path contains the method's name."""
-    found = {}
+    by_method = {}
     for each in folders:
         parts = Path(each).parts
         method = parts[-3] if len(parts) > 2 else ""
@@ -286,8 +286,8 @@ def _fitted(folders: "Sequence[Path]", methods: Mapping[str, str]) -> dict[str, 
                 f"--fitted {each}: a folder <method>/seed_<s>/round_<r> was expected, of one of "
                 f"the methods {', '.join(methods)}"
             )
-        found[method] = Path(each)
-    return found
+        by_method[method] = Path(each)
+    return by_method
 
 
 def _context(settings: Settings, paths: Paths, adapter: Path, needs_policy: bool) -> "Context":

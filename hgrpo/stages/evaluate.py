@@ -79,22 +79,22 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     }
 
 
-def from_whole_study(given: Mapping, job: Job) -> dict:
+def from_whole_study(config: Mapping, job: Job) -> dict:
     """Accept also a resolved study, whose `methods` say whether the arm was trained.
 
     Raises:
         UserError: `train` is missing, and `methods` is missing or lacks the arm.
     """
-    if "train" in given:
-        return dict(given)
-    methods = given.get("methods")
+    if "train" in config:
+        return dict(config)
+    methods = config.get("methods")
     if not isinstance(methods, Mapping):
         raise UserError("--config: key 'train' is missing")
     if job.method not in methods:
         raise UserError(
             f"--method {job.method}: not in --config{did_you_mean(job.method, methods)}"
         )
-    return {**given, "train": bool(methods[job.method]["train"])}
+    return {**config, "train": bool(methods[job.method]["train"])}
 
 
 def inputs(study: "Study", job: Job) -> dict:

@@ -85,14 +85,14 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 def inputs(study: "Study", job: Job) -> dict:
     """What a round that goes on from this policy would read, whether or not it is played."""
     read = rl_round.inputs(study, Job(job.method, job.seed, job.round + 1))
-    own = policy_folder(job.method, job.seed, job.round)
-    home = own.removesuffix("/adapter")
+    policy = policy_folder(job.method, job.seed, job.round)
+    home = policy.removesuffix("/adapter")
     return {
         **read,
-        **policy_files(study, own),
+        **policy_files(study, policy),
         # Says whose policy it is; a pod finds no other files than its inputs.
         "policy_summary": f"{home}/{rl_round.OUTPUTS['summary']}" if job.round else [],
-        "state": f"{own}/{TRAINER_STATE}" if job.round else [],
+        "state": f"{policy}/{TRAINER_STATE}" if job.round else [],
         "critic": f"{home}/{CRITIC}" if job.round else [],
         "evaluations": [],
     }
@@ -205,25 +205,25 @@ def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> d
     from hgrpo.learning.gradients.components import COMPONENTS
 
     masks = prepared.chosen.trajectories
-    kept = np.flatnonzero([mask.any() for mask in masks])
+    used = np.flatnonzero([mask.any() for mask in masks])
     parts = [
         [sequence for sequence, use in zip(prepared.groups[i], masks[i], strict=True) if use]
-        for i in kept
+        for i in used
     ]
     first = _products(after, prepared.groups, config, "gradients")
     if all(mask.all() or not mask.any() for mask in masks):
-        second = first.of(kept)
+        second = first.of(used)
     else:
         second = _products(after, parts, config, "gradients of what the filter keeps")
-    weights = prepared.chosen.weights[kept]
+    weights = prepared.chosen.weights[used]
     # The filter's weights scale advantages, never KL or entropy.
     of_the_task = np.isin(COMPONENTS, ("task", "score"))
     every = np.arange(len(prepared.groups))
-    found = (
+    passes = (
         Pass(every, first, *_counts(prepared.groups)),
-        Pass(kept, second.weighted(weights, of_the_task), *_counts(parts)),
+        Pass(used, second.weighted(weights, of_the_task), *_counts(parts)),
     )
-    return dict(zip(PASSES, found, strict=True))
+    return dict(zip(PASSES, passes, strict=True))
 
 
 def _counts(groups: list) -> tuple["np.ndarray", "np.ndarray"]:
@@ -234,7 +234,7 @@ def _counts(groups: list) -> tuple["np.ndarray", "np.ndarray"]:
     return np.array([len(group) for group in groups], int), np.array(tokens, int)
 
 
-def _products(after: "Round", groups: list, config: GradientsConfig, told: str) -> "GroupProducts":
+def _products(after: "Round", groups: list, config: GradientsConfig, title: str) -> "GroupProducts":
     from hgrpo.evaluation.gradients.bucket_statistics import GroupProducts
     from hgrpo.learning.gradients.components import Measuring, group_gradients, group_products
     from hgrpo.policy.count_sketch import CountSketch
@@ -244,9 +244,9 @@ def _products(after: "Round", groups: list, config: GradientsConfig, told: str) 
     sketch = config.sketch
     project = CountSketch(length, sketch, learner.policy.device, "gradients") if sketch else None
     how = Measuring(learner.training, config.kl_form, learner.autocast, project)
-    with Bar(groups, desc=told, unit="group") as bar:
-        found = (group_gradients(learner.policy, group, how) for group in bar)
-        return GroupProducts(*group_products(found, len(groups)))
+    with Bar(groups, desc=title, unit="group") as bar:
+        gradients = (group_gradients(learner.policy, group, how) for group in bar)
+        return GroupProducts(*group_products(gradients, len(groups)))
 
 
 def _groups(

@@ -44,22 +44,22 @@ def check_measured(policy: Path, sft: Path, method: str, job: Job) -> None:
                 f"--policy: {policy} has other weights than the SFT policy, which --sft {sft} names"
             )
         return
-    for option, key, asked in (
+    for option, key, expected in (
         ("--config: method", "method", method),
         ("--seed", "seed", job.seed),
     ):
-        if whose.get(key) != asked:
-            raise UserError(f"{option}: {asked}, but {policy} is of {key} {whose.get(key)}")
+        if whose.get(key) != expected:
+            raise UserError(f"{option}: {expected}, but {policy} is of {key} {whose.get(key)}")
 
 
 def _read(summary: Path) -> dict:
     try:
-        found = json.loads(summary.read_bytes())
+        content = json.loads(summary.read_bytes())
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        content = None
+    if not isinstance(content, dict):
         raise UserError(f"{summary}: not the summary of a stage")
-    return found
+    return content
 
 
 def _equal(policy: Path, sft: Path) -> bool:

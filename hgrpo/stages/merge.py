@@ -52,11 +52,11 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     return {"methods": list(study.methods)}
 
 
-def from_whole_study(given: Mapping, job: Job) -> dict:
+def from_whole_study(config: Mapping, job: Job) -> dict:
     """Accept also a resolved study, whose `methods` map each arm's name to its settings."""
-    methods = given.get("methods")
+    methods = config.get("methods")
     if not isinstance(methods, Mapping):
-        return dict(given)
+        return dict(config)
     return {"methods": list(methods)}
 
 

@@ -95,12 +95,12 @@ def _take(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.policy.given_adapter import given_digest, take_adapter, trained_on
 
     base, env = open_base(paths.base), settings.env.name
-    given = user_path(settings.sft.adapter, "sft.adapter")
+    adapter = user_path(settings.sft.adapter, "sft.adapter")
     with atomic_folder(paths.out) as out:
-        weights = take_adapter(given, settings.model, base, env, out / "adapter")
+        weights = take_adapter(adapter, settings.model, base, env, out / "adapter")
         summary = {
             "taken_from": settings.sft.adapter,
-            "given": given_digest(given),
+            "given": given_digest(adapter),
             "weights": weights,
             "trained_on": trained_on(base, env),
         } | provenance(job.code)

@@ -72,8 +72,8 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 def inputs(study: "Study", job: Job) -> dict:
     """The tables of each run's first and last rounds."""
-    shown = [run for run in trained_rounds(study) if run[2] in (1, study.config.rounds)]
-    folders = [round_folder("rl", *run) for run in shown]
+    ends = [run for run in trained_rounds(study) if run[2] in (1, study.config.rounds)]
+    folders = [round_folder("rl", *run) for run in ends]
     return {
         "turns": [f"{folder}/turns.parquet" for folder in folders],
         "sequences": [f"{folder}/sequences.parquet" for folder in folders],

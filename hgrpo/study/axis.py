@@ -53,26 +53,17 @@ class Axis(Strict):
 
     @field_validator("key", mode="before")
     @classmethod
-    def _is_one(cls, given: object) -> object:
-        if isinstance(given, list | tuple):
+    def _is_one(cls, key: object) -> object:
+        if isinstance(key, list | tuple):
             raise ValueError("the arms of an axis differ in one key")
-        return given
-
-    @field_validator("without", mode="before")
-    @classmethod
-    def _is_a_word(cls, given: object) -> object:
-        if isinstance(given, bool):
-            raise ValueError(
-                "a word was expected, such as `none` (YAML reads on, off, yes and no as truths)"
-            )
-        return given
+        return key
 
     @field_validator("values", mode="before")
     @classmethod
-    def _are_different(cls, given: object) -> object:
-        if not isinstance(given, list | tuple):
-            return given
-        values = [_read(value) for value in given]
+    def _are_different(cls, values: object) -> object:
+        if not isinstance(values, list | tuple):
+            return values
+        values = [_read(value) for value in values]
         texts = [as_text(value) for value in values]
         twice = sorted({text for text in texts if texts.count(text) > 1})
         if twice:
@@ -115,23 +106,22 @@ class Axis(Strict):
 
     def changes(self, value: Value) -> dict:
         """What the arm of a value changes in the method `of`."""
-        key, given = (self.section, None) if self.is_without(value) else (self.key, value)
-        change: object = given
+        key, change = (self.section, None) if self.is_without(value) else (self.key, value)
         for name in reversed(key.split(".")):
             change = {name: change}
         return merge(self.fixed, change)
 
 
-def read_axis(given: object) -> object:
+def read_axis(section: object) -> object:
     """An axis from its section of a study's file, so that a mistake names the section's own keys.
 
     Raises:
         SectionError: there is a mistake in the section.
     """
-    if not isinstance(given, Mapping):
-        return given
+    if not isinstance(section, Mapping):
+        return section
     try:
-        return Axis.model_validate(given)
+        return Axis.model_validate(section)
     except ValidationError as error:
         raise SectionError(Axis, error) from None
 
@@ -157,8 +147,6 @@ def _read(value: object) -> Value:
     """A value of the list; the command line gives numbers as text."""
     if isinstance(value, str):
         value = _number_or_word(value)
-    if isinstance(value, Mapping):
-        raise ValueError(f"{value} is a section, but the arms of an axis differ in one key")
     if not isinstance(value, Value):
         raise ValueError(f"{value!r} is neither a number nor a word")
     if isinstance(value, float) and not math.isfinite(value):

@@ -69,15 +69,6 @@ def _check_low_validation(study: "Study", path: Path) -> None:
             )
 
 
-def _file_of(study: "Study", path: Path, name: str, key: str) -> Path:
-    """The file that sets a key of an arm's training: the arm's own, or else the study's."""
-    own = path.parents[1] / "methods" / f"{name}.yaml"
-    typed = f"methods.{name}.training.{key}"
-    if any(f"{changed}.".startswith(f"{typed}.") for changed in study.overridden):
-        return path
-    return own if key in study.methods[name].training and own.is_file() else path
-
-
 def _check_dynamic_sampling(study: "Study", path: Path) -> None:
     """Refuse dynamic sampling that has no further tasks, or whose arm keeps dead groups."""
     games = study.env.panels.train
@@ -85,20 +76,19 @@ def _check_dynamic_sampling(study: "Study", path: Path) -> None:
         training = study.training[name]
         if not method.train or training.dynamic_sampling is None:
             continue
-        file = _file_of(study, path, name, "dynamic_sampling")
         if method.dead_groups == "keep":
             raise UserError(
-                f"{file}: training.dynamic_sampling: {name} has dead_groups: keep, but dynamic "
+                f"{path}: training.dynamic_sampling: {name} has dead_groups: keep, but dynamic "
                 "sampling leaves dead groups out of the update"
             )
         if method.uses_critic:
             raise UserError(
-                f"{file}: training.dynamic_sampling: {name} has advantage: {method.advantage}, "
+                f"{path}: training.dynamic_sampling: {name} has advantage: {method.advantage}, "
                 "under which no group is dead"
             )
         if games is not None and games <= training.tasks_per_step:
             raise UserError(
-                f"{file}: training.dynamic_sampling: {name} plays {training.tasks_per_step} tasks "
+                f"{path}: training.dynamic_sampling: {name} plays {training.tasks_per_step} tasks "
                 f"a step, and the train panel of env {study.config.env!r} has no further ones"
             )
 
@@ -115,16 +105,14 @@ def _check_length(study: "Study", path: Path) -> None:
         steps = study.config.rounds * training.steps_per_round
         warmup, collapse = training.critic.warmup_steps, training.stops.reward_collapse
         if method.train and method.uses_critic and warmup >= steps:
-            file = _file_of(study, path, name, "critic")
             raise UserError(
-                f"{file}: training.critic.warmup_steps: {warmup}: {name} has {steps} steps in all, "
+                f"{path}: training.critic.warmup_steps: {warmup}: {name} has {steps} steps in all, "
                 "so its policy would never learn"
             )
         # As many first steps are the baseline, and as many more must lie below the limit.
         if method.train and collapse and 2 * collapse.window > steps:
-            file = _file_of(study, path, name, "stops")
             raise UserError(
-                f"{file}: training.stops.reward_collapse.window: {collapse.window}: {name} has "
+                f"{path}: training.stops.reward_collapse.window: {collapse.window}: {name} has "
                 f"{steps} steps in all, and the rule needs {2 * collapse.window}"
             )
 
@@ -134,10 +122,10 @@ def _check_gae(study: "Study", path: Path) -> None:
     advantages = {method.advantage for method in study.methods.values() if method.train}
     readers = {"gamma_high": {"bi_level_gae"}, "truncation": {"gae", "turn_gae", "bi_level_gae"}}
     for key, names in readers.items():
-        given, default = (getattr(gae, key) for gae in (study.config.training.gae, GaeConfig()))
-        if given != default and not advantages & names and "methods" not in study.overridden:
+        value, default = (getattr(gae, key) for gae in (study.config.training.gae, GaeConfig()))
+        if value != default and not advantages & names and "methods" not in study.overridden:
             raise UserError(
-                f"{path}: training.gae.{key}: {given} is read only by arms with advantage: "
+                f"{path}: training.gae.{key}: {value} is read only by arms with advantage: "
                 f"{', '.join(sorted(names))}, and the study has none"
             )
 
@@ -148,11 +136,10 @@ def _check_minibatches(study: "Study", path: Path) -> None:
         training = study.training[name]
         batch = training.tasks_per_step * training.rollouts_per_task
         for key in ("minibatches", "minibatch_trajectories"):
-            wanted, default = getattr(training, key), type(training).model_fields[key].default
-            if method.train and wanted and wanted > batch and wanted != default:
-                file = _file_of(study, path, name, key)
+            value, default = getattr(training, key), type(training).model_fields[key].default
+            if method.train and value and value > batch and value != default:
                 raise UserError(
-                    f"{file}: training.{key}: {wanted}: a batch of {name} has {batch} trajectories"
+                    f"{path}: training.{key}: {value}: a batch of {name} has {batch} trajectories"
                 )
 
 

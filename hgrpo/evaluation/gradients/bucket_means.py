@@ -3,9 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from hgrpo.evaluation.gradients.slopes import student
+from hgrpo.evaluation.gradients.slopes import signed_root, student
 from hgrpo.evaluation.gradients.table import REGULARISERS, TASK
-from hgrpo.evaluation.gradients.weighted_norms import signed_root
 
 KEYS = ["method", "round", "pass", "bucket", "component"]
 COUNTS = ("groups", "tokens")
@@ -40,10 +39,10 @@ def bucket_means(table: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
 
 def _measure(name: str, part: pd.DataFrame, level: float) -> dict[str, float]:
     if len(part) > 1 and name == "corrected":
-        found = student(name, part["signal"].tolist(), level)
-        return {column: signed_root(value) for column, value in found.items()}
+        interval = student(name, part["signal"].tolist(), level)
+        return {column: signed_root(value) for column, value in interval.items()}
     if len(part) > 1:
         return student(name, part[name].dropna().tolist(), level)
     ends = (f"{name}_lower", f"{name}_upper")
-    own = part.iloc[0]
-    return {name: own[name]} | {end: own.get(end, np.nan) for end in ends}
+    row = part.iloc[0]
+    return {name: row[name]} | {end: row.get(end, np.nan) for end in ends}

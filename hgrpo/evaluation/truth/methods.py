@@ -78,10 +78,10 @@ def price(computed: Computation, rollouts: SharedRollouts) -> dict[str, float]:
     """
     starts = np.cumsum(rollouts.lengths) - rollouts.lengths
     credited = max(1, int(np.isfinite(computed.values[starts]).sum()))
-    said = computed.report
-    dollars = said.get("judge_dollars", 0.0) + said.get("judge_dollars_unconfirmed", 0.0)
+    report = computed.report
+    dollars = report.get("judge_dollars", 0.0) + report.get("judge_dollars_unconfirmed", 0.0)
     return {
         "seconds": computed.seconds / credited,
         "dollars": dollars / credited,
-        "extra_trajectories": said.get("cf_branches", 0) / credited,
+        "extra_trajectories": report.get("cf_branches", 0) / credited,
     }

@@ -14,8 +14,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from hgrpo.evaluation.gradients.buckets import ALL
+from hgrpo.evaluation.gradients.slopes import signed_root
 from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS, TASK
-from hgrpo.evaluation.gradients.weighted_norms import signed_root
 from hgrpo.report import style
 from hgrpo.report.figures.gradients import DRAWN, TITLES
 from hgrpo.report.style import INK, MUTED, Drawing
@@ -159,15 +159,15 @@ def _figure(
     height = 0.6 + 1.55 * lines * len(PASSES)
     figure, axes = style.canvas(lines * len(PASSES), columns, height=height)
     for place, name in enumerate(PASSES):
-        own = rows[rows["pass"] == name]
+        part = rows[rows["pass"] == name]
         for index, panel in enumerate(panels):
             ax = axes[place * lines + index // columns, index % columns]
             ax.set_title(panel.title, fontsize=8.5)
             ax.tick_params(labelsize=7.5)
-            if own.empty:
+            if part.empty:
                 ax.text(0.5, 0.5, "not measured", color=MUTED, ha="center", transform=ax.transAxes)
             else:
-                panel.draw(ax, own, name)
+                panel.draw(ax, part, name)
         axes[place * lines, 0].set_ylabel(TITLES[name], fontsize=8.5)
     return Drawing(
         f"{policy_name(of.method, of.steps)}/{stem}",

@@ -50,7 +50,7 @@ def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawin
         f"in an evaluation so far (Kaplan and Meier's estimate), by all trajectories played: a "
         f"continuation that credit asked for is one.{apart} Equal lines are drawn "
         "slightly apart. Verdicts do not use this.",
-        _said(comparison, arms),
+        _alt(comparison, arms),
         figure,
         table,
     )
@@ -69,15 +69,15 @@ def _without_threshold(comparison: Comparison, arms: Arms) -> Drawing:
     )
     figure, axes = style.canvas(height=1.1, grid="")
     axes[0, 0].set_axis_off()
-    said = style.wrap(f"There is no threshold above {zero}.", 40)
-    axes[0, 0].text(0.5, 0.5, said, ha="center", va="center", color=MUTED)
+    text = style.wrap(f"There is no threshold above {zero}.", 40)
+    axes[0, 0].text(0.5, 0.5, text, ha="center", va="center", color=MUTED)
     columns = ["threshold", "method", "trajectories", "share_reached"]
     return Drawing(
-        "thresholds", "learning", _TITLE, why, said, figure, pd.DataFrame(columns=columns)
+        "thresholds", "learning", _TITLE, why, text, figure, pd.DataFrame(columns=columns)
     )
 
 
-def _said(comparison: Comparison, arms: Arms) -> str:
+def _alt(comparison: Comparison, arms: Arms) -> str:
     table, score = comparison.thresholds, comparison.protocol.settings.score
     parts = [
         f"{threshold_text(threshold, score)}: "

@@ -54,11 +54,6 @@ def test_a_mistake_names_its_key(tmp_path, resources, expected):
     assert expected in str(caught.value)
 
 
-def test_the_old_name_of_a_stage_tells_the_new_one(tmp_path):
-    with pytest.raises(UserError, match=r"turnrd_fit: the stage is called credit_fit"):
-        study_with(tmp_path, resources={"turnrd_fit": {"mem_mb": 9}})
-
-
 def test_stages_that_share_resources_take_those_of_the_stage_they_name(tmp_path):
     resources = study_with(tmp_path, resources={"report": {"mem_mb": 3000}}).config.resources
     assert resources_key("merge") == resources_key("figures") == "report"
