@@ -51,9 +51,9 @@ def findings(printed: str) -> dict[str, list[str]]:
 
 
 def _lines(places: dict[str, list[str]]) -> Iterable[str]:
-    for title, places in places.items():
+    for title, each in places.items():
         yield f"  {title}"
-        yield from (f"    {place}" for place in places)
+        yield from (f"    {place}" for place in each)
 
 
 if __name__ == "__main__":

@@ -314,7 +314,7 @@ def _endpoint_title(tables: Tables) -> str:
     name = _declared(tables)["endpoint"].iloc[0]
     titles = {"area": "area: mean test {}", "last_round": "test {}"}
     title = titles.get(name, f"test {{}}, {endpoint_title(name, 'success')}")
-    return title.format(MEASURES[_score_of(tables)])
+    return title.format(MEASURES[_score_of(tables)].name)
 
 
 def _declared(tables: Tables) -> pd.DataFrame:

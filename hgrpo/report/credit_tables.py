@@ -67,17 +67,22 @@ def _write_truth(
 ) -> list[Drawing]:
     """Write truth.csv, truth_gradients.csv and truth_errors.csv; return the figures."""
     # Imported here because advantages need torch, which credit alone may not.
-    from hgrpo.evaluation.truth.methods import joined, truth_tables
+    from hgrpo.evaluation.truth.methods import truth_tables
 
-    tables = joined([truth_tables(each, updates, labels) for each in played])
-    write_csv(tables.methods, folder / "truth.csv", _DIGITS)
-    write_csv(tables.gradients, folder / "truth_gradients.csv", _DIGITS)
-    write_csv(tables.errors, folder / "truth_errors.csv", _DIGITS)
+    parts = [truth_tables(each, updates, labels) for each in played]
+    tables = {
+        name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
+    }
+    for name, table in tables.items():
+        write_csv(table, folder / f"{name}.csv", _DIGITS)
     last = played[-1].rollouts.stored[0].round
+    gradients, errors = (
+        tables[name][tables[name]["round"] == last] for name in ("truth_gradients", "truth_errors")
+    )
     return [
-        credit_truth.closest(tables.methods),
-        credit_truth.updates(tables.gradients[tables.gradients["round"] == last]),
-        credit_truth.mistakes(tables.errors[tables.errors["round"] == last]),
+        credit_truth.closest(tables["truth"]),
+        credit_truth.updates(gradients),
+        credit_truth.mistakes(errors),
     ]
 
 

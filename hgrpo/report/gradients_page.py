@@ -12,8 +12,7 @@ from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS
 from hgrpo.learning.validation import greedy_validation
 from hgrpo.report.figures.gradient_buckets import policy_name
 from hgrpo.report.figures.gradients import DRAWN, TITLES
-from hgrpo.report.page_environment import page_environment
-from hgrpo.report.svg import inline
+from hgrpo.report.svg import inline, page_environment
 from hgrpo.report.words import DASH, MINUS, listing, p_value
 
 _NAMES = {
@@ -37,7 +36,7 @@ class Tables:
     """What the page shows as tables.
 
     Attributes:
-        buckets: from `hgrpo.evaluation.gradients.bucket_means`.
+        buckets: from `hgrpo.evaluation.gradients.slopes.bucket_means`.
         slopes, dominance: from the modules of these names in `hgrpo.evaluation.gradients`.
         success: from `read_success`.
     """

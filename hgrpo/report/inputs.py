@@ -9,7 +9,7 @@ import pandas as pd
 from hgrpo.config.read import validate
 from hgrpo.evaluation.comparison import Comparison, compare
 from hgrpo.evaluation.designs import Factorial, alpha_sweep, doses, factorial
-from hgrpo.evaluation.effects import effects
+from hgrpo.evaluation.differences import effects
 from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.evaluation.played_endpoints import Protocol
 from hgrpo.evaluation.settings import STATISTICS, StatisticsConfig
@@ -30,7 +30,7 @@ class Inputs:
         doses: arm -> correlation of its credit with the oracle's (`designs.doses`).
         axes: the study's axes (`axes.read_axes`).
         design: the factorial that the arms form; None if they do not form one.
-        effects: main effects and interactions (`effects.effects`); empty without a factorial.
+        effects: main effects and interactions (`differences.effects`); empty without a factorial.
     """
 
     arms: Arms

@@ -1,6 +1,5 @@
 """Makes report.html, a self-contained file that gives the answer first, then the evidence."""
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,17 +19,14 @@ from hgrpo.report.cautions import cautions, published_spread
 from hgrpo.report.credit_rows import credit_pictures, own_pictures
 from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, over_budget
 from hgrpo.report.inputs import Inputs
-from hgrpo.report.page_environment import page_environment
 from hgrpo.report.page_rows import beside, gate_rows, thresholds, verdict_on_gates
 from hgrpo.report.rerun import command, target_command, with_more_seeds
 from hgrpo.report.style import read_index
-from hgrpo.report.svg import axis, height_by_width, inline, scale, whisker
+from hgrpo.report.svg import axis, inline, page_environment, scale, whisker
 from hgrpo.report.tables import cost, counts, logged_extras, scripted_players
 from hgrpo.report.truth_section import SHOWN, truth_tables
 
 SYMBOLS = {"better": "▲", "worse": "▼", "inconclusive": "◇"}
-# On a desktop: width of two columns of figures, in pixels, and of a caption's line, in characters.
-ROOM, CAPTION = 1050, 68
 
 
 @dataclass
@@ -83,7 +79,7 @@ def render(page: Page) -> str:
         "number": _number,
         "temperature": words.temperature_name,
         "amount": amount,
-        "measure": MEASURES.get,
+        "measure": lambda score: MEASURES[score].name,
     }
     comparison, logs, arms = page.inputs.comparison, page.inputs.logs, page.inputs.arms
     truth = truth_tables(page.truth)
@@ -133,7 +129,6 @@ def render(page: Page) -> str:
         figures=_figures(page.figures) | _truth_figures(page.truth, truth),
         truth=truth,
         truth_columns=SHOWN,
-        columns=_columns,
         facts=_facts(page, comparison),
         commands=_commands(page),
         limit=limit,
@@ -269,11 +264,7 @@ def _figures(folder: Path) -> dict[str, list[dict]]:
             continue  # the page shows these figures as tables, which can be read and searched
         svg = (folder / f"{entry['name']}.svg").read_text(encoding="utf-8")
         sections.setdefault(entry["section"], []).append(
-            entry
-            | {
-                "svg": inline(svg, entry["name"], entry["alt"]),
-                "shape": height_by_width(svg),
-            }
+            entry | {"svg": inline(svg, entry["name"], entry["alt"])}
         )
     return sections
 
@@ -281,29 +272,6 @@ def _figures(folder: Path) -> dict[str, list[dict]]:
 def _truth_figures(folder: Path | None, tables: Sequence[Mapping]) -> dict[str, list[dict]]:
     """The section `truth` and its figures; empty if there are no tables."""
     return {"truth": _figures(folder).get("truth", [])} if tables else {}
-
-
-def _columns(figures: Sequence[Mapping]) -> dict:
-    """Two columns of figures, and the width of the left one in per cent, so that both end level.
-
-    The first figure is always in the left column. Figures keep their order within a column.
-    """
-    first, *others = figures
-    splits = []
-    for chosen in itertools.product((True, False), repeat=len(others)):
-        left = [first, *itertools.compress(others, chosen)]
-        right = [figure for figure, is_left in zip(others, chosen, strict=True) if not is_left]
-        (shape, text), (other_shape, other_text) = _heights(left), _heights(right)
-        width = (ROOM * other_shape + other_text - text) / (shape + other_shape)
-        splits.append((abs(width / ROOM - 0.5), left, right, round(100 * width / ROOM, 1)))
-    _, left, right, share = min(splits, key=lambda split: split[0])
-    return {"left": left, "right": right, "share": min(max(share, 36.0), 64.0)}
-
-
-def _heights(figures: Sequence[Mapping]) -> tuple[float, float]:
-    """Height of all figures, as a multiple of their width, and height of all words, in pixels."""
-    lines = sum(-(-len(figure["caption"]) // CAPTION) for figure in figures)
-    return sum(figure["shape"] for figure in figures), 75 * len(figures) + 21 * lines
 
 
 def _number(value: float, digits: int = 0) -> str:

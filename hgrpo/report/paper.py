@@ -49,7 +49,7 @@ def paper_table(comparison: Comparison, arms: Arms) -> pd.DataFrame:
     rows = []
     for row in table.sort_values("mean", ascending=False, kind="stable").itertuples():
         name = opponent(arms, row.method, row.temperature)
-        cells = {"method": name, MEASURES[score]: _interval(row)}
+        cells = {"method": name, MEASURES[score].name: _interval(row)}
         for title, family in families.items():
             mine = family[(family["method"] == row.method) & (row.temperature == GREEDY)]
             cells[title] = _difference(mine.iloc[0]) if len(mine) else Cell(NONE)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from hgrpo.evaluation.comparison import Comparison
-from hgrpo.evaluation.effects import cells
+from hgrpo.evaluation.differences import cells
 from hgrpo.report.arms import Arms
 from hgrpo.report.csv_file import write_csv
 from hgrpo.report.inputs import Inputs

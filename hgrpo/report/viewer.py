@@ -20,7 +20,7 @@ from markupsafe import Markup
 from hgrpo import parquet
 from hgrpo.errors import UserError, one_line
 from hgrpo.evaluation.truth.table import TRUTH_FILE, read_truth_table
-from hgrpo.report.page_environment import page_environment
+from hgrpo.report.svg import page_environment
 from hgrpo.trajectories import store
 
 CREDITS_FILE = "credits.parquet"

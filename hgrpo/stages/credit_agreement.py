@@ -276,17 +276,13 @@ def _truth(stored: Path, rollouts: "SharedRollouts") -> "MeasuredTruth":
 
 
 def _fitted(folders: "Sequence[Path]", methods: Mapping[str, str]) -> dict[str, Path]:
-    """Method -> folder of the method's fit; the folder's path contains the method's name."""
-    by_method = {}
-    for each in folders:
-        parts = Path(each).parts
-        method = parts[-3] if len(parts) > 2 else ""
-        if method not in methods:
-            raise UserError(
-                f"--fitted {each}: a folder <method>/seed_<s>/round_<r> was expected, of one of "
-                f"the methods {', '.join(methods)}"
-            )
-        by_method[method] = Path(each)
+    """Method -> folder of the method's fit, which lies in <method>/seed_<s>/round_<r>."""
+    by_method = {each.parent.parent.name: each for each in folders}
+    for method in by_method.keys() - methods.keys():
+        raise UserError(
+            f"--fitted {by_method[method]}: a folder <method>/seed_<s>/round_<r> was expected, of "
+            f"one of the methods {', '.join(methods)}"
+        )
     return by_method
 
 

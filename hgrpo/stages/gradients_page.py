@@ -73,8 +73,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the tables, and write the page, its tables and its figures."""
-    from hgrpo.evaluation.gradients.bucket_means import bucket_means
-    from hgrpo.evaluation.gradients.slopes import dominance, slopes, weighted_norms
+    from hgrpo.evaluation.gradients.slopes import bucket_means, dominance, slopes, weighted_norms
     from hgrpo.report.csv_file import write_csv
     from hgrpo.report.figures.gradient_buckets import Measured, policy_figures
     from hgrpo.report.figures.gradients import gradient_norms

@@ -15,6 +15,7 @@ Example:
       --policy results/sokoban_gradients/rl/PPO/seed_11/round_1/adapter --out gradients
 """
 
+import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,7 +31,6 @@ from hgrpo.progress import Bar
 from hgrpo.stages import rl_round
 from hgrpo.stages.files import policy_files, policy_folder
 from hgrpo.stages.job import Job
-from hgrpo.stages.measured_policy import check_measured
 from hgrpo.stages.paths import folder, place
 
 if TYPE_CHECKING:
@@ -154,6 +154,32 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 def settings_read(settings: Settings) -> dict:
     """The settings as plain JSON types, without those that the stage does not read."""
     return settings.model_dump(mode="json", exclude={"gradients": _NOT_READ})
+
+
+def check_measured(policy: Path, sft: Path, method: str, job: Job) -> None:
+    """Check that a policy is the one after the job's round, of its arm and seed.
+
+    Round 0 is the SFT policy, which belongs to all arms and seeds: it has the weights of `sft`. The
+    summary beside a trained policy names its arm, seed and round.
+
+    Raises:
+        UserError: it is another policy, or nothing says which one it is.
+    """
+    from hgrpo.policy.compatible import weights_digest
+
+    if not job.round:
+        if weights_digest(policy) != weights_digest(sft):
+            raise UserError(
+                f"--policy: {policy} has other weights than the SFT policy, --sft {sft}"
+            )
+        return
+    summary = policy.parent / rl_round.OUTPUTS["summary"]
+    if not summary.is_file():
+        raise UserError(f"{summary}: no such file; it names the arm, seed and round of {policy}")
+    content = json.loads(summary.read_bytes())
+    for key, value in (("method", method), ("seed", job.seed), ("round", job.round)):
+        if content.get(key) != value:
+            raise UserError(f"--policy: {policy} is of {key} {content.get(key)}, not {value}")
 
 
 def _check_critic(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -> None:

@@ -89,11 +89,3 @@ def words(paths: type, files: Mapping[str, str | Sequence[str]]) -> list[str]:
 def file_or_section(config: Mapping, job: Job) -> dict:
     """Accept also the content of a file in configs/envs, which has no key `env`."""
     return dict(config) if "env" in config else {"env": config}
-
-
-def only_the_name(config: Mapping, job: Job) -> dict:
-    """Accept also a resolved study; of its section `env`, only `name` is read."""
-    env = config.get("env")
-    return (
-        {**config, "env": {"name": env.get("name")}} if isinstance(env, Mapping) else dict(config)
-    )

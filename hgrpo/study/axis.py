@@ -10,10 +10,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from hgrpo.config.bounds import Name
 from hgrpo.config.merge import merge
-from hgrpo.config.read import SectionError, did_you_mean
+from hgrpo.config.read import SectionError
 from hgrpo.config.strict import Strict
-from hgrpo.learning.method import MethodConfig
-from hgrpo.learning.settings import TrainingConfig
 
 Value = bool | int | float | str
 # A target is a rule of Snakemake, and an axis may be changed with dots: `axes.kl.values=0,0.1`.
@@ -51,13 +49,6 @@ class Axis(Strict):
         "", description="words before the value in tables and figures; empty: the axis's name"
     )
 
-    @field_validator("key", mode="before")
-    @classmethod
-    def _is_one(cls, key: object) -> object:
-        if isinstance(key, list | tuple):
-            raise ValueError("the arms of an axis differ in one key")
-        return key
-
     @field_validator("values", mode="before")
     @classmethod
     def _are_different(cls, values: object) -> object:
@@ -74,14 +65,6 @@ class Axis(Strict):
 
     @model_validator(mode="after")
     def _changes_its_key_alone(self) -> Self:
-        first = self.key.split(".")[0]
-        if first in ("name", "label"):
-            raise ValueError(f"key: {self.key} names an arm; it changes nothing else")
-        if first in TrainingConfig.model_fields:
-            raise ValueError(f"key: {self.key}: unknown key; did you mean 'training.{self.key}'?")
-        if first not in MethodConfig.model_fields:
-            known = did_you_mean(first, MethodConfig.model_fields)
-            raise ValueError(f"key: {self.key}: unknown key{known}")
         for key in ("name", "label", "of"):
             if key in self.fixed:
                 raise ValueError(f"fixed: {key}: the axis itself gives its arms their {key}")

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from hgrpo.config.bounds import Name
 from hgrpo.config.merge import merge
-from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate
+from hgrpo.config.read import check_name, read_yaml, validate
 from hgrpo.config.strict import Strict
 from hgrpo.credit.section import CreditConfig
 from hgrpo.envs.environment import EnvSettings
@@ -243,7 +243,6 @@ def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
     # The command line may take the axes of another study.
     axes_of = {"axes_of": typed["axes_of"]} if "axes_of" in typed else {}
     stated = _with_axes_of({**file, **axes_of}, path, where)
-    _check_axis_names(typed, stated.get("axes") or {}, where)
     before = validate(StudyConfig, stated, where)
     if "methods" in of_named:
         typed, of_named = _by_arm(path, stated, typed, of_named, before.methods)
@@ -331,14 +330,6 @@ def _check_reference_file(
     method = NamedFiles(files.configs).read("method", name, f"{where}: reference", arms)
     if not method.train:
         raise UserError(f"{where}: reference: {name!r} is not a trained method")
-
-
-def _check_axis_names(typed: Mapping, known: Mapping, where: str) -> None:
-    """Refuse a change of an axis that the study does not have; a whole new axis names its `of`."""
-    axes = typed.get("axes", {})
-    for name, axis in axes.items() if isinstance(axes, Mapping) else ():
-        if name not in known and isinstance(axis, Mapping) and "of" not in axis:
-            raise UserError(f"{where}: axes.{name}: no such axis{did_you_mean(name, known)}")
 
 
 def _check_readers(

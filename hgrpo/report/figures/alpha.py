@@ -12,8 +12,7 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST
 from hgrpo.report import style
 from hgrpo.report.arms import Arms
-from hgrpo.report.endpoint_words import endpoint_phrase
-from hgrpo.report.figures.measures import MEASURES, untrained_level
+from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase, untrained_level
 from hgrpo.report.figures.training import WINDOW, draw_lines, mean_over_seeds, moving_average
 from hgrpo.report.style import INK, MUTED, Drawing
 from hgrpo.report.words import if_several, opponent, percent

@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.report import style
 from hgrpo.report.arms import Arms, AxisArms
-from hgrpo.report.endpoint_words import endpoint_phrase
-from hgrpo.report.figures.measures import MEASURES
+from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase
 from hgrpo.report.style import MUTED, Drawing
 from hgrpo.report.words import if_several, listing, percent
 from hgrpo.trajectories.collapse_row import ANY

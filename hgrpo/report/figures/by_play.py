@@ -10,6 +10,7 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST
 from hgrpo.report import style
 from hgrpo.report.arms import Arm, Arms
+from hgrpo.report.endpoint_words import MEASURES, Measure
 from hgrpo.report.figures.learning import (
     THIN,
     small_panels,
@@ -17,7 +18,6 @@ from hgrpo.report.figures.learning import (
     untrained_line,
     with_start,
 )
-from hgrpo.report.figures.measures import MEASURES, Measure
 from hgrpo.report.logs import SUMS
 from hgrpo.report.style import MANY, Drawing
 from hgrpo.report.words import if_several

@@ -12,8 +12,7 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.dose_response import ENDPOINT, TRAJECTORIES, responses
 from hgrpo.report import style
 from hgrpo.report.arms import Arms
-from hgrpo.report.endpoint_words import amount, endpoint_phrase, threshold_text
-from hgrpo.report.figures.measures import MEASURES
+from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, threshold_text
 from hgrpo.report.style import MUTED, Drawing
 from hgrpo.report.words import if_several, percent
 

@@ -11,8 +11,7 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST
 from hgrpo.report import style
 from hgrpo.report.arms import Arm, Arms
-from hgrpo.report.endpoint_words import endpoint_phrase
-from hgrpo.report.figures.measures import MEASURES, SCORE, Measure, untrained_level
+from hgrpo.report.endpoint_words import MEASURES, SCORE, Measure, endpoint_phrase, untrained_level
 from hgrpo.report.style import INK, MANY, MUTED, Drawing
 from hgrpo.report.words import if_several, percent, temperature_name
 

@@ -10,9 +10,8 @@ from hgrpo.evaluation.outcomes import TEST, VALIDATION
 from hgrpo.evaluation.statistics import FEWEST_SEEDS
 from hgrpo.report import style
 from hgrpo.report.arms import REFERENCE_COLOUR, Arms
-from hgrpo.report.endpoint_words import endpoint_phrase
+from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase
 from hgrpo.report.figures.credit import write_in_cell
-from hgrpo.report.figures.measures import MEASURES
 from hgrpo.report.style import MANY, MUTED, Drawing
 from hgrpo.report.words import if_several, opponent, percent, with_interval
 

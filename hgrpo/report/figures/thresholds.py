@@ -46,9 +46,9 @@ def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawin
         "thresholds",
         "learning",
         _TITLE,
-        f"Share of each arm's runs whose greedy test {MEASURES[score]} has reached the threshold "
-        f"in an evaluation so far (Kaplan and Meier's estimate), by all trajectories played: a "
-        f"continuation that credit asked for is one.{apart} Equal lines are drawn "
+        f"Share of each arm's runs whose greedy test {MEASURES[score].name} has reached the "
+        f"threshold in an evaluation so far (Kaplan and Meier's estimate), by all trajectories "
+        f"played: a continuation that credit asked for is one.{apart} Equal lines are drawn "
         "slightly apart. Verdicts do not use this.",
         _alt(comparison, arms),
         figure,
@@ -63,9 +63,9 @@ def _without_threshold(comparison: Comparison, arms: Arms) -> Drawing:
     scored = words.listing([arms.label(name) for name in names if name])
     zero = threshold_text(0, score)
     why = (
-        f"The study's file names no thresholds, so they lie between the test {MEASURES[score]} of "
-        f"{scored} after the last round, rounded to whole per cent. That is {zero}, which every "
-        "run reaches at once."
+        f"The study's file names no thresholds, so they lie between the test "
+        f"{MEASURES[score].name} of {scored} after the last round, rounded to whole per "
+        f"cent. That is {zero}, which every run reaches at once."
     )
     figure, axes = style.canvas(height=1.1, grid="")
     axes[0, 0].set_axis_off()

@@ -40,18 +40,6 @@ def test_a_folder_that_cannot_be_written_is_found_before_anything_is_loaded(
 
 
 @pytest.mark.parametrize(
-    "given, trained",
-    [
-        ({"train": False}, False),
-        ({"methods": {"SFTOnly": {"train": False}, "flatGRPO": {"train": True}}}, False),
-        ({"train": True, "methods": {}}, True),
-    ],
-)
-def test_an_arm_is_looked_up_in_the_stages_settings_or_the_studys(given, trained):
-    assert read_settings(evaluate, WHOLE | given, Job("SFTOnly")).train == trained
-
-
-@pytest.mark.parametrize(
     "train, validated, panels",
     [
         (True, True, ["validation", "test"]),
@@ -66,14 +54,6 @@ def test_only_trained_arms_may_leave_validation_out(train, validated, panels):
     assert evaluate.plays(settings) == [(panel, 1, 0.0) for panel in panels]
 
 
-@pytest.mark.parametrize(
-    "given, method, message",
-    [
-        ({"methods": {"GiGPO": {"train": True}}}, "GiGO", "--method GiGO: .*mean 'GiGPO'"),
-        ({}, "GiGPO", "--config: key 'train' is missing"),
-        ({"methods": ["GiGPO"]}, "GiGPO", "--config: key 'train' is missing"),
-    ],
-)
-def test_an_arm_that_the_settings_do_not_know_is_named(given, method, message):
-    with pytest.raises(UserError, match=message):
-        read_settings(evaluate, WHOLE | given, Job(method))
+def test_settings_that_do_not_say_whether_the_arm_trains_are_refused():
+    with pytest.raises(UserError, match="--config: key 'train' is missing"):
+        read_settings(evaluate, WHOLE, Job("GiGPO"))

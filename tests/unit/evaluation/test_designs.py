@@ -8,7 +8,7 @@ from report_fixtures import shipped
 from scipy import stats
 
 from hgrpo.evaluation.designs import Factorial, alpha_sweep, factorial
-from hgrpo.evaluation.effects import effects
+from hgrpo.evaluation.differences import effects
 
 REFERENCE = "flat_K8_hi_guard"
 

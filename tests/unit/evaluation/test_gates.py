@@ -84,7 +84,7 @@ def test_the_power_of_equivalence_against_simulation():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("section", "message"),
     [
         ({"expect": "equivalent"}, "the margin of `equivalent` is missing"),
         ({"expect": "below", "points": 5}, "points: 5.0 is read only with"),

@@ -5,8 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from hgrpo.evaluation.gradients.bucket_means import bucket_means
-from hgrpo.evaluation.gradients.slopes import dominance, slopes, weighted_norms
+from hgrpo.evaluation.gradients.slopes import bucket_means, dominance, slopes, weighted_norms
 from hgrpo.report.figures.gradient_buckets import Measured, policy_figures
 from hgrpo.report.figures.gradients import gradient_norms
 from hgrpo.report.gradients_page import (

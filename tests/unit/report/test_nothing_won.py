@@ -68,7 +68,7 @@ def test_the_ticks_of_every_axis_differ(study, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("drawn", "shown"),
+    ("drawn", "ends"),
     [
         ((0.0, 0.0), (0.0, 0.05)),
         ((1.0, 1.0), (0.95, 1.0)),

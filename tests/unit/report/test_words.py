@@ -34,7 +34,7 @@ def inputs(request):
 
 
 @pytest.mark.parametrize(
-    ("seeds", "differences", "p_holm", "said"),
+    ("seeds", "differences", "p_holm", "sentence"),
     [
         (5, [0.2, 0.1, 0.3], 0.01, f"{AFTER}: training beats {SAMPLING} in all three arms."),
         (5, [0.2, -0.1, 0.3], [0.01, 0.2, 0.01], f"beats {SAMPLING} in two of three arms."),

@@ -78,7 +78,7 @@ def test_gradients_that_cancel_have_a_square_below_0(vectors):
     assert squares["kl"] == pytest.approx(0.5**2 * row["signal"]) and np.isfinite(squares).all()
 
 
-@pytest.mark.parametrize("kept", [[], [2]])
+@pytest.mark.parametrize("groups", [[], [2]])
 def test_fewer_than_two_kept_groups_leave_the_other_pass(vectors, groups):
     passes = {
         "prefilter": measured(vectors, np.arange(5)),

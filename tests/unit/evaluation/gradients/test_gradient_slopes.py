@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from hgrpo.evaluation.gradients.bucket_means import bucket_means
-from hgrpo.evaluation.gradients.slopes import dominance, slopes, weighted_norms
+from hgrpo.evaluation.gradients.slopes import bucket_means, dominance, slopes, weighted_norms
 
 
 def table(task, regularisers=(3.5, 3.5, 3.5), deviations=(0.0, 1.0, 2.0)):
