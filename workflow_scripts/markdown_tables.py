@@ -10,7 +10,6 @@ from older_pages import BEFORE
 from hgrpo.evaluation.comparison import pays_in_part
 from hgrpo.evaluation.dose_response import ENDPOINT, TRAJECTORIES
 from hgrpo.evaluation.outcomes import TEST
-from hgrpo.evaluation.power import MOST_SEEDS
 from hgrpo.evaluation.settings import Score
 from hgrpo.evaluation.statistics import DECIDED, FEWEST_SEEDS
 from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_title, threshold_text
@@ -185,18 +184,6 @@ def thresholds(tables: Tables) -> str:
     return as_markdown(lines)
 
 
-def seeds_needed(tables: Tables) -> str:
-    """One line per difference: how many seeds detect it."""
-    lines = [["difference, points", "seeds", "fewest of a comparison", "most"]]
-    for row in tables["seeds_needed"].itertuples():
-        numbers = [
-            f"more than {MOST_SEEDS}" if pd.isna(number) else f"{number:.0f}"
-            for number in (row.seeds, row.fewest, row.most)
-        ]
-        lines.append([f"{100 * row.difference:g}", *numbers])
-    return as_markdown(lines)
-
-
 def dose_response(tables: Tables) -> str:
     """One line per arm whose correlation with the oracle is known, then the reference."""
     table, score = tables["dose_response"], _score_of(tables)
@@ -217,7 +204,6 @@ def dose_response(tables: Tables) -> str:
     return as_markdown(lines)
 
 
-# Figure -> what a page calls it.
 def truth(tables: Tables) -> str:
     """One line per arm, the closest first: how near its credit comes to the truth.
 

@@ -121,7 +121,8 @@ def render(
     environment.filters["p"] = p_value
     by_section: dict[str, list[Mapping]] = {}
     for figure in figures:
-        drawn = figure | {"svg": inline(figure["svg"], _id(figure["name"]), figure["alt"])}
+        name = figure["name"].replace("/", "-")
+        drawn = figure | {"svg": inline(figure["svg"], name, figure["alt"])}
         by_section.setdefault(figure["section"], []).append(drawn)
     policies = [
         {
@@ -156,10 +157,6 @@ def _for_readers(table: pd.DataFrame, arms: Mapping[str, GradientArm]) -> list[d
         }
         rows.append(row | words)
     return rows
-
-
-def _id(name: str) -> str:
-    return name.replace("/", "-")
 
 
 def number(value: float) -> str:

@@ -93,19 +93,5 @@ def make_inputs(
     if design:
         of_design = effects(comparison.scores, design, protocol.settings.score, protocol.level)
     known, axes = doses(config["methods"]), read_axes(config)
-    return Inputs(
-        *(
-            arms,
-            merged,
-            logs,
-            play,
-            stops,
-            collapse,
-            comparison,
-            sweep,
-            known,
-            axes,
-            design,
-            of_design,
-        )
-    )
+    results = arms, merged, logs, play, stops, collapse, comparison
+    return Inputs(*results, sweep, known, axes, design, of_design)

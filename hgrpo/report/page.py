@@ -83,6 +83,9 @@ def render(page: Page) -> str:
     }
     comparison, logs, arms = page.inputs.comparison, page.inputs.logs, page.inputs.arms
     truth = truth_tables(page.truth)
+    figures = _figures(page.figures)
+    if truth:
+        figures["truth"] = _figures(page.truth).get("truth", [])
     spent = cost(logs, arms)
     families = (comparison.against_reference, comparison.against_untrained)
     limit = scale(
@@ -126,7 +129,7 @@ def render(page: Page) -> str:
             *(["reference"] if arms.has_reference else []),
             *(["untrained"] if arms.untrained else []),
         ],
-        figures=_figures(page.figures) | _truth_figures(page.truth, truth),
+        figures=figures,
         truth=truth,
         truth_columns=SHOWN,
         facts=_facts(page, comparison),
@@ -267,11 +270,6 @@ def _figures(folder: Path) -> dict[str, list[dict]]:
             entry | {"svg": inline(svg, entry["name"], entry["alt"])}
         )
     return sections
-
-
-def _truth_figures(folder: Path | None, tables: Sequence[Mapping]) -> dict[str, list[dict]]:
-    """The section `truth` and its figures; empty if there are no tables."""
-    return {"truth": _figures(folder).get("truth", [])} if tables else {}
 
 
 def _number(value: float, digits: int = 0) -> str:

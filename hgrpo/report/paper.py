@@ -49,7 +49,9 @@ def paper_table(comparison: Comparison, arms: Arms) -> pd.DataFrame:
     rows = []
     for row in table.sort_values("mean", ascending=False, kind="stable").itertuples():
         name = opponent(arms, row.method, row.temperature)
-        cells = {"method": name, MEASURES[score].name: _interval(row)}
+        ends = _ends(row.lower, row.upper, "{:.1f} to {:.1f}")
+        level = Cell(f"{in_points(row.mean):.1f}", ends)
+        cells = {"method": name, MEASURES[score].name: level}
         for title, family in families.items():
             mine = family[(family["method"] == row.method) & (row.temperature == GREEDY)]
             cells[title] = _difference(mine.iloc[0]) if len(mine) else Cell(NONE)
@@ -64,23 +66,16 @@ def caption(comparison: Comparison, arms: Arms) -> str:
     percent = " in per cent" if comparison.protocol.settings.score == "success" else ""
     phrase = endpoint_phrase(comparison)
     level = f"{100 * comparison.protocol.level:g} %"
+    families = comparison.against_reference, comparison.against_untrained
+    has_verdicts = any("p_holm" in each and each["p_holm"].notna().any() for each in families)
     intervals = f"with {level} intervals" if number > 1 else "one run of each arm"
     return (
         f"{phrase[0].upper()}{phrase[1:]}{percent}, {intervals}: "
         f"{comparison.n_test} test tasks, {seeds}, greedy play "
         f"unless a temperature is named. Differences are in points and paired by seed and task; "
-        f"{_STAR if _has_verdicts(comparison) else 'there are too few seeds for verdicts'}."
+        f"{_STAR if has_verdicts else 'there are too few seeds for verdicts'}."
         f"{pooled_twin(comparison, arms)}"
     )
-
-
-def _has_verdicts(comparison: Comparison) -> bool:
-    tables = comparison.against_reference, comparison.against_untrained
-    return any("p_holm" in table and table["p_holm"].notna().any() for table in tables)
-
-
-def _interval(row: object) -> Cell:
-    return Cell(f"{in_points(row.mean):.1f}", _ends(row.lower, row.upper, "{:.1f} to {:.1f}"))
 
 
 def _difference(row: pd.Series) -> Cell:

@@ -102,7 +102,11 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             "data_files": data_files,
             "user_files": user_files_digest(settings.env, "assets"),
             "panels": {
-                split: {"tasks": len(tasks), "types": _types(tasks), "hash": _digest(tasks)}
+                split: {
+                    "tasks": len(tasks),
+                    "types": dict(sorted(Counter(task.task_type for task in tasks).items())),
+                    "hash": _digest(tasks),
+                }
                 for split, tasks in panels.items()
             },
             "skipped": {reason: count for reason, count in sorted(skipped.items()) if count},
@@ -113,10 +117,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         print(f"{split}: {row['tasks']} tasks ({counts})")
     for reason, count in manifest["skipped"].items():
         print(f"left out or noted: {count} ({reason})")
-
-
-def _types(tasks: list[Task]) -> dict[str, int]:
-    return dict(sorted(Counter(task.task_type for task in tasks).items()))
 
 
 def _digest(tasks: list[Task]) -> str:

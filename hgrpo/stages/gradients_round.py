@@ -123,7 +123,11 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         cache=paths.cache,
     )
     check_inputs(settings.model, inputs)
-    _check_critic(settings, job, paths, inputs)
+    if job.round and settings.method.uses_critic and inputs.critic is None:
+        raise UserError(
+            f"{paths.policy / TRAINER_STATE}: no such file, so {settings.method.name} has no "
+            f"critic after round {job.round}"
+        )
     panel = read_panels(inputs.panels).get(ANALYSIS, [])
     if len(panel) < config.groups:
         raise UserError(
@@ -180,15 +184,6 @@ def check_measured(policy: Path, sft: Path, method: str, job: Job) -> None:
     for key, value in (("method", method), ("seed", job.seed), ("round", job.round)):
         if content.get(key) != value:
             raise UserError(f"--policy: {policy} is of {key} {content.get(key)}, not {value}")
-
-
-def _check_critic(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -> None:
-    """Refuse a trained policy that lacks its critic."""
-    if job.round and settings.method.uses_critic and inputs.critic is None:
-        raise UserError(
-            f"{paths.policy / TRAINER_STATE}: no such file, so {settings.method.name} has no "
-            f"critic after round {job.round}"
-        )
 
 
 def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -> "Round":

@@ -9,7 +9,7 @@ from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 from hgrpo.evaluation.endpoint import check_budget
 from hgrpo.evaluation.settings import Budget
-from hgrpo.study.training_checks import TRAINING
+from hgrpo.study.training_checks import check_training
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -24,7 +24,7 @@ def check(study: "Study", path: Path) -> None:
     Raises:
         UserError: the message names the file and the key.
     """
-    for part in (*_CHECKS, *TRAINING):
+    for part in _CHECKS:
         part(study, path)
 
 
@@ -205,4 +205,5 @@ _CHECKS = (
     _check_truth,
     _check_gradients,
     _check_panels,
+    check_training,
 )

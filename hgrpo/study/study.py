@@ -301,7 +301,8 @@ def _read_arms(
     arms: dict[str, Arm] = {}
 
     def add(name: str, method: MethodConfig, source: str) -> None:
-        arms[name] = method, _merge_training(config, method, source)
+        merged = {"training": merge(config.training.model_dump(), method.training)}
+        arms[name] = method, validate(_MethodTraining, merged, source).training
 
     for name, variant in config.variants.items():
         source = f"{where}: variants.{name}"
@@ -435,11 +436,6 @@ def _arm(method: MethodConfig, training: TrainingConfig) -> dict:
     """A method with all its settings of training, as plain JSON types."""
     settings = method.model_dump(mode="json", exclude={"training"})
     return settings | {"training": training.model_dump(mode="json")}
-
-
-def _merge_training(config: StudyConfig, method: MethodConfig, source: str) -> TrainingConfig:
-    merged = merge(config.training.model_dump(), method.training)
-    return validate(_MethodTraining, {"training": merged}, source).training
 
 
 class _MethodTraining(Strict):
