@@ -35,16 +35,6 @@ def tables():
         "against_sft": pd.DataFrame(
             [{"method": name, "verdict": "better"} | sft | difference for name in ("flat", "A")]
         ),
-        "cost": pd.DataFrame(
-            [
-                {"method": "flat", "label": "flat GRPO", "trajectories": 7680.0},
-                {"method": "A", "label": "arm A", "trajectories": 7680.0},
-            ]
-        ).assign(
-            judge_calls=[float("nan"), 6000.0],
-            judge_cache_hits=[float("nan"), 80.0],
-            cf_replies=float("nan"),
-        ),
         "effects": pd.DataFrame([{"label": "K: 4\ninstead of 8", "verdict": "worse"} | difference]),
     }
 
@@ -59,15 +49,6 @@ def test_results_by_hand(tables):
         f"| SFT, T = 0.7 (best on validation) | 35.5\u00a0%{around} |  |  |",
         f"| flat GRPO | 40.0\u00a0%{around} | reference | {gain}, better |",
         f"| arm A | 42.1\u00a0%{around} | {gain}, inconclusive | {gain}, better |",
-    ]
-
-
-def test_cost_leaves_out_what_no_arm_logged(tables):
-    assert markdown.cost(tables).splitlines() == [
-        "| arm | trajectories | judge calls and cache hits |",
-        "| --- | --- | --- |",
-        "| flat GRPO | 7,680 |  |",
-        "| arm A | 7,680 | 6,080 |",
     ]
 
 
