@@ -130,8 +130,8 @@ def _within(file: str, keys: str, kind: str, model: type[BaseModel]) -> Iterator
     for each, names in inner.items():
         place = f"{keys}.{_joined(names)}".lstrip(".")
         if issubclass(each, KindSection):
-            for kind in _KINDS[each].known():
-                yield from _within(file, place, f"{each.key} {kind}", each.settings_model(kind))
+            for known in _KINDS[each].known():
+                yield from _within(file, place, f"{each.key} {known}", each.settings_model(known))
         elif each is not Variant:
             yield from _within(file, place, kind, each)
 

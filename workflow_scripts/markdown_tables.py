@@ -188,7 +188,7 @@ def dose_response(tables: Tables) -> str:
     """One line per arm whose correlation with the oracle is known, then the reference."""
     table, score = tables["dose_response"], _score_of(tables)
     means = table[table["seed"].isna()]
-    levels = means[means["measure"] == ENDPOINT]
+    ends = means[means["measure"] == ENDPOINT]
     times = means[means["measure"] == TRAJECTORIES].set_index(["threshold", "method"])
     levels = sorted(means["threshold"].dropna().unique())
     labels = tables["methods"].drop_duplicates("method").set_index("method")["label"]
@@ -196,7 +196,7 @@ def dose_response(tables: Tables) -> str:
     unit, column = ("steps", "steps") if steps else ("trajectories", "value")
     to = [f"{unit} to {threshold_text(level, score)}" for level in levels]
     lines = [["correlation with the oracle", "arm", _endpoint_title(tables), *to]]
-    for row in levels.itertuples():
+    for row in ends.itertuples():
         place = "" if pd.isna(row.correlation) else f"{row.correlation:g}"
         level_text = _amounts(row.value, row.lower, row.upper, score)
         needed = [_time(times.loc[level, row.method], column) for level in levels]

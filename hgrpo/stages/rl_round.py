@@ -234,7 +234,8 @@ def _play(
     if stop.over:
         text += f"; {stop.status} by {stop.rule} in round {stop.round}"
     of_run = f"{method.name} seed {job.seed}"
-    cautions = [f"{of_run} round {job.round}: {text}"] if (text := credit_caution(played)) else []
+    idle = credit_caution(played)
+    cautions = [f"{of_run} round {job.round}: {idle}"] if idle else []
     for caution in filter(None, [*cautions, dead_caution(of_run, job.round, rows)]):
         print_caution(caution)
     print(f"{text}, {elapsed:.0f} s")

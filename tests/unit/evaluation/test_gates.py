@@ -48,10 +48,10 @@ def test_a_gate_is_open_without_five_seeds_or_without_its_arm():
             "degrees_of_freedom": [8, 6],
         }
     )
-    table = judge(gates, table, 0.95)
-    assert table["result"].tolist() == ["passed", "open", "open"]
-    assert table["n_seeds"].tolist() == [5, 4, 0]
-    assert np.isnan(table["difference"].iloc[2])
+    judged = judge(gates, table, 0.95)
+    assert judged["result"].tolist() == ["passed", "open", "open"]
+    assert judged["n_seeds"].tolist() == [5, 4, 0]
+    assert np.isnan(judged["difference"].iloc[2])
     assert judge([], table, 0.95).empty
     assert judge(gates, pd.DataFrame(), 0.95)["result"].tolist() == ["open"] * 3
 

@@ -73,9 +73,9 @@ def test_the_variances_are_unbiased_whatever_the_arms_share():
     assert 9 <= spread.arms[:, 3].mean() < 9.3
     # The mean difference from both references varies as the formula without the floor has it.
     both = (runs[:, 0] + twin) / 2
-    spread = (runs[:, 3] - both).mean(axis=1).var()
-    assert spread == pytest.approx((9 + 0.5 + 4 / 2) / 5, rel=0.04)
-    assert spread.from_both(3, 0)[0].mean() >= spread
+    variance = (runs[:, 3] - both).mean(axis=1).var()
+    assert variance == pytest.approx((9 + 0.5 + 4 / 2) / 5, rel=0.04)
+    assert spread.from_both(3, 0)[0].mean() >= variance
 
 
 def test_equal_runs_have_no_spread():

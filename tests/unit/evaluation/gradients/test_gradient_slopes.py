@@ -175,8 +175,8 @@ def test_means_over_seeds_have_intervals_and_one_seed_has_its_own():
         for seed in (0, 2)
         for component in ("task", "kl", "regularisers")
     ]
-    rows = bucket_means(pd.DataFrame(rows)).set_index("component")
-    task = rows.loc["task"]
+    means = bucket_means(pd.DataFrame(rows)).set_index("component")
+    task = means.loc["task"]
     # Norms 1 and 3: mean 2, standard error 1.
     assert task["norm"] == 2 and task["norm_lower"] == pytest.approx(2 - 12.7062, abs=1e-3)
     assert task["tokens"] == 101 and task["groups"] == 4
@@ -184,8 +184,8 @@ def test_means_over_seeds_have_intervals_and_one_seed_has_its_own():
     assert task["corrected"] == 2
     assert task["corrected_lower"] == pytest.approx(-((5 * 12.7062 - 4) ** 0.5), abs=1e-3)
     assert task["signal_to_noise"] == 4 and np.isnan(task["signal_to_noise_lower"])
-    assert task["cosine"] == pytest.approx(1.2) and rows.loc["regularisers", "cosine"] == 0.3
-    assert np.isnan(rows.loc["kl", "cosine"])
+    assert task["cosine"] == pytest.approx(1.2) and means.loc["regularisers", "cosine"] == 0.3
+    assert np.isnan(means.loc["kl", "cosine"])
     one = bucket_means(pd.DataFrame(rows[:3])).set_index("component").loc["task"]
     assert (one["corrected_lower"], one["corrected_upper"]) == (0.1, 0.9)
     assert np.isnan(one["norm_lower"])
