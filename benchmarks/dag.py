@@ -71,22 +71,22 @@ def measure(jobs: int, pairs: int = 1) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         ours, trivial = both_workflows(Path(folder), jobs)
         dry_run = ("-m", "snakemake", "-n", "-q", "all", "rules", "--cores", "2")
-        found = [
+        runs = [
             (run(ours, *dry_run, "--config", "study=large"), run(trivial, *dry_run))
             for _ in range(pairs)
         ]
-    counts = [_jobs(one.output) for one in found[0]]
+    counts = [_jobs(one.output) for one in runs[0]]
     if len(set(counts)) > 1:
         raise ValueError(f"{counts[0]} jobs against {counts[1]}")
-    return {"jobs": counts[0], "megabytes": found[0][0].megabytes} | compared(found)
+    return {"jobs": counts[0], "megabytes": runs[0][0].megabytes} | compared(runs)
 
 
-def compared(found: Sequence[tuple[Run, Run]]) -> dict[str, float]:
+def compared(runs: Sequence[tuple[Run, Run]]) -> dict[str, float]:
     """Medians over pairs of runs: seconds of ours, seconds of the trivial one, and their ratio."""
     return {
-        "seconds": statistics.median(ours.seconds for ours, _ in found),
-        "trivial_seconds": statistics.median(trivial.seconds for _, trivial in found),
-        "ratio": statistics.median(ours.seconds / trivial.seconds for ours, trivial in found),
+        "seconds": statistics.median(ours.seconds for ours, _ in runs),
+        "trivial_seconds": statistics.median(trivial.seconds for _, trivial in runs),
+        "ratio": statistics.median(ours.seconds / trivial.seconds for ours, trivial in runs),
     }
 
 

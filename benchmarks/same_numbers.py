@@ -55,10 +55,11 @@ def main() -> None:
         if not (before.is_file() and after.is_file()):
             print(f"only one: {name}")
             continue
-        said = list(_differences(before, after))
-        compared, different = compared + 1, different + bool(said)
+        differences = list(_differences(before, after))
+        compared, different = compared + 1, different + bool(differences)
         print(
-            f"{'DIFFERENT' if said else 'equal':<10}{name}{': ' if said else ''}{'; '.join(said)}"
+            f"{'DIFFERENT' if differences else 'equal':<10}{name}"
+            f"{': ' if differences else ''}{'; '.join(differences)}"
         )
     print(f"{compared} files compared, {different} different")
     sys.exit(different > 0 or compared == 0)

@@ -49,8 +49,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "assets"
         numbers = {"products": args.products} | made(args.products, folder)
-        own = [sys.executable, __file__, "--opened", str(folder)]
-        numbers |= json.loads(_run(own).splitlines()[-1])
+        command = [sys.executable, __file__, "--opened", str(folder)]
+        numbers |= json.loads(_run(command).splitlines()[-1])
     print(json.dumps(numbers))
 
 

@@ -97,7 +97,7 @@ def build_report(
         ],
     }
     for stage in stages:
-        config = {"methods": study.config["methods"]} if stage == "merge" else study.config
+        config = {"methods": [*study.config["methods"]]} if stage == "merge" else study.config
         run_stage(stage, "--config", json.dumps(config), *arguments[stage])
     return report / "report.html"
 

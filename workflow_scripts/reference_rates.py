@@ -137,10 +137,10 @@ def player(folder: Path, games: Sequence[dict] = ()) -> dict:
     or as the row of the game in `games`.
     """
     study = recorded_study(folder)
-    _, own = _lengths(folder)
+    _, length = _lengths(folder)
     names = {"game": study.env.name, "turn_cap": study.env.turn_cap}
-    tokens = next((row["tokens"] for row in games if names.items() <= row.items()), own)
-    play, update, continuation = (own / tokens * rate for rate in _round_seconds(folder))
+    tokens = next((row["tokens"] for row in games if names.items() <= row.items()), length)
+    play, update, continuation = (length / tokens * rate for rate in _round_seconds(folder))
     evaluated = [_json(path) for path in folder.glob("eval/*/*/*/summary.json")]
     played = [(each["elapsed_s"] - _LOADS, tokens * each["n_episodes"]) for each in evaluated]
     return {

@@ -74,13 +74,13 @@ def rules_page() -> str:
 
 
 def _rule(rule: type[Rule], needs: Mapping[str, Need]) -> str:
-    found = list(formulas(rule))
-    links = dict.fromkeys(link for f in found for link in _links(f))
+    used = list(formulas(rule))
+    links = dict.fromkeys(link for f in used for link in _links(f))
     first, _, rest = " ".join(inspect.getdoc(rule).split()).partition(". ")
     cells = (
         f"`{rule.__name__}`",
         f"{first.removesuffix('.')}.",
-        "<br>".join(f"`{f.__module__.rpartition('.')[2]}.{f.__name__}`" for f in found),
+        "<br>".join(f"`{f.__module__.rpartition('.')[2]}.{f.__name__}`" for f in used),
         "<br>".join(links),
         rest,
         "<br>".join(f"`{key}` {field.get_default()}" for key, field in rule.model_fields.items()),
@@ -140,9 +140,9 @@ def _names(code: CodeType) -> list[str]:
 
 def _links(function: Callable) -> list[str]:
     """Links of a formula's docstring, or of its module's."""
-    own = _LINK.findall(inspect.getdoc(function) or "")
+    of_function = _LINK.findall(inspect.getdoc(function) or "")
     of_module = _LINK.findall(inspect.getmodule(function).__doc__ or "")
-    return [link.rstrip(".") for link in own or of_module]
+    return [link.rstrip(".") for link in of_function or of_module]
 
 
 def runs_page(studies: Mapping[str, Path]) -> str:
@@ -170,9 +170,9 @@ def _study(name: str, study: SandboxStudy, path: Path) -> str:
     return "\n".join(lines)
 
 
-def _settings(given: Mapping[str, Any]) -> str:
-    shown = {key: _short(value) for key, value in given.items()}
-    return ", ".join(f"`{key}: {value}`" for key, value in shown.items()) or "the defaults"
+def _settings(settings: Mapping[str, Any]) -> str:
+    short = {key: _short(value) for key, value in settings.items()}
+    return ", ".join(f"`{key}: {value}`" for key, value in short.items()) or "the defaults"
 
 
 def _short(value: Any) -> str:

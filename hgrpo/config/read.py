@@ -4,7 +4,6 @@ import contextlib
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from functools import reduce
 from pathlib import Path
 from typing import TypeVar, get_args
 
@@ -128,24 +127,6 @@ def validate(model: type[Model], data: Mapping[str, object], source: str) -> Mod
     except ValidationError as error:
         lines = [line for details in error.errors() for line in _lines(model, details)]
         raise UserError("\n".join(f"{source}: {line}" for line in lines)) from None
-
-
-def without_mistakes(model: type[Model], data: Mapping[str, object]) -> Model | None:
-    """`model` from `data` without the keys that have a mistake; None if it needs one of them."""
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        rest = reduce(_without, (each["loc"] for each in error.errors()), data)
-        return without_mistakes(model, rest) if rest != data else None
-
-
-def _without(data: Mapping, location: tuple) -> Mapping:
-    """`data` without the key at `location`, or without the last section on the way to it."""
-    first, *inner = location or (None,)
-    section = data.get(first)
-    if inner and isinstance(section, Mapping) and inner[0] in section:
-        return {**data, first: _without(section, tuple(inner))}
-    return {key: value for key, value in data.items() if key != first}
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -31,9 +31,9 @@ def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[st
     maps stages to their snapshots, which hold the facts at the top level or under "provenance".
     """
     rows = []
-    for stage, found in snapshots.items():
+    for stage, of_stage in snapshots.items():
         facts: dict[str, dict[str, None]] = {}  # fact -> its values, each once, in order
-        for snapshot in found:
+        for snapshot in of_stage:
             stated = snapshot.get("provenance", snapshot)
             for key in STATED:
                 if stated.get(key) not in (None, {}, ""):

@@ -46,9 +46,9 @@ def run_log(plan: RunPlan) -> tuple[list[dict], bool]:
     done = len(made) == len(plan.rounds)
     begun = [] if done else [*(plan.rounds[len(made)].entry / "unfinished").glob("*/")]
     if begun:
-        kept = step_folders(max(begun, key=lambda path: path.stat().st_mtime))
+        steps = step_folders(max(begun, key=lambda path: path.stat().st_mtime))
         with suppress(FileNotFoundError):  # the job has just saved a later step, or started again
-            rows += _read(rows_file(kept[-1])) if kept else []
+            rows += _read(rows_file(steps[-1])) if steps else []
     return rows, done
 
 

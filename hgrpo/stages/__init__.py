@@ -12,8 +12,8 @@ A stage's module says everything about the stage:
     Settings     the settings that the stage receives as --config
     Paths        the files and folders that the stage's command takes
     from_study   a function that takes the stage's settings from a study
-    from_whole_study    a function that takes the stage's settings from other forms of --config,
-                 such as a whole resolved study; present if the command accepts such forms
+    from_whole_study    a function that takes the stage's settings from another form of --config;
+                 present if the command accepts one
     inputs       the files that a job reads
     extras       files that a job reads if they are there; present if there are any
     run          a function that does the stage's work

@@ -61,13 +61,13 @@ class Paths:
 
 def from_study(study: "Study", method: str | None = None) -> dict:
     """The environment without `expert`, and the least size of each panel that has no fixed size."""
-    wanted = {
+    sizes = {
         f"{panel}_games": size
         for panel, size in study.config.evaluation.panel_sizes.items()
         if study.env.panels.model_dump()[panel] is None
     }
     env = study.env.model_dump(mode="json", exclude={"expert"})
-    return {"env": env} | ({"study": study.config.name, "evaluation": wanted} if wanted else {})
+    return {"env": env} | ({"study": study.config.name, "evaluation": sizes} if sizes else {})
 
 
 def inputs(study: "Study", job: Job) -> dict:
@@ -102,7 +102,11 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             "data_files": data_files,
             "user_files": user_files_digest(settings.env, "assets"),
             "panels": {
-                split: {"tasks": len(tasks), "types": _types(tasks), "hash": _digest(tasks)}
+                split: {
+                    "tasks": len(tasks),
+                    "types": dict(sorted(Counter(task.task_type for task in tasks).items())),
+                    "hash": _digest(tasks),
+                }
                 for split, tasks in panels.items()
             },
             "skipped": {reason: count for reason, count in sorted(skipped.items()) if count},
@@ -113,10 +117,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         print(f"{split}: {row['tasks']} tasks ({counts})")
     for reason, count in manifest["skipped"].items():
         print(f"left out or noted: {count} ({reason})")
-
-
-def _types(tasks: list[Task]) -> dict[str, int]:
-    return dict(sorted(Counter(task.task_type for task in tasks).items()))
 
 
 def _digest(tasks: list[Task]) -> str:

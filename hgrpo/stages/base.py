@@ -1,8 +1,9 @@
 """Build the tiny base model (tokenizer, weights, pretraining), or adopt a pretrained one.
 
 Example:
-  python -m hgrpo.cli.stage base --config results/bakeoff/config.yaml \\
-      --expert results/bakeoff/expert --seed 0 --out results/bakeoff/base
+  python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage base > base.json
+  python -m hgrpo.cli.stage base --config base.json --expert results/bakeoff/expert --seed 0 \\
+      --out results/bakeoff/base
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from hgrpo.policy.settings import ModelConfig
 from hgrpo.progress import Bar
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder, only_the_name
+from hgrpo.stages.paths import folder
 from hgrpo.stages.sections import EnvName
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ OUTPUTS = {
 }
 RESOURCES = {"mem_mb": 2000}
 USES = ("env", "engine")
-from_whole_study = only_the_name
 
 
 class Settings(Strict):

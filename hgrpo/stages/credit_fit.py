@@ -81,7 +81,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
             return step
 
-        said = load(credit.kind).fit(
+        message = load(credit.kind).fit(
             credit.declared, paths.rounds, paths.previous, job.seed, job.round, out, show
         )
-    print(said)
+    print(message)

@@ -4,13 +4,14 @@ Trained arms play the validation panel unless `validate_trained` is false. An un
 policy for every seed, so it plays once, as seed 0: its draws depend on panel and temperature alone.
 
 Example:
-  python -m hgrpo.cli.stage evaluate --config results/bakeoff/config.yaml --method flatGRPO \\
-      --seed 11 --round 4 --assets results/bakeoff/assets --base results/bakeoff/base \\
+  python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage evaluate --method flatGRPO \\
+      > evaluate.json
+  python -m hgrpo.cli.stage evaluate --config evaluate.json --method flatGRPO --seed 11 --round 4 \\
+      --assets results/bakeoff/assets --base results/bakeoff/base \\
       --policy results/bakeoff/rl/flatGRPO/seed_11/round_4/adapter --out round_4
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,10 +21,8 @@ from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
-from hgrpo.config.read import did_you_mean
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import check_sizes, read_panels
-from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import STATISTICS, EvaluationConfig
 from hgrpo.progress import Bar
 from hgrpo.provenance import provenance
@@ -77,24 +76,6 @@ def from_study(study: "Study", method: str | None = None) -> dict:
         "evaluation": study.config.evaluation.model_dump(mode="json", exclude=unread),
         "train": train,
     }
-
-
-def from_whole_study(given: Mapping, job: Job) -> dict:
-    """Accept also a resolved study, whose `methods` say whether the arm was trained.
-
-    Raises:
-        UserError: `train` is missing, and `methods` is missing or lacks the arm.
-    """
-    if "train" in given:
-        return dict(given)
-    methods = given.get("methods")
-    if not isinstance(methods, Mapping):
-        raise UserError("--config: key 'train' is missing")
-    if job.method not in methods:
-        raise UserError(
-            f"--method {job.method}: not in --config{did_you_mean(job.method, methods)}"
-        )
-    return {**given, "train": bool(methods[job.method]["train"])}
 
 
 def inputs(study: "Study", job: Job) -> dict:

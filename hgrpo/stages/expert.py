@@ -193,12 +193,12 @@ def _show_success(title: str, table: dict[str, dict], env: EnvSettings) -> None:
 
 
 def _show_progress(progress: dict[str, dict | None]) -> None:
-    for name, found in progress.items():
-        if found:
-            correlation = found["correlation"]
-            said = "undefined, all alike" if correlation is None else f"{correlation:.3f}"
+    for name, row in progress.items():
+        if row:
+            correlation = row["correlation"]
+            text = "undefined, all alike" if correlation is None else f"{correlation:.3f}"
             print(
-                f"progress and reward of whole episodes, {name}: correlation {said} "
-                f"({found['trajectories']} trajectories, means {found['mean_progress']:.3f} and "
-                f"{found['mean_reward']:.3f})"
+                f"progress and reward of whole episodes, {name}: correlation {text} "
+                f"({row['trajectories']} trajectories, means {row['mean_progress']:.3f} and "
+                f"{row['mean_reward']:.3f})"
             )

@@ -61,14 +61,14 @@ def inputs(study: "Study", job: Job) -> dict:
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Fetch and check the files, and write down their names, sizes and hashes."""
     environment = load(settings.env.name)
-    found = {
+    by_use = {
         "tasks": environment.task_data_files(settings.env),
         "demonstrations": environment.demonstration_data_files(settings.env),
     }
     paths.out.mkdir(parents=True, exist_ok=True)
     with atomic_file(paths.out / OUTPUTS["files"]) as path:
-        write_json(path, found)
-    files = [file for each in found.values() for file in each]
+        write_json(path, by_use)
+    files = [file for each in by_use.values() for file in each]
     for file in files:
         print(f"{file['name']}: {file['size']:,} bytes, SHA-256 {file['sha256']}")
     if not files:

@@ -10,7 +10,6 @@ Example:
       --out results/bakeoff/report/episodes.parquet results/bakeoff/eval/*/*/*/episodes.parquet
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,14 +49,6 @@ class Paths:
 def from_study(study: "Study", method: str | None = None) -> dict:
     """Names of all arms."""
     return {"methods": list(study.methods)}
-
-
-def from_whole_study(given: Mapping, job: Job) -> dict:
-    """Accept also a resolved study, whose `methods` map each arm's name to its settings."""
-    methods = given.get("methods")
-    if not isinstance(methods, Mapping):
-        return dict(given)
-    return {"methods": list(methods)}
 
 
 def inputs(study: "Study", job: Job) -> dict:

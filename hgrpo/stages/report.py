@@ -118,12 +118,13 @@ def outputs(study: "Study") -> dict:
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the results, compare the arms, and write the page, the tables and the JSON summary."""
     from hgrpo.report.cautions import arm_cautions, confounded, more_play, twin_cautions
+    from hgrpo.report.csv_file import write_csv
     from hgrpo.report.export_comparison import methods_comparison
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.logs import last_day
     from hgrpo.report.page import Page, render
     from hgrpo.report.provenance_rows import provenance_rows, read_mapping
-    from hgrpo.report.tables import all_tables, scripted_players, write_tables
+    from hgrpo.report.tables import all_tables, scripted_players
 
     study = read_mapping(paths.study)
     inputs = read_inputs(settings.model_extra or {}, paths.episodes, paths.train_logs, paths.fits)
@@ -158,7 +159,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     manifest = methods_comparison(inputs.comparison, inputs.episodes, labels, study)
     html = render(page)
     with atomic_folder(paths.tables) as out:
-        write_tables(tables, out)
+        for name, table in tables.items():
+            write_csv(table, out / f"{name}.csv")
     with atomic_file(paths.comparison) as path:
         write_json(path, manifest)
     answer = page.answer()

@@ -168,11 +168,11 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         try:
             _play(settings, job, paths, inputs, checkpoints, ranks)
         except TrainingError as error:
-            kept = checkpoints.finished
+            finished = checkpoints.finished
             last = "none is kept"
-            if kept:
-                last = f"step {kept}, the last good one, is kept in {scratch}"
-            raise UserError(f"step {kept + 1}: {error}; {last}") from None
+            if finished:
+                last = f"step {finished}, the last good one, is kept in {scratch}"
+            raise UserError(f"step {finished + 1}: {error}; {last}") from None
 
 
 def _play(
@@ -228,16 +228,17 @@ def _play(
         snapshot = config | of | provenance(job.code, settings.env.name)
         (out / "config.yaml").write_text(yaml.safe_dump(snapshot, sort_keys=True), encoding="utf-8")
     stop = played.learner.stop
-    told = f"{method.name} seed {job.seed} round {job.round}: {len(rows)} steps"
+    text = f"{method.name} seed {job.seed} round {job.round}: {len(rows)} steps"
     if rows:
-        told += f", success {rows[0]['success_rate']:.3f} -> {rows[-1]['success_rate']:.3f}"
+        text += f", success {rows[0]['success_rate']:.3f} -> {rows[-1]['success_rate']:.3f}"
     if stop.over:
-        told += f"; {stop.status} by {stop.rule} in round {stop.round}"
+        text += f"; {stop.status} by {stop.rule} in round {stop.round}"
     of_run = f"{method.name} seed {job.seed}"
-    cautions = [f"{of_run} round {job.round}: {text}"] if (text := credit_caution(played)) else []
+    idle = credit_caution(played)
+    cautions = [f"{of_run} round {job.round}: {idle}"] if idle else []
     for caution in filter(None, [*cautions, dead_caution(of_run, job.round, rows)]):
         print_caution(caution)
-    print(f"{told}, {elapsed:.0f} s")
+    print(f"{text}, {elapsed:.0f} s")
 
 
 def _newest(row: Mapping[str, float]) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """Fine-tune the base model on expert trajectories, one sequence each, with loss on actions only.
 
 Example:
-  python -m hgrpo.cli.stage sft --config results/bakeoff/config.yaml --base results/bakeoff/base \\
+  python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage sft > sft.json
+  python -m hgrpo.cli.stage sft --config sft.json --base results/bakeoff/base \\
       --expert results/bakeoff/expert --out results/bakeoff/sft
 """
 
@@ -22,7 +23,7 @@ from hgrpo.progress import Bar
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import BASE, policy_files
 from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder, only_the_name, place
+from hgrpo.stages.paths import folder, place
 from hgrpo.stages.sections import EnvName
 from hgrpo.streams import key
 
@@ -37,7 +38,6 @@ OUTPUTS = {"log": "train_log.json", "summary": "summary.json"}
 # All runs wait for this stage, so it takes a second core.
 RESOURCES = {"mem_mb": 2500, "threads": 2}
 USES: tuple[str, ...] = ()
-from_whole_study = only_the_name
 # Saving a checkpoint takes as long as several steps of a tiny model. So save only some steps.
 _SAVE_EVERY_S = 30.0
 
@@ -95,12 +95,12 @@ def _take(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.policy.given_adapter import given_digest, take_adapter, trained_on
 
     base, env = open_base(paths.base), settings.env.name
-    given = user_path(settings.sft.adapter, "sft.adapter")
+    adapter = user_path(settings.sft.adapter, "sft.adapter")
     with atomic_folder(paths.out) as out:
-        weights = take_adapter(given, settings.model, base, env, out / "adapter")
+        weights = take_adapter(adapter, settings.model, base, env, out / "adapter")
         summary = {
             "taken_from": settings.sft.adapter,
-            "given": given_digest(given),
+            "given": given_digest(adapter),
             "weights": weights,
             "trained_on": trained_on(base, env),
         } | provenance(job.code)

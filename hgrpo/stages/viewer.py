@@ -72,8 +72,8 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 def inputs(study: "Study", job: Job) -> dict:
     """The tables of each run's first and last rounds."""
-    shown = [run for run in trained_rounds(study) if run[2] in (1, study.config.rounds)]
-    folders = [round_folder("rl", *run) for run in shown]
+    ends = [run for run in trained_rounds(study) if run[2] in (1, study.config.rounds)]
+    folders = [round_folder("rl", *run) for run in ends]
     return {
         "turns": [f"{folder}/turns.parquet" for folder in folders],
         "sequences": [f"{folder}/sequences.parquet" for folder in folders],
@@ -92,7 +92,9 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.viewer import Source, collect, collect_truth, render, within
 
     sources = [Source(*run_of(path), path) for path in paths.turns]
-    with_truth = _rounds_with_truth(settings, paths)
+    # Without credit of the rollouts with truth, there is nothing to show of them.
+    truth = zip(settings.truth_rounds, paths.truth, strict=bool(paths.truth))
+    with_truth = dict(truth) if paths.agreement else {}
     most = _MOST // (2 if with_truth else 1)
     entries = collect(sources, most)
     labels = dict(settings.labels)
@@ -107,10 +109,3 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     with atomic_file(paths.out / OUTPUTS["page"]) as path:
         path.write_text(render(settings.study, entries, labels), encoding="utf-8")
     print(f"{len(entries)} trajectories: {paths.out / OUTPUTS['page']}")
-
-
-def _rounds_with_truth(settings: Settings, paths: Paths) -> dict[int, Path]:
-    """Round -> folder of its rollouts with truth; empty if their credit was not computed."""
-    if paths.agreement is None:
-        return {}
-    return dict(zip(settings.truth_rounds, paths.truth, strict=bool(paths.truth)))

@@ -1,4 +1,4 @@
-"""docs/ragen.md: studies, targets and keys of the page exist."""
+"""docs/ragen.md: every script, option and figure of RAGEN has its row, and what it names exists."""
 
 import re
 
@@ -9,7 +9,30 @@ from hgrpo.study.axis import target
 from hgrpo.study.study import load_study
 
 PAGE = (PROJECT / "docs/ragen.md").read_text(encoding="utf-8")
+# Of the three sweeps, the training with analysis, the probe of a checkpoint and the plots.
+SCRIPTS = """
+run_top_p_sweep.sh run_kl_sweep.sh run_entropy_sweep.sh run_sokoban_ppo_filter_grad_analysis.sh
+run_sokoban_ppo_filter_grad_analysis_probe_ckpt.sh plot_gradient_analysis.py
+"""
+OPTIONS = """
+--steps --rollout_filter_value --kl-values --entropy-values --rollout_filter_include_zero --gpus
+--gpus-per-exp --ray-num-cpus --gpu-memory-utilization --save-freq --algo --checkpoint-step
+--checkpoint-root --resume-from-path --with-val --ppo-micro-batch-size-per-gpu
+--log-prob-micro-batch-size-per-gpu
+"""
+FIGURES = "summary plots loss_plots reward_std normed_grads"
+FOLDERS = """
+logs/top_p_sweep_ logs/kl_sweep_ logs/entropy_sweep_ logs/gradient_analysis_sokoban_
+model_saving/gradient_analysis/ model_saving/gradient_analysis_probe/ gradient_analysis_outputs/
+"""
+FIRST_CELLS = [row.split("|")[1] for row in PAGE.splitlines() if row.startswith("| ")]
 TWINS = ["sokoban", "filters", "interventions", "sokoban_gradients"]
+
+
+def test_what_ragen_has_stands_in_a_row():
+    named = [f"`{name}`" for name in f"{SCRIPTS} {OPTIONS} {FIGURES}".split()]
+    named += [f"`{folder}" for folder in FOLDERS.split()]
+    assert [name for name in named if not any(name in cell for cell in FIRST_CELLS)] == []
 
 
 def test_studies_and_targets_of_the_page_exist():
@@ -22,10 +45,16 @@ def test_studies_and_targets_of_the_page_exist():
 
 @pytest.mark.parametrize("text", re.findall(r'set="([^"]+)"', PAGE))
 def test_overrides_of_the_page_are_read(text):
-    study = load_study(
-        PROJECT / "configs/studies/interventions.yaml", {"set": " ".join(text.split())}
-    )
-    assert study.overridden
+    path = PROJECT / "configs/studies/interventions.yaml"
+    assert load_study(path, {"set": " ".join(text.split())}).overridden
+
+
+def test_keys_of_the_page_exist():
+    keys = (PROJECT / "docs/keys.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:training|gradients|engine)\.\w+)", PAGE))
+    assert len(named) > 8
+    for name in named:
+        assert f"`{name.split('.')[1]}`" in keys, name
 
 
 @pytest.mark.parametrize("name", TWINS)

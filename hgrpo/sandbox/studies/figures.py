@@ -17,8 +17,7 @@ from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
 from hgrpo.evaluation.over_seeds import seed_interval
 from hgrpo.report.arms import COLOURS, LINES, MARKERS, REFERENCE_COLOUR
-from hgrpo.report.figure_index import save_all
-from hgrpo.report.style import Drawing, canvas, legend_below, log_axis
+from hgrpo.report.style import Drawing, canvas, legend_below, log_axis, save_all
 from hgrpo.sandbox.studies.results import read_rows
 from hgrpo.sandbox.studies.study import FigureSpec, SandboxStudy
 

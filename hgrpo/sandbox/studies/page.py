@@ -7,9 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from hgrpo.report.figure_index import read_index
-from hgrpo.report.page_environment import page_environment
-from hgrpo.report.svg import inline
+from hgrpo.report.style import read_index
+from hgrpo.report.svg import inline, page_environment
 from hgrpo.report.words import DASH, MINUS, p_value
 from hgrpo.sandbox.studies.results import ARMS, FIGURES, PAIRS, read_table
 from hgrpo.sandbox.studies.statistics import FAR

@@ -30,32 +30,13 @@ def test_a_folder_that_cannot_be_written_is_found_before_anything_is_loaded(
     )
     (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setattr(load, "load_player", lambda *_: pytest.fail("loaded"))
-    sections = {
-        "method": "A",
-        "seed": 11,
-        "round": 1,
-        "assets": tmp_path,
-        "base": "b",
-        "policy": "p",
-    }
-    sections |= {"config": json.dumps(CONFIG), "out": tmp_path / "file/round_1"}
-    words = [str(word) for name, value in sections.items() for word in (f"--{name}", value)]
+    given = {"method": "A", "seed": 11, "round": 1, "assets": tmp_path, "base": "b", "policy": "p"}
+    given |= {"config": json.dumps(CONFIG), "out": tmp_path / "file/round_1"}
+    words = [str(word) for name, value in given.items() for word in (f"--{name}", value)]
     with pytest.raises(SystemExit) as stopped:
         run_command("evaluate", *words)
     assert stopped.value.code == 2
     assert str(tmp_path / "file") in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "sections, trained",
-    [
-        ({"train": False}, False),
-        ({"methods": {"SFTOnly": {"train": False}, "flatGRPO": {"train": True}}}, False),
-        ({"train": True, "methods": {}}, True),
-    ],
-)
-def test_an_arm_is_looked_up_in_the_stages_settings_or_the_studys(sections, trained):
-    assert read_settings(evaluate, WHOLE | sections, Job("SFTOnly")).train == trained
 
 
 @pytest.mark.parametrize(
@@ -68,19 +49,11 @@ def test_an_arm_is_looked_up_in_the_stages_settings_or_the_studys(sections, trai
 )
 def test_only_trained_arms_may_leave_validation_out(train, validated, panels):
     evaluation = CONFIG["evaluation"] | {"validate_trained": validated, "sft_temperatures": [0.0]}
-    sections = WHOLE | {"train": train, "evaluation": evaluation}
-    settings = read_settings(evaluate, sections, Job("SFTOnly"))
+    given = WHOLE | {"train": train, "evaluation": evaluation}
+    settings = read_settings(evaluate, given, Job("SFTOnly"))
     assert evaluate.plays(settings) == [(panel, 1, 0.0) for panel in panels]
 
 
-@pytest.mark.parametrize(
-    "sections, method, message",
-    [
-        ({"methods": {"GiGPO": {"train": True}}}, "GiGO", "--method GiGO: .*mean 'GiGPO'"),
-        ({}, "GiGPO", "--config: key 'train' is missing"),
-        ({"methods": ["GiGPO"]}, "GiGPO", "--config: key 'train' is missing"),
-    ],
-)
-def test_an_arm_that_the_settings_do_not_know_is_named(sections, method, message):
-    with pytest.raises(UserError, match=message):
-        read_settings(evaluate, WHOLE | sections, Job(method))
+def test_settings_that_do_not_say_whether_the_arm_trains_are_refused():
+    with pytest.raises(UserError, match="--config: key 'train' is missing"):
+        read_settings(evaluate, WHOLE, Job("GiGPO"))

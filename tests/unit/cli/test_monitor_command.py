@@ -19,7 +19,7 @@ def monitor(monkeypatch, *arguments):
 
 
 def test_once_before_the_first_job_is_one_clear_line(monkeypatch, tmp_path):
-    with pytest.raises(UserError, match="config.yaml: no such file; results/<study> was expected"):
+    with pytest.raises(UserError, match="config.yaml: no such file; run the study first"):
         monitor(monkeypatch, tmp_path / "results/bakeoff", "--once")
 
 

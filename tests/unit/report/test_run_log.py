@@ -73,10 +73,3 @@ def test_a_damaged_log_is_named(plan):
     with pytest.raises(UserError) as error:
         run_log(plan)
     assert str(error.value).startswith(f"{path}: not JSON (")
-
-
-def test_damaged_rows_of_the_round_in_hand_are_named(plan):
-    path = write(plan.rounds[0].entry / "unfinished/key/step_00000/rows.json", "[{")
-    with pytest.raises(UserError) as error:
-        run_log(plan)
-    assert str(error.value).startswith(f"{path}: not JSON (")
