@@ -8,7 +8,8 @@ A stage's module says everything about the stage:
     outputs      a function that returns all files; present if they depend on the study
     RESOURCES    what a job asks of the machine, unless the study says otherwise; or the name of
                  another stage whose resources this stage shares
-    USES         plug-ins that the stage loads: env, engine, credit, rule
+    USES         plug-ins that the stage loads: env, engine, credit, rule; of the
+                 env also assets or expert, the modules that make tasks and demonstrations
     Settings     the settings that the stage receives as --config
     Paths        the files and folders that the stage's command takes
     from_study   a function that takes the stage's settings from a study

@@ -40,7 +40,7 @@ OUTPUTS = {
     "manifest": "manifest.json",
 }
 RESOURCES: dict[str, int] = {}
-USES = ("env",)
+USES = ("env", "assets")
 from_whole_study = file_or_section
 
 

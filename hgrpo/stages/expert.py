@@ -38,7 +38,7 @@ OUTPUTS = {
     "summary": "summary.json",
 }
 RESOURCES: dict[str, int] = {}
-USES = ("env",)
+USES = ("env", "expert")
 from_whole_study = file_or_section
 # Like the arms, `Environment.ceiling` plays the test panel, so that results can be compared.
 _CEILING_PANEL, _CEILING_TASKS = "test", 1000

@@ -26,7 +26,7 @@ FOLDER = "data"
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"files": "files.json"}
 RESOURCES: dict[str, int] = {}
-USES = ("env",)
+USES = ("env", "assets", "expert")
 from_whole_study = file_or_section
 
 

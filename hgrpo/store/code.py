@@ -3,8 +3,9 @@
 Snakemake sees only a stage's shell command, so it cannot notice an edit in a Python module. This
 hash covers the modules of the stage, environment, engine, credit assigners and update rule of the
 job, all that they import from this checkout, also inside functions, and the data files beside them.
-Plug-ins are imported by name, so those of other jobs do not count. Comments and docstrings do not
-count either.
+Plug-ins are imported by name, so those of other jobs do not count. What a game needs to make tasks
+(`assets.py`) and to play its expert (`expert.py`) counts for the stages that do so, and not for
+those that only play. Comments and docstrings do not count either.
 """
 
 import ast
@@ -12,6 +13,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping
 from importlib.util import resolve_name
 from pathlib import Path
@@ -27,6 +29,9 @@ PACKAGE = Path(__file__).resolve().parent.parent
 # job ran.
 _SKIPPED = {f"hgrpo.stages.{name}" for name in ("comparison", "files", "order", "paths")}
 _SKIPPED |= {"hgrpo.provenance"}
+# Parts of a game that play needs not; a stage that uses one has it in USES.
+_PARTS = ("assets", "expert")
+_PART = re.compile(rf"hgrpo\.envs\.\w+\.({'|'.join(_PARTS)})")
 _POSITIONS = ("lineno", "col_offset", "end_lineno", "end_col_offset", "ctx", "type_ignores")
 
 
@@ -45,7 +50,9 @@ def roots(stage: str, settings: Mapping) -> list[str]:
     if "rule" in module.USES and method.get("objective"):
         named.append(rule_kinds.module_name(method["objective"]["rule"]))
     if "env" in module.USES and settings.get("env"):
-        named.append(f"hgrpo.envs.{settings['env']['name']}")
+        game = f"hgrpo.envs.{settings['env']['name']}"
+        parts = [f"{game}.{part}" for part in _PARTS if part in module.USES]
+        named += [game, *(part for part in parts if _path(part, PACKAGE).is_file())]
     if "engine" in module.USES and settings.get("engine"):
         named.append(f"hgrpo.rollout.{settings['engine']['kind']}")
     return [f"hgrpo.stages.{stage}", *sorted(set(named))]
@@ -77,7 +84,7 @@ def closure(
             continue
         path = _path(name, package)
         hashes[name], imports = _read(name, path, package)
-        waiting += imports
+        waiting += [each for each in imports if not _PART.fullmatch(each)]
         for data in _data_files(path.parent) if path.stem == "__init__" else ():
             hashes[str(data.relative_to(package.parent))] = _digest(data.read_bytes())
     return hashes

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hgrpo.envs import kinds as env_kinds
 from hgrpo.errors import UserError
 from hgrpo.formulas import kinds as rule_kinds
 from hgrpo.stages.order import STAGES
@@ -116,6 +117,18 @@ def test_a_round_depends_on_its_own_assigner_environment_engine_and_rule():
     tpo = of_job("rl_round", "alfworld", "torch", ["random"], "TPO")
     assert covered - tpo == {"hgrpo.formulas.clip"}
     assert tpo - covered == {f"hgrpo.formulas.{name}" for name in ("tpo", "group", "full_kl")}
+
+
+@pytest.mark.parametrize("game", env_kinds.known())
+def test_only_the_stages_that_make_tasks_and_demonstrations_depend_on_their_code(game):
+    parts = {part: f"hgrpo.envs.{game}.{part}" for part in ("assets", "expert")}
+    for stage in ("assets", "expert", "rl_round", "evaluate"):
+        covered = of_job(stage, game, "torch", ["flat"]) & {*parts.values()}
+        assert covered == ({parts[stage]} if stage in parts else set())
+    # So no other module of the game may use them: its edits would be missed.
+    for path in (PACKAGE / "envs" / game).glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert path.stem == "__init__" or not any(part in text for part in parts.values())
 
 
 @pytest.mark.parametrize("stage", ["sft", "rl_round", "evaluate"])

@@ -184,17 +184,11 @@ MISTAKES = [
         {"training": {"tasks_per_step": 4001}},
         "training.tasks_per_step: flatGRPO plays 4001 tasks a step, but the train panel of env",
     ),
-    ("studies", {"training": {"kl": {"minimum": 2, "maximum": 1}}}, "training.kl.minimum: 2 is ab"),
     ("studies", {"training": {"rollouts_per_task": 1}}, "training.rollouts_per_task: 1: flatGRPO"),
     (
         "studies",
         {"training": {"dynamic_sampling": {}, "tasks_per_step": 4000}},
         "training.dynamic_sampling: flatGRPO plays 4000 tasks a step, and the train panel",
-    ),
-    (
-        "studies",
-        {"training": {"filter": {"strategy": "top_k_abs", "value": 33}}},
-        "training.filter.value: 33 groups are to be kept, and tasks_per_step is 32",
     ),
     (
         "studies",
