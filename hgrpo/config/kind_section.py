@@ -43,13 +43,13 @@ class KindSection(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_the_kinds_settings(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        kind = given.get(cls.key, cls.model_fields[cls.key].default)
+    def _check_the_kinds_settings(cls, section: Any) -> Any:
+        if not isinstance(section, Mapping):
+            return section
+        kind = section.get(cls.key, cls.model_fields[cls.key].default)
         model = cls.settings_model(kind)
         try:
-            settings = model.model_validate({k: v for k, v in given.items() if k != cls.key})
+            settings = model.model_validate({k: v for k, v in section.items() if k != cls.key})
         except ValidationError as error:
             raise SectionError(model, error, also=[cls.key]) from None
         return {cls.key: kind} | settings.model_dump(mode="json")

@@ -30,9 +30,16 @@ def test_a_folder_that_cannot_be_written_is_found_before_anything_is_loaded(
     )
     (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setattr(load, "load_player", lambda *_: pytest.fail("loaded"))
-    given = {"method": "A", "seed": 11, "round": 1, "assets": tmp_path, "base": "b", "policy": "p"}
-    given |= {"config": json.dumps(CONFIG), "out": tmp_path / "file/round_1"}
-    words = [str(word) for name, value in given.items() for word in (f"--{name}", value)]
+    options = {
+        "method": "A",
+        "seed": 11,
+        "round": 1,
+        "assets": tmp_path,
+        "base": "b",
+        "policy": "p",
+    }
+    options |= {"config": json.dumps(CONFIG), "out": tmp_path / "file/round_1"}
+    words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
     with pytest.raises(SystemExit) as stopped:
         run_command("evaluate", *words)
     assert stopped.value.code == 2
@@ -49,8 +56,8 @@ def test_a_folder_that_cannot_be_written_is_found_before_anything_is_loaded(
 )
 def test_only_trained_arms_may_leave_validation_out(train, validated, panels):
     evaluation = CONFIG["evaluation"] | {"validate_trained": validated, "sft_temperatures": [0.0]}
-    given = WHOLE | {"train": train, "evaluation": evaluation}
-    settings = read_settings(evaluate, given, Job("SFTOnly"))
+    sections = WHOLE | {"train": train, "evaluation": evaluation}
+    settings = read_settings(evaluate, sections, Job("SFTOnly"))
     assert evaluate.plays(settings) == [(panel, 1, 0.0) for panel in panels]
 
 
