@@ -1,33 +1,15 @@
 """hgrpo: from an environment to a report that compares credit assigners.
 
-    snakemake -n                                       the plan
-    snakemake figures                                  figures from cached results; -f redraws all
-    snakemake alpha_sweep --config seeds=11,23         another study, other seeds
-    snakemake smoke_wave --config study=alpha_sweep    its first arms alone
-    snakemake kl_sweep                                 the arms of one axis of `interventions`
+    snakemake --config study=alpha_sweep seeds=11,23   another study, other seeds
     snakemake results/bakeoff/rl/Progressive/seed_11/round_3/summary.json
 
-Each rule is a stage. Its module in hgrpo/stages says what it reads, what it writes and what it asks of
-the machine; `python -m hgrpo.cli.<stage>` runs it. A stage reruns if an input file changes, or its
-`cfg` (the part of the study that it depends on), or its `code` (the hash of the modules that it runs).
-OUTPUTS: results/<study>/, listed at the head of each rules file.
+Each rule is a stage of hgrpo/stages. OUTPUTS: results/store/<key>/, whose name is the hash of what makes
+the results, so an edit runs the jobs whose key it changes; results/<study>/ links to them.
 """
 
-from pathlib import Path
-
-from snakemake.logging import logger
 from snakemake.utils import min_version
 
-from hgrpo.workflow.run import check_writable, one_line_errors, short_commands
-from hgrpo.workflow.warm import start as warm
-
 min_version("9.0")
-logger.addFilter(short_commands)
-
-if workflow.is_main_process:
-    with one_line_errors():
-        # Snakemake works in the folder of --directory already.
-        check_writable(Path("." if workflow.overwrite_workdir else workflow.basedir))
 
 
 # Write results beside this file, even if `-s` names it from another folder; --directory overrides.
@@ -52,57 +34,27 @@ include: "rules/sandbox.smk"
 
 
 onstart:
-    note_interrupts()
-    planned = {job.rule.name for job in workflow.dag.needrun_jobs()}
-    # The sandbox's jobs need nothing of the chosen study, and leave it free for another run.
-    of_the_study = not planned or any(not name.startswith("sandbox_") for name in planned)
-    if of_the_study and not workflow.executor_plugin.common_settings.touch_exec:
-        with one_line_errors():
-            before_jobs(workflow, study, Path(R))
-        if workflow.executor_plugin.name == "local":
-            jobs = list(workflow.dag.needrun_jobs())
-            warm.start(study, [job.rule.name for job in jobs if job.threads == 1])
-            # On a cluster, a hundred jobs may run at once: too many for this display.
-            line = start_line(study, Path(R), jobs, workflow.resource_settings.cores)
-            print(line, file=sys.stderr, flush=True)
-            mine = files_of(workflow.dag.jobs)
-            show_progress(
-                [job for job in study_jobs(study, Path(R)) if mine.issuperset(job.outputs)],
-                lambda: files_of(workflow.dag.needrun_jobs()),
-            )
+    run.start(workflow)
 
 
 onsuccess:
-    after_jobs(Path(R))
-    say_results()
+    run.end()
 
 
 onerror:
-    left = files_of(workflow.dag.needrun_jobs())
-    said = "".join(Path(path).read_text(encoding="utf-8", errors="replace") for path in log)
-    say_last(last_lines(said, study_jobs(study, Path(R)), left, bool(INTERRUPTS)))
+    run.end()
 
 
 rule all:
-    """The study's report, with all that it is made from."""
+    """The study's report, with all that it is made from; ends with its headline."""
     default_target: True
     input:
-        of.everything() if ELSEWHERE else of.wanted(),
+        rules.report.output,
+        findings=rules.report.output.findings,
+    log:
+        f"{plan.root}/report/headline.log",
     localrule: True
     message:
         "The whole study"
-
-
-rule:
-    """The same as `all`, under the study's own name."""
-    name:
-        study.config.name
-    input:
-        rules.all.input,
-    localrule: True
-    message:
-        "The whole study"
-
-
-with one_line_errors():
-    check_rule_names(workflow)
+    shell:
+        f"cat {{input.findings:q}} | tee {{log:q}}; echo {plan.root}/report/report.html"

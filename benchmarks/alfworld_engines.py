@@ -68,7 +68,7 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=20)
     args = parser.parse_args()
     require_textworld()
-    found = list_games(args.folder, Counter())
+    games = list_games(args.folder, Counter())
     print(
-        json.dumps(measure([args.folder / game.path for game in found[: args.games]], args.steps))
+        json.dumps(measure([args.folder / game.path for game in games[: args.games]], args.steps))
     )

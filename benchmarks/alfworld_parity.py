@@ -53,7 +53,7 @@ class Mismatch:
     command: str
     what: str
     expected: object
-    found: object
+    native: object
 
 
 @dataclass
@@ -66,7 +66,7 @@ class GameReport:
 
 
 def compare_walk(
-    walk: str, commands: Iterable[str], expected: Engine, found: Engine, report: GameReport
+    walk: str, commands: Iterable[str], expected: Engine, native: Engine, report: GameReport
 ) -> None:
     """Play `commands` in both engines from a reset; add steps and differences to `report`.
 
@@ -74,7 +74,7 @@ def compare_walk(
     """
     for step, command in enumerate(chain([""], commands)):
         answers = []
-        for engine in (expected, found):
+        for engine in (expected, native):
             text = engine.step(command) if step else engine.reset()
             answers.append((text, engine.admissible_commands(), engine.won))
         report.steps += step > 0
@@ -218,7 +218,7 @@ def main() -> None:
     for mismatch in mismatches[:_SHOWN]:
         print(f"mismatch in {mismatch.game}, {mismatch.walk}, step {mismatch.step}")
         print(f"  after {mismatch.command!r}, {mismatch.what}:")
-        print(f"  official {mismatch.expected!r}\n  native   {mismatch.found!r}")
+        print(f"  official {mismatch.expected!r}\n  native   {mismatch.native!r}")
     steps = sum(report.steps for report in reports)
     print(f"games: {len(reports)}\nsteps: {steps}\nmismatches: {len(mismatches)}")
     if mismatches:

@@ -26,16 +26,18 @@ from pathlib import Path
 import yaml
 
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
-from hgrpo.stages.order import STAGES, belongs_to_an_arm
+from hgrpo.stages.job import Job
+from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
+from hgrpo.store.plan import below, outputs_of
+from hgrpo.store.plan import flat as _flat
 from hgrpo.study.study import Study, load_study
-from hgrpo.workflow.rules import StudyRules
 
 PROJECT = Path(__file__).resolve().parent.parent
 METHODS = ["SFTOnly", "flatGRPO", "Progressive", "RandomCredit"]
 ROUNDS = 10
 JOBS_PER_SEED = 1 + 3 * ROUNDS * 2
 # The trivial rules are made from the files of this job, with wildcards in place of its values.
-_SAMPLE = {"method": "flatGRPO", "seed": "0", "round": "2"}
+_SAMPLE = Job("flatGRPO", 0, 2)
 
 
 @dataclass(frozen=True)
@@ -69,22 +71,22 @@ def measure(jobs: int, pairs: int = 1) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         ours, trivial = both_workflows(Path(folder), jobs)
         dry_run = ("-m", "snakemake", "-n", "-q", "all", "rules", "--cores", "2")
-        found = [
+        runs = [
             (run(ours, *dry_run, "--config", "study=large"), run(trivial, *dry_run))
             for _ in range(pairs)
         ]
-    counts = [_jobs(one.output) for one in found[0]]
+    counts = [_jobs(one.output) for one in runs[0]]
     if len(set(counts)) > 1:
         raise ValueError(f"{counts[0]} jobs against {counts[1]}")
-    return {"jobs": counts[0], "megabytes": found[0][0].megabytes} | compared(found)
+    return {"jobs": counts[0], "megabytes": runs[0][0].megabytes} | compared(runs)
 
 
-def compared(found: Sequence[tuple[Run, Run]]) -> dict[str, float]:
+def compared(runs: Sequence[tuple[Run, Run]]) -> dict[str, float]:
     """Medians over pairs of runs: seconds of ours, seconds of the trivial one, and their ratio."""
     return {
-        "seconds": statistics.median(ours.seconds for ours, _ in found),
-        "trivial_seconds": statistics.median(trivial.seconds for _, trivial in found),
-        "ratio": statistics.median(ours.seconds / trivial.seconds for ours, trivial in found),
+        "seconds": statistics.median(ours.seconds for ours, _ in runs),
+        "trivial_seconds": statistics.median(trivial.seconds for _, trivial in runs),
+        "ratio": statistics.median(ours.seconds / trivial.seconds for ours, trivial in runs),
     }
 
 
@@ -136,19 +138,20 @@ def large_study(root: Path, jobs: int) -> None:
 
 def trivial_snakefile(study: Study) -> str:
     """A Snakefile with the jobs and files of a study, and nothing else."""
-    of = StudyRules(study, f"results/{study.config.name}")
-    parts = [f"rule all:\n    input: {of.everything()!r}\n"]
-    for stage in STAGES:
-        # These stages have no jobs: the agreement is not a target, and no arm has a fit.
-        if stage not in ("credit_agreement", "credit_fit"):
-            parts.append(_trivial_rule(of, stage))
-    return "\n\n".join(parts)
+    parts = [f"rule all:\n    input: {_flat(_outputs(study, 'report'))!r}\n"]
+    # These stages have no jobs: the agreement is not a target, and no arm has a fit.
+    stages = [stage for stage in STAGES if stage not in ("credit_agreement", "credit_fit")]
+    return "\n\n".join([*parts, *(_trivial_rule(study, stage) for stage in stages)])
 
 
-def _trivial_rule(of: StudyRules, stage: str) -> str:
+def _outputs(study: Study, stage: str) -> dict:
+    folder = load(stage).FOLDER
+    return below(f"results/large/{folder}".rstrip("/"), outputs_of(stage, study))
+
+
+def _trivial_rule(study: Study, stage: str) -> str:
     in_arm = belongs_to_an_arm(stage)
-    needed = _flat(of.inputs(stage)(_SAMPLE if in_arm else {}))
-    made = _flat(of.outputs(stage))
+    needed = _flat(below("results/large", load(stage).inputs(study, _SAMPLE if in_arm else Job())))
     lines = [f"rule {stage}:", "    input:"]
     if in_arm:
         fixed = [path for path in needed if "/round_" not in path]
@@ -157,16 +160,8 @@ def _trivial_rule(of: StudyRules, stage: str) -> str:
         lines += [f"        lambda w: {_generalised(path)}," for path in moving]
     else:
         lines += [f"        {needed!r},"]
-    lines += ["    output:", f"        {made!r}"]
-    method = _SAMPLE["method"] if in_arm else None
-    lines += [
-        "    params:",
-        f"        cfg={of.cfg(stage, method)!r},",
-        "        code='0123456789',",
-    ]
-    lines += ["        paths=lambda w, input, output: [str(input[0]) if input else '', output[0]],"]
-    lines += ["        scratch='scratch',"] if stage in ("rl_round", "sft") else []
-    lines += ["        cache='cache',"] if stage == "rl_round" else []
+    lines += ["    output:", f"        {_flat(_outputs(study, stage))!r}"]
+    lines += ["    params:", "        job=lambda w: 'results/large/job.json',"]
     if in_arm:
         first = r"[1-9]\d*" if stage == "rl_round" else r"\d+"
         lines += [
@@ -185,19 +180,13 @@ def _generalised(path: str) -> str:
     The policy of round 0 is the SFT policy.
     """
     number = re.search(r"/round_(\d+)", path).group(1)
-    step = int(number) - int(_SAMPLE["round"])
-    text = path.replace(_SAMPLE["method"], "{w.method}").replace("seed_0", "seed_{w.seed}")
+    step = int(number) - _SAMPLE.round
+    text = path.replace(_SAMPLE.method, "{w.method}").replace("seed_0", "seed_{w.seed}")
     text = text.replace(f"round_{number}", f"round_{{int(w.round) + {step}}}")
     name = path.rpartition("/")[2]
     sft = f"results/large/sft/adapter/{name}" if name not in (TRAINER_STATE, CRITIC) else []
     first = "w.method == 'SFTOnly'" if step == 0 else "w.round == '1'"
     return f"{sft!r} if {first} else f{text!r}"
-
-
-def _flat(files: dict) -> list[str]:
-    return [
-        path for given in files.values() for path in ([given] if isinstance(given, str) else given)
-    ]
 
 
 if __name__ == "__main__":

@@ -34,9 +34,9 @@ def _resources() -> types.ModuleType:
     module = types.ModuleType("pkg_resources")
 
     def resource_filename(name: str, path: str) -> str:
-        found = importlib.util.find_spec(name)
-        assert found is not None and found.origin is not None
-        return str(Path(found.origin).parent / path)
+        spec = importlib.util.find_spec(name)
+        assert spec is not None and spec.origin is not None
+        return str(Path(spec.origin).parent / path)
 
     module.resource_filename = resource_filename  # type: ignore[attr-defined]
     return module

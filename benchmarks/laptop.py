@@ -9,6 +9,7 @@ from pathlib import Path
 from hgrpo.agent.conversation import Conversation
 from hgrpo.archive import unpacked
 from hgrpo.base_model.folder import open_base
+from hgrpo.config.canonical import as_json
 from hgrpo.config.read import read_yaml
 from hgrpo.credit.settings import CreditSettings
 from hgrpo.envs.base import Task, TextEnv
@@ -23,7 +24,6 @@ from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages import order
 from hgrpo.study.study import load_study
-from hgrpo.workflow.rules import as_json
 
 ROOT = Path(__file__).resolve().parent.parent
 _TRAIN_GAMES, _TRAJECTORIES = 400, 3000
@@ -94,7 +94,7 @@ def prepare(folder: Path, name: str = "alfworld-laptop") -> Laptop:
     marker = folder / "config.json"
     if not marker.is_file() or marker.read_text(encoding="utf-8") != as_json(configs):
         for stage, arguments in stages.items():
-            command = [sys.executable, "-m", f"hgrpo.cli.{stage}"]
+            command = [sys.executable, "-m", "hgrpo.cli.stage", stage]
             command += ["--config", as_json(configs[stage]), *map(str, arguments)]
             subprocess.run([*command, "--out", str(folder / stage)], check=True, cwd=ROOT)
         marker.write_text(as_json(configs), encoding="utf-8")

@@ -86,8 +86,8 @@ def measure(laptop: Laptop) -> dict:
         groups = [training_sequences(group) for group in played]
         policy.load_trained_state(start)
         scorer.score_reference([sequence for group in groups for sequence in group])
-        found = (group_gradients(policy, group, measuring) for group in groups)
-        group_products(found, len(groups))
+        gradients = (group_gradients(policy, group, measuring) for group in groups)
+        group_products(gradients, len(groups))
 
     sides = {
         "grpo": grpo,

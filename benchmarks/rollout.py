@@ -116,8 +116,8 @@ def measure(laptop: Laptop) -> list[dict]:
     engines = {name: Ours(laptop, policy, kind) for name, kind in kinds.items()}
     greedy = {name: engine.greedy() for name, engine in engines.items()}
     same = {
-        name: sum(ours == theirs for ours, theirs in zip(greedy["plain"], found, strict=True))
-        for name, found in greedy.items()
+        name: sum(ours == theirs for ours, theirs in zip(greedy["plain"], played, strict=True))
+        for name, played in greedy.items()
     }
     sides = engines | {"generate": GenerateLoop(laptop, policy)}
     return [_measure(sides, rollouts) | {"same_greedy": same} for rollouts in GROUPS]

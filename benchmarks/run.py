@@ -53,7 +53,6 @@ def main() -> None:
     truth = _json("truth.py", str(LONG))
     toys = _json("sandbox.py")
     dag = _json("dag.py", "--jobs", "10000")
-    plan = _json("plan.py", "--jobs", "10000")
     webshop = _json("webshop.py")
     sokoban = _json("sokoban.py")
     engine = _engine()
@@ -69,7 +68,6 @@ def main() -> None:
         truth,
         toys,
         dag,
-        plan,
     )
     args.out.write_text(_page(*measured), encoding="utf-8")
     print(f"wrote {args.out}")
@@ -280,7 +278,6 @@ def _page(
     truth: dict,
     toys: dict,
     dag: dict,
-    plan: dict,
 ) -> str:
     if engine:
         row = (
@@ -324,15 +321,10 @@ def _page(
         f"with as many jobs, inputs, outputs and params | {dag['seconds']:.1f} s against "
         f"{dag['trivial_seconds']:.1f} s: **{dag['ratio']:.2f}x**, peak "
         f"{dag['megabytes']:.0f} MB | at most {_DAG}x{_short(dag['ratio'] <= _DAG)} |",
-        f"| a plan, `make plan`, {plan['jobs']:,} jobs, {plan['files']:,} benchmark files of past "
-        f"jobs, CPU seconds | `snakemake --summary` of that Snakefile | {plan['seconds']:.1f} s "
-        f"against {plan['trivial_seconds']:.1f} s: **{plan['ratio']:.2f}x** | "
-        f"at most {_DAG}x{_short(plan['ratio'] <= _DAG)} |",
         "",
         "Files: `benchmarks/webshop.py`, `benchmarks/sokoban.py`, `benchmarks/rollout.py`,",
         "`benchmarks/update.py`, `benchmarks/objectives.py`, `benchmarks/credit.py`,",
-        "`benchmarks/truth.py`, `benchmarks/sandbox.py`, `benchmarks/dag.py`,",
-        "`benchmarks/plan.py`, and",
+        "`benchmarks/truth.py`, `benchmarks/sandbox.py`, `benchmarks/dag.py` and",
         "`benchmarks/alfworld_engines.py`. The docstring of each file says what it counts.",
         "`benchmarks/webshop_size.py` measures a shop of a million products; its numbers are in",
         "[webshop.md](webshop.md#size). `benchmarks/gpu_round.py` needs a GPU; [gpu.md](gpu.md)",

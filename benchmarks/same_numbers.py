@@ -1,9 +1,9 @@
-"""Compare the numbers of two results folders of one study: weights, turns, sequences, episodes.
+"""Compare the numbers of two results folders of one study: weights, play, tables, figures' data.
 
 Use it for a change that should move no number: run the study before and after the change on one
-machine, then compare. The command compares every file that both folders hold. It also names the
-files that only one folder holds. A fit in a folder `turnrd`, as older results have it, counts as if
-it were in `credit_fit`.
+machine, then compare. The command compares every file that both folders hold, timings apart. It
+also names the files that only one folder holds. The folders may be those of the sandbox, such as
+results/sandbox_ci: then tables and figures' data of its studies are compared.
 
 Exit status: 0 if all files are equal, 1 if one differs or there is nothing to compare.
 
@@ -12,10 +12,12 @@ Example:
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
@@ -30,7 +32,13 @@ _PATTERNS = (
     "rl/*/seed_*/round_*/sequences.parquet",
     "credit_fit/*/seed_*/round_*/model.safetensors",
     "eval/*/seed_*/round_*/episodes.parquet",
+    "report/tables/*.csv",
+    "report/figures/*.csv",
+    "studies/*/*.csv",
+    "studies/*/figures/*.csv",
 )
+# Columns of tables that hold seconds.
+_TIMINGS = re.compile(r".*(seconds|elapsed|_s)$|per_second|hours?$")
 
 
 def main() -> None:
@@ -43,34 +51,33 @@ def main() -> None:
     args = parser.parse_args()
     compared, different = 0, 0
     for name in sorted(_names(args.before) | _names(args.after)):
-        before, after = _path(args.before, name), _path(args.after, name)
+        before, after = args.before / name, args.after / name
         if not (before.is_file() and after.is_file()):
             print(f"only one: {name}")
             continue
-        said = list(_differences(before, after))
-        compared, different = compared + 1, different + bool(said)
+        differences = list(_differences(before, after))
+        compared, different = compared + 1, different + bool(differences)
         print(
-            f"{'DIFFERENT' if said else 'equal':<10}{name}{': ' if said else ''}{'; '.join(said)}"
+            f"{'DIFFERENT' if differences else 'equal':<10}{name}"
+            f"{': ' if differences else ''}{'; '.join(differences)}"
         )
     print(f"{compared} files compared, {different} different")
     sys.exit(different > 0 or compared == 0)
 
 
 def _names(root: Path) -> set[str]:
-    found = [path.relative_to(root) for pattern in _PATTERNS for path in root.glob(pattern)]
-    former = [path.relative_to(root) for path in root.glob("turnrd/*/*/*/model.safetensors")]
-    return {*map(str, found), *(str(Path("credit_fit", *path.parts[1:])) for path in former)}
-
-
-def _path(root: Path, name: str) -> Path:
-    path = root / name
-    return path if path.exists() else root / name.replace("credit_fit/", "turnrd/", 1)
+    return {str(path.relative_to(root)) for pattern in _PATTERNS for path in root.glob(pattern)}
 
 
 def _differences(before: Path, after: Path) -> Iterator[str]:
     """What differs between two files of one kind."""
     if before.suffix == ".safetensors":
         yield from _tensors(load_file(before), load_file(after))
+    elif before.suffix == ".csv":
+        tables = [
+            pd.read_csv(path).filter(regex=f"^(?!{_TIMINGS.pattern})") for path in (before, after)
+        ]
+        yield from _columns(*map(pa.Table.from_pandas, tables))
     else:
         yield from _columns(pq.read_table(before), pq.read_table(after))
 

@@ -73,19 +73,19 @@ def main() -> None:
     print(json.dumps(parts))
 
 
-def rows(found: dict) -> list[str]:
-    """Rows of the page of benchmarks; `found` is what `main` prints."""
+def rows(numbers: dict) -> list[str]:
+    """Rows of the page of benchmarks; `numbers` is what `main` prints."""
     runs = {
         "bandit": "the bandit of digits, 100 batches of 100",
         "tokens": "token_reversal of 4 tokens, 100 batches of 8",
         "tokens_96": "token_reversal of 6 tokens, 40 batches of 96",
     }
     stacked = [
-        _row(f"ten seeds of {what}", "ten runs of one seed", found["stacked"][name], STACKED)
+        _row(f"ten seeds of {what}", "ten runs of one seed", numbers["stacked"][name], STACKED)
         for name, what in runs.items()
     ]
-    sampling, candidates, listed = found["sampling"], found["candidates"], found["listed"]
-    products = found["products"]
+    sampling, candidates, listed = numbers["sampling"], numbers["candidates"], numbers["listed"]
+    products = numbers["products"]
     return [
         *stacked,
         "| sandbox, matrix products of token_reversal of 6 tokens, batches of 96, one thread, ten "
@@ -170,23 +170,23 @@ def _products() -> dict[str, float]:
     net = Transformer(3, 13)
     width = net.width
     layers = ((width, 3 * width), (width, width), (width, 4 * width), (4 * width, width))
-    found = {}
+    numbers = {}
     for name, seeds in (("one", 1), ("ten", len(SEEDS))):
-        given = []
+        arguments = []
         for inputs, outputs in layers:
             x, grad = (torch.randn(seeds, ROWS * net.length, size) for size in (inputs, outputs))
-            given.append((x, torch.randn(seeds, inputs, outputs), grad))
+            arguments.append((x, torch.randn(seeds, inputs, outputs), grad))
 
-        def multiply(given: list[tuple[Tensor, ...]] = given) -> None:
-            for x, matrix, grad in given:
+        def multiply(arguments: list[tuple[Tensor, ...]] = arguments) -> None:
+            for x, matrix, grad in arguments:
                 torch.bmm(x, matrix)
                 torch.bmm(grad, matrix.mT)
                 torch.bmm(x.mT, grad)
 
         multiply()
-        count = sum(3 * 2 * x.shape[1] * matrix.numel() for x, matrix, _ in given)
-        found[name] = count / min(_seconds(multiply) for _ in range(20)) / 1e9
-    return found
+        count = sum(3 * 2 * x.shape[1] * matrix.numel() for x, matrix, _ in arguments)
+        numbers[name] = count / min(_seconds(multiply) for _ in range(20)) / 1e9
+    return numbers
 
 
 def _sequences() -> tuple[SequencePolicy, Tensor, Tensor, Tensor]:
@@ -211,8 +211,8 @@ def _sampling() -> dict[str, float]:
 
     cached = policy.sample(weights, prompts, uniform).actions[:, :, 0, 0]
     same = (cached == anew()).float().mean().item()
-    found = _compare(lambda: policy.sample(weights, prompts, uniform), anew)
-    return found | {"same_tokens": same}
+    numbers = _compare(lambda: policy.sample(weights, prompts, uniform), anew)
+    return numbers | {"same_tokens": same}
 
 
 def _candidates() -> dict[str, float]:
@@ -259,8 +259,8 @@ def _compare_scores(
         return lambda: torch.autograd.grad(score().sum(), weights)[0]
 
     apart = (ours() - theirs()).abs().max().item()
-    found = _compare(differentiated(ours), differentiated(theirs))
-    return found | {"largest_difference": apart}
+    numbers = _compare(differentiated(ours), differentiated(theirs))
+    return numbers | {"largest_difference": apart}
 
 
 def _pictures(path: Path) -> Path:

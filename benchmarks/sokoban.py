@@ -25,7 +25,7 @@ from hgrpo.envs.sokoban import assets, files
 from hgrpo.envs.sokoban.env import SokobanEnv
 from hgrpo.envs.sokoban.replies import write_reply
 from hgrpo.envs.sokoban.settings import SokobanSettings
-from hgrpo.workflow.probe import packages
+from hgrpo.workflow.packages import packages
 
 SIZES = {"6x6, one box": (6, 1), "8x8, two boxes": (8, 2)}
 VIEWS = ("grid", "grid_coord")

@@ -43,20 +43,20 @@ def power(runs: pd.Series, seeds: int, add: list[float], repeats: int = 10_000) 
         add: further arms, each as far from the reference as the number, and as noisy.
     """
     runs = runs.rename({TWIN: REFERENCE})
-    found = runs.groupby(level=0).agg(["mean", "std"])
-    base = found.loc[REFERENCE]
-    arms = [name for name in found.index if name != REFERENCE]
-    means = np.array([base["mean"], *found.loc[arms, "mean"], *(base["mean"] + np.array(add))])
-    spread = np.array([base["std"], *found.loc[arms, "std"], *([base["std"]] * len(add))])
+    moments = runs.groupby(level=0).agg(["mean", "std"])
+    base = moments.loc[REFERENCE]
+    arms = [name for name in moments.index if name != REFERENCE]
+    means = np.array([base["mean"], *moments.loc[arms, "mean"], *(base["mean"] + np.array(add))])
+    spread = np.array([base["std"], *moments.loc[arms, "std"], *([base["std"]] * len(add))])
     rng = np.random.default_rng(51)
     drawn = means[:, None] + spread[:, None] * rng.standard_normal((repeats, len(means), seeds))
     twin = base["mean"] + base["std"] * rng.standard_normal((repeats, seeds))
     estimated = run_spread(drawn, twin)
     variance, freedom = estimated.from_both(np.arange(1, len(means)), 0)
     of_twin, its_freedom = estimated.of_twin(0)
-    own, other = drawn[:, 0].mean(axis=1), twin.mean(axis=1)
+    reference, other = drawn[:, 0].mean(axis=1), twin.mean(axis=1)
     differences = np.column_stack(
-        [drawn[:, 1:].mean(axis=2) - ((own + other) / 2)[:, None], other - own]
+        [drawn[:, 1:].mean(axis=2) - ((reference + other) / 2)[:, None], other - reference]
     )
     variance = np.column_stack([variance, of_twin]) + OF_A_GAME / GAMES
     freedom = np.column_stack([freedom, its_freedom])

@@ -82,10 +82,10 @@ def _compared(engines: Mapping[str, Collector], groups: Sequence[PlayedGroup]) -
         sides[name] = partial(Continuations(collector).returns, points, EACH)
         sides[f"{name}, restarted"] = partial(_restarted, collector, points)
     seconds: dict[str, list[float]] = {name: [] for name in sides}
-    found = {}
+    returns = {}
     for _ in range(REPEATS):
         for name, play in sides.items():
-            took, found[name] = _timed(play)
+            took, returns[name] = _timed(play)
             seconds[name].append(took)
     number = EACH * len(points)
     collector = next(iter(engines.values()))
@@ -104,7 +104,7 @@ def _compared(engines: Mapping[str, Collector], groups: Sequence[PlayedGroup]) -
             if slow != fast
         },
         "same_returns": {
-            f"{one}/{other}": float(np.mean(found[one] == found[other]))
+            f"{one}/{other}": float(np.mean(returns[one] == returns[other]))
             for one in engines
             for other in sides
             if one != other
@@ -139,8 +139,8 @@ def _restarts(collector: Collector, points: Sequence[Point]) -> list[Start]:
 
 def _timed(work: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
     began = time.process_time()
-    found = work()
-    return time.process_time() - began, found
+    values = work()
+    return time.process_time() - began, values
 
 
 if __name__ == "__main__":

@@ -71,14 +71,14 @@ class Cell:
     def deviations(self) -> np.ndarray:
         """Relative standard deviation of each arm [arms]; the mean square is 1. Arm 0 is flat."""
         arms = self.comparisons + (self.baseline == "reference")
-        found = np.ones(arms)
+        deviations = np.ones(arms)
         if self.spreads == "ramp":
-            found = np.roll(np.geomspace(1, WIDE, arms), arms // 2)
+            deviations = np.roll(np.geomspace(1, WIDE, arms), arms // 2)
         elif self.spreads == "wide_reference":
-            found[0] = WIDE
+            deviations[0] = WIDE
         elif self.spreads != "equal":
-            found[1 : 2 if self.spreads == "one_wide" else 2 + arms // 6] = WIDE
-        return found / np.sqrt((found**2).mean())
+            deviations[1 : 2 if self.spreads == "one_wide" else 2 + arms // 6] = WIDE
+        return deviations / np.sqrt((deviations**2).mean())
 
 
 @dataclass(frozen=True)
@@ -184,26 +184,26 @@ def taken(studies: Studies) -> Found:
 
 def today(studies: Studies) -> Found:
     """The analysis until November 2026: own spread, Satterthwaite over runs and games."""
-    own, seeds = _own(studies)
-    return _with_games(own, seeds - 1, studies)
+    alone, seeds = _own(studies)
+    return _with_games(alone, seeds - 1, studies)
 
 
 def one_less_than_seeds(studies: Studies) -> Found:
     """A difference's own spread, always with seeds - 1 degrees of freedom."""
-    own, seeds = _own(studies)
-    return own + studies.games, np.full(own.shape, seeds - 1.0)
+    alone, seeds = _own(studies)
+    return alone + studies.games, np.full(alone.shape, seeds - 1.0)
 
 
 def welch(studies: Studies) -> Found:
     """Welch's test of the arms' runs, unpaired."""
-    own = studies.runs.var(axis=2, ddof=1) / studies.runs.shape[2]
+    alone = studies.runs.var(axis=2, ddof=1) / studies.runs.shape[2]
     seeds = studies.runs.shape[2]
     if studies.fixed is not None:
-        return _with_games(own, seeds - 1, studies)
+        return _with_games(alone, seeds - 1, studies)
     runs = studies.runs[:, 0]
     if studies.twin is not None:
         runs = np.concatenate([runs, studies.twin], axis=1)
-    mine, theirs = own[:, 1:], runs.var(axis=1, ddof=1)[:, None] / runs.shape[1]
+    mine, theirs = alone[:, 1:], runs.var(axis=1, ddof=1)[:, None] / runs.shape[1]
     total = mine + theirs
     freedom = total**2 / (mine**2 / (seeds - 1) + theirs**2 / (runs.shape[1] - 1))
     return _with_games(total, freedom, studies)
@@ -215,8 +215,8 @@ def pooled(studies: Studies) -> Found:
     equal = replace(
         spread,
         arms=np.broadcast_to(spread.pooled[:, None], spread.arms.shape),
-        own=np.zeros(spread.own.shape, bool),
-        wide=np.zeros(spread.own.shape, bool),
+        noisier=np.zeros(spread.noisier.shape, bool),
+        wide=np.zeros(spread.noisier.shape, bool),
         twin=None if spread.twin is None else spread.pooled,
     )
     arms = np.arange(studies.runs.shape[1])
@@ -234,29 +234,29 @@ def moderated(studies: Studies) -> Found:
     Source: Smyth 2004, "Linear Models and Empirical Bayes Methods for Assessing Differential
     Expression in Microarray Experiments" (https://doi.org/10.2202/1544-6115.1027), section 6.2.
     """
-    own, seeds = _own(studies)
+    alone, seeds = _own(studies)
     freedom = seeds - 1.0
     # Equal runs have no logarithm; the floor is that of the authors' package.
-    own = np.maximum(own, 1e-5 * np.median(own, axis=1, keepdims=True))
-    logs = np.log(own) - special.digamma(freedom / 2) + np.log(freedom / 2)
+    alone = np.maximum(alone, 1e-5 * np.median(alone, axis=1, keepdims=True))
+    logs = np.log(alone) - special.digamma(freedom / 2) + np.log(freedom / 2)
     more = logs.var(axis=1, ddof=1, keepdims=True) - special.polygamma(1, freedom / 2)
     prior = np.where(more > 0, 2 * _trigamma_inverse(np.maximum(more, 1e-9)), np.inf)
     known = np.minimum(prior, 1e9)
     centre = np.exp(
         logs.mean(axis=1, keepdims=True) + special.digamma(known / 2) - np.log(known / 2)
     )
-    variance = (known * centre + freedom * own) / (known + freedom)
-    freedom = np.minimum(known + freedom, freedom * own.shape[1])
+    variance = (known * centre + freedom * alone) / (known + freedom)
+    freedom = np.minimum(known + freedom, freedom * alone.shape[1])
     return _with_games(variance, freedom, studies)
 
 
 def _trigamma_inverse(values: np.ndarray) -> np.ndarray:
     """Newton's method of Smyth 2004, appendix."""
-    found = 0.5 + 1 / values
+    root = 0.5 + 1 / values
     for _ in range(30):
-        trigamma = special.polygamma(1, found)
-        found = found + trigamma * (1 - trigamma / values) / special.polygamma(2, found)
-    return found
+        trigamma = special.polygamma(1, root)
+        root = root + trigamma * (1 - trigamma / values) / special.polygamma(2, root)
+    return root
 
 
 def _own(studies: Studies) -> tuple[np.ndarray, int]:
@@ -286,9 +286,9 @@ def holm(p_values: np.ndarray) -> np.ndarray:
     order = p_values.argsort(axis=1)
     steps = np.arange(p_values.shape[1], 0, -1)
     ordered = np.maximum.accumulate(np.take_along_axis(p_values, order, 1) * steps, axis=1)
-    found = np.empty_like(p_values)
-    np.put_along_axis(found, order, ordered, 1)
-    return found
+    adjusted = np.empty_like(p_values)
+    np.put_along_axis(adjusted, order, ordered, 1)
+    return adjusted
 
 
 def measure(cell: Cell, repeats: int, seed: int) -> Iterator[dict]:
@@ -303,7 +303,7 @@ def measure(cell: Cell, repeats: int, seed: int) -> Iterator[dict]:
         means = equal.differences.mean(axis=2)
         p_values = _p_values(means, variance, freedom)
         called = holm(p_values) < ALPHA
-        found = holm(_p_values(ahead.differences.mean(axis=2), *analysis(ahead)))[:, 0] < ALPHA
+        decided = holm(_p_values(ahead.differences.mean(axis=2), *analysis(ahead)))[:, 0] < ALPHA
         yield asdict(cell) | {
             "analysis": name,
             "repeats": repeats,
@@ -311,7 +311,7 @@ def measure(cell: Cell, repeats: int, seed: int) -> Iterator[dict]:
             "better": int((called & (means > 0)).any(axis=1).sum()),
             "worse": int((called & (means < 0)).any(axis=1).sum()),
             "coverage": float((p_values >= 1 - LEVEL).mean()),
-            "power": float((found & (ahead.differences.mean(axis=2)[:, 0] > 0)).mean()),
+            "power": float((decided & (ahead.differences.mean(axis=2)[:, 0] > 0)).mean()),
         }
 
 
@@ -320,9 +320,9 @@ def _p_values(means: np.ndarray, variance: np.ndarray, freedom: np.ndarray) -> n
     values = np.abs(means) / np.sqrt(variance)
     known = values > _NEVER
     freedom = np.broadcast_to(freedom, values.shape)
-    found = np.ones(values.shape)
-    found[known] = 2 * special.stdtr(freedom[known], -values[known])
-    return found
+    p_values = np.ones(values.shape)
+    p_values[known] = 2 * special.stdtr(freedom[known], -values[known])
+    return p_values
 
 
 def grid(seeds: list[int], comparisons: list[int]) -> list[Cell]:

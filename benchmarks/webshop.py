@@ -190,10 +190,10 @@ def memory(folder: Path, tasks: Sequence[Task], rng: random.Random) -> dict:
 def resident() -> tuple[int, int]:
     """Resident bytes of this process: its own memory, then the files mapped into memory."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
-    own, files = (
+    private, files = (
         1024 * int(re.search(rf"{name}:\s+(\d+) kB", status)[1]) for name in ("RssAnon", "RssFile")
     )
-    return own, files
+    return private, files
 
 
 if __name__ == "__main__":

@@ -49,8 +49,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "assets"
         numbers = {"products": args.products} | made(args.products, folder)
-        own = [sys.executable, __file__, "--opened", str(folder)]
-        numbers |= json.loads(_run(own).splitlines()[-1])
+        command = [sys.executable, __file__, "--opened", str(folder)]
+        numbers |= json.loads(_run(command).splitlines()[-1])
     print(json.dumps(numbers))
 
 
@@ -58,7 +58,7 @@ def made(products: int, folder: Path) -> dict:
     """Time and peak memory of making a shop in `folder`, and the bytes of its parts."""
     config = yaml.safe_load((ROOT / "configs/envs/webshop-laptop.yaml").read_bytes())
     config["products"] = {"generate": {"products": products}}
-    command = [sys.executable, "-m", "hgrpo.cli.assets", "--config", as_json(config)]
+    command = [sys.executable, "-m", "hgrpo.cli.stage", "assets", "--config", as_json(config)]
     began = time.perf_counter()
     _run([*command, "--out", str(folder)])
     seconds = time.perf_counter() - began

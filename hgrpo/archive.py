@@ -37,7 +37,7 @@ def pack(folder: Path, names: Iterable[str], target: Path) -> None:
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
     ):
         for name in sorted(names):
-            archive.add(folder / name, arcname=name, filter=_without_origin)
+            archive.add(folder / name, arcname=name, filter=without_origin)
 
 
 def _compressed(file: IO[bytes]) -> gzip.GzipFile:
@@ -45,7 +45,7 @@ def _compressed(file: IO[bytes]) -> gzip.GzipFile:
     return gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0)
 
 
-def _without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:
+def without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Drop what differs between two machines that pack the same files."""
     member.mtime = member.uid = member.gid = 0
     member.uname = member.gname = ""

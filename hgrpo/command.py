@@ -30,20 +30,20 @@ class OneLineParser(argparse.ArgumentParser):
             # Imported here: commands that make no mistake start sooner without pydantic.
             from hgrpo.config.read import did_you_mean
 
-            given = re.split(r"[ =]", unknown)[0]
-            known = [option for option in self._option_string_actions if option.startswith("--")]
-            message = f"{given}: no such option{did_you_mean(given, known)}"
+            option = re.split(r"[ =]", unknown)[0]
+            known = [each for each in self._option_string_actions if each.startswith("--")]
+            message = f"{option}: no such option{did_you_mean(option, known)}"
         raise UserError(message)
 
 
-KEPT = "run the same command again; finished jobs and steps are kept"
+RERUN = "run the same command again; finished jobs and steps are kept"
 
 
-def run(main: Callable[[], None], interrupted: str = KEPT) -> None:
+def run(main: Callable[[], None], interrupted: str = RERUN) -> None:
     """Call `main`; on a UserError, OSError, SIGINT or SIGTERM print one line and exit non-zero.
 
     Args:
-        interrupted: what is said after SIGINT or SIGTERM.
+        interrupted: message printed after SIGINT or SIGTERM.
     """
     # A shell starts background jobs with SIGINT ignored, so set its handler again. Handle SIGTERM
     # too, which also stops jobs.
@@ -72,7 +72,7 @@ def run(main: Callable[[], None], interrupted: str = KEPT) -> None:
             _end_if_unread(lost=True)
         where = f"{error.filename}: " if error.filename else ""
         full = not where and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        # The system does not say which disk is full.
+        # The error does not name the disk.
         which = f" (of the output or of {os.environ.get('TMPDIR', '/tmp')})" if full else ""
         print(f"error: {where}{error.strerror or error}{which}", file=sys.stderr)
         sys.exit(USER_ERROR)
@@ -81,7 +81,7 @@ def run(main: Callable[[], None], interrupted: str = KEPT) -> None:
 
 
 def _end_if_unread(lost: bool) -> None:
-    """Write what is left for stdout; if its reader has gone, as `head` does, end without a word.
+    """Write what is left for stdout; if its reader has gone, as `head` does, end silently.
 
     Args:
         lost: whether a pipe has broken. It may be another one than stdout, such as a server's.

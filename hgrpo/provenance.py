@@ -55,13 +55,13 @@ def provenance(code: str, env: str | None = None) -> dict:
 
 @functools.cache
 def processor() -> str:
-    """The processor's name, as far as the system tells."""
+    """The processor's name, or else its architecture."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        found = re.search(r"model name\s*:\s*(.+)", text)
+        match = re.search(r"model name\s*:\s*(.+)", text)
     except OSError:
-        found = None
-    return found.group(1).strip() if found else platform.processor() or platform.machine()
+        match = None
+    return match[1].strip() if match else platform.processor() or platform.machine()
 
 
 @functools.cache

@@ -103,8 +103,8 @@ class Results:
         """Evaluated episodes of every arm: docs/artefacts.md lists the columns.
 
         By default, those that the report's tables of single arms show: greedy play of the test
-        panel after each arm's last round. Means over several panels, rounds or temperatures say
-        little, so ask for all of them only to group by them.
+        panel after each arm's last round. Means over several panels, rounds or temperatures have
+        little meaning, so take all of them only to group by them.
 
         Args:
             panel: `test` or `validation`; None for both.
@@ -117,17 +117,17 @@ class Results:
                 the report is of another config.yaml.
         """
         self._check_report()
-        found = self._parquet("report/episodes.parquet")
+        episodes = self._parquet("report/episodes.parquet")
         if round == "last":
-            found = found[found["round"] == found.groupby("method")["round"].transform("max")]
-            round = None
-        for name, wanted in (("panel", panel), ("round", round), ("temperature", temperature)):
-            known = sorted(found[name].unique())
-            if wanted is not None and wanted not in known:
+            last = episodes.groupby("method")["round"].transform("max")
+            episodes, round = episodes[episodes["round"] == last], None
+        for name, value in (("panel", panel), ("round", round), ("temperature", temperature)):
+            known = sorted(episodes[name].unique())
+            if value is not None and value not in known:
                 others = ", ".join(map(str, known))
-                raise UserError(f"no episodes of {name} {wanted}, only of {others}")
-            found = found if wanted is None else found[found[name] == wanted]
-        return found.reset_index(drop=True)
+                raise UserError(f"no episodes of {name} {value}, only of {others}")
+            episodes = episodes if value is None else episodes[episodes[name] == value]
+        return episodes.reset_index(drop=True)
 
     def turns(self, method: str, seed: int, round: int) -> pd.DataFrame:
         """Every turn that a round played, with reward, progress, credit and advantage.
@@ -241,8 +241,8 @@ def _rates(name: str, table: pd.DataFrame) -> list[str]:
 
 def _numbers(folder: Path, prefix: str) -> str:
     """The numbers in the names of subfolders: seeds or rounds."""
-    found = sorted(int(path.name.removeprefix(prefix)) for path in folder.glob(f"{prefix}*"))
-    return ", ".join(map(str, found)) or "none"
+    numbers = sorted(int(path.name.removeprefix(prefix)) for path in folder.glob(f"{prefix}*"))
+    return ", ".join(map(str, numbers)) or "none"
 
 
 def load(folder: Path | str) -> Results:

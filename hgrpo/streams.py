@@ -45,13 +45,13 @@ def uniform(keys: np.ndarray, counters: np.ndarray) -> np.ndarray:
     return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def training_step(seed: int, round_index: int, step: int, own: int) -> tuple:
+def training_step(seed: int, round_index: int, step: int, stream: int) -> tuple:
     """First parts of the names of the streams that the rollouts of a training step draw from.
 
     Args:
         seed: the run's seed.
         round_index: counts from 1.
         step: index of the step in its round.
-        own: the method's key `stream`; all arms whose key is equal draw from the same streams.
+        stream: the method's key `stream`; all arms whose key is equal draw from the same streams.
     """
-    return ("train", seed, round_index, step, *((own,) if own else ()))
+    return ("train", seed, round_index, step, *((stream,) if stream else ()))

@@ -1,4 +1,4 @@
-"""Pages and files that a run makes only if they are asked for; nothing plays or trains.
+"""Pages that a run makes only if they are targets, and single files; nothing plays or trains.
 
 OUTPUTS:
     viewer/index.html    single trajectories, coloured by what each arm gave every turn
@@ -9,45 +9,52 @@ OUTPUTS:
 rule viewer:
     """A page of single trajectories, which opens without a server."""
     input:
-        unpack(of.inputs("viewer")),
+        unpack(files("viewer")),
     output:
         **of.outputs("viewer"),
     log:
         of.log("viewer"),
-    threads: cores("viewer")
+    threads: of.threads("viewer")
     resources:
-        **asks("viewer"),
+        **of.resources("viewer"),
     params:
-        cfg=lambda _: of.cfg("viewer"),
-        code=of.code("viewer"),
-        options=of.options("viewer"),
-        # Not inputs: whoever wants to look at trajectories need not want truth, which takes long.
-        measured=f"{R}/truth",
-        agreement=of.agreement_folder(),
-        truth=of.truth_digest(),
+        job=command("viewer"),
     message:
         "Page of single trajectories"
     shell:
-        "python -m hgrpo.cli.viewer --config {params.cfg:q} --truth {params.measured:q}"
-        " --agreement {params.agreement:q} {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.stage viewer --job {params.job:q} > {log:q} 2>&1"
 
 
 rule paper:
     """Figures and tables in the sizes and formats of a paper."""
     input:
-        unpack(of.inputs("paper")),
+        unpack(files("paper")),
     output:
         **of.outputs("paper"),
     log:
         of.log("paper"),
-    threads: cores("paper")
+    threads: of.threads("paper")
     resources:
-        **asks("paper"),
+        **of.resources("paper"),
     params:
-        cfg=lambda _: of.cfg("paper"),
-        code=of.code("paper"),
-        options=of.options("paper"),
+        job=command("paper"),
     message:
         "Figures and tables for a paper"
     shell:
-        "python -m hgrpo.cli.paper --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.stage paper --job {params.job:q} > {log:q} 2>&1"
+
+
+rule linked:
+    """A file of the study by its path below results/<study>."""
+    input:
+        one_line_errors()(of.linked),
+    output:
+        # Snakemake deletes other outputs before a job, here the file that an older link leads to.
+        update(f"{plan.root}/{{path}}"),
+    log:
+        "results/store/links/{path}.log",
+    localrule: True
+    message:
+        "{wildcards.path}"
+    shell:
+        "python -m hgrpo.cli.store link {output:q} {input:q} > {log:q} 2>&1"

@@ -13,26 +13,29 @@ OUTPUTS:
 
 rule study_config:
     """Write down the study that these results belong to."""
+    input:
+        unpack(files("study_config")),
     output:
         **of.outputs("study_config"),
     log:
         of.log("study_config"),
-    benchmark:
-        of.benchmark("study_config")
     # The monitor reads this file while the study runs, so it comes first.
     priority: 100
+    threads: of.threads("study_config")
+    resources:
+        **of.resources("study_config"),
     params:
-        cfg=lambda _: of.cfg("study_config"),
-        code=of.code("study_config"),
-        options=of.options("study_config"),
+        job=command("study_config"),
     message:
         "Resolved configuration of the study"
     shell:
-        "python -m hgrpo.cli.study_config --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.stage study_config --job {params.job:q} > {log:q} 2>&1"
 
 
 rule fetch_assets:
     """Download the environment's official files, and check them."""
+    input:
+        unpack(files("fetch_assets")),
     output:
         **of.outputs("fetch_assets"),
     log:
@@ -41,60 +44,46 @@ rule fetch_assets:
     # jobs share no disk with that machine, it runs where their data is.
     localrule: not ELSEWHERE
     params:
-        cfg=lambda _: of.cfg("fetch_assets"),
-        code=of.code("fetch_assets"),
-        options=of.options("fetch_assets"),
+        job=command("fetch_assets"),
     message:
         "Official data files"
     shell:
-        "python -m hgrpo.cli.fetch_assets --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.stage fetch_assets --job {params.job:q} > {log:q} 2>&1"
 
 
 rule assets:
     """Make or collect the games; the panels file holds the hash of each one."""
     input:
-        unpack(of.inputs("assets")),
+        unpack(files("assets")),
     output:
         **of.outputs("assets"),
     log:
         of.log("assets"),
-    cache: SHARED
-    threads: cores("assets")
+    threads: of.threads("assets")
     resources:
-        **asks("assets"),
+        **of.resources("assets"),
     params:
-        cfg=lambda _: of.cfg("assets"),
-        code=of.code("assets"),
-        options=of.options("assets"),
-        user_files=of.user_files_digest("assets"),
-        contents=contents("assets"),
+        job=command("assets"),
     message:
         "Games and panels"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.assets --config {params.cfg:q}"
-        " {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.stage assets --job {params.job:q} > {log:q} 2>&1"
 
 
 rule expert:
     """Demonstrations on the training panel: a scripted expert's, walkthroughs, or people's."""
     input:
-        unpack(of.inputs("expert")),
+        unpack(files("expert")),
     output:
         **of.outputs("expert"),
     log:
         of.log("expert"),
-    cache: SHARED
-    threads: cores("expert")
+    threads: of.threads("expert")
     resources:
-        **asks("expert"),
+        **of.resources("expert"),
     params:
-        cfg=lambda _: of.cfg("expert"),
-        code=of.code("expert"),
-        options=of.options("expert"),
-        user_files=of.user_files_digest("expert"),
-        contents=contents("expert"),
+        job=command("expert"),
     message:
         "Expert trajectories"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.expert --config {params.cfg:q}"
-        " {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.stage expert --job {params.job:q} > {log:q} 2>&1"

@@ -14,24 +14,17 @@ OUTPUTS, in credit_agreement/:
 rule credit_agreement:
     """Do the assigners agree? Tables and two pictures."""
     input:
-        unpack(inputs("credit_agreement")),
+        unpack(files("credit_agreement")),
     output:
         **of.outputs("credit_agreement"),
     log:
         of.log("credit_agreement"),
-    benchmark:
-        of.benchmark("credit_agreement")
-    threads: cores("credit_agreement")
+    threads: of.threads("credit_agreement")
     resources:
-        **asks("credit_agreement"),
+        **of.resources("credit_agreement"),
     params:
-        cfg=lambda _: of.cfg("credit_agreement"),
-        code=of.code("credit_agreement"),
-        seed=study.config.seeds[0],
-        options=of.options("credit_agreement"),
-        cache=f"{R}/cache",
+        job=command("credit_agreement"),
     message:
         "Credit agreement"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.credit_agreement --config {params.cfg:q}"
-        " --seed {params.seed} {params.options:q} --cache {params.cache:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.stage credit_agreement --job {params.job:q} > {log:q} 2>&1"

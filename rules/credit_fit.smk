@@ -10,27 +10,22 @@ OUTPUTS, in credit_fit/<method>/seed_<s>/round_<r>/:
 rule credit_fit:
     """Fit on the trajectories of all rounds up to this one."""
     input:
-        unpack(inputs("credit_fit")),
+        unpack(files("credit_fit")),
     output:
         **of.outputs("credit_fit"),
     log:
         of.log("credit_fit"),
-    benchmark:
-        of.benchmark("credit_fit")
     wildcard_constraints:
         method=TRAINED,
         round=TRAINED_ROUNDS,
     # Runs with fits take longest, because their rounds wait for fits. So fits come before rounds.
     priority: 15
-    threads: cores("credit_fit")
+    threads: of.threads("credit_fit")
     resources:
-        **asks("credit_fit"),
+        **of.resources("credit_fit"),
     params:
-        cfg=lambda wildcards: of.cfg("credit_fit", wildcards.method),
-        code=lambda wildcards: of.code("credit_fit", wildcards.method),
-        options=of.options("credit_fit"),
+        job=command("credit_fit"),
     message:
         "{wildcards.method}, seed {wildcards.seed}: credit fit after round {wildcards.round}"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.credit_fit --config {params.cfg:q}"
-        " --seed {wildcards.seed} --round {wildcards.round} {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.stage credit_fit --job {params.job:q} > {log:q} 2>&1"

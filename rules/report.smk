@@ -12,76 +12,59 @@ OUTPUTS, in report/:
 rule merge:
     """All episodes of all arms in one table, checked to come from the same panels."""
     input:
-        unpack(of.inputs("merge")),
+        unpack(files("merge")),
     output:
         **of.outputs("merge"),
     log:
         of.log("merge"),
-    benchmark:
-        of.benchmark("merge")
-    threads: cores("merge")
+    threads: of.threads("merge")
     resources:
-        **asks("merge"),
+        **of.resources("merge"),
     params:
-        cfg=lambda _: of.cfg("merge"),
-        code=of.code("merge"),
-        options=of.options("merge"),
+        job=command("merge"),
     message:
         "Merge the episodes of all arms"
     shell:
-        "python -m hgrpo.cli.merge --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.stage merge --job {params.job:q} > {log:q} 2>&1"
 
 
 rule figures:
     """Every figure as SVG, with the numbers it shows as CSV; drawn from cached results."""
     input:
-        unpack(of.inputs("figures")),
+        unpack(files("figures")),
     output:
         index=of.outputs("figures")["index"],
-        figures=shown(of.outputs("figures")["figures"], "Figures", "captions/figure.rst"),
+        figures=labelled(of.outputs("figures")["figures"], "Figures", "captions/figure.rst"),
     log:
         of.log("figures"),
-    benchmark:
-        of.benchmark("figures")
-    threads: cores("figures")
+    threads: of.threads("figures")
     resources:
-        **asks("figures"),
+        **of.resources("figures"),
     params:
-        cfg=lambda _: of.cfg("figures"),
-        code=of.code("figures"),
-        options=of.options("figures"),
+        job=command("figures"),
     message:
         "Figures"
     shell:
-        "python -m hgrpo.cli.figures --config {params.cfg:q} {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.stage figures --job {params.job:q} > {log:q} 2>&1"
 
 
 rule report:
     """Statistics, tables and report.html."""
     input:
-        unpack(of.inputs("report")),
+        unpack(files("report")),
     output:
-        page=shown([of.outputs("report")["page"]], "Page", "captions/page.rst"),
+        page=labelled([of.outputs("report")["page"]], "Page", "captions/page.rst"),
         comparison=of.outputs("report")["comparison"],
         findings=of.outputs("report")["findings"],
-        tables=shown(of.outputs("report")["tables"], "Tables", "captions/table.rst"),
+        tables=labelled(of.outputs("report")["tables"], "Tables", "captions/table.rst"),
     log:
         of.log("report"),
-    benchmark:
-        of.benchmark("report")
-    threads: cores("report")
+    threads: of.threads("report")
     resources:
-        **asks("report"),
+        **of.resources("report"),
     params:
-        cfg=lambda _: of.cfg("report"),
-        code=of.code("report"),
-        options=of.options("report"),
-        # Not an input: whoever wants a report need not want truth, which takes long.
-        agreement=of.agreement_folder(),
-        truth=of.truth_digest(),
-        imported=imported_here(),
+        job=command("report"),
     message:
         "Tables and the report"
     shell:
-        "python -m hgrpo.cli.report --config {params.cfg:q} --agreement {params.agreement:q}"
-        " --imported {params.imported:q} {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.stage report --job {params.job:q} > {log:q} 2>&1"

@@ -12,33 +12,25 @@ OUTPUTS, in rl/<method>/seed_<s>/round_<r>/:
 rule rl_round:
     """Collect, credit, update, for the steps of one round."""
     input:
-        unpack(inputs("rl_round")),
+        unpack(files("rl_round")),
     output:
         **of.outputs("rl_round"),
     log:
         of.log("rl_round"),
-    benchmark:
-        of.benchmark("rl_round")
     wildcard_constraints:
         method=TRAINED,
         round=TRAINED_ROUNDS,
-    # The rounds of a run follow each other and take longest, so they start early.
-    priority: 10
-    threads: cores("rl_round")
+    # The rounds of a run follow each other and take longest, so they start early: first those of the
+    # first seed whose credit plays on, which take several times as long as others.
+    priority: of.urgency
+    threads: of.threads("rl_round")
     resources:
-        **asks("rl_round"),
-        # This is a resource, not a param, because the number of processes changes no result.
-        processes=max(1, gpus("rl_round")),
+        **of.resources("rl_round"),
+        # This is a resource, because the number of processes changes no result.
+        processes=max(1, of.gpus("rl_round", workflow.resource_settings.overwrite_resources)),
     params:
-        cfg=lambda wildcards: of.cfg("rl_round", wildcards.method),
-        code=lambda wildcards: of.code("rl_round", wildcards.method),
-        options=of.options("rl_round"),
-        cache=f"{R}/cache",
-        scratch=of.scratch("rl_round"),
+        job=command("rl_round"),
     message:
         "{wildcards.method}, seed {wildcards.seed}: round {wildcards.round}"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.rl_round --config {params.cfg:q}"
-        " --seed {wildcards.seed} --round {wildcards.round} {params.options:q}"
-        " --cache {params.cache:q} --scratch {params.scratch:q}"
-        " --processes {resources.processes} > {log:q} 2>&1"
+        "python -m hgrpo.cli.stage rl_round --job {params.job:q} --processes {resources.processes} > {log:q} 2>&1"

@@ -12,7 +12,6 @@ OUTPUTS, in results/sandbox/ (of sandbox_ci in results/sandbox_ci/):
     sandbox.html                 one self-contained page
 """
 
-from hgrpo.workflow.run import told
 from hgrpo.workflow.sandbox_rules import RUN, SandboxRules
 
 _STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/sandbox"))
@@ -29,113 +28,94 @@ rule sandbox_run:
         summary="results/sandbox/runs/{run}/summary.json",
     log:
         "results/sandbox/logs/runs/{run}.log",
-    benchmark:
-        "results/sandbox/benchmarks/runs/{run}.jsonl"
     wildcard_constraints:
         run=RUN,
-    priority: told(lambda w: sandbox.updates(w.run))
-    threads: 1
+    priority: one_line_errors()(lambda w: sandbox.updates(w.run))
     resources:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
         runtime=lambda wildcards, attempt: 120 * attempt,
     params:
-        cfg=told(lambda w: sandbox.run_cfg(w.run)),
-        code=told(lambda w: sandbox.code_of(w.run)),
+        job=one_line_errors()(lambda w: sandbox.job("run", w.run)),
         # Snakemake reruns no job for params that depend on `output`: arms of two studies may share a run.
-        arm=lambda w, output: told(lambda w: sandbox.label(w.run))(w),
-        folder=lambda w: f"results/sandbox/runs/{w.run}",
+        arm=lambda w, output: one_line_errors()(lambda w: sandbox.label(w.run))(w),
     message:
         "Sandbox, {params.arm}"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sandbox_study run --config {params.cfg:q}"
-        " --code {params.code} --output {params.folder} > {log:q} 2>&1"
+        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sandbox_study run --config {params.job:q}"
+        " --output results/sandbox/runs/{wildcards.run} > {log:q} 2>&1"
 
 
 rule sandbox_statistics:
     """Tables of a study: arms with intervals, pairs with verdicts."""
     input:
-        told(lambda w: sandbox.rows(w.sandbox_study)),
+        one_line_errors()(lambda w: sandbox.rows(w.sandbox_study)),
+        job=one_line_errors()(lambda w: sandbox.job("statistics", w.sandbox_study)),
     output:
         expand("results/sandbox/studies/{{sandbox_study}}/{table}", table=_TABLES),
     log:
         "results/sandbox/logs/statistics/{sandbox_study}.log",
-    threads: 1
-    params:
-        cfg=told(lambda w: sandbox.cfg(w.sandbox_study, "statistics")),
-        code=told(lambda w: sandbox.code("statistics")),
-        folder=lambda w: f"results/sandbox/studies/{w.sandbox_study}",
     message:
         "Sandbox, {wildcards.sandbox_study}: statistics"
     shell:
-        "python -m hgrpo.cli.sandbox_study statistics --config {params.cfg:q}"
-        " --output {params.folder} > {log:q} 2>&1"
+        "python -m hgrpo.cli.sandbox_study statistics --config {input.job:q}"
+        " --output results/sandbox/studies/{wildcards.sandbox_study} > {log:q} 2>&1"
 
 
 rule sandbox_draw:
     """Figures of a study, each with its CSV."""
     input:
-        told(lambda w: sandbox.rows(w.sandbox_study)),
+        one_line_errors()(lambda w: sandbox.rows(w.sandbox_study)),
+        job=one_line_errors()(lambda w: sandbox.job("figures", w.sandbox_study)),
     output:
         directory("results/sandbox/studies/{sandbox_study}/figures"),
     log:
         "results/sandbox/logs/figures/{sandbox_study}.log",
-    threads: 1
-    params:
-        cfg=told(lambda w: sandbox.cfg(w.sandbox_study, "figures")),
-        code=told(lambda w: sandbox.code("figures")),
     message:
         "Sandbox, {wildcards.sandbox_study}: figures"
     shell:
-        "python -m hgrpo.cli.sandbox_study figures --config {params.cfg:q}"
+        "python -m hgrpo.cli.sandbox_study figures --config {input.job:q}"
         " --output {output} > {log:q} 2>&1"
 
 
 rule sandbox_page:
     """The page of all studies."""
     input:
-        told(lambda w: sandbox.of_all(*_REPORTED)),
+        one_line_errors()(lambda w: sandbox.of_all(*_REPORTED)),
+        job=one_line_errors()(lambda w: sandbox.job("page")),
     output:
         "results/sandbox/sandbox.html",
     log:
         "results/sandbox/logs/page.log",
-    params:
-        cfg=told(lambda w: sandbox.page_cfg()),
-        code=told(lambda w: sandbox.code("page")),
     message:
         "Sandbox: the page"
     shell:
-        "python -m hgrpo.cli.sandbox_study page --config {params.cfg:q} --output {output} > {log:q} 2>&1"
+        "python -m hgrpo.cli.sandbox_study page --config {input.job:q} --output {output} > {log:q} 2>&1"
 
 
 rule sandbox_tiny:
     """A few steps and two seeds of every arm of a study, with its tables and figures."""
+    input:
+        job=one_line_errors()(lambda w: tiny.job("tiny", w.sandbox_study)),
     output:
         tables=expand("results/sandbox_ci/studies/{{sandbox_study}}/{table}", table=_TABLES),
         figures=directory("results/sandbox_ci/studies/{sandbox_study}/figures"),
     log:
         "results/sandbox_ci/logs/{sandbox_study}.log",
-    threads: 1
-    params:
-        cfg=told(lambda w: tiny.tiny_cfg(w.sandbox_study)),
-        code=told(lambda w: [tiny.code(kind) for kind in ("statistics", "figures")]),
-        folder=lambda w: f"results/sandbox_ci/studies/{w.sandbox_study}",
     message:
         "Sandbox, {wildcards.sandbox_study}: a tiny pass"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sandbox_study tiny --config {params.cfg:q}"
-        " --output {params.folder} > {log:q} 2>&1"
+        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sandbox_study tiny --config {input.job:q}"
+        " --output results/sandbox_ci/studies/{wildcards.sandbox_study} > {log:q} 2>&1"
 
 
 use rule sandbox_page as sandbox_ci with:
     input:
-        told(lambda w: tiny.of_all(*_REPORTED)),
+        one_line_errors()(lambda w: tiny.of_all(*_REPORTED)),
+        job=one_line_errors()(lambda w: tiny.job("page")),
     output:
         "results/sandbox_ci/sandbox.html",
     log:
         "results/sandbox_ci/logs/page.log",
-    params:
-        cfg=told(lambda w: tiny.page_cfg()),
-        code=told(lambda w: tiny.code("page")),
     message:
         "Sandbox: the page of the tiny pass"
 
@@ -145,17 +125,13 @@ rule sandbox_all:
     input:
         "results/sandbox/sandbox.html",
     localrule: True
-    message:
-        "The sandbox"
 
 
 rule sandbox_figures:
     """Every figure of the sandbox."""
     input:
-        told(lambda w: sandbox.of_all("studies/{}/figures")),
+        one_line_errors()(lambda w: sandbox.of_all("studies/{}/figures")),
     localrule: True
-    message:
-        "Figures of the sandbox"
 
 
 for _name in sandbox.names:

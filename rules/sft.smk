@@ -13,48 +13,36 @@ OUTPUTS:
 rule base:
     """Build the tiny base model on the text of the expert, or adopt a pretrained one."""
     input:
-        unpack(of.inputs("base")),
+        unpack(files("base")),
     output:
         **of.outputs("base"),
     log:
         of.log("base"),
-    cache: SHARED
-    threads: cores("base")
+    threads: of.threads("base")
     resources:
-        **asks("base"),
+        **of.resources("base"),
     params:
-        cfg=lambda _: of.cfg("base"),
-        code=of.code("base"),
-        source=of.model_folder_digest(),
-        contents=contents("base"),
-        options=of.options("base"),
+        job=command("base"),
     message:
         "Base model"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.base --config {params.cfg:q}"
-        " {params.options:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.stage base --job {params.job:q} > {log:q} 2>&1"
 
 
 rule sft:
     """Supervised fine-tuning on expert trajectories, or an adapter that the user gives."""
     input:
-        unpack(of.inputs("sft")),
+        unpack(files("sft")),
     output:
         **of.outputs("sft"),
     log:
         of.log("sft"),
-    cache: SHARED
-    threads: cores("sft")
+    threads: of.threads("sft")
     resources:
-        **asks("sft"),
+        **of.resources("sft"),
     params:
-        cfg=lambda _: of.cfg("sft"),
-        code=of.code("sft"),
-        given=of.given_adapter_digest(),
-        options=of.options("sft"),
-        scratch=of.scratch("sft"),
+        job=command("sft"),
     message:
         "Supervised fine-tuning"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sft --config {params.cfg:q}"
-        " {params.options:q} --scratch {params.scratch:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.stage sft --job {params.job:q} > {log:q} 2>&1"

@@ -11,32 +11,24 @@ OUTPUTS, in truth/round_<r>/, for the reference arm's policy after round r (0: t
 rule truth_round:
     """Play groups of rollouts, and play on from before each of their turns."""
     input:
-        unpack(inputs("truth_round")),
+        unpack(files("truth_round")),
     output:
         **of.outputs("truth_round"),
     log:
         of.log("truth_round"),
-    benchmark:
-        of.benchmark("truth_round")
-    threads: cores("truth_round")
+    threads: of.threads("truth_round")
     resources:
-        **asks("truth_round"),
+        **of.resources("truth_round"),
     params:
-        cfg=lambda _: of.cfg("truth_round"),
-        code=of.code("truth_round"),
-        seed=study.config.seeds[0],
-        options=of.options("truth_round"),
-        scratch=of.scratch("truth_round"),
+        job=command("truth_round"),
     message:
         "Truth of the policy after round {wildcards.round}"
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.truth_round --config {params.cfg:q}"
-        " --seed {params.seed} --round {wildcards.round} {params.options:q}"
-        " --scratch {params.scratch:q} > {log:q} 2>&1"
+        "python -m hgrpo.cli.stage truth_round --job {params.job:q} > {log:q} 2>&1"
 
 
 rule truth:
     """The truth of every policy that the study's section `truth` names."""
     input:
-        wanted_truths,
+        one_line_errors()(lambda w: of.measured("truth", truth_files(study, "truth.parquet"))),
     localrule: True

@@ -19,14 +19,14 @@ def make_group(*trajectories: Sequence[Mapping]) -> Group:
     """
     played = [Trajectory(Task("task", "", "", ""), k) for k in range(len(trajectories))]
     for trajectory, turns in zip(played, trajectories, strict=True):
-        for given in turns:
-            logprobs = given.get("logprobs", [0.0])
-            token_ids = given.get("token_ids", [1] * len(logprobs))
+        for values in turns:
+            logprobs = values.get("logprobs", [0.0])
+            token_ids = values.get("token_ids", [1] * len(logprobs))
             start = len(trajectory.token_ids) + 1  # after one token of the observation
             trajectory.token_ids += [0, *token_ids]
             span = (start, len(trajectory.token_ids))
             neutral = Turn("", "", span, 0.0, 0.0, True, False, token_ids, logprobs)
-            trajectory.turns.append(replace(neutral, **given))
+            trajectory.turns.append(replace(neutral, **values))
         trajectory.success = trajectory.env_return > 0
     return Group(played, ("test",))
 

@@ -26,7 +26,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     from hgrpo.workflow.packages import packages
 
     for mark in item.iter_markers("extra"):
-        lacking = [f"{each.name} {each.found}" for each in packages(*mark.args) if each.lacking]
+        lacking = [f"{each.name} {each.text}" for each in packages(*mark.args) if each.lacking]
         if lacking:
             pytest.skip(f"the extra {mark.args[0]!r} is not installed: {lacking[0]}")
 

@@ -125,7 +125,7 @@ def exact_values(policy: Policy, task: Task) -> dict[tuple[str, ...], tuple[floa
     conversation = Conversation(policy.tokenizer)
     nodes = {node.colours: node for node in _histories(conversation, task)}
     chances = _chances(policy, conversation, list(nodes.values()))
-    found = {}
+    panels = {}
     for colours in sorted(nodes, key=len, reverse=True):
         node = nodes[colours]
         for colour, chance in zip(COLOURS, chances[colours], strict=True):
@@ -135,8 +135,8 @@ def exact_values(policy: Policy, task: Task) -> dict[tuple[str, ...], tuple[floa
             node.value += chance * (paid + later.value)
             node.square += chance * (paid**2 + 2 * paid * later.value + later.square)
         before = sum(step.env_reward for step in _replayed(task, colours))
-        found[colours] = before + node.value, node.square - node.value**2
-    return found
+        panels[colours] = before + node.value, node.square - node.value**2
+    return panels
 
 
 def _histories(conversation: Conversation, task: Task) -> Iterator[Node]:

@@ -5,7 +5,7 @@ import torch
 from torch.optim import SGD
 
 from hgrpo.learning.kl import KlController
-from hgrpo.learning.rules.kinds import ObjectiveConfig
+from hgrpo.learning.objective import ObjectiveConfig
 from hgrpo.learning.settings import KlConfig, TrainingConfig
 from hgrpo.learning.update import Learner
 

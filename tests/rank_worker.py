@@ -48,7 +48,7 @@ def measure(folder: Path, ranks: Ranks) -> dict:
     """Gradients, then the weights and log rows of a round of two steps."""
     policy = make_policy(folder)
     imitate_random_doors(policy)
-    found = {
+    outcome = {
         "plain": shared_gradient(policy, folder, ranks, None),
         "corrected": shared_gradient(policy, folder, ranks, 2.0),
     }
@@ -58,7 +58,7 @@ def measure(folder: Path, ranks: Ranks) -> dict:
     play.learner.ranks = ranks
     rows = play.run(lambda row: None, lambda: None)
     state = {name: parameter.detach() for name, parameter in policy.trainable}
-    return found | {"rows": rows, "weights": state}
+    return outcome | {"rows": rows, "weights": state}
 
 
 def main() -> None:

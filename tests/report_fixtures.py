@@ -63,8 +63,8 @@ FIT_SECONDS = 7.5
 
 
 def run_cli(stage: str, *arguments: object) -> subprocess.CompletedProcess:
-    """Run `python -m hgrpo.cli.<stage>` to its end."""
-    command = [sys.executable, "-m", f"hgrpo.cli.{stage}", *map(str, arguments)]
+    """Run `python -m hgrpo.cli.stage <stage>` to its end."""
+    command = [sys.executable, "-m", "hgrpo.cli.stage", stage, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
 
 
@@ -97,7 +97,7 @@ def build_report(
         ],
     }
     for stage in stages:
-        config = {"methods": study.config["methods"]} if stage == "merge" else study.config
+        config = {"methods": [*study.config["methods"]]} if stage == "merge" else study.config
         run_stage(stage, "--config", json.dumps(config), *arguments[stage])
     return report / "report.html"
 
@@ -237,9 +237,9 @@ def _episodes(method, seed, number, panel, tasks, temperature, gain, liking, rng
     shift = gain + SHARPENING[temperature] + liking[:size] * (gain != 0)
     chance = 1 / (1 + np.exp(-(tasks["difficulty"].to_numpy() + shift)))
     # Greedy play of one supervised policy is the same for every seed.
-    own = np.random.default_rng(99) if method == "SFTOnly" and temperature == 0 else rng
-    success = own.random(size) < chance
-    turns = np.where(success, own.integers(4, 12, size), 12)
+    draws = np.random.default_rng(99) if method == "SFTOnly" and temperature == 0 else rng
+    success = draws.random(size) < chance
+    turns = np.where(success, draws.integers(4, 12, size), 12)
     return pd.DataFrame(
         {
             "method": method,
@@ -252,11 +252,11 @@ def _episodes(method, seed, number, panel, tasks, temperature, gain, liking, rng
             "task_type": tasks["task_type"],
             "success": success,
             "env_return": success.astype(float),
-            "final_progress": np.where(success, 1.0, own.choice([0, 1 / 3, 2 / 3], size)),
+            "final_progress": np.where(success, 1.0, draws.choice([0, 1 / 3, 2 / 3], size)),
             "n_turns": turns,
-            "n_inadmissible": own.binomial(turns, 0.02 + 0.05 * temperature),
-            "n_overlong": own.binomial(turns, 0.001),
-            "n_empty": own.binomial(turns, 0.0005),
+            "n_inadmissible": draws.binomial(turns, 0.02 + 0.05 * temperature),
+            "n_overlong": draws.binomial(turns, 0.001),
+            "n_empty": draws.binomial(turns, 0.0005),
             "truncated": ~success,
             "n_action_tokens": turns * 5,
         }
@@ -333,17 +333,17 @@ def _report(credit: dict, number: int, step: int, rng: np.random.Generator) -> d
     if kind == "judge":
         calls = {"judge_calls": 240 - step, "judge_cache_hits": 16 + step}
         return calls | {"judge_fallbacks": int(step == 1), "judge_dollars": 0.01}
-    said = {}
+    extras = {}
     if kind == "counterfactual" or credit.get("counterfactual"):
-        said |= {"cf_branches": 900 + step, "cf_replies": 4000, "cf_replayed_turns": 3000}
-        said |= {"cf_tokens": 110_000}
+        extras |= {"cf_branches": 900 + step, "cf_replies": 4000, "cf_replayed_turns": 3000}
+        extras |= {"cf_tokens": 110_000}
     if kind == "turnrd" and number > 1:  # the first round has no model yet
-        said |= {"alpha_var": rng.uniform(0.005, 0.01) / number}
-        said |= {"alpha_entropy_ratio": 1 - rng.uniform(0.02, 0.05) * number}
-        said |= {"alpha_progress_corr": 0.1 * number - rng.uniform(0, 0.1)}
+        extras |= {"alpha_var": rng.uniform(0.005, 0.01) / number}
+        extras |= {"alpha_entropy_ratio": 1 - rng.uniform(0.02, 0.05) * number}
+        extras |= {"alpha_progress_corr": 0.1 * number - rng.uniform(0, 0.1)}
         if credit["model"]["version"] == "v1":
-            said["cls_query_norm"] = 0.2 * number
-    return said
+            extras["cls_query_norm"] = 0.2 * number
+    return extras
 
 
 def _write_fit(folder: Path, number: int, credit: dict, rng: np.random.Generator) -> None:

@@ -26,7 +26,7 @@ class Shelf:
     statuses: list[int] = field(default_factory=list)
     ranges: bool = True
     media_type: str = "application/octet-stream"
-    asked: list[dict[str, str]] = field(default_factory=list)
+    requests: list[dict[str, str]] = field(default_factory=list)
     address: str = ""
     url: str = ""
 
@@ -36,7 +36,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         shelf = self.server.shelf
-        shelf.asked.append({"path": self.path, **dict(self.headers)})
+        shelf.requests.append({"path": self.path, **dict(self.headers)})
         status = shelf.statuses.pop(0) if shelf.statuses else 200
         whole = shelf.files.get(self.path, shelf.content)
         body, start = whole, self._start(shelf)

@@ -35,22 +35,22 @@ PAIR = """
 """
 
 
-def world(**given) -> SokobanSettings:
-    """Settings with small panels; `given` replaces keys."""
-    return environment_settings({"name": "sokoban", "panels": PANELS} | given, "test")
+def world(**options) -> SokobanSettings:
+    """Settings with small panels; `options` replace keys."""
+    return environment_settings({"name": "sokoban", "panels": PANELS} | options, "test")
 
 
 def panels(settings: SokobanSettings, out: Path, seed: int = 0) -> dict[str, list[Task]]:
     """Make the levels below `out`."""
-    found: dict[str, list[Task]] = {}
+    tasks: dict[str, list[Task]] = {}
     for split, task in load("sokoban").make_tasks(settings, seed, out, Counter()):
-        found.setdefault(split, []).append(task)
-    return found
+        tasks.setdefault(split, []).append(task)
+    return tasks
 
 
-def at_level(folder: Path, text: str, **given) -> SokobanEnv:
+def at_level(folder: Path, text: str, **options) -> SokobanEnv:
     """An environment at the start of one level, whose file is written to `folder`."""
-    env = SokobanEnv(folder, world(**given))
+    env = SokobanEnv(folder, world(**options))
     env.reset(level_task(folder, text))
     return env
 

@@ -24,8 +24,8 @@ def teach(
     examples = []
     for _ in range(400):
         ids, spans = conversation.opening(opening), []
-        for said, answer in game(rng):
-            reply = conversation.reply(said)
+        for command, answer in game(rng):
+            reply = conversation.reply(command)
             spans.append((len(ids), len(ids) + len(reply)))
             ids = ids + reply + conversation.observation(answer)
         examples.append(Example(ids[: spans[-1][1]], spans))

@@ -1,18 +1,24 @@
-"""A small study whose jobs tests finish, begin and stop by writing files."""
+"""A small study in the working folder whose jobs tests finish, begin and stop by writing files."""
 
 import json
 import os
+import socket
+import time
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pandas as pd
 import yaml
 from places import PROJECT
 
-from hgrpo.study.recorded import recorded_file
+from hgrpo.progress import Progress, progress_file
+from hgrpo.store.entry import link, record, write_job, write_plan
+from hgrpo.store.plan import Plan, Planned, flat
 from hgrpo.study.study import load_study
-from hgrpo.workflow.watch.jobs import StudyJob, study_jobs
 
 METHODS = ["SFTOnly", "flatGRPO", "TurnRDV2"]
+# Stages before the SFT policy.
+FIRST = ("study_config", "assets", "expert", "base")
 # A small study of houses.
 HOUSES = {
     "env": "alfworld-smoke",
@@ -35,47 +41,66 @@ HOUSES = {
 }
 
 
-def record(results: Path, **overrides: object) -> Path:
-    """Write config.yaml of the study smoke with three arms and two rounds."""
-    given = {"methods": METHODS} | overrides
-    study = load_study(PROJECT / "configs/studies/smoke.yaml", given)
-    results.mkdir(parents=True, exist_ok=True)
-    recorded_file(results).write_text(
-        yaml.safe_dump(study.resolved(), sort_keys=False), encoding="utf-8"
-    )
-    return results
+class Watched:
+    """The study smoke, with three arms and two rounds, whose first job has ended.
 
+    Attributes:
+        plan: its plan.
+        results: results/smoke.
+        jobs: name -> job.
+    """
 
-def jobs(results: Path) -> dict[str, StudyJob]:
-    """Name -> job."""
-    study = load_study(PROJECT / "configs/studies/smoke.yaml", {"methods": METHODS})
-    return {job.name: job for job in study_jobs(study, results)}
+    def __init__(self, **overrides: object):
+        overlay = {"methods": METHODS} | overrides
+        self.plan = Plan(load_study(PROJECT / "configs/studies/smoke.yaml", overlay))
+        self.results = Path(self.plan.root)
+        self.jobs = {job.name: job for job in self.plan.jobs()}
+        write_plan(self.plan)
+        self.finish("study_config")
 
+    def finish(self, *names: str, seconds: float = 0.0, **content: object) -> None:
+        """Write the outputs of jobs that took `seconds`, with what the monitor reads.
 
-def finish(job: StudyJob, at: float) -> None:
-    """Write a job's outputs at a time (seconds since the epoch), with what the monitor reads."""
-    for path in map(Path, job.outputs):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.name == "train_log.json":
+        Args:
+            names: of the jobs.
+            content: stem of a file -> what it holds, as text or as a value of JSON.
+        """
+        for job in map(self.jobs.get, names):
+            file = write_job(self.plan, job, [])
+            for path in map(Path, flat(job.outputs)):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._write(path, content)
+            record(json.loads(file.read_bytes()), job.entry, time.time() - seconds)
+            link(self.results, [job.entry])
+
+    def _write(self, path: Path, content: dict) -> None:
+        if path.stem in content:
+            text = content[path.stem]
+            text = text if isinstance(text, str) else json.dumps(text)
+            path.write_text(text, encoding="utf-8")
+        elif path.name == "config.yaml":
+            text = yaml.safe_dump(self.plan.study.resolved(), sort_keys=False)
+            path.write_text(text, encoding="utf-8")
+        elif path.name == "train_log.json":
             path.write_text(json.dumps({"rows": [row(0), row(1)]}), encoding="utf-8")
         elif path.name == "episodes.parquet":
             columns = {"panel": ["test"] * 4, "temperature": [0.0] * 4}
             pd.DataFrame(columns | {"success": [True, True, True, False]}).to_parquet(path)
-        elif not path.exists():
+        else:
             path.touch()
-        os.utime(path, (at, at))
 
 
-def begin(job: StudyJob, text: str, at: float) -> None:
-    """Write a job's log."""
-    job.log.parent.mkdir(parents=True, exist_ok=True)
-    job.log.write_text(text, encoding="utf-8")
-    os.utime(job.log, (at, at))
+def begin(job: Planned, at: float, **changes: object) -> None:
+    """Write the progress of a job of this process, as of a time (seconds since the epoch)."""
+    now = Progress(socket.gethostname(), os.getpid(), at, at)
+    path = progress_file(Path(job.log))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(replace(now, **changes))), encoding="utf-8")
 
 
-def bar(share: int, count: str, left: str, unit: str) -> str:
-    """A bar of tqdm as it stands in a log."""
-    return f"\rx:  {share}%|###   | {count} [01:10<{left},  1.00s/{unit}, loss=0.5]"
+def bar(done: int, total: int, unit: str, left_s: float | None = None) -> dict:
+    """What a bar writes."""
+    return {"done": done, "total": total, "unit": unit, "left_s": left_s, "postfix": "loss=0.5"}
 
 
 def row(step: int, **changes: object) -> dict:

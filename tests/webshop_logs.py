@@ -16,12 +16,12 @@ def index(**kwargs) -> dict:
     return page("index", "s1", **kwargs)
 
 
-def results(words: list[str], number: int = 1, found: tuple[str, ...] = ("B01", "B02")) -> dict:
+def results(words: list[str], number: int = 1, asins: tuple[str, ...] = ("B01", "B02")) -> dict:
     return page(
         "search_results",
         f"search_results/s1/{words}/{number}",
         keywords=words,
-        search_result_asins=list(found),
+        search_result_asins=list(asins),
         page=number,
     )
 

@@ -82,14 +82,14 @@ def drawing(arms: pd.DataFrame, ranks: pd.DataFrame) -> Drawing:
     ranked = [f"{number:>2}  {label}" for number, label in enumerate(arms["label"], start=1)]
     names.text(0, 1, "\n".join(ranked), va="top", fontsize=8, transform=names.transAxes)
     names.set_axis_off()
-    found = with_interval(main)
+    rank = with_interval(main)
     return Drawing(
         NAME,
         "truth",
         "Does agreement with the truth predict how fast a method learns?",
-        f"Spearman's rank correlation over {main['arms']} arms: {found}. Bars: 95 % intervals of "
+        f"Spearman's rank correlation over {main['arms']} arms: {rank}. Bars: 95 % intervals of "
         "the agreement, standard errors of the endpoint over seeds.",
-        f"{main['arms']} arms by their agreement with the truth and by their endpoint: {found}.",
+        f"{main['arms']} arms by their agreement with the truth and by their endpoint: {rank}.",
         figure,
         arms,
     )

@@ -101,8 +101,8 @@ def from_seeds(folder: Path) -> dict[str, pd.DataFrame]:
         table = older_pages.read(folder, name)
         if len(table):
             before = table.assign(standard_error=table["standard_error_before"])
-            found = older_pages.family(table, older_pages.of_games(before, runs), runs)
-            tables[name] = found.drop(columns=[each for each in OF_GAMES if each in found])
+            family = older_pages.family(table, older_pages.of_games(before, runs), runs)
+            tables[name] = family.drop(columns=[each for each in OF_GAMES if each in family])
     gates = older_pages.read(folder, "gates")
     if len(gates):
         tables["gates"] = older_pages.judged_gates(gates, tables["against_reference"])
@@ -125,20 +125,20 @@ def from_seeds(folder: Path) -> dict[str, pd.DataFrame]:
 def _endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
     """Means at the declared endpoint and at the last round; others stay as published."""
     arms = means.set_index(["method", "temperature"])
-    found = [
+    values = [
         arms.at[(row.method, row.temperature), "endpoint" if row.declared else LAST[row.score]]
         if row.declared or row.endpoint == "last_round"
         else row.mean
         for row in published.itertuples()
     ]
     keys = ["endpoint", "score", "declared", "method", "temperature"]
-    return published[keys].assign(mean=found)
+    return published[keys].assign(mean=values)
 
 
 def _other_endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
     """Differences at the last round; others stay as published."""
     arms = means.set_index(["method", "temperature"])
-    found = [
+    values = [
         arms.at[(row.method, 0.0), LAST[row.score]]
         - arms.at[(row.baseline, row.baseline_temperature), LAST[row.score]]
         if row.endpoint == "last_round"
@@ -146,7 +146,7 @@ def _other_endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFra
         for row in published.itertuples()
     ]
     keys = ["endpoint", "score", "method", "baseline", "baseline_temperature"]
-    return published[keys].assign(difference=found)
+    return published[keys].assign(difference=values)
 
 
 def _rounds(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
@@ -162,7 +162,7 @@ def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
     """Where a published table differs from the recomputed one, in the columns of both."""
     if len(here) != len(there):
         return [f"{len(here)} rows, not {len(there)}"]
-    found = [f"no column {name}" for name in there if name not in here]
+    faults = [f"no column {name}" for name in there if name not in here]
     for name in (name for name in there if name in here):
         mine, other = here[name], there[name]
         if pd.api.types.is_numeric_dtype(mine) and pd.api.types.is_numeric_dtype(other):
@@ -175,9 +175,9 @@ def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
         places = np.flatnonzero(~equal)
         if len(places):
             first, more = places[0], f" and {len(places) - 1} more" if len(places) > 1 else ""
-            given = f"{mine[first]}, but the files give {other[first]}"
-            found.append(f"{name}, row {first + 1}{more}: {given}")
-    return found
+            apart = f"{mine[first]}, but the files give {other[first]}"
+            faults.append(f"{name}, row {first + 1}{more}: {apart}")
+    return faults
 
 
 def _as_text(column: pd.Series) -> pd.Series:
@@ -187,10 +187,10 @@ def _as_text(column: pd.Series) -> pd.Series:
 def _part(lacking: list[str], there: pd.DataFrame) -> str:
     """Which columns of a table cannot be recomputed, in few words."""
     names = {"method", "label", "baseline", "baseline_temperature", "temperature"}
-    given = [name for name in there if name not in names]
-    if len(lacking) <= len(given):
+    others = [name for name in there if name not in names]
+    if len(lacking) <= len(others):
         return f": {', '.join(lacking)}"
-    return f" but for {', '.join(given)}"
+    return f" but for {', '.join(others)}"
 
 
 def _as_file(table: pd.DataFrame) -> pd.DataFrame:

@@ -21,9 +21,9 @@ from hgrpo.config.kind_section import KindSection
 from hgrpo.credit import kinds as credits
 from hgrpo.credit.section import CreditConfig
 from hgrpo.envs import kinds as environments
+from hgrpo.formulas import kinds as rules
 from hgrpo.learning.method import MethodConfig
-from hgrpo.learning.rules import kinds as rules
-from hgrpo.learning.rules.kinds import ObjectiveConfig
+from hgrpo.learning.objective import ObjectiveConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout import kinds as engines
 from hgrpo.rollout.settings import EngineConfig
@@ -84,17 +84,17 @@ def sections() -> list[Section]:
     files |= {
         f"Environment {name}": environments.load(name).Settings for name in environments.known()
     }
-    return [found for file, model in files.items() for found in _within(file, "", "", model)]
+    return [listed for file, model in files.items() for listed in _within(file, "", "", model)]
 
 
 def page() -> str:
     """The text of docs/keys.md."""
-    found = sections()
+    listed = sections()
     contents, lines = [], []
-    for section in found:
+    for section in listed:
         if not section.keys:
             inner = ", ".join(
-                each.link for each in found if each.file == section.file and each.keys
+                each.link for each in listed if each.file == section.file and each.keys
             )
             anchor = section.file.lower().replace(" ", "-")
             contents.append(f"- [{section.file}](#{anchor}): {inner}")
@@ -130,8 +130,8 @@ def _within(file: str, keys: str, kind: str, model: type[BaseModel]) -> Iterator
     for each, names in inner.items():
         place = f"{keys}.{_joined(names)}".lstrip(".")
         if issubclass(each, KindSection):
-            for own in _KINDS[each].known():
-                yield from _within(file, place, f"{each.key} {own}", each.settings_model(own))
+            for known in _KINDS[each].known():
+                yield from _within(file, place, f"{each.key} {known}", each.settings_model(known))
         elif each is not Variant:
             yield from _within(file, place, kind, each)
 
@@ -163,8 +163,8 @@ def _default(field: FieldInfo) -> str:
     if isinstance(value, KindSection):
         return _yaml({value.key: getattr(value, value.key)})
     if isinstance(value, BaseModel):
-        given = value.model_dump(mode="json", exclude_unset=True)
-        return _yaml(given) if given else ""
+        stated = value.model_dump(mode="json", exclude_unset=True)
+        return _yaml(stated) if stated else ""
     choices = get_args(next(iter(get_args(field.annotation)), None))
     if isinstance(value, tuple) and len(choices) > 2 and set(value) == set(choices):
         return "all of them"

@@ -29,31 +29,31 @@ def main() -> None:
         encoding="utf-8",
         check=False,
     )
-    found = findings(done.stdout + done.stderr)
-    if bool(done.returncode) != bool(found):
+    places = findings(done.stdout + done.stderr)
+    if bool(done.returncode) != bool(places):
         raise UserError(f"snakemake --lint failed:\n{done.stderr.strip()}")
     for title, reason in EXCEPTIONS.items():
-        print(f"{len(found.pop(title, []))} times, not followed: {title} Reason: {reason}")
-    if found:
-        raise UserError("\n".join(["snakemake --lint:", *_lines(found)]))
+        print(f"{len(places.pop(title, []))} times, not followed: {title} Reason: {reason}")
+    if places:
+        raise UserError("\n".join(["snakemake --lint:", *_lines(places)]))
 
 
 def findings(printed: str) -> dict[str, list[str]]:
     """Title of a finding -> its rules and files, from the output of `snakemake --lint`."""
-    found: dict[str, list[str]] = {}
+    places: dict[str, list[str]] = {}
     place = ""
     for line in printed.splitlines():
         if heading := re.fullmatch(r"Lints for (.*):", line):
             place = heading.group(1)
         elif title := re.fullmatch(r" {4}\* (.*):", line):
-            found.setdefault(title.group(1), []).append(place)
-    return found
+            places.setdefault(title.group(1), []).append(place)
+    return places
 
 
-def _lines(found: dict[str, list[str]]) -> Iterable[str]:
-    for title, places in found.items():
+def _lines(places: dict[str, list[str]]) -> Iterable[str]:
+    for title, each in places.items():
         yield f"  {title}"
-        yield from (f"    {place}" for place in places)
+        yield from (f"    {place}" for place in each)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ def slopes(tables: Tables) -> list[list[str]]:
     lines = [[*titles, "p", "p, Holm", "verdict"]]
     table = tables["slopes"]
     for row in table[table["component"].isin(list(PARTS))].to_dict("records"):
-        found = [number(row["mean"]), interval(row, "slope"), p_value(row["p"])]
+        cells = [number(row["mean"]), interval(row, "slope"), p_value(row["p"])]
         where = [row["method"], str(row["round"]), TITLES[row["pass"]], PARTS[row["component"]]]
-        lines.append([*where, *found, p_value(row["p_holm"]), row["verdict"]])
+        lines.append([*where, *cells, p_value(row["p_holm"]), row["verdict"]])
     return lines
 
 
@@ -31,8 +31,8 @@ def dominance(tables: Tables) -> list[list[str]]:
     lines = [[*titles, "p, Holm", "verdict"]]
     for row in tables["dominance"].to_dict("records"):
         place, groups = PLACES[row["place"]], TITLES[row["pass"]]
-        found = [interval(row, "difference"), p_value(row["p_holm"]), row["verdict"]]
-        lines.append([row["method"], str(row["round"]), groups, place, *found])
+        cells = [interval(row, "difference"), p_value(row["p_holm"]), row["verdict"]]
+        lines.append([row["method"], str(row["round"]), groups, place, *cells])
     return lines
 
 

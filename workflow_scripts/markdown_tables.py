@@ -10,12 +10,11 @@ from older_pages import BEFORE
 from hgrpo.evaluation.comparison import pays_in_part
 from hgrpo.evaluation.dose_response import ENDPOINT, TRAJECTORIES
 from hgrpo.evaluation.outcomes import TEST
-from hgrpo.evaluation.power import MOST_SEEDS
 from hgrpo.evaluation.settings import Score
 from hgrpo.evaluation.statistics import DECIDED, FEWEST_SEEDS
 from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_title, threshold_text
 from hgrpo.report.figures.axes import COLLAPSE
-from hgrpo.report.page_rows import claim, found, power, verdict_on_gates
+from hgrpo.report.page_rows import claim, difference, power, verdict_on_gates
 from hgrpo.report.words import MINUS, percent, with_interval
 from hgrpo.study.axis import as_text
 
@@ -54,8 +53,8 @@ def results(tables: Tables) -> str:
     for row in tables["scripted"].itertuples() if "scripted" in tables else ():
         name = f"{row.label}, {'training' if row.panel == 'train' else row.panel} tasks"
         score = [f"{100 * row.score:.1f}"] if partial else []
-        own = f"{100 * row.score:.1f}" if first.endswith("score") else percent(row.success)
-        lines.append([name, own, *score, "", ""])
+        score_text = f"{100 * row.score:.1f}" if first.endswith("score") else percent(row.success)
+        lines.append([name, score_text, *score, "", ""])
     return as_markdown(lines) + _judged_again(reference, untrained)
 
 
@@ -72,10 +71,10 @@ def cost(tables: Tables) -> str:
     if "judge_calls" in table:
         # The split between calls and cache hits depends on which jobs ran at the same time.
         table = table.assign(judged=table["judge_calls"] + table["judge_cache_hits"])
-    shown = [name for name in names if name in table and table[name].notna().any()]
-    lines = [["arm", *(names[name] for name in shown)]]
+    columns = [name for name in names if name in table and table[name].notna().any()]
+    lines = [["arm", *(names[name] for name in columns)]]
     for _, row in table.iterrows():
-        numbers = ["" if pd.isna(row[name]) else f"{row[name]:,.0f}" for name in shown]
+        numbers = ["" if pd.isna(row[name]) else f"{row[name]:,.0f}" for name in columns]
         lines.append([row["label"], *numbers])
     return as_markdown(lines)
 
@@ -100,8 +99,8 @@ def areas(tables: Tables) -> str:
     lines = [["arm", "after round 1", f"area, rounds 1 to {last}", f"after round {last}"]]
     for label, arm in table.groupby("label", sort=False):
         success = arm.set_index("round")["success"]
-        shown = (success[1], success.mean(), success[last])
-        lines.append([label, *(percent(value) for value in shown)])
+        shares = (success[1], success.mean(), success[last])
+        lines.append([label, *(percent(value) for value in shares)])
     return as_markdown(lines)
 
 
@@ -154,11 +153,11 @@ def gates(tables: Tables) -> str:
     powers = [power(row) for row in table.to_dict("records")]
     title = [f"claim, against {reference}, points", "found (interval)"]
     lines = [["control", *title, *["a repeat"] * any(powers), "result"]]
-    for row, shown in zip(table.to_dict("records"), powers, strict=True):
-        cells = [row["label"], claim(row["expect"], row["points"]), found(row)]
+    for row, power_text in zip(table.to_dict("records"), powers, strict=True):
+        cells = [row["label"], claim(row["expect"], row["points"]), difference(row)]
         result, before = row["result"], row.get("result_before", row["result"])
         was = "" if result == before else f" (was {before})"
-        lines.append([*cells, *[shown] * any(powers), f"**{result}**{was}"])
+        lines.append([*cells, *[power_text] * any(powers), f"**{result}**{was}"])
     return f"**{verdict_on_gates(table, label)}**\n\n{as_markdown(lines)}"
 
 
@@ -185,39 +184,26 @@ def thresholds(tables: Tables) -> str:
     return as_markdown(lines)
 
 
-def seeds_needed(tables: Tables) -> str:
-    """One line per difference: how many seeds detect it."""
-    lines = [["difference, points", "seeds", "fewest of a comparison", "most"]]
-    for row in tables["seeds_needed"].itertuples():
-        numbers = [
-            f"more than {MOST_SEEDS}" if pd.isna(number) else f"{number:.0f}"
-            for number in (row.seeds, row.fewest, row.most)
-        ]
-        lines.append([f"{100 * row.difference:g}", *numbers])
-    return as_markdown(lines)
-
-
 def dose_response(tables: Tables) -> str:
     """One line per arm whose correlation with the oracle is known, then the reference."""
     table, score = tables["dose_response"], _score_of(tables)
     means = table[table["seed"].isna()]
-    levels = means[means["measure"] == ENDPOINT]
+    ends = means[means["measure"] == ENDPOINT]
     times = means[means["measure"] == TRAJECTORIES].set_index(["threshold", "method"])
-    wanted = sorted(means["threshold"].dropna().unique())
+    levels = sorted(means["threshold"].dropna().unique())
     labels = tables["methods"].drop_duplicates("method").set_index("method")["label"]
     steps = times["steps"].notna().all()
     unit, column = ("steps", "steps") if steps else ("trajectories", "value")
-    to = [f"{unit} to {threshold_text(level, score)}" for level in wanted]
+    to = [f"{unit} to {threshold_text(level, score)}" for level in levels]
     lines = [["correlation with the oracle", "arm", _endpoint_title(tables), *to]]
-    for row in levels.itertuples():
+    for row in ends.itertuples():
         place = "" if pd.isna(row.correlation) else f"{row.correlation:g}"
-        own = _amounts(row.value, row.lower, row.upper, score)
-        needed = [_time(times.loc[level, row.method], column) for level in wanted]
-        lines.append([place, labels[row.method], own, *needed])
+        level_text = _amounts(row.value, row.lower, row.upper, score)
+        needed = [_time(times.loc[level, row.method], column) for level in levels]
+        lines.append([place, labels[row.method], level_text, *needed])
     return as_markdown(lines)
 
 
-# Figure -> what a page calls it.
 def truth(tables: Tables) -> str:
     """One line per arm, the closest first: how near its credit comes to the truth.
 
@@ -314,7 +300,7 @@ def _endpoint_title(tables: Tables) -> str:
     name = _declared(tables)["endpoint"].iloc[0]
     titles = {"area": "area: mean test {}", "last_round": "test {}"}
     title = titles.get(name, f"test {{}}, {endpoint_title(name, 'success')}")
-    return title.format(MEASURES[_score_of(tables)])
+    return title.format(MEASURES[_score_of(tables)].name)
 
 
 def _declared(tables: Tables) -> pd.DataFrame:
@@ -337,10 +323,10 @@ def _time(row: pd.Series, column: str) -> str:
     """
     prefix, digits = ("steps_", 1) if column == "steps" else ("", 0)
     lower, upper = (row[f"{prefix}{end}"] for end in ("lower", "upper"))
-    said = f"{row[column]:,.{digits}f}"
+    text = f"{row[column]:,.{digits}f}"
     if pd.notna(lower):
-        said += f" ({lower:,.{digits}f} to {upper:,.{digits}f})".replace("-", MINUS)
-    return f"{said}, {row['reached']:.0f} of {row['n_seeds']:.0f} runs"
+        text += f" ({lower:,.{digits}f} to {upper:,.{digits}f})".replace("-", MINUS)
+    return f"{text}, {row['reached']:.0f} of {row['n_seeds']:.0f} runs"
 
 
 def _score(row: tuple) -> str:

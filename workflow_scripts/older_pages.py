@@ -81,20 +81,20 @@ def family(table: pd.DataFrame, games: pd.Series, runs: Runs) -> pd.DataFrame:
     error = table.get("standard_error_before", table["standard_error"])
     before["standard_error_before"] = error
     rows = list(table.itertuples())
-    found = [_estimate(row, value, runs) for row, value in zip(rows, games, strict=True)]
+    estimates = [_estimate(row, value, runs) for row, value in zip(rows, games, strict=True)]
     ends = ("lower", "upper", "standard_error", "degrees_of_freedom", "p_value")
     score = "endpoint" if "endpoint" in table else "success"
     means = runs.scores.mean()
     table = table.assign(
         **{score: [means[name, GREEDY] for name in table["method"]]},
         **{f"baseline_{score}": [means[_baseline(row)] for row in rows]},
-        difference=[each.mean for each in found],
-        **{name: [getattr(each, name) for each in found] for name in ends},
+        difference=[each.mean for each in estimates],
+        **{name: [getattr(each, name) for each in estimates] for name in ends},
         probability_of_improvement=[_improvement(row, runs) for row in rows],
-        minimum_detectable_effect=[_detectable(each, len(table)) for each in found],
+        minimum_detectable_effect=[_detectable(each, len(table)) for each in estimates],
     )
     table = with_verdicts(table, LEVEL)
-    judged = zip(found, table["verdict"], strict=True)
+    judged = zip(estimates, table["verdict"], strict=True)
     repeats = [power.repeats_alike(each, word, len(table)) for each, word in judged]
     return table.assign(repeats_alike=repeats, of_games=games, **before)
 
@@ -102,18 +102,18 @@ def family(table: pd.DataFrame, games: pd.Series, runs: Runs) -> pd.DataFrame:
 def judged_gates(table: pd.DataFrame, against: pd.DataFrame) -> pd.DataFrame:
     """A study's gates by the comparisons of `family`."""
     before = table.get("result_before", table["result"])
-    given = table.astype({"points": object}).where(table.notna(), None)
-    asked = [
+    rows = table.astype({"points": object}).where(table.notna(), None)
+    declared = [
         gates.Gate(
             arm=row.method, expect=row.expect, **({"points": row.points} if row.points else {})
         )
-        for row in given.itertuples()
+        for row in rows.itertuples()
     ]
-    found = gates.judge(asked, against, LEVEL).assign(result_before=before)
+    judged = gates.judge(declared, against, LEVEL).assign(result_before=before)
     # A repeat with as few seeds would judge no gate.
-    found["power"] = found["power"].mask(found["n_seeds"] < FEWEST_SEEDS)
-    found.insert(1, "label", table["label"])
-    return found
+    judged["power"] = judged["power"].mask(judged["n_seeds"] < FEWEST_SEEDS)
+    judged.insert(1, "label", table["label"])
+    return judged
 
 
 def _of_seeds(row: tuple, runs: Runs) -> tuple[float, float]:
@@ -143,8 +143,8 @@ def _estimate(row: tuple, games: float, runs: Runs) -> Estimate:
         freedom = (of_runs + games) ** 2 / spread
     else:
         pair = row.method, row.baseline
-        found = variance_of_runs(runs.spread, runs.trained, *pair, row.baseline, None)
-        of_runs, freedom = found[0].item(), found[1].item()
+        variance = variance_of_runs(runs.spread, runs.trained, *pair, row.baseline, None)
+        of_runs, freedom = variance[0].item(), variance[1].item()
     error = float(np.sqrt(of_runs + games))
     half = error * stats.t.ppf((1 + LEVEL) / 2, freedom)
     lower, upper = mean - half, mean + half

@@ -42,7 +42,6 @@ KINDS: dict[str, Callable[[markdown_tables.Tables], str]] = {
     "gates": markdown_tables.gates,
     "pairs": markdown_tables.pairs,
     "thresholds": markdown_tables.thresholds,
-    "seeds_needed": markdown_tables.seeds_needed,
     "dose_response": markdown_tables.dose_response,
     "truth": markdown_tables.truth,
     "agreement_speed": markdown_tables.agreement_speed,

@@ -128,9 +128,9 @@ def check(docs: Path, studies_folder: Path) -> None:
             study = load_study(studies_folder / f"{name.parts[0]}.yaml")
             print(f"{name}: incomplete, without {'; '.join(evidence.read(folder).lacking(study))}")
             continue
-        found, rest = check_published.check(folder, DRAWN)
-        wrong += found
-        print(f"{name}: {'differs' if found else 'as published'}")
+        faults, rest = check_published.check(folder, DRAWN)
+        wrong += faults
+        print(f"{name}: {'differs' if faults else 'as published'}")
         print("".join(f"    cannot be recomputed: {each}\n" for each in rest), end="")
     wrong += _wrong_in_sandbox(docs / "sandbox", publish_sandbox.STUDIES)
     print("sandbox: verdicts of pairs, from p-values that cannot be recomputed; nor can arms.csv")
@@ -217,10 +217,10 @@ def copy_further(made: Path, study: str, names: Sequence[str]) -> None:
     """
     tables, figures = _folders(study)
     for name in names:
-        found = sorted(made.glob(name))
-        if not found:
+        paths = sorted(made.glob(name))
+        if not paths:
             raise UserError(f"{made}: no {name}; run the target that makes this folder first")
-        for path in found:
+        for path in paths:
             shutil.copy(path, tables if path.suffix == ".csv" else figures)
 
 

@@ -23,7 +23,7 @@ from older_pages import BEFORE
 
 from hgrpo.command import run
 from hgrpo.errors import UserError
-from hgrpo.report.figure_index import INDEX, read_index
+from hgrpo.report.style import INDEX, read_index
 from hgrpo.report.words import DASH, p_value
 from hgrpo.sandbox.studies.page import number, signed
 from hgrpo.sandbox.studies.results import ARMS, FIGURES, PAIRS, read_table
@@ -86,10 +86,10 @@ def copy(made: Path, docs: Path, name: str) -> None:
 def judged(path: Path, study: SandboxStudy) -> pd.DataFrame:
     """A study's published pairs, judged again; `verdict_before` has the verdicts until then."""
     rows = read_table(path).to_dict("records")
-    own = [row for row in rows if row["kind"] == "pair"]
-    for row in own:
+    of_pairs = [row for row in rows if row["kind"] == "pair"]
+    for row in of_pairs:
         row.setdefault(BEFORE, row["verdict"])
-    judge(own, study.metric)
+    judge(of_pairs, study.metric)
     return pd.DataFrame(rows)
 
 
@@ -124,8 +124,8 @@ def block(name: str, study: SandboxStudy, docs: Path) -> str:
     arms = read_table(docs / "tables" / name / ARMS)
     pairs = read_table(docs / "tables" / name / PAIRS)
     index = read_index(docs / "figures" / name)
-    shown = [_figure(entry, f"figures/{name}/{entry['name']}", docs) for entry in index]
-    parts = [*shown, compared(pairs), matrix(study, arms)]
+    figures = [_figure(entry, f"figures/{name}/{entry['name']}", docs) for entry in index]
+    parts = [*figures, compared(pairs), matrix(study, arms)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -142,14 +142,14 @@ def compared(pairs: pd.DataFrame) -> str:
     """
     if not len(pairs):
         return ""
-    own = pairs[pairs["kind"] == "pair"].to_dict("records")
+    of_pairs = pairs[pairs["kind"] == "pair"].to_dict("records")
     lines = [["arm", "against", "difference", "p, Holm", "verdict", "the original's difference"]]
-    for row in own:
+    for row in of_pairs:
         p = row["p_equivalent_holm" if row["verdict"] == "equivalent" else "p_holm"]
         cells = [row["arm"], str(row["against"]), _difference(row), p_value(p)]
         lines.append([*cells, _verdict(row), signed(row["published"])])
     alone = [_alone(row) for row in pairs[pairs["kind"] != "pair"].to_dict("records")]
-    return "\n\n".join(part for part in (_table(lines) if own else "", *alone) if part)
+    return "\n\n".join(part for part in (_table(lines) if of_pairs else "", *alone) if part)
 
 
 def _alone(row: Mapping[str, Any]) -> str:
@@ -166,8 +166,8 @@ def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:
     """Every arm by every metric; below it the original's mean and deviation, where it gave one."""
     metrics = list(dict.fromkeys(arms["metric"]))
     lines = [["arm", *metrics]]
-    for arm, own in arms.groupby("arm", sort=False):
-        rows = {row["metric"]: row for row in own.to_dict("records")}
+    for arm, of_arm in arms.groupby("arm", sort=False):
+        rows = {row["metric"]: row for row in of_arm.to_dict("records")}
         lines.append([str(arm), *(_mean(rows.get(metric)) for metric in metrics)])
     some = (arms["reached"] > 0) & (arms["reached"] < arms["n_seeds"])
     notes = [(some.any(), _TOO_LOW), (arms["published"].notna().any(), _NOTE)]
@@ -213,12 +213,12 @@ def inferences(studies: Mapping[str, SandboxStudy], docs: Path) -> str:
     ]
     parts: list[tuple[int, str]] = []
     for name, study in studies.items():
-        said = study.inference
-        if said is None:
+        inference = study.inference
+        if inference is None:
             continue
-        title = f"**{said.number}. {said.said}** ([{name}](#{name}))"
+        title = f"**{inference.number}. {inference.said}** ([{name}](#{name}))"
         if not (docs / "tables" / name).is_dir():
-            parts.append((said.number, f"{title}\n\n{NOT_RUN}"))
+            parts.append((inference.number, f"{title}\n\n{NOT_RUN}"))
             continue
         pairs = read_table(docs / "tables" / name / PAIRS)
         rows = [
@@ -229,7 +229,7 @@ def inferences(studies: Mapping[str, SandboxStudy], docs: Path) -> str:
             for row in pairs.to_dict("records")
             if row["said"]
         ]
-        parts.append((said.number, f"{title}\n\n{_table([*lines, *rows])}"))
+        parts.append((inference.number, f"{title}\n\n{_table([*lines, *rows])}"))
     return "\n\n".join(text for _, text in sorted(parts))
 
 

@@ -29,12 +29,17 @@ import numpy as np
 
 from hgrpo.command import run
 from hgrpo.envs.panels import read_panels
-from hgrpo.stages.files import runs, trained_rounds
+from hgrpo.stages.files import round_folder, runs, trained_rounds
+from hgrpo.store.entry import linked_jobs
 from hgrpo.study.recorded import recorded_study
 from hgrpo.study.study import Study
-from hgrpo.workflow.planning.jobs import SHARED, benchmark_of, bytes_of_jobs
-from hgrpo.workflow.planning.machine_speed import measure
-from hgrpo.workflow.planning.reference import CRITIC, REFERENCE, episodes, parameters, replay
+from hgrpo.workflow.planning.reference import (
+    CRITIC,
+    REFERENCE,
+    episodes,
+    parameters,
+    replay,
+)
 
 _PAGES = ("merge", "figures", "report")
 _SHARED_START = 1.0  # of Snakemake, before a stage that times itself begins
@@ -71,7 +76,6 @@ def main() -> None:
                 _put(known["players"], player(folder, games))
         if args.starts:
             known |= overheads(args.starts)
-            known["speed"] = {key: _short(value) for key, value in measure()._asdict().items()}
     # A row of a table is a line.
     text = re.sub(r"\{[^{}]*\}", lambda row: " ".join(row[0].split()), json.dumps(known, indent=1))
     args.out.write_text(text + "\n", encoding="utf-8")
@@ -110,10 +114,8 @@ def game(folder: Path, published: Path | None = None) -> dict:
         "turn_cap": study.env.turn_cap,
         "turns": _short(turns),
         "tokens": _short(tokens),
-        "task": _short(_seconds(folder, "assets", "assets") / tasks),
-        "demonstration": _short(
-            _seconds(folder, "expert", "expert") / study.env.expert.trajectories
-        ),
+        "task": _short(_seconds(folder, "assets") / tasks),
+        "demonstration": _short(_seconds(folder, "expert") / study.env.expert.trajectories),
     }
 
 
@@ -135,17 +137,17 @@ def player(folder: Path, games: Sequence[dict] = ()) -> dict:
     or as the row of the game in `games`.
     """
     study = recorded_study(folder)
-    _, own = _lengths(folder)
+    _, length = _lengths(folder)
     names = {"game": study.env.name, "turn_cap": study.env.turn_cap}
-    tokens = next((row["tokens"] for row in games if names.items() <= row.items()), own)
-    play, update, continuation = (own / tokens * rate for rate in _round_seconds(folder))
+    tokens = next((row["tokens"] for row in games if names.items() <= row.items()), length)
+    play, update, continuation = (length / tokens * rate for rate in _round_seconds(folder))
     evaluated = [_json(path) for path in folder.glob("eval/*/*/*/summary.json")]
     played = [(each["elapsed_s"] - _LOADS, tokens * each["n_episodes"]) for each in evaluated]
     return {
         **names,
         "parameters": parameters(study.model),
         "compiled": getattr(study.config.engine.declared, "compiled", False),
-        "base": _short(_seconds(folder, "base", "base")),
+        "base": _short(_seconds(folder, "base")),
         "sft": _short(_demonstration_seconds(folder) / tokens),
         "play": _short(play),
         "update": _short(update),
@@ -185,7 +187,7 @@ def _demonstration_seconds(folder: Path) -> float:
     """Seconds of fine-tuning on a demonstration, once."""
     study = recorded_study(folder)
     passes = study.env.expert.trajectories * study.config.sft.epochs
-    return _seconds(folder, "sft", "sft") / passes
+    return _seconds(folder, "sft") / passes
 
 
 def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
@@ -207,16 +209,16 @@ def overheads(folders: Sequence[Path]) -> dict:
     evaluations = statistics.median(_starts(folders, "evaluate", "eval", _evaluated_s))
     starts["evaluate"] = _short(evaluations + _LOADS)
     fits = [
-        (_json(path)["s"] - _SHARED_START, replay(recorded_study(folder), path.stem.split(".")[0]))
+        (made["seconds"] - _SHARED_START, replay(recorded_study(folder), made["job"]["method"]))
         for folder in folders
-        for path in folder.glob("benchmarks/credit_fit/*.jsonl")
+        for made in _made(folder, "credit_fit")
     ]
     each = {"credit_fit": _short(_ratio(fits))}
     for stage in _PAGES:
         points = [
-            (len(runs(recorded_study(folder))), _seconds(folder, stage, stage))
+            (len(runs(recorded_study(folder))), _seconds(folder, stage))
             for folder in folders
-            if benchmark_of(folder, stage, stage).is_file()
+            if _made(folder, stage)
         ]
         counts, seconds = zip(*points, strict=True)
         slope = max(0.0, float(np.polyfit(counts, seconds, 1)[0])) if len(set(counts)) > 1 else 0.0
@@ -246,18 +248,16 @@ def _bytes(folders: Sequence[Path], stage: str) -> float:
     pairs = []
     for folder in folders:
         study = recorded_study(folder)
-        for arm, values in bytes_of_jobs(folder, stage).items():
-            if arm == SHARED or arm in study.methods:
-                pairs += [(value, _WEIGHED[stage](study, arm)) for value in values]
+        for made in _made(folder, stage):
+            pairs.append((made["bytes"], _WEIGHED[stage](study, made["job"]["method"])))
     return _short(_ratio(pairs))
 
 
 def _starts(folders, stage, root, inside) -> Iterator[float]:
     for folder in folders:
-        for path in folder.glob(f"benchmarks/{stage}/*.jsonl"):
-            home = folder.joinpath(root, *path.stem.rsplit(".", 2))
-            if (home / "summary.json").is_file():
-                yield max(0.0, _json(path)["s"] - inside(home))
+        for made in _made(folder, stage):
+            home = folder / round_folder(root, *made["job"].values())
+            yield max(0.0, made["seconds"] - inside(home))
 
 
 def _evaluated_s(home: Path) -> float:
@@ -268,15 +268,18 @@ def _trained_s(home: Path) -> float:
     return sum(row["elapsed_s"] for row in _json(home / "train_log.json")["rows"])
 
 
-def _seconds(folder: Path, stage: str, name: str) -> float:
-    """Seconds of a job."""
-    return _json(benchmark_of(folder, stage, name))["s"]
+def _made(folder: Path, stage: str) -> list[dict]:
+    """The records of a stage's jobs."""
+    return [made for made in linked_jobs(folder) if made["stage"] == stage]
+
+
+def _seconds(folder: Path, stage: str) -> float:
+    """Seconds of the job of a stage with one job."""
+    return _made(folder, stage)[0]["seconds"]
 
 
 def _json(path: Path) -> dict:
-    return json.loads(
-        path.read_bytes().splitlines()[-1] if path.suffix == ".jsonl" else path.read_bytes()
-    )
+    return json.loads(path.read_bytes())
 
 
 def _short(value: float) -> float:

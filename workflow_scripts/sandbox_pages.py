@@ -15,15 +15,14 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from rule_scope import SCOPE
-
-from hgrpo.sandbox.rule import Need, Rule
-from hgrpo.sandbox.studies.pieces import rule_functions
+from hgrpo.formulas import kinds
+from hgrpo.formulas.rule import Need, Rule
+from hgrpo.sandbox.studies.pieces import rule_classes
 from hgrpo.sandbox.studies.study import SandboxStudy, read_study, resolve
 
-OBJECTIVES = "hgrpo.learning.objectives"
-# What formulas call, but is none itself.
-_CHECKS = f"{OBJECTIVES}.shapes"
+FORMULAS = "hgrpo.formulas"
+# Modules of functions that are no formulas.
+_PLAIN = {f"{FORMULAS}.{name}" for name in ("batch", "rule", "tensors")}
 DOCS, STUDIES = Path("docs/sandbox"), Path("configs/sandbox")
 _TITLES = {
     "rl": "One reward (rl)",
@@ -39,8 +38,7 @@ and changes, and what it needs of a run. "The original" is the sandbox whose com
 formula without a source of its own has those of the formulas that it uses. A run that lacks a need
 is refused. Needs in *italics* are softer: without them a run computes something, but it equals
 another arm, or one of its settings has no effect. Such a run is refused unless `allow_degenerate`
-is true. `workflow_scripts/sandbox_pages.py` makes this page from the code and from
-`workflow_scripts/rule_scope.py`.
+is true. `workflow_scripts/sandbox_pages.py` makes this page from the code.
 """
 _RUNS = """\
 # Runs of the sandbox
@@ -64,30 +62,28 @@ def rules_page() -> str:
     """The text of docs/sandbox/rules.md."""
     parts = [_RULES]
     for piece, title in _TITLES.items():
-        declared = importlib.import_module(f"hgrpo.sandbox.{piece}.declared")
         needs = importlib.import_module(f"hgrpo.sandbox.{piece}.settings").NEEDS
         parts.append(f"## {title}\n")
         parts.append(
             "| rule | what it does | formulas | sources | kept and changed | settings | needs |"
         )
         parts.append("|---|---|---|---|---|---|---|")
-        parts += [_rule(rule, declared.PACKAGE, needs) for rule in declared.RULES.values()]
+        parts += [_rule(rule, needs) for rule in kinds.of_piece(piece).values()]
         parts.append("")
     return "\n".join(parts)
 
 
-def _rule(rule: Rule, package: str, needs: Mapping[str, Need]) -> str:
-    terms = [_load(f"{package}.{name}") for name in rule.functions]
-    found = list(dict.fromkeys(f for term in terms for f in formulas(term, package)))
-    links = dict.fromkeys(link for f in found for link in _links(f))
-    own = rule.settings.model_fields
+def _rule(rule: type[Rule], needs: Mapping[str, Need]) -> str:
+    used = list(formulas(rule))
+    links = dict.fromkeys(link for f in used for link in _links(f))
+    first, _, rest = " ".join(inspect.getdoc(rule).split()).partition(". ")
     cells = (
-        f"`{rule.name}`",
-        " ".join(_first_sentence(term) for term in terms),
-        "<br>".join(f"`{f.__module__.rpartition('.')[2]}.{f.__name__}`" for f in found),
+        f"`{rule.__name__}`",
+        f"{first.removesuffix('.')}.",
+        "<br>".join(f"`{f.__module__.rpartition('.')[2]}.{f.__name__}`" for f in used),
         "<br>".join(links),
-        SCOPE[rule.name],
-        "<br>".join(f"`{key}` {field.get_default()}" for key, field in own.items()),
+        rest,
+        "<br>".join(f"`{key}` {field.get_default()}" for key, field in rule.model_fields.items()),
         "<br>".join(_need(needs[name]) for name in rule.needs),
     )
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
@@ -97,27 +93,35 @@ def _need(need: Need) -> str:
     return f"*{need.text}*" if need.degenerate else need.text
 
 
-def formulas(term: Callable, package: str) -> Iterator[Callable]:
-    """The functions of the objectives that a term calls, also through helpers of its package.
+def formulas(rule: type[Rule]) -> Iterator[Callable]:
+    """The formulas that a rule's methods call, also through its helpers.
 
     A formula without a source is followed to those that it uses.
     """
-    waiting, seen = [term], set()
+    methods = {name: value for each in reversed(rule.__mro__) for name, value in vars(each).items()}
+    waiting = [each for each in methods.values() if _counts(each)]
+    ours, seen = set(waiting), set()
     while waiting:
         function = waiting.pop(0)
         if function in seen:
             continue
         seen.add(function)
-        is_formula = function.__module__.startswith(OBJECTIVES)
-        if is_formula and not function.__name__.startswith("_"):
+        is_formula = function not in ours and _is_formula(function)
+        if is_formula:
             yield function
         if not (is_formula and _links(function)):
-            waiting += [each for each in _used(function) if _counts(each, package)]
+            waiting += [each for each in _used(function) if _counts(each)]
 
 
-def _counts(function: Callable, package: str) -> bool:
-    module = function.__module__
-    return module.startswith((OBJECTIVES, package)) and module != _CHECKS
+def _counts(function: object) -> bool:
+    module = getattr(function, "__module__", "")
+    return inspect.isfunction(function) and module.startswith(FORMULAS) and module not in _PLAIN
+
+
+def _is_formula(function: Callable) -> bool:
+    """Whether it is public, and no part of a term."""
+    is_public = function.__name__[0].isalpha()
+    return is_public and "seen" not in inspect.signature(function).parameters
 
 
 def _used(function: Callable) -> Iterator[Callable]:
@@ -136,19 +140,9 @@ def _names(code: CodeType) -> list[str]:
 
 def _links(function: Callable) -> list[str]:
     """Links of a formula's docstring, or of its module's."""
-    own = _LINK.findall(inspect.getdoc(function) or "")
+    of_function = _LINK.findall(inspect.getdoc(function) or "")
     of_module = _LINK.findall(inspect.getmodule(function).__doc__ or "")
-    return [link.rstrip(".") for link in own or of_module]
-
-
-def _first_sentence(function: Callable) -> str:
-    text = " ".join((inspect.getdoc(function) or "").split())
-    return re.split(r"(?<=\.)\s", text)[0]
-
-
-def _load(name: str) -> Callable:
-    module, _, function = name.rpartition(".")
-    return getattr(importlib.import_module(module), function)
+    return [link.rstrip(".") for link in of_function or of_module]
 
 
 def runs_page(studies: Mapping[str, Path]) -> str:
@@ -171,15 +165,14 @@ def _study(name: str, study: SandboxStudy, path: Path) -> str:
     lines += ["| arm | changes | code of its rule |", "|---|---|---|"]
     for label, settings in resolve(study, str(path)).items():
         changes = study.overrides()[label]
-        package = f"hgrpo.sandbox.{study.piece}.rules."
-        terms = [f"`{each.removeprefix(package)}`" for each in rule_functions(settings)]
-        lines.append(f"| {label} | {_settings(changes)} | {', '.join(terms)} |")
+        rules = [f"`{each.removeprefix('hgrpo.formulas.')}`" for each in rule_classes(settings)]
+        lines.append(f"| {label} | {_settings(changes)} | {', '.join(rules)} |")
     return "\n".join(lines)
 
 
-def _settings(given: Mapping[str, Any]) -> str:
-    shown = {key: _short(value) for key, value in given.items()}
-    return ", ".join(f"`{key}: {value}`" for key, value in shown.items()) or "the defaults"
+def _settings(settings: Mapping[str, Any]) -> str:
+    short = {key: _short(value) for key, value in settings.items()}
+    return ", ".join(f"`{key}: {value}`" for key, value in short.items()) or "the defaults"
 
 
 def _short(value: Any) -> str:

@@ -8,8 +8,6 @@ from hgrpo.agent.conversation import Replies
 from hgrpo.agent.template import ChatTemplate, Pieces, first_difference, together
 from hgrpo.errors import UserError
 
-# How tokenizers spell a space: SentencePiece, and byte-level BPE.
-_SPACES = ("\u2581", "\u0120")
 # A trial conversation. Its tokens must be the same as a whole and turn by turn.
 _TRIAL = (
     ("\n a hall ", "a door 12\n\n", "  the coin's"),
@@ -36,8 +34,6 @@ class ChatConversation(Replies):
         self._file = template.path.with_name("tokenizer.json")
         self._pieces = template.pieces(system)
         self._controls = _controls(tokenizer, template, self._pieces)
-        added = tokenizer.get_added_tokens_decoder().values()
-        self._strips = [token.content for token in added if token.lstrip or token.rstrip]
         self._special = frozenset(self._controls.values())
         for token in self._controls:
             if token in (system or ""):
@@ -88,9 +84,9 @@ class ChatConversation(Replies):
     def _encode_uncached(self, text: str) -> tuple[int, ...]:
         ids = tuple(self.tokenizer.encode(text, add_special_tokens=False).ids)
         if not self._special.isdisjoint(ids):
-            found = next(token for token, special in self._controls.items() if special in ids)
+            control = next(token for token, special in self._controls.items() if special in ids)
             raise UserError(
-                f"{self._file}: the tokenizer makes the special token {found} out of plain "
+                f"{self._file}: the tokenizer makes the special token {control} out of plain "
                 "text, so an environment could close turns"
             )
         return ids
@@ -103,11 +99,11 @@ class ChatConversation(Replies):
         """
         for token in self._controls:
             self._encode_uncached(token)
-        asked, replied = _TRIAL
-        turns = [self.opening(asked[0]), *map(self.observation, asked[1:])]
+        observations, replies = _TRIAL
+        turns = [self.opening(observations[0]), *map(self.observation, observations[1:])]
         ids: list[int] = []
-        for turn, done in zip(turns, replied, strict=True):
-            ids += [*turn, *self.reply(done)]
+        for turn, reply in zip(turns, replies, strict=True):
+            ids += [*turn, *self.reply(reply)]
         ids += self._tokens(rest)
         if ids != whole:
             at = first_difference(whole, ids)
@@ -116,22 +112,9 @@ class ChatConversation(Replies):
             )
             raise UserError(
                 f"{self._file}: a conversation has other tokens as a whole than turn by turn: "
-                f"{one} is {other} after {at} tokens; {self._cause()}; see docs/models.md, "
-                "Tokenizers that are refused"
+                f"{one} is {other} after {at} tokens; see docs/models.md, Tokenizers that are "
+                "refused"
             )
-
-    def _cause(self) -> str:
-        """Why a turn has other tokens alone than in the whole, and a remedy."""
-        (first, *_) = self.tokenizer.encode("go", add_special_tokens=False).tokens
-        if first.startswith(_SPACES):
-            return "it puts a space before every text: set `add_prefix_space` to false"
-        if self._strips:
-            return f"{self._strips[0]} removes spaces beside it: set `lstrip` and `rstrip` to false"
-        before = self._control.split(self._pieces.ask)[-1]
-        return (
-            f"it merges {before!r}, which the template puts before a reply, with the reply: end "
-            "that text with a special token or a line end, in chat_template.jinja"
-        )
 
 
 def _controls(tokenizer: Tokenizer, template: ChatTemplate, pieces: Pieces) -> dict[str, int]:
@@ -140,9 +123,9 @@ def _controls(tokenizer: Tokenizer, template: ChatTemplate, pieces: Pieces) -> d
     No text may encode to these tokens. Added tokens of white space alone count as ordinary text.
     """
     written = [*template.literals, *pieces.head[::2], pieces.ask, pieces.answer, pieces.tail]
-    found = {}
+    controls = {}
     for special, token in tokenizer.get_added_tokens_decoder().items():
         named = not token.content.isspace() and any(token.content in text for text in written)
         if token.special or named:
-            found[token.content] = special
-    return found
+            controls[token.content] = special
+    return controls

@@ -29,7 +29,7 @@ class Replies(ABC):
         self.tokenizer = tokenizer
         self.end_id = end_id
         self._encode = lru_cache(maxsize=200_000)(self._encode_uncached)
-        self._decode = lru_cache(maxsize=200_000)(self._decode_uncached)
+        self._decode = lru_cache(maxsize=200_000)(lambda ids: tokenizer.decode(list(ids)))
 
     def reply(self, action: str) -> list[int]:
         """Tokens of a reply that is given as text, such as an expert's, with the closing token."""
@@ -47,9 +47,6 @@ class Replies(ABC):
     @abstractmethod
     def _encode_uncached(self, text: str) -> tuple[int, ...]:
         """Tokens of a text, none of them special."""
-
-    def _decode_uncached(self, ids: tuple[int, ...]) -> str:
-        return self.tokenizer.decode(list(ids))
 
 
 class Conversation(Replies):
@@ -89,7 +86,7 @@ class Conversation(Replies):
 
     def _encode_in_parts(self, text: str) -> tuple[int, ...]:
         """Cut a text until no part encodes to a special token; the tokens decode to the text."""
-        cuts = [found.start() + 1 for found in self._looks_special.finditer(text)]
+        cuts = [match.start() + 1 for match in self._looks_special.finditer(text)]
         cuts = [0, *(cuts or [len(text) // 2]), len(text)]
         parts = [text[start:end] for start, end in pairwise(cuts) if start < end]
         if len(parts) == 1:

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 from jinja2 import TemplateError, nodes
-from jinja2.exceptions import UndefinedError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -115,29 +114,23 @@ class ChatTemplate:
         return f"; {put} {instead}; see docs/models.md, Chat templates that are refused"
 
     def render(
-        self, asked: Sequence[str], replied: Sequence[str], system: str | None = None
+        self, observations: Sequence[str], replies: Sequence[str], system: str | None = None
     ) -> str:
         """Render a conversation as text; UserError if the template fails or refuses it.
 
         With one reply fewer than observations, the text ends where the next reply begins.
         """
         messages = [] if system is None else [{"role": "system", "content": system}]
-        for index, text in enumerate(asked):
+        for index, text in enumerate(observations):
             messages.append({"role": "user", "content": text})
-            if index < len(replied):
-                messages.append({"role": "assistant", "content": replied[index]})
-        given = {"messages": messages, "add_generation_prompt": len(replied) < len(asked)}
+            if index < len(replies):
+                messages.append({"role": "assistant", "content": replies[index]})
+        values = {"messages": messages, "add_generation_prompt": len(replies) < len(observations)}
         try:
-            return self._template.render(given, tools=None, documents=None, **self._variables)
-        except UndefinedError as error:
-            raise UserError(
-                f"{self.path}: the chat template uses something undefined here ({one_line(error)})"
-                f"{self.help}"
-            ) from None
+            return self._template.render(values, tools=None, documents=None, **self._variables)
         except _MISTAKES as error:
-            about = "" if system is None else " with a system text"
             raise UserError(
-                f"{self.path}: the chat template refuses a conversation{about} ({one_line(error)})"
+                f"{self.path}: the chat template refuses a conversation ({one_line(error)})"
                 f"{self.help}"
             ) from None
 
@@ -151,8 +144,8 @@ class ChatTemplate:
         marks = [] if system is None else [_SYSTEM]
         cut = []
         for mark in [*marks, _ASKED[0], _REPLIED[0], _ASKED[1], _REPLIED[1]]:
-            before, found, text = text.partition(mark)
-            if not found or mark in text:
+            before, separator, text = text.partition(mark)
+            if not separator or mark in text:
                 raise UserError(
                     f"{self.path}: the chat template does not give every message back once and in "
                     f"order (looked for {mark!r}){self.help}"
@@ -171,28 +164,28 @@ class ChatTemplate:
         return pieces
 
     def _try(self, pieces: Pieces, system: str | None) -> None:
-        for name, (asked, replied) in _TRIALS.items():
-            for turns in range(1, len(asked) + 1):
-                for replies in (turns - 1, turns):
-                    shown, given = asked[:turns], replied[:replies]
-                    expected = together(pieces, shown, given)
-                    found = self.render(shown, given, system)
-                    if found != expected:
-                        at = first_difference(expected, found)
+        for name, (observations, replies) in _TRIALS.items():
+            for turns in range(1, len(observations) + 1):
+                for answered in (turns - 1, turns):
+                    messages = observations[:turns], replies[:answered]
+                    expected = together(pieces, *messages)
+                    rendered = self.render(*messages, system)
+                    if rendered != expected:
+                        at = first_difference(expected, rendered)
                         around = slice(max(0, at - 20), at + 20)
                         raise UserError(
                             f"{self.path}: the chat template does not only append: with {name}, "
-                            f"{expected[around]!r} became {found[around]!r}{self.help}"
+                            f"{expected[around]!r} became {rendered[around]!r}{self.help}"
                         )
 
 
-def together(pieces: Pieces, asked: Sequence[str], replied: Sequence[str]) -> str:
+def together(pieces: Pieces, observations: Sequence[str], replies: Sequence[str]) -> str:
     """A conversation as text: fixed texts and messages put together."""
     text = "".join(pieces.head)
-    for index, shown in enumerate(asked):
-        text += (pieces.answer if index else "") + shown + pieces.ask
-        text += replied[index] if index < len(replied) else ""
-    return text + (pieces.tail if len(replied) == len(asked) else "")
+    for index, observation in enumerate(observations):
+        text += (pieces.answer if index else "") + observation + pieces.ask
+        text += replies[index] if index < len(replies) else ""
+    return text + (pieces.tail if len(replies) == len(observations) else "")
 
 
 class _Generation(Extension):
@@ -240,7 +233,7 @@ def _refuse(message: str) -> None:
     raise TemplateError(message)
 
 
-def first_difference(expected: Sequence, found: Sequence) -> int:
+def first_difference(one: Sequence, other: Sequence) -> int:
     """The first index at which two sequences differ, or the length of the shorter one."""
-    pairs = enumerate(zip(expected, found, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(expected), len(found)))
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))

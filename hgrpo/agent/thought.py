@@ -32,5 +32,5 @@ def _place(text: str) -> tuple[int, int] | None:
     opened = _OPEN in text
     start = text.index(_OPEN) + len(_OPEN) if opened else 0
     ends = [text.find(mark, start) for mark in (_CLOSE, _ANSWER)]
-    end = next((found for found in ends if found >= 0), len(text) if opened else 0)
+    end = next((place for place in ends if place >= 0), len(text) if opened else 0)
     return (start, end) if text[start:end].strip() else None

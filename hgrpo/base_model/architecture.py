@@ -114,9 +114,9 @@ def played_architecture(folder: Path, max_length: int | None) -> "PlainConfig | 
         UserError: as `config_without_code` and `architecture`.
     """
     path = folder / "config.json"
-    given = config_without_code(path, str(path))
+    config = config_without_code(path, str(path))
     try:
-        plain = PlainConfig.model_validate({k: v for k, v in given.items() if k not in _UNREAD})
+        plain = PlainConfig.model_validate({k: v for k, v in config.items() if k not in _UNREAD})
     except ValidationError:
         return capped_architecture(folder, max_length)
     longest = min(plain.max_position_embeddings, max_length or plain.max_position_embeddings)

@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 
 from hgrpo.agent.tokenizer import load_tokenizer
 from hgrpo.base_model.architecture import architecture
-from hgrpo.base_model.safetensors_file import INDEX, read_header
+from hgrpo.base_model.safetensors_file import read_header
 from hgrpo.errors import UserError, one_line
 
 if TYPE_CHECKING:
@@ -76,28 +76,24 @@ def _check_vocabulary(folder: Path, rows: int) -> None:
 def _compare(folder: Path, parts: list[Path], model: "PreTrainedModel") -> None:
     expected = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
     ignored = "|".join([*_OLD_BUFFERS, *(model._keys_to_ignore_on_load_unexpected or ())])
-    found = set()
+    stored = set()
     for part in parts:
         for name, entry in read_header(part).items():
-            place = f"{part}: tensor {name!r}"
-            found.add(name)
-            if name not in expected:
-                if re.search(ignored, name):
-                    continue
-                raise UserError(f"{place} is not one of the model that config.json describes")
-            if entry["shape"] != expected[name]:
+            stored.add(name)
+            if name not in expected and re.search(ignored, name):
+                continue
+            if entry["shape"] != expected.get(name) or entry["dtype"] not in _FLOATS:
                 raise UserError(
-                    f"{place} has shape {entry['shape']}; config.json asks for {expected[name]}"
+                    f"{part}: tensor {name!r} has shape {entry['shape']} and type "
+                    f"{entry['dtype']}; config.json asks for {expected.get(name, 'no such tensor')}"
+                    f", as one of {', '.join(_FLOATS)}"
                 )
-            if entry["dtype"] not in _FLOATS:
-                raise UserError(f"{place} has type {entry['dtype']}; training needs plain floats")
     # A tied head may be missing, because the model uses the embeddings in its place.
-    tied = {name for name, other in model.all_tied_weights_keys.items() if other in found}
-    missing = [name for name in expected if name not in found | tied]
+    tied = {name for name, other in model.all_tied_weights_keys.items() if other in stored}
+    missing = [name for name in expected if name not in stored | tied]
     if missing:
-        place = parts[0] if len(parts) == 1 else folder / INDEX
         raise UserError(
-            f"{place}: tensor {missing[0]!r} is missing ({len(missing)} of the {len(expected)} "
+            f"{folder}: tensor {missing[0]!r} is missing ({len(missing)} of the {len(expected)} "
             "that config.json asks for)"
         )
 

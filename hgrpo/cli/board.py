@@ -13,12 +13,12 @@ Examples:
 import time
 from pathlib import Path
 
-from hgrpo.cli.entry import command_parser, pause
+from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.errors import UserError
 from hgrpo.report.board import Board
-from hgrpo.study.recorded import recorded_study
-from hgrpo.workflow.watch.runs import run_plans
+from hgrpo.report.run_log import run_plans
+from hgrpo.store.entry import read_plan
 
 
 def main() -> None:
@@ -29,14 +29,14 @@ def main() -> None:
     parser.add_argument("--wandb", metavar="PROJECT", help="send to this project")
     parser.add_argument(
         "--follow",
-        type=pause,
+        type=float,
         metavar="SECONDS",
         help="check for new steps at this interval until every run is done",
     )
     args = parser.parse_args()
     if args.tensorboard is None and args.wandb is None:
         raise UserError("give --tensorboard FOLDER, --wandb PROJECT, or both")
-    plans = [plan for plan in run_plans(recorded_study(args.results)) if plan.rounds]
+    plans = run_plans(read_plan(args.results))
     board = Board(args.results, plans, args.tensorboard, args.wandb)
     try:
         while board.send() and args.follow:

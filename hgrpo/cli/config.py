@@ -35,9 +35,8 @@ def main() -> None:
     args = parser.parse_intermixed_args()
     if args.method and args.stage not in _OF_ONE_METHOD:
         parser.error(f"--method is for --stage {', '.join(_OF_ONE_METHOD)}")
-    given = read_assignments(args.settings)
-    named = Path("configs/studies", f"{args.study}.yaml")
-    study = load_study(args.study if args.study.suffix else named, given)
+    file = args.study if args.study.suffix else Path("configs/studies", f"{args.study}.yaml")
+    study = load_study(file, read_assignments(args.settings))
     if args.stage:
         print(stage_text(study, args.stage, args.method))
     else:
@@ -48,18 +47,11 @@ def stage_text(study: Study, stage: str, method: str | None) -> str:
     """What the pipeline gives a stage as --config: one line of JSON.
 
     Raises:
-        UserError: the stage belongs to one method, and `method` is missing, unknown, or has no job
-            of the stage.
+        UserError: the stage belongs to one method, and `method` is missing or unknown.
     """
-    if stage in _OF_ONE_METHOD:
-        if method not in study.methods:
-            asked = "--method is missing" if method is None else f"--method {method}: unknown"
-            raise UserError(f"{asked}{did_you_mean(method or '', study.methods)}")
-        credit = study.methods[method].credit
-        if stage == "credit_fit" and not credit.declared.fits:
-            raise UserError(f"--method {method}: nothing is fitted for its credit, {credit.kind!r}")
-        if stage == "rl_round" and not study.methods[method].train:
-            raise UserError(f"--method {method}: it is not trained")
+    if stage in _OF_ONE_METHOD and method not in study.methods:
+        problem = "--method is missing" if method is None else f"--method {method}: unknown"
+        raise UserError(f"{problem}{did_you_mean(method or '', study.methods)}")
     return as_json(load(stage).from_study(study, method))
 
 

@@ -1,6 +1,6 @@
 """Print what a study has cost so far, by arm: seconds, GPU-hours, tokens, judges and money.
 
-Seconds are those that Snakemake measured. Money is for cores and GPUs by the prices of a profile;
+Seconds are those that the jobs recorded. Money is for cores and GPUs by the prices of a profile;
 what judges were paid stands beside it.
 
 Examples:
@@ -8,6 +8,7 @@ Examples:
     python -m hgrpo.cli.cost results/alfworld_5x40 --profile profiles/one-gpu --csv > cost.csv
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -15,11 +16,26 @@ from tabulate import tabulate
 
 from hgrpo.cli.entry import add_profile, command_parser
 from hgrpo.command import run
+from hgrpo.report.logs import play_by_round, read_logs
+from hgrpo.store.entry import linked_jobs
+from hgrpo.store.plan import SHARED
 from hgrpo.study.recorded import recorded_study
-from hgrpo.workflow.planning.profile import Prices, read_profile
-from hgrpo.workflow.planning.spent import Spent, spent
+from hgrpo.study.resources import Resources
+from hgrpo.workflow.planning.forecast import needs
+from hgrpo.workflow.planning.profile import Prices, Profile, read_profile
 
-_HEAD = ("arm", "jobs", "seconds", "core-hours", "GPU-hours", "tokens", "judge $")
+_JOBS = ["arm", "jobs", "seconds", "core_hours", "gpu_hours", "money"]
+# Column -> heading and format.
+_COLUMNS = {
+    "arm": ("arm", ""),
+    "jobs": ("jobs", ""),
+    "seconds": ("seconds", ",.0f"),
+    "core_hours": ("core-hours", ".2f"),
+    "gpu_hours": ("GPU-hours", ".2f"),
+    "money": ("", ".2f"),
+    "tokens": ("tokens", ",.0f"),
+    "judge_dollars": ("judge $", ".2f"),
+}
 
 
 def main() -> None:
@@ -31,32 +47,72 @@ def main() -> None:
     parser.add_argument("--csv", action="store_true", help="as CSV, with unrounded numbers")
     args = parser.parse_args()
     study, profile = recorded_study(args.results), read_profile(args.profile)
-    # config.yaml holds the arms by name; a reader looks for what all others are measured against.
     order = sorted(
         study.methods, key=lambda arm: (study.methods[arm].train, arm != study.config.reference)
     )
-    found = spent(args.results, order, study.config.resources, profile)
+    costs = spent(args.results, order, study.config.resources, profile)
     if args.csv:
-        print(pd.DataFrame(found).to_csv(index=False, lineterminator="\n"), end="")
+        print(costs.to_csv(lineterminator="\n"), end="")
         return
-    print("\n".join(lines(found, profile.prices)))
+    print("\n".join(lines(costs, profile.prices)))
 
 
-def lines(found: list[Spent], prices: Prices | None) -> list[str]:
+def spent(
+    folder: Path, arms: Iterable[str], resources: Resources, profile: Profile
+) -> pd.DataFrame:
+    """The cost of each arm, a row each: the shared jobs first, and the sum last (arm "all").
+
+    Jobs that took their results from an equal job cost nothing here. For a retried job only the
+    last attempt counts.
+
+    Args:
+        folder: results/<study>.
+        arms: names of the arms that come first; others in the folder follow.
+        resources: resources of each stage.
+        profile: the profile that the study ran under.
+
+    Returns:
+        By arm: jobs; their seconds one after the other; core-hours, GPU-hours and the money for
+        them; tokens of training play with continuations; judge dollars with unconfirmed calls.
+    """
+    prices, jobs = profile.prices, []
+    for made in linked_jobs(folder):
+        if "taken_from" in made:
+            continue
+        resource, seconds = needs(resources, made["stage"], profile.cores), made["seconds"]
+        hours = seconds / 3600
+        money = prices.of_job(seconds, resource) if prices else 0.0
+        arm = made["job"]["method"] or SHARED
+        jobs.append((arm, 1, seconds, hours * resource.threads, hours * resource.gpu, money))
+    table = (
+        pd.DataFrame(jobs, columns=_JOBS).groupby("arm").sum().join(_played(folder), how="outer")
+    )
+    order = dict.fromkeys((SHARED, *arms, *sorted(table.index)))
+    table = table.fillna(0.0).loc[[arm for arm in order if arm in table.index]]
+    table = pd.concat([table, table.sum().to_frame("all").T]).rename_axis("arm")
+    table = table.astype({"jobs": int})
+    return table if prices else table.drop(columns="money")
+
+
+def _played(folder: Path) -> pd.DataFrame:
+    """Tokens and judge dollars of all runs of an arm, from their training logs."""
+    logs = read_logs(sorted(folder.glob("rl/*/*/*/train_log.json")))
+    if logs.empty:
+        return pd.DataFrame(columns=["tokens", "judge_dollars"], dtype=float)
+    ends = play_by_round(logs).groupby(["method", "seed"]).last()
+    paid = logs[["judge_dollars", "judge_dollars_unconfirmed"]].sum(axis=1)
+    tokens, paid = ends.groupby("method")["tokens"].sum(), paid.groupby(logs["method"]).sum()
+    return pd.DataFrame({"tokens": tokens, "judge_dollars": paid})
+
+
+def lines(costs: pd.DataFrame, prices: Prices | None) -> list[str]:
     """The table as text, with a note if the prices are made up."""
-    head = [*_HEAD, *([prices.currency] if prices else [])]
-    align = ["left", *["right"] * (len(head) - 1)]
-    table = tabulate([_cells(row) for row in found], head, "plain", colalign=align)
+    table = costs.reset_index()
+    heads, formats = zip(*(_COLUMNS[name] for name in table.columns), strict=True)
+    heads = [head or prices.currency for head in heads]
+    text = tabulate(table.values.tolist(), heads, "plain", floatfmt=formats)
     note = ["the profile's prices are examples"] if prices and prices.example else []
-    return [*table.splitlines(), *note]
-
-
-def _cells(row: Spent) -> list[str]:
-    cells = [
-        *(row.arm, str(row.jobs), f"{row.seconds:,.0f}", f"{row.core_hours:.2f}"),
-        *(f"{row.gpu_hours:.2f}", f"{row.tokens:,.0f}", f"{row.judge_dollars:.2f}"),
-    ]
-    return [*cells, f"{row.money:.2f}"] if row.money is not None else cells
+    return [*text.splitlines(), *note]
 
 
 if __name__ == "__main__":

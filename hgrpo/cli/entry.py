@@ -2,8 +2,9 @@
 
 import argparse
 import json
-import math
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -11,7 +12,8 @@ from hgrpo.command import OneLineParser
 from hgrpo.config.user_path import user_text
 from hgrpo.errors import UserError
 
-_DAY_S = 86_400.0
+if TYPE_CHECKING:
+    from hgrpo.study.study import Study
 
 
 def read_config(value: str) -> dict:
@@ -56,18 +58,16 @@ def add_profile(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("--profile", type=Path, default=Path("profiles/laptop"), help=help)
 
 
-def pause(text: str) -> float:
-    """Seconds between two checks, as a type for argparse.
+def named_study(words: Sequence[str]) -> "Study":
+    """The study that words KEY=VALUE name, `bakeoff` by default, with the keys that they change.
 
     Raises:
-        argparse.ArgumentTypeError: the text is not a positive number of at most a day.
+        UserError: there is no such study, or a key or value is wrong.
     """
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if 0 < seconds <= _DAY_S:
-        return seconds
-    raise argparse.ArgumentTypeError(
-        f"seconds above 0 and up to {_DAY_S:.0f} were expected, not {text!r}"
-    )
+    # Imported here: the jobs of stages import this module and read no study.
+    from hgrpo.study.overrides import OF_THE_RUN, read_assignments
+    from hgrpo.study.study import load_study
+
+    config = {"study": "bakeoff"} | read_assignments(words)
+    overrides = {key: value for key, value in config.items() if key not in OF_THE_RUN}
+    return load_study(Path(f"configs/studies/{config['study']}.yaml"), overrides)

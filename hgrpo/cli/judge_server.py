@@ -1,17 +1,15 @@
 """Serve the offline rubric at a local, OpenAI-compatible address, for drills with failed calls.
 
-The server scores by rules (`score` in hgrpo/envs/<name>/judge.py). It reads the prompt that a
-language model would get and answers in the same JSON form. It serves only the model
-`offline-rubric`. Labels of arms that use this model end in "(offline rubric)". A method with
-`base_url: service` needs no server, because its process applies the rules itself. A method uses the
-server with these settings:
+The server scores by rules (`score` in hgrpo/envs/<name>/judge.py) and answers in the JSON of a
+language model. A method uses it with these settings, where each address has cached scores of its
+own:
 
   model: offline-rubric
   base_url: http://127.0.0.1:8123/v1
   api_key_env: null
 
-Cached scores belong to one address, so choose the same port every time. When the server is ready,
-it prints one line with its address. It answers POST /v1/chat/completions as OpenAI does, and
+When the server is ready, it prints one line with its address. It answers POST /v1/chat/completions
+as OpenAI does, and
 
   GET /stats        counts to compare with a drill's train_log.json: requests, answered, refused,
                     one count for each fault, input_tokens and output_tokens
@@ -40,12 +38,17 @@ from hgrpo.command import run
 from hgrpo.credit.judge.server import FAULTS, FaultPlan, JudgeServer
 from hgrpo.credit.judge.settings import RUBRIC
 
-_LAST_PORT = 65535
-
 
 def main() -> None:
-    """Parse the arguments and serve until told to stop."""
-    args = _arguments()
+    """Parse the arguments and serve until a signal."""
+    parser = command_parser(__doc__)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
+    parser.add_argument(
+        "--fault", type=_fault, action="append", default=[], metavar="NAME=SHARE", help="see above"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the faults")
+    args = parser.parse_args()
     server = JudgeServer((args.host, args.port), FaultPlan(dict(args.fault), args.seed))
     try:
         print(f"judge server: {RUBRIC} at {server.url}", flush=True)
@@ -54,23 +57,6 @@ def main() -> None:
         pass  # users end the server with Ctrl-C
     finally:
         server.server_close()
-
-
-def _arguments() -> argparse.Namespace:
-    parser = command_parser(__doc__)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    parser.add_argument("--port", type=_port, default=0, help="0 picks a free one")
-    parser.add_argument(
-        "--fault", type=_fault, action="append", default=[], metavar="NAME=SHARE", help="see above"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the faults")
-    return parser.parse_args()
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number in 0..{_LAST_PORT}")
-    return int(text)
 
 
 def _fault(text: str) -> tuple[str, float]:

@@ -42,57 +42,41 @@ def main() -> None:
     parser.add_argument("--run", action="append", required=True, metavar="LABEL=PATH[:ARM]")
     parser.add_argument("--out", type=Path, required=True, help="SVG or PDF file to write")
     args = parser.parse_args()
-    if args.out.suffix not in (".svg", ".pdf"):
-        raise UserError(f"--out: {args.out}: a name that ends in .svg or .pdf was expected")
-    runs = {}
-    for given in args.run:
-        label, rounds = read_run(given)
-        if label in runs:
-            raise UserError(f"--run: {label!r} is given twice")
-        runs[label] = rounds
+    runs = dict(map(read_run, args.run))
     # Imported here: a mistake in the options should not wait for matplotlib.
     from hgrpo.report.overlay import draw
 
-    draw(
-        {label: [each.model_dump() for each in rounds] for label, rounds in runs.items()}, args.out
-    )
+    draw(runs, args.out)
     print(f"{args.out}: {', '.join(runs)}; the numbers are in {args.out.with_suffix('.csv')}")
 
 
-def read_run(given: str) -> tuple[str, list[Round]]:
+def read_run(text: str) -> tuple[str, list[dict]]:
     """The label and the rounds of `LABEL=PATH[:ARM]`.
 
     Raises:
         UserError: the text or the file is not of that form, or has no such arm.
     """
-    label, _, place = given.partition("=")
-    if not label or not place:
-        raise UserError(f"--run {given}: LABEL=PATH or LABEL=PATH:ARM was expected")
-    path, arm = _split(place)
+    label, _, place = text.partition("=")
+    path, arm = Path(place).expanduser(), ""
+    if not path.exists():  # a path may have colons in it
+        place, _, arm = place.rpartition(":")
+        path = Path(place).expanduser()
     file = path / "report" / _FILE if path.is_dir() else path
     where = f"--run {label}: {file}"
+    if not file.is_file():
+        raise UserError(f"{where}: no such file; LABEL=PATH or LABEL=PATH:ARM was expected")
     try:
         arms = json.loads(file.read_bytes())
         known = [name for name, entry in arms.items() if _ROUNDS in entry]
-    except FileNotFoundError:
-        raise UserError(f"{where}: no such file") from None
     except (ValueError, AttributeError, TypeError):
         raise UserError(f"{where}: not a {_FILE}") from None
     if not arm and len(known) == 1:
         arm = known[0]
     if arm not in known:
-        wanted = f"no arm {arm!r}" if arm else "name one arm with :ARM"
-        raise UserError(f"{where}: {wanted}{did_you_mean(arm, known)}")
-    return label, validate(_Run, {"rounds": arms[arm][_ROUNDS]}, f"{where}: {arm}").rounds
-
-
-def _split(place: str) -> tuple[Path, str]:
-    """The path and the arm, "" if none is named; a path may have colons in it."""
-    whole = Path(place).expanduser()
-    path, colon, arm = place.rpartition(":")
-    if whole.exists() or not colon or not path:
-        return whole, ""
-    return Path(path).expanduser(), arm
+        problem = f"no arm {arm!r}" if arm else "name one arm with :ARM"
+        raise UserError(f"{where}: {problem}{did_you_mean(arm, known)}")
+    curve = validate(_Run, {"rounds": arms[arm][_ROUNDS]}, f"{where}: {arm}")
+    return label, curve.model_dump()["rounds"]
 
 
 if __name__ == "__main__":

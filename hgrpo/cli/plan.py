@@ -1,140 +1,53 @@
 """Print what a run would do: jobs, hours, money and disk, by stage and by arm.
 
 Estimates of seconds and bytes are means over past jobs of the same stage and arm. Without them,
-they come from the study's other arms; before any job, from reference rates scaled to this machine;
-on GPUs, from the time limits in `resources`, as a ceiling. Such estimates are marked. Money needs
+they come from the study's other arms; before any job, from rates of a reference machine; on GPUs,
+from the time limits in `resources`, as a ceiling. Such estimates are marked. Money needs
 prices: `prices.yaml` in the profile's folder. For a judge behind an endpoint, the plan also gives
 the most calls that the remaining rounds can make.
-
-If jobs are to run, the command saves the plan as results/<study>/plan.json. `--check` compares the
-planned seconds with the seconds that the jobs took, if the settings are still the same.
-
-If a run would refuse to start, because it would overwrite imported results or because the weights
-that it reads are damaged, the command says so last and ends with status 2.
 
 Examples:
     python -m hgrpo.cli.plan study=bakeoff seeds=11,23 rounds=7
     python -m hgrpo.cli.plan study=bakeoff methods=LLMJudge training.lr=1e-4
     python -m hgrpo.cli.plan --profile profiles/slurm study=bakeoff
-    python -m hgrpo.cli.plan --check study=bakeoff
 """
 
 import os
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 
-from hgrpo.cli.entry import add_profile, add_settings, command_parser
+from hgrpo.cli.entry import add_profile, add_settings, command_parser, named_study
 from hgrpo.command import run
-from hgrpo.config.bounds import NAME
-from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES
-from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
-from hgrpo.study.study import Study, load_study
-from hgrpo.workflow.exchange.overwrites import check_overwrites
-from hgrpo.workflow.planning.accuracy import PLAN, check_lines, save_plan
+from hgrpo.store.plan import SHARED, Plan
+from hgrpo.study.study import Study
 from hgrpo.workflow.planning.estimates import Estimates
 from hgrpo.workflow.planning.forecast import (
     Forecast,
-    arm_of,
-    forecasts,
-    rows,
-    stage_of,
-    total,
-    wall_minutes,
-)
-from hgrpo.workflow.planning.jobs import SHARED, Job, read_jobs, snakemake_summary
-from hgrpo.workflow.planning.profile import Profile, read_profile
-from hgrpo.workflow.planning.tables import (
     footnotes,
-    foreign_lines,
-    lost_lines,
+    forecasts,
+    grouped,
     price_lines,
     table,
     wall_line,
 )
-from hgrpo.workflow.preflight import check_read_weights, missing_variables
-from hgrpo.workflow.watch.jobs import study_jobs
-
-RESULTS = Path("results")
+from hgrpo.workflow.planning.profile import Profile, read_profile
+from hgrpo.workflow.preflight import missing_variables
 
 
 def main() -> None:
-    """Print and save a run's plan; with `--check`, compare the last plan with its jobs instead."""
+    """Print a run's plan."""
     parser = command_parser(__doc__)
     add_settings(parser, "any key of a study, with dots")
     add_profile(parser, "folder of a profile (default profiles/laptop)")
     parser.add_argument(
         "--cores", type=int, help="cores of this machine that run jobs (default: the profile's)"
     )
-    parser.add_argument(
-        "--check", action="store_true", help="only compare the study's last plan with its jobs"
-    )
     args = parser.parse_intermixed_args()
-    config = read_assignments(args.settings)
-    name = config.get("study", "bakeoff")
-    # The plan is the same with and without reuse.
-    config = {key: value for key, value in config.items() if key not in OF_THE_RUN}
-    if args.cores is not None and args.cores < 1:
-        raise UserError(f"--cores: at least 1 was expected, not {args.cores}")
-    if args.check:
-        if not re.match(NAME, name):
-            raise UserError(f"study: not a study's name: {name!r}")
-        if not (RESULTS / name / PLAN).is_file():
-            raise UserError(f"study {name} has no plan yet; run this command without --check")
-        _print(check_lines(RESULTS / name, settings_of(_study(name, config))))
-        return
-    profile = read_profile(args.profile, args.cores)
-    study = _study(name, config)
-    jobs = read_jobs(snakemake_summary(as_config(args.settings), args.profile))
-    estimates = Estimates(study, RESULTS / name)
-    expected = forecasts(jobs, estimates, study.config.resources, profile.cores)
-    _print(report(study, expected, profile, os.environ))
-    idle = not any(job.to_run for job in jobs)
-    _print(check_lines(RESULTS / name, settings_of(study), by_stage=idle))
-    if not idle:
-        asked = {"settings": args.settings, "profile": str(args.profile)}
-        save_plan(RESULTS / name, expected, asked | {"study": settings_of(study)})
-    if not profile.in_bucket:
-        check_results(study, RESULTS / name, [job for job in jobs if job.to_run])
-
-
-def check_results(study: Study, results: Path, to_run: Sequence[Job]) -> None:
-    """Refuse what a run refuses before its first job, as far as results are concerned.
-
-    Args:
-        study: the study to plan.
-        results: results/<study>.
-        to_run: the jobs to run.
-
-    Raises:
-        UserError: the run would overwrite imported results, or lose results to damaged weights.
-    """
-    folders = [(job.stage, Path(job.folder).relative_to(results).as_posix()) for job in to_run]
-    check_overwrites(study, results, folders)
-    names = {(job.stage, job.name) for job in to_run}
-    planned = [job for job in study_jobs(study, results) if (job.stage, job.log.stem) in names]
-    check_read_weights([(job.inputs, job.outputs) for job in planned])
-
-
-def _study(name: str, overrides: Mapping[str, str]) -> Study:
-    return load_study(Path("configs/studies") / f"{name}.yaml", overrides)
-
-
-def settings_of(study: Study) -> dict[str, object]:
-    """The settings that decide a study's jobs and most of their cost, as JSON types."""
-    config = study.config
-    named = {
-        "env": config.env,
-        "model": config.model,
-        "engine": config.engine.kind,
-        "methods": sorted(config.methods),
-        "seeds": sorted(config.seeds),
-        "rounds": config.rounds,
-    }
-    others = {key: value for key, value in study.overridden.items() if key not in named}
-    return {**named, "SET": others}
+    profile, study = read_profile(args.profile, args.cores), named_study(args.settings)
+    plan = Plan(study)
+    expected = forecasts(plan, Estimates(plan), profile.cores)
+    print("\n".join(report(study, expected, profile, os.environ)))
 
 
 def report(
@@ -145,63 +58,33 @@ def report(
     Args:
         study: the study to plan.
         expected: a forecast for each of its jobs.
-        profile: the profile that a run would use.
+        profile: the profile of the run.
         environment: environment variables, which may hold a judge's API key.
     """
-    prices = profile.prices
-    currency = prices.currency if prices else None
-    by_stage = rows(expected, stage_of, STAGES, prices)
-    by_arm = rows(expected, arm_of, [SHARED, *study.methods], prices)
-    everything = total("all", expected, prices)
-    calls = service_call_lines(study, [one.job for one in expected], environment, profile)
-    minutes = wall_minutes(expected, study, profile)
-    lines = [*table("stage", by_stage, currency, each=True), ""]
-    lines += [*table("arm", [*by_arm, everything], currency), ""]
-    lines.append(wall_line(everything, minutes, profile))
-    if everything.to_run:
-        lines += footnotes(by_arm)
-        rounds = [one.job for one in expected if one.job.stage == "rl_round" and one.job.to_run]
-        needs, cap = study.config.resources.of("rl_round"), study.env.turn_cap
-        turns = {arm: each * cap for arm, each in study.round_trajectories.items()}
-        arms = [job.arm for job in rounds if needs.gpu]
-        if study.config.engine.kind == "vllm" and rounds and not needs.gpu:
-            lines.append("engine vllm, but `resources.rl_round` asks for no GPU (`gpu: 1` does)")
-        played = [(study.methods[arm].credit.kind, turns[arm]) for arm in arms]
-        lines += foreign_lines(played, needs.runtime)
-        lines += price_lines(everything, profile, bool(calls))
-    return lines + lost_lines([one.job.lost for one in expected if one.job.lost]) + calls
-
-
-def _print(lines: Iterable[str]) -> None:
-    for line in lines:
-        print(line)
+    by_stage = grouped(expected, "stage", STAGES)
+    by_arm = grouped(expected, "arm", [SHARED, *study.methods])
+    calls = service_call_lines(study, expected, environment)
+    lines = [*table("stage", by_stage, profile.prices), ""]
+    lines += [*table("arm", by_arm | {"all": expected}, profile.prices), ""]
+    lines.append(wall_line(expected, profile))
+    if any(one.to_run for one in expected):
+        lines += [*footnotes(by_arm), *price_lines(expected, profile, bool(calls))]
+    return lines + calls
 
 
 def service_call_lines(
-    study: Study, jobs: Iterable[Job], environment: Mapping[str, str], profile: Profile
+    study: Study, expected: Iterable[Forecast], environment: Mapping[str, str]
 ) -> list[str]:
-    """For each arm with rounds to play, one line on the outside service that its credit calls.
-
-    An arm whose credit calls no service has no line. A last line says if caps hold for each job
-    alone, because the jobs share no account.
-
-    Args:
-        study: the study to plan.
-        jobs: from `read_jobs`.
-        environment: environment variables, which may hold the service's API key.
-        profile: the profile that a run would use.
-    """
-    to_run = Counter(job.arm for job in jobs if job.stage == "rl_round" and job.to_run)
+    """For each arm with rounds to play, one line on the outside service that its credit calls."""
+    to_run = Counter(one.job.arm for one in expected if one.job.stage == "rl_round" and one.to_run)
     lines = []
     for name, arm in study.methods.items():
         training = study.training[name]
         groups = to_run[name] * training.steps_per_round * training.most_tasks_per_step
-        asked = arm.credit.declared.outside_calls(groups, training.rollouts_per_task)
-        if to_run[name] and asked:
+        calls = arm.credit.declared.outside_calls(groups, training.rollouts_per_task)
+        if to_run[name] and calls:
             unset = missing_variables(arm, environment)
-            lines.append(f"{name}: {asked}" + "".join(f"; {each} is not set" for each in unset))
-    if lines and profile.in_bucket:
-        lines.append("these caps hold for one round of one seed each: pods share no account")
+            lines.append(f"{name}: {calls}" + "".join(f"; {each} is not set" for each in unset))
     return lines
 
 

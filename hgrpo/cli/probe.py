@@ -1,4 +1,4 @@
-"""Say whether this machine can run a study: what it lacks, then one step from end to end.
+"""Check a machine for a study: list what it lacks, then run one step from end to end.
 
 First the command looks for packages, GPUs, the engine, keys, data, the model and its chat template,
 and disk space; with a cluster's profile also for the plug-in of Snakemake and for Slurm, whose
@@ -12,28 +12,25 @@ Examples:
     python -m hgrpo.cli.probe --profile profiles/one-gpu study=alfworld_5x40
 """
 
-import contextlib
 import os
-import re
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from hgrpo.cli.entry import add_profile, add_settings, command_parser
+from hgrpo.cli.entry import add_profile, add_settings, command_parser, named_study
 from hgrpo.command import run
-from hgrpo.config.bounds import NAME
 from hgrpo.errors import UserError
-from hgrpo.study.overrides import OF_THE_RUN, as_config, read_assignments
-from hgrpo.study.study import load_study
-from hgrpo.workflow.code_version import PACKAGE
+from hgrpo.store.code import PACKAGE
+from hgrpo.study.overrides import as_config
 from hgrpo.workflow.packages import Finding
 from hgrpo.workflow.planning.profile import read_profile
 from hgrpo.workflow.probe import findings, one_step
-from hgrpo.workflow.telling_line import telling_line
 
 FOLDER = Path("results/.probe")
+# Lines of Snakemake's output that are shown if the step fails.
+_TAIL = 20
 
 
 def main() -> None:
@@ -49,27 +46,21 @@ def main() -> None:
             f"{args.profile}: one step would write among the results in the store; --check-only "
             "looks at this machine alone"
         )
-    given = read_assignments(args.settings)
-    name = given.get("study", "bakeoff")
-    if not re.match(NAME, name):
-        raise UserError(f"study: not a study's name: {name!r}")
-    own = {key: value for key, value in given.items() if key not in OF_THE_RUN}
-    study = load_study(Path("configs/studies") / f"{name}.yaml", own)
-    found = findings(study, os.environ, Path(), profile)
-    for line in lines(found):
-        print(line)
-    if lacking := [finding.name for finding in found if finding.lacking]:
+    study = named_study(args.settings)
+    needs = findings(study, os.environ, Path(), profile)
+    print("\n".join(lines(needs)))
+    if lacking := [finding.name for finding in needs if finding.lacking]:
         raise UserError(f"study {study.config.name}: this machine lacks {', '.join(lacking)}")
     if not args.check_only:
         print("one step of every stage ...", flush=True)
         _run_one_step(one_step(study), args.profile, FOLDER / study.config.name)
 
 
-def lines(found: list[Finding]) -> list[str]:
-    """One line per finding: what was found after `+`, what lacks after `-`, and `?` for neither."""
-    width = max(len(finding.name) for finding in found)
+def lines(needs: list[Finding]) -> list[str]:
+    """One line per finding: `+` if it is there, `-` if it lacks, `?` if only a node can show it."""
+    width = max(len(finding.name) for finding in needs)
     marks = {False: "+", True: "-", None: "?"}
-    return [f"{marks[each.lacking]} {each.name:<{width}}  {each.found}" for each in found]
+    return [f"{marks[each.lacking]} {each.name:<{width}}  {each.text}" for each in needs]
 
 
 def _run_one_step(settings: list[str], profile: Path, folder: Path) -> None:
@@ -78,7 +69,7 @@ def _run_one_step(settings: list[str], profile: Path, folder: Path) -> None:
     # A profile may name files beside it by their path from the project's folder.
     (folder / "profiles").symlink_to(Path("profiles").resolve())
     command = [sys.executable, "-m", "snakemake", "--workflow-profile", str(profile)]
-    command += ["--directory", str(folder), "--config", "reuse=no", *as_config(settings)]
+    command += ["--directory", str(folder), "--config", *as_config(settings)]
     began = time.perf_counter()
     # The jobs start in another folder and must run the code of this checkout all the same.
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -86,11 +77,9 @@ def _run_one_step(settings: list[str], profile: Path, folder: Path) -> None:
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, env=env)
     (folder / "snakemake.log").write_text(done.stdout + done.stderr, encoding="utf-8")
     if done.returncode:
-        said = telling_line(done.stderr) or telling_line(done.stdout) or "no message"
-        raise UserError(f"the step failed: {said}; see {folder}/snakemake.log")
+        print(*done.stderr.splitlines()[-_TAIL:], sep="\n", file=sys.stderr)
+        raise UserError(f"the step failed; see {folder}/snakemake.log")
     shutil.rmtree(folder)
-    with contextlib.suppress(OSError):  # the folder of another study's failed probe is there
-        folder.parent.rmdir()
     print(f"all stages ran: {time.perf_counter() - began:.0f} s")
 
 

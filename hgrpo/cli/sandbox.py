@@ -1,44 +1,39 @@
 """Run a piece of the sandbox of update rules: small tasks in which the gradient can be watched.
 
+Pieces: rl, rl_oracle, opd, vpo, pedagogy. A command trains one arm; `snakemake sandbox_all` runs
+the studies of configs/sandbox.
+
 Examples:
   python -m hgrpo.cli.sandbox rl --help
   python -m hgrpo.cli.sandbox rl --task token_reversal --method DG --num_steps 300
 """
 
-import argparse
-import importlib
+import sys
 from collections.abc import Sequence
 
-from hgrpo.command import OneLineParser, run
-from hgrpo.sandbox.command_line import parse
-
-# Name on the command line -> the module with `HELP`, `add_arguments` and `run`.
-PIECES = {
-    "rl": "hgrpo.sandbox.rl.command",
-    "rl_oracle": "hgrpo.sandbox.rl.oracle_command",
-    "opd": "hgrpo.sandbox.opd.command",
-    "vpo": "hgrpo.sandbox.vpo.command",
-    "pedagogy": "hgrpo.sandbox.pedagogy.command",
-}
+from hgrpo.command import run
+from hgrpo.config.read import did_you_mean
+from hgrpo.errors import UserError
+from hgrpo.sandbox import single_runs
+from hgrpo.sandbox.rl import oracle_command
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Parse the words, and run the piece that they name."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = OneLineParser("python -m hgrpo.cli.sandbox", description=__doc__, formatter_class=raw)
-    pieces = parser.add_subparsers(dest="piece", required=True, metavar="PIECE")
-    modules = {name: importlib.import_module(module) for name, module in PIECES.items()}
-    for name, module in modules.items():
-        piece = pieces.add_parser(
-            name,
-            help=module.HELP.splitlines()[0],
-            description=module.HELP,
-            formatter_class=raw,
-            allow_abbrev=False,
-        )
-        module.add_arguments(piece)
-    args = parse(parser, words)
-    modules[args.piece].run(args)
+    """Run the piece of the first word; a second word `train` changes nothing.
+
+    Raises:
+        UserError: there is no such piece, or a flag is wrong.
+    """
+    piece, *rest = (sys.argv[1:] if words is None else words) or ["--help"]
+    if piece in ("-h", "--help"):
+        print(__doc__)
+        return
+    if piece == "rl_oracle":
+        oracle_command.run(rest)
+    elif piece in single_runs.COMMANDS:
+        single_runs.run(piece, rest[rest[:1] == ["train"] :])
+    else:
+        raise UserError(f"{piece}: no such piece{did_you_mean(piece, single_runs.COMMANDS)}")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.credit.base import ORDER_DEPENDENT, ROUNDING
-from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.measured import MeasuredTruth
 from hgrpo.evaluation.truth.published import TURN, read_credits, read_published
 from hgrpo.evaluation.truth.scoring import score
@@ -58,8 +57,6 @@ def main() -> None:
     parser.add_argument("--name", help="name of the row (default: that of the method or file)")
     parser.add_argument("--csv", type=Path, help="file to write the row to, as in truth.csv")
     args = parser.parse_args()
-    if not args.truth.is_dir():
-        raise UserError(f"--truth {args.truth}: no such folder; without it, {PUBLISHED} is read")
     places, truth = read_published(args.truth)
     if args.method:
         # Imported here: advantages need torch, and a file of credits does not.
@@ -68,8 +65,6 @@ def main() -> None:
 
         path = PROJECT / "configs/methods" / f"{args.method}.yaml"
         method = validate(MethodConfig, read_yaml(path), str(path))
-        if method.name != args.method:
-            raise UserError(f"{path}: name: {method.name!r} is not the file's name")
         credit, advantage = credited(method, args.truth)
         name = args.name or method.shown_label
         flat = not truth.centred(advantage).any()
@@ -90,28 +85,23 @@ def main() -> None:
     else:
         credit, advantage = read_credits(args.file, places)
         name = args.name or args.file.stem
-        equal = "equal over the turns of every trajectory" if advantage.any() else "0"
-        flat = not truth.centred(advantage).any()
-        sizes = size_caution(shares(advantage, truth), 0.0, 0.0)
-        cautions = [f"what the loss sees is {equal}" if flat else sizes]
+        if truth.centred(advantage).any():
+            cautions = [size_caution(shares(advantage, truth), 0.0, 0.0)]
+        else:
+            equal = "equal over the turns of every trajectory" if advantage.any() else "0"
+            cautions = [f"the advantage in the loss is {equal}"]
     row = pd.DataFrame([{"method": name, "label": name} | score(credit, advantage, truth)])
     cautions += [against_truth(row.iloc[0]), exchanged(advantage, truth, row.iloc[0])]
     published = args.truth / "truth.csv"
     others = pd.read_csv(published) if published.is_file() else pd.DataFrame()
     if len(others) and not args.name:
         others = others[others["method"] != args.method]  # a built-in method's published row
-    if name in [*others.get("label", ())]:
-        raise UserError(f"{name}: {published} has a row of this name; choose --name")
     print(compared(row, others))
     if args.method:
         print("\nthe most wrong turns, with credit and truth as z-scores over all turns:")
         print(worst_turns(args.truth, credit, truth.advantage))
     for caution in filter(None, cautions):
         print(f"caution: {name}: {caution}", file=sys.stderr)
-    if others.empty:
-        print(
-            f"{args.truth}: no truth.csv with rows of built-in methods (credit_agreement has one)"
-        )
     if args.csv:
         with atomic_file(args.csv) as path:
             write_csv(row, path, _DIGITS)
@@ -121,8 +111,7 @@ def shares(advantage: np.ndarray, truth: MeasuredTruth) -> dict[str, float | Non
     """`turn_share`, `top_share` and `offset_share` of advantages [N]; NaN counts as 0."""
     scaled = np.nan_to_num(advantage) / (np.nanmax(np.abs(advantage)) or 1.0)
     rows = np.split(scaled, np.cumsum(truth.lengths)[:-1])
-    made = (turn_share, top_share, offset_share)
-    return {function.__name__: function(rows) for function in made}
+    return {share.__name__: share(rows) for share in (turn_share, top_share, offset_share)}
 
 
 def against_truth(row: pd.Series) -> str:
@@ -169,9 +158,8 @@ def worst_turns(folder: Path, credit: np.ndarray, truth: np.ndarray) -> str:
 
 def compared(row: pd.DataFrame, others: pd.DataFrame) -> str:
     """The table as text, the closest method first; `row` is marked with `>`."""
-    shown = table_rows(pd.concat([others, row.assign(mine=True)], ignore_index=True))
     cells = []
-    for each in shown:
+    for each in table_rows(pd.concat([others, row.assign(mine=True)], ignore_index=True)):
         numbers = [f"{value} ({interval})" if interval else value for value, interval in each.cells]
         mark = ">" if each.mine else ""
         cells.append([mark, each.label, *(text or "-" for text in numbers), each.beats or "-"])

@@ -28,46 +28,36 @@ def main() -> None:
     parser.add_argument("--number", type=int, help="show this trajectory of the list")
     args = parser.parse_args()
     played = read_sequences(args.round / SEQUENCES_FILE, _OF_ONE, args.step).to_pylist()
-    if not played:
-        raise UserError(f"--step {args.step}: {args.round} has {_steps(args.round)}")
     turns = read_turns(args.round / TURNS_FILE, step=args.step).to_pylist()
-    own = [[turn for turn in turns if _key(turn) == _key(one)] for one in played]
+    by_trajectory = [[turn for turn in turns if _key(turn) == _key(one)] for one in played]
     if args.number is None:
-        print("\n".join(listed(played, own)))
+        print("\n".join(listed(played, by_trajectory)))
     elif 0 <= args.number < len(played):
-        print("\n".join(shown(played[args.number], own[args.number])))
+        print("\n".join(described(played[args.number], by_trajectory[args.number])))
     else:
-        raise UserError(f"--number {args.number}: the step has trajectories 0 to {len(played) - 1}")
+        raise UserError(f"--number {args.number}: the step has {len(played)} trajectories, from 0")
 
 
 def listed(played: Sequence[Mapping], turns: Sequence[Sequence[Mapping]]) -> list[str]:
     """One line per trajectory, from the round's tables of sequences and of turns."""
     lines = ["number  return  turns  rollout  task"]
-    for number, (one, own) in enumerate(zip(played, turns, strict=True)):
-        figures = f"{number:6}  {one['env_return']:6g}  {len(own):5}  {one['rollout']:7}"
+    for number, (one, its_turns) in enumerate(zip(played, turns, strict=True)):
+        figures = f"{number:6}  {one['env_return']:6g}  {len(its_turns):5}  {one['rollout']:7}"
         lines.append(f"{figures}  {one['task_type']}: {one['goal']}")
     return lines
 
 
-def shown(one: Mapping, turns: Sequence[Mapping]) -> list[str]:
+def described(one: Mapping, turns: Sequence[Mapping]) -> list[str]:
     """The lines of one trajectory, turn by turn; a value that was not computed is left out."""
     end = "success" if one["success"] else "cut off" if one["truncated"] else "no success"
     place = ", ".join(f"{name} {one[name]}" for name in KEY)
     lines = [place, f"{one['goal']} (return {one['env_return']:g}, {end})"]
     for turn in turns:
-        given = [f"{name} {turn[name]:.3g}" for name in _NUMBERS if turn[name] is not None]
-        given += [] if turn["admissible"] else ["not admissible"]
+        notes = [f"{name} {turn[name]:.3g}" for name in _NUMBERS if turn[name] is not None]
+        notes += [] if turn["admissible"] else ["not admissible"]
         lines += ["", *_indented(turn["observation"])]
-        lines += [f"{turn['turn'] + 1:3} > {_plain(turn['action'])}", f"      {', '.join(given)}"]
+        lines += [f"{turn['turn'] + 1:3} > {_plain(turn['action'])}", f"      {', '.join(notes)}"]
     return [*lines, "", *_indented(one["final_observation"] or "")]
-
-
-def _steps(folder: Path) -> str:
-    """The steps of a round in words: they count from 0, and a stopped run may have played none."""
-    steps = sorted(set(read_sequences(folder / SEQUENCES_FILE, ["step"])["step"].to_pylist()))
-    if not steps:
-        return "no steps"
-    return f"the steps {steps[0]} to {steps[-1]}" if len(steps) > 1 else f"only the step {steps[0]}"
 
 
 def _key(row: Mapping) -> tuple:

@@ -27,5 +27,14 @@ def distinct(names: tuple | None) -> tuple | None:
     return names
 
 
+def _rising(values: list[int]) -> list[int]:
+    if sorted(set(values)) != values:
+        raise ValueError("different rounds in rising order were expected")
+    return values
+
+
 Bounds = Annotated[tuple[int, int], AfterValidator(_ordered)]
 Share = Annotated[float, Field(ge=0, le=1)]
+RisingRounds = Annotated[
+    list[Annotated[int, Field(ge=0)]], Field(min_length=1), AfterValidator(_rising)
+]

@@ -31,11 +31,6 @@ class KindSection(BaseModel):
             ValueError: no plug-in has that name.
         """
 
-    @classmethod
-    def keys_for(cls, kind: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The entries of `given` (the section without `key`) that go to the plug-in's settings."""
-        return given
-
     @cached_property
     def declared(self) -> Any:
         """The plug-in's settings and declarations, in one pydantic object."""
@@ -48,14 +43,13 @@ class KindSection(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_the_kinds_settings(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        kind = given.get(cls.key, cls.model_fields[cls.key].default)
+    def _check_the_kinds_settings(cls, section: Any) -> Any:
+        if not isinstance(section, Mapping):
+            return section
+        kind = section.get(cls.key, cls.model_fields[cls.key].default)
         model = cls.settings_model(kind)
-        own = cls.keys_for(kind, {key: value for key, value in given.items() if key != cls.key})
         try:
-            settings = model.model_validate(own)
+            settings = model.model_validate({k: v for k, v in section.items() if k != cls.key})
         except ValidationError as error:
             raise SectionError(model, error, also=[cls.key]) from None
         return {cls.key: kind} | settings.model_dump(mode="json")

@@ -26,6 +26,6 @@ def _origin(error: Exception) -> str:
         file, line, text = error.filename or "", error.lineno, error.msg
     else:
         frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if "importlib" not in frame.filename]
-        file, line, text = own[-1].filename, own[-1].lineno, one_line(error)
+        last = [frame for frame in frames if "importlib" not in frame.filename][-1]
+        file, line, text = last.filename, last.lineno, one_line(error)
     return f"{type(error).__name__}: {text} ({Path(file).name}, line {line})"

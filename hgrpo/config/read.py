@@ -4,7 +4,6 @@ import contextlib
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from functools import reduce
 from pathlib import Path
 from typing import TypeVar, get_args
 
@@ -88,8 +87,8 @@ def read_yaml(path: Path) -> dict:
         # ValueError: an impossible date such as 2024-02-30.
         raise UserError(f"{path}: not a YAML file ({one_line(error)})") from None
     if not isinstance(loaded, dict):
-        found = "an empty file" if loaded is None else type(loaded).__name__
-        raise UserError(f"{path}: a mapping was expected, not {found}")
+        kind = "an empty file" if loaded is None else type(loaded).__name__
+        raise UserError(f"{path}: a mapping was expected, not {kind}")
     return loaded
 
 
@@ -128,24 +127,6 @@ def validate(model: type[Model], data: Mapping[str, object], source: str) -> Mod
     except ValidationError as error:
         lines = [line for details in error.errors() for line in _lines(model, details)]
         raise UserError("\n".join(f"{source}: {line}" for line in lines)) from None
-
-
-def without_mistakes(model: type[Model], data: Mapping[str, object]) -> Model | None:
-    """`model` from `data` without the keys that have a mistake; None if it needs one of them."""
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        rest = reduce(_without, (each["loc"] for each in error.errors()), data)
-        return without_mistakes(model, rest) if rest != data else None
-
-
-def _without(data: Mapping, location: tuple) -> Mapping:
-    """`data` without the key at `location`, or without the last section on the way to it."""
-    first, *inner = location or (None,)
-    section = data.get(first)
-    if inner and isinstance(section, Mapping) and inner[0] in section:
-        return {**data, first: _without(section, tuple(inner))}
-    return {key: value for key, value in data.items() if key != first}
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -194,22 +175,22 @@ def _render(
     if details["type"] != "value_error":
         message = message[0].lower() + message[1:]
     value = details["input"]
-    shown = not model.model_config.get("hide_input_in_errors")
-    given = ""
-    if shown and not isinstance(value, Mapping | BaseModel):
-        given = ", but it is empty" if value is None else f", not {value!r}"
-        # The value itself says which one of a list is meant, better than a number from 0.
+    secret = model.model_config.get("hide_input_in_errors")
+    instead = ""
+    if not secret and not isinstance(value, Mapping | BaseModel):
+        instead = ", but it is empty" if value is None else f", not {value!r}"
+        # The value identifies an item of a list better than its index.
         while location and isinstance(location[-1], int):
             location = location[:-1]
         key = ".".join(map(str, (*place, *location)))
         if _SUGGESTION.search(message):  # "not 'TPOO'" would follow the suggestion
-            message, given = f"{value!r}: {message}", ""
+            message, instead = f"{value!r}: {message}", ""
     if not key:  # A check of the whole file failed, and its message names the keys.
-        return f"{message}{given}"
+        return f"{message}{instead}"
     # A check of a section begins its message with the key that is wrong.
     named = re.match(r"\w+", message)
     inside = named is not None and named[0] in _fields(model, location)
-    return f"{key}{'.' if inside else ': '}{message}{given}"
+    return f"{key}{'.' if inside else ': '}{message}{instead}"
 
 
 def _fields(model: type[BaseModel], location: tuple) -> list[str]:

@@ -8,22 +8,22 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class Strict(BaseModel):
-    """A config section that rejects keys it does not know, and numbers that are not finite."""
+    """A config section that rejects unknown keys and numbers that are not finite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_truth_for_numbers(cls, given: object) -> object:
+    def _refuse_truth_for_numbers(cls, section: object) -> object:
         """Replace `yes` and `true` for a number, which pydantic would read as 1, by no number.
 
         An error raised here would hide the mistakes in other keys.
         """
-        if not isinstance(given, Mapping):
-            return given
-        replaced = dict(given)
-        for name in given.keys() & cls.model_fields.keys():
-            kinds, value = _kinds(cls.model_fields[name].annotation), given[name]
+        if not isinstance(section, Mapping):
+            return section
+        replaced = dict(section)
+        for name in section.keys() & cls.model_fields.keys():
+            kinds, value = _kinds(cls.model_fields[name].annotation), section[name]
             if (int in kinds or float in kinds) and bool not in kinds:
                 inside = value if isinstance(value, list) else [value]
                 refused = [_Truth(each) if isinstance(each, bool) else each for each in inside]
@@ -54,7 +54,7 @@ def refuse_unread(section: Strict, *knobs: tuple[str, bool, str], prefix: str = 
 
     Args:
         section: the section with the settings.
-        knobs: for each setting its name, whether it is read, and what would read it.
+        knobs: name, whether it is read, and its reader, for each setting.
         prefix: text before each name in the message, such as the key of an inner section.
 
     Raises:

@@ -1,6 +1,5 @@
 """Paths that people write in configs, and the text of their files."""
 
-import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -61,30 +60,11 @@ def files_below(root: Path) -> Iterator[tuple[Path, str]]:
     if not root.is_dir():
         yield root, root.name
         return
-    found, entered = [], set()
+    files, entered = [], set()
     for folder, folders, names in os.walk(root, followlinks=True):
         first = (place := os.path.realpath(folder)) not in entered
         entered.add(place)
         folders[:] = sorted(folders) if first else []
-        found += [Path(folder, name) for name in names if first]
-    for path in sorted(found):
+        files += [Path(folder, name) for name in names if first]
+    for path in sorted(files):
         yield path, path.relative_to(root).as_posix()
-
-
-def contents_digest(text: str, key: str) -> str:
-    """Hash (16 hex digits) of names and contents of a user's file, or of all files of a folder.
-
-    Raises:
-        UserError: an environment variable is not set, or a file is missing or cannot be read. The
-            message names the key and the path.
-    """
-    digest = hashlib.sha256()
-    try:
-        for path, name in files_below(user_path(text, key)):
-            with path.open("rb") as file:
-                content = hashlib.file_digest(file, "sha256").hexdigest()
-            digest.update(f"{name}\0{content}\n".encode())
-    except OSError as error:
-        where = error.filename or text
-        raise UserError(f"{key}: {where}: {error.strerror or error}") from None
-    return digest.hexdigest()[:16]

@@ -1,7 +1,6 @@
 """The base class of credit assigners, their input, and the check of their output."""
 
 import copy
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -19,14 +18,14 @@ if TYPE_CHECKING:
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.collector import Collector
 
-# The caution where `is_order_dependent`.
+# The caution for an assigner that `is_order_dependent`.
 ORDER_DEPENDENT = (
     "its credit is another if a group is credited again, alone and in another order; credit each "
     "trajectory from its turns and the group's statistics, and draw from the group's stream"
 )
 # Of the largest credit: differences between sums in another order, of float32 numbers too.
 ROUNDING = 1e-4
-# Fill values of masked arrays (1e20) and overflows of integers (1.8e19) are above it.
+# Overflows of integers (1.8e19) are above it.
 LARGEST = 1e9
 # Fields of trajectories and turns that an assigner may fill in; the turns are compared one by one.
 _FILLED = {"turns", "goal_embedding", "embedding", "target", "credit", "advantage"}
@@ -70,15 +69,18 @@ class Context:
     fitted: Path | None = None
 
 
-class CreditAssigner(ABC):
-    """Says which turn earned the return. Its `CreditSettings` declare what it needs."""
+class CreditAssigner:
+    """Credits the turns of groups. Its `CreditSettings` declare what it needs.
 
-    @abstractmethod
+    A subclass overrides `assign`, or `assign_many` if it gains from several groups at once.
+    """
+
     def assign(self, group: Group) -> list[np.ndarray]:
         """Credit of every turn: K float64 arrays [T_k], one number for each turn."""
+        return self.assign_many([group])[0]
 
     def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
-        """`assign` for several groups; override it if an assigner gains from several at once."""
+        """`assign` for several groups."""
         return [self.assign(group) for group in groups]
 
     def report(self) -> dict[str, float]:
@@ -90,19 +92,8 @@ class CreditAssigner(ABC):
 
 
 def make_assigner(config: "CreditConfig", context: Context) -> CreditAssigner:
-    """Make the assigner that a method asks for.
-
-    Raises:
-        UserError: the kind's `make` did not return a `CreditAssigner`.
-    """
-    module = kinds.load(config.kind)
-    assigner = module.make(config.declared, context)
-    if not isinstance(assigner, CreditAssigner):
-        raise UserError(
-            f"{module.__name__}: make returned a {type(assigner).__name__}, which is no credit "
-            "assigner; derive its class from hgrpo.credit.base.CreditAssigner"
-        )
-    return assigner
+    """Make the assigner that a method names."""
+    return kinds.load(config.kind).make(config.declared, context)
 
 
 def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[np.ndarray]]:
@@ -112,11 +103,11 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
         For each group, K finite float64 arrays [T_k].
 
     Raises:
-        UserError: the assigner's credit has another type, length or shape, or is not finite, or
-            the assigner changed what was played.
+        UserError: the credit has another length or shape or is not finite, or the assigner changed
+            the trajectories.
     """
     before = [_played(group) for group in groups]
-    given = assigner.assign_many(groups)
+    credits = assigner.assign_many(groups)
     name = f"{type(assigner).__module__}.{type(assigner).__qualname__}"
     for group, played in zip(groups, before, strict=True):
         if _played(group) != played:
@@ -124,15 +115,15 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
                 f"{name}: task {group.trajectories[0].task.task_id}: the assigner changed its "
                 "group, such as turns, rewards, tokens or log-probs; work on copies"
             )
-    _check_list(given, len(groups), f"{name}.assign_many", "groups")
-    return [_checked(credit, group, name) for credit, group in zip(given, groups, strict=True)]
+    _check_length(credits, len(groups), f"{name}.assign_many", "groups")
+    return [_checked(credit, group, name) for credit, group in zip(credits, groups, strict=True)]
 
 
 def other_orders(length: int) -> list[np.ndarray]:
     """Two orders of a group, as indices [length] each: first one last, and first two swapped.
 
     Together they generate every order, so no mapping of trajectories to their neighbours passes
-    both. In a group of two, the other trajectory cannot be told from the next one.
+    both. In a group of two, the other trajectory is the next one.
     """
     swapped = np.arange(length)
     swapped[:2] = swapped[:2][::-1]
@@ -163,7 +154,7 @@ def is_order_dependent(
 
 
 def _played(group: Group) -> list:
-    """Copy of what was played, without what assigners may fill in."""
+    """Copy of the played trajectories, without the fields that assigners may fill in."""
     return [[_fields(t), *map(_fields, t.turns)] for t in group.trajectories]
 
 
@@ -176,36 +167,28 @@ def _fields(record: Trajectory | Turn) -> list:
 def _checked(credit: object, group: Group, name: str) -> list[np.ndarray]:
     trajectories = group.trajectories
     task = f"{name}: task {trajectories[0].task.task_id}" if trajectories else name
-    _check_list(credit, len(trajectories), task, "trajectories")
+    _check_length(credit, len(trajectories), task, "trajectories")
     return [
         _checked_row(row, len(trajectory.turns), f"{task} rollout {trajectory.rollout}")
         for row, trajectory in zip(credit, trajectories, strict=True)
     ]
 
 
-def _check_list(given: object, length: int, where: str, items: str) -> None:
+def _check_length(rows: object, length: int, where: str, items: str) -> None:
     # Of an array [K, K], nothing shows which axis is the trajectories'.
-    if not isinstance(given, Sequence):
-        raise UserError(f"{where}: a list was expected, not {type(given).__name__}")
-    if len(given) != length:
-        raise UserError(f"{where}: credit for {len(given)} {items} instead of {length}")
+    if not isinstance(rows, Sequence):
+        raise UserError(f"{where}: a list was expected, not {type(rows).__name__}")
+    if len(rows) != length:
+        raise UserError(f"{where}: credit for {len(rows)} {items} instead of {length}")
 
 
 def _checked_row(row: object, turns: int, where: str) -> np.ndarray:
-    try:
-        # A pandas Series has an index, which may be another order than that of the turns.
-        plain = isinstance(row, np.ndarray | Sequence) and not np.ma.is_masked(row)
-        truths = isinstance(row, Sequence) and any(isinstance(x, bool | np.bool_) for x in row)
-        given = np.asarray(row) if plain and not truths else None
-    except (TypeError, ValueError):
-        given = None
-    if given is None or given.dtype.kind not in "fiu":
+    values = np.asarray(row)
+    if values.dtype.kind not in "fiu":
         raise UserError(f"{where}: the credit is not an array of numbers")
-    values = given.astype(np.float64)
-    if values.ndim != 1:
+    values = values.astype(np.float64)
+    if values.shape != (turns,):
         raise UserError(f"{where}: credit of shape {values.shape} for {turns} turns")
-    if len(values) != turns:
-        raise UserError(f"{where}: {len(values)} credits for {turns} turns")
     fits = np.abs(values) <= LARGEST
     if not fits.all():
         turn = int(np.argmin(fits))

@@ -61,7 +61,7 @@ class Settings(CreditSettings):
     )
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Play from every turn, because credit 0 of a turn that was not drawn says nothing."""
+        """Play from every turn, because a turn that was not drawn has no estimate."""
         whole = {"turns_per_trajectory": None, "least_entropy": 0.0, "share_of_groups": 1.0}
         return StoredCredit(self.model_copy(update=whole), self.sums_to)
 
@@ -92,10 +92,10 @@ class CounterfactualCredit(CreditAssigner):
         points = [Point(group.trajectories[k], t, stream) for k, t in chosen]
         settings = self._settings
         returns = self._continuations.returns(points, settings.alternatives, settings.horizon)
-        found = [np.full(len(t.turns), np.nan) for t in group.trajectories]
+        rows = [np.full(len(t.turns), np.nan) for t in group.trajectories]
         for (k, t), alternatives in zip(chosen, returns, strict=True):
-            found[k][t] = group.trajectories[k].env_return - alternatives.mean()
-        return found
+            rows[k][t] = group.trajectories[k].env_return - alternatives.mean()
+        return rows
 
     def report(self) -> dict[str, float]:
         """Counts of alternatives, and of their new replies, replayed turns and tokens."""
@@ -120,8 +120,8 @@ class CounterfactualCredit(CreditAssigner):
         from hgrpo.policy.entropies import reply_entropies
 
         tokens, temperature = trajectory.token_ids, self._collector.temperature
-        found = reply_entropies(self._policy, tokens, trajectory.spans, temperature)
-        return np.array([tokens.sum() for tokens in found])
+        replies = reply_entropies(self._policy, tokens, trajectory.spans, temperature)
+        return np.array([reply.sum() for reply in replies])
 
 
 def make(settings: Settings, context: Context) -> CounterfactualCredit:
@@ -129,16 +129,16 @@ def make(settings: Settings, context: Context) -> CounterfactualCredit:
     return CounterfactualCredit(settings, context)
 
 
-def draw_turns(length: int, wanted: int | None, rng: np.random.Generator) -> list[int]:
-    """`wanted` different turns out of `length`, uniformly at random, in order; None: all."""
-    if wanted is None or wanted >= length:
+def draw_turns(length: int, number: int | None, rng: np.random.Generator) -> list[int]:
+    """`number` different turns out of `length`, uniformly at random, in order; None: all."""
+    if number is None or number >= length:
         return list(range(length))
-    return sorted(rng.choice(length, wanted, replace=False).tolist())
+    return sorted(rng.choice(length, number, replace=False).tolist())
 
 
 def uncertain_turns(
-    entropies: np.ndarray, least: float, wanted: int | None, rng: np.random.Generator
+    entropies: np.ndarray, least: float, number: int | None, rng: np.random.Generator
 ) -> list[int]:
     """`draw_turns` among the turns whose entropy [T], in nats, is `least` or more, in order."""
     allowed = np.flatnonzero(entropies >= least)
-    return [int(allowed[index]) for index in draw_turns(len(allowed), wanted, rng)]
+    return [int(allowed[index]) for index in draw_turns(len(allowed), number, rng)]

@@ -50,8 +50,8 @@ class Settings(CreditSettings):
     bonus_sharpness: float = Field(1.0, ge=0, description="scaled: k', how fast the bonus falls")
     equal_returns: Literal["zero", "bonus"] = Field(
         "zero",
-        description="scaled: what a group whose returns are all equal teaches: zero: nothing; "
-        "bonus: what the bonus says, as in the paper",
+        description="scaled: advantages of a group of equal returns: zero: 0; bonus: those of the "
+        "bonus, as in the paper",
     )
     share: float = Field(0.5, gt=0, le=1, description="chosen: share of a group's turns that count")
 

@@ -3,7 +3,7 @@
     credit_t = Q_t(a_t) - sum over admissible commands a of pi(a) Q_t(a)
     Q(s, a)  = r(s, a) + V(s'),    V(s) = sum over a of p(a) Q(s, a),    V = 0 after the last turn
 
-r is what the environment pays, so a verdict of 1 or 0 is credited as such. pi(a) is the policy's
+r is the environment's reward, so a verdict of 1 or 0 is credited as such. pi(a) is the policy's
 probability of command a before turn t, and a_t any reply, admissible or not. p belongs to a
 reference policy: to each question of the game it answers as the policy did, on average over the
 group's turns. A language model's answer may depend on all earlier ones, so its futures cannot be
@@ -24,7 +24,7 @@ from hgrpo.envs.base import Forkable, TextEnv
 from hgrpo.envs.kinds import load
 from hgrpo.trajectories.replay import Replay
 
-# Of an environment's state: the question, and what else later rewards and questions depend on.
+# Maps an environment to (question, the rest of the state that later rewards depend on).
 ExactState = Callable[[TextEnv], tuple[Hashable, Hashable]]
 
 
@@ -88,19 +88,19 @@ class ExactCredit(CreditAssigner):
             played.append([replay.before(turn)[0] for turn in range(len(trajectory.turns))])
         commands = [{t: env.admissible_commands() for t, env in enumerate(row)} for row in played]
         shares = command_shares(self._context, group.trajectories, commands)
-        asked = defaultdict(list)
+        answers = defaultdict(list)
         for envs, known in zip(played, shares, strict=True):
             for turn, env in enumerate(envs):
-                asked[self._state(env)[0]].append(known[turn])
-        mean = {question: np.mean(rows, axis=0) for question, rows in asked.items()}
+                answers[self._state(env)[0]].append(known[turn])
+        mean = {question: np.mean(rows, axis=0) for question, rows in answers.items()}
         values, rows = Values(self._state, mean), []
         for trajectory, envs, known in zip(group.trajectories, played, shares, strict=True):
             row = np.zeros(len(envs))
             for turn, env in enumerate(envs):
                 left = collector.turn_cap - turn
-                own = values.of_action(env, trajectory.turns[turn].action, left)
+                taken = values.of_action(env, trajectory.turns[turn].action, left)
                 # Differences first: exactly 0 where no choice matters.
-                row[turn] = known[turn] @ (own - values.of_commands(env, left))
+                row[turn] = known[turn] @ (taken - values.of_commands(env, left))
             rows.append(row)
         return alter(rows, self._settings, group)
 
@@ -109,6 +109,6 @@ def make(settings: Settings, context: Context) -> ExactCredit:
     """Make the assigner.
 
     Raises:
-        UserError: the environment does not say what its future depends on.
+        UserError: the environment has no `exact_state`.
     """
     return ExactCredit(settings, context, load(context.environment).exact_state)

@@ -20,16 +20,13 @@ from hgrpo.config.plug_in import import_plug_in
 from hgrpo.config.read import did_you_mean
 from hgrpo.credit.settings import CreditSettings
 
-_SHARED = {
-    *("altered", "base", "kinds", "prompt_states", "replay"),
-    *("section", "settings", "to_go", "value_changes"),
-}
+_SHARED = {*("altered", "base", "kinds", "prompt_states", "replay", "section", "settings", "to_go")}
 
 
 def known() -> list[str]:
     """Names of all assigners."""
-    found = pkgutil.iter_modules(hgrpo.credit.__path__)
-    return sorted(module.name for module in found if module.name not in _SHARED)
+    modules = pkgutil.iter_modules(hgrpo.credit.__path__)
+    return sorted(module.name for module in modules if module.name not in _SHARED)
 
 
 def module_name(kind: str) -> str:
@@ -41,31 +38,20 @@ def load(kind: str) -> ModuleType:
     """The module of an assigner.
 
     Raises:
-        ValueError: no assigner has that name, or its module cannot be imported or has no `make`.
+        ValueError: no assigner has that name, or its module cannot be imported.
     """
     if kind not in known():
         raise ValueError(f"kind: no credit assigner {kind!r}{did_you_mean(str(kind), known())}")
-    name = module_name(kind)
     try:
-        module = import_plug_in(name)
+        return import_plug_in(module_name(kind))
     except ValueError as error:
         raise ValueError(f"kind: {error}") from error
-    if not callable(vars(module).get("make")):
-        raise ValueError(f"kind: {name} has no function `make(settings, context)`")
-    return module
 
 
 def settings_of(kind: str) -> type[CreditSettings]:
     """The pydantic class of an assigner's settings.
 
     Raises:
-        ValueError: no assigner has that name, or its `Settings` does not derive from
-            `CreditSettings`.
+        ValueError: no assigner has that name, or its module cannot be imported.
     """
-    model = vars(load(kind)).get("Settings", CreditSettings)
-    if not issubclass(model, CreditSettings):
-        raise ValueError(
-            f"kind: {module_name(kind)}.Settings must be a subclass of "
-            "hgrpo.credit.settings.CreditSettings"
-        )
-    return model
+    return vars(load(kind)).get("Settings", CreditSettings)

@@ -1,8 +1,8 @@
-"""Oracle: the environment says what each command is worth; the policy's mean is the baseline.
+"""Oracle: the environment's worth of each command, less its mean under the policy.
 
     credit_t = w_t(a_t) - sum over admissible commands a of pi(a) w_t(a)
 
-w_t(a) is what command a adds to the final score, which only the environment knows. pi(a) is the
+w_t(a) is the gain in final score from command a, known to the environment alone. pi(a) is the
 policy's probability of command a among the admissible commands. If all commands of a turn are worth
 the same, the turn gets 0. The credit is that of a dense reward, the hidden score. It is the turn's
 exact advantage under three conditions: the return is the score, later choices do not depend on this
@@ -44,24 +44,17 @@ class Settings(AlterableSettings):
 
 
 class OracleCredit(CreditAssigner):
-    """Plays each trajectory again and asks the environment before every turn."""
+    """Plays each trajectory again and reads the environment's worths before every turn."""
 
     def __init__(self, settings: Settings, context: Context, worths: Worths):
         self._settings, self._context, self._worths = settings, context, worths
 
-    def assign(self, group: Group) -> list[np.ndarray]:
+    def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
         """Worth of each turn's command minus the mean under the policy, altered by the settings.
-
-        Returns:
-            K float64 arrays [T_k].
 
         Raises:
             ReplayError: the environment answered differently when a turn was played again.
         """
-        return self.assign_many([group])[0]
-
-    def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
-        """`assign` for several groups, whose trajectories go through the policy together."""
         credited = iter(self._credit([t for group in groups for t in group.trajectories]))
         return [
             alter([next(credited) for _ in group.trajectories], self._settings, group)
@@ -113,13 +106,13 @@ def command_shares(
     sequences = [trajectory.token_ids for trajectory in trajectories]
     temperature = context.collector.temperature
     shares = choice_probabilities(context.policy, sequences, choices, temperature)
-    return [dict(zip(row, found, strict=True)) for row, found in zip(commands, shares, strict=True)]
+    return [dict(zip(row, part, strict=True)) for row, part in zip(commands, shares, strict=True)]
 
 
 def make(settings: Settings, context: Context) -> OracleCredit:
     """Make the assigner.
 
     Raises:
-        UserError: the environment cannot say what a choice is worth.
+        UserError: the environment has no `worths`.
     """
     return OracleCredit(settings, context, load(context.environment).worths)

@@ -41,8 +41,8 @@ def read_replay(folders: Sequence[Path]) -> list[ReplayRow]:
     Trajectories without a turn are left out.
 
     Raises:
-        UserError: a file is missing or unreadable, the files of a round disagree, embeddings are
-            missing, not finite or of different widths, or there is no trajectory.
+        UserError: a file is missing or unreadable, embeddings are missing, not finite or of
+            different widths, or there is no trajectory.
     """
     rows: dict[tuple, ReplayRow] = {}
     for folder in folders:
@@ -72,17 +72,15 @@ def _read(folder: Path) -> Iterator[ReplayRow]:
         if embeddings is None:
             raise UserError(f"{where}: no embeddings; the round was not played for this credit")
         key = tuple(row[name] for name in store.KEY)
-        own = turns_of.get(key)
-        if own is None or len(own) != length:
-            raise UserError(f"{where}: {store.TURNS_FILE} does not have its {length} turns")
+        played = turns_of[key]
         goal = store.unpacked(row["goal_embedding"], 1, where)
-        targets = own["target"].to_numpy(float)
+        targets = played["target"].to_numpy(float)
         yield ReplayRow(
             *key,
             embeddings,
             None if goal is None else goal[0],
             float(row["env_return"]),
-            own["progress"].to_numpy(float),
+            played["progress"].to_numpy(float),
             None if np.isnan(targets).all() else targets,
         )
 

@@ -1,4 +1,4 @@
-"""The base class of every assigner's `Settings`, which declare what the assigner needs and does."""
+"""The base class of the assigners' `Settings`: their keys, needs and properties."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ class StoredCredit:
 
     Attributes:
         settings: settings that the assigner is made with; they may differ from the method's.
-        sums_to: what each trajectory's credit then sums to, see `CreditSettings`.
-        note: what a reader of the comparison must know; "" if nothing.
+        sums_to: sum of each trajectory's credit, see `CreditSettings`.
+        note: remark for readers of the comparison, or "".
         stand_in: whether all credit is a stand-in, because there is no fitted model.
     """
 
@@ -40,10 +40,10 @@ class CreditSettings(Strict):
         plays: it plays episodes of its own to compute credit.
         fits: it learns between rounds, with its module's `fit` (see `kinds`).
         continues_fit: its fit starts from the model of the previous round's fit.
-        sums_to: what a trajectory's credit sums to: its return or its progress; "" if neither.
+        sums_to: sum of a trajectory's credit: its return or its progress; "" if neither.
         demands: maps keys of the method's config to (the only value allowed, the reason).
         label_remark: text that every label of the arm must add, such as "(offline rubric)".
-        first_round_remark: what a reader of the first round's credit must know, as a sentence.
+        first_round_remark: a sentence for readers of the first round's credit.
         correlation_with_oracle: how credit correlates with that of `oracle`, if the settings fix
             it; None if it must be measured.
         of_turns: credit is meant to differ between the turns of a trajectory.
@@ -52,7 +52,7 @@ class CreditSettings(Strict):
         uses: capabilities of the environment that the assigner calls, such as "judge_text".
         extras: extras of pyproject.toml that it needs beside `train` and `workflow`.
         environment_variables: maps each variable that must be set to the message if it is not.
-        may_be_unreachable: it asks a service. If that fails, a comparison leaves the assigner out.
+        may_be_unreachable: it calls a service. A comparison omits it if the service fails.
         fallback_column: key in the assigner's report that counts trajectories with stand-in credit.
     """
 
@@ -76,7 +76,7 @@ class CreditSettings(Strict):
     fallback_column: ClassVar[str] = ""
 
     def outside_calls(self, groups: int, rollouts: int) -> str:
-        """Say what the assigner may ask of an outside service; "" if it asks nothing.
+        """Describe the calls that the assigner may make to an outside service; "" for none.
 
         It credits `groups` groups of `rollouts` trajectories each.
         """

@@ -1,4 +1,4 @@
-"""Return to go: a turn earned the credit of its own and all later turns, less what peers got.
+"""Return to go: the sum of a turn's own and all later credit, less a baseline from peers.
 
     G_t = c_t + discount * G_{t+1}
 

@@ -14,7 +14,6 @@ from pydantic import Field
 
 from hgrpo.credit.altered import AlterableSettings, alter
 from hgrpo.credit.base import Context, CreditAssigner, Group
-from hgrpo.credit.value_changes import value_changes
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.continuations import Continuations, Point
 
@@ -35,16 +34,12 @@ class VineCredit(CreditAssigner):
     def __init__(self, settings: Settings, collector: Collector):
         self._settings, self._continuations = settings, Continuations(collector)
 
-    def assign(self, group: Group) -> list[np.ndarray]:
-        """V(after) - V(before) of each turn, K float64 arrays [T_k], altered as the settings say.
+    def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
+        """V(after) - V(before) of each turn, altered by the settings.
 
         Raises:
             ReplayError: the environment answered differently when a turn was played again.
         """
-        return self.assign_many([group])[0]
-
-    def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
-        """`assign` for several groups, whose continuations are played together."""
         played = [(trajectory, group) for group in groups for trajectory in group.trajectories]
         points = [
             Point(trajectory, turn, ("vine", *group.stream))
@@ -55,7 +50,8 @@ class VineCredit(CreditAssigner):
         ends = np.cumsum([len(trajectory.turns) for trajectory, _ in played], dtype=int)
         values = np.split(returns.mean(axis=1), ends[:-1])
         rows = (
-            value_changes(row, trajectory.env_return)
+            # Nothing is paid after the last turn, so the value there is the return.
+            np.diff(row, append=trajectory.env_return)
             for row, (trajectory, _) in zip(values, played, strict=True)
         )
         return [

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Protocol, Self, runtime_checkable
@@ -22,17 +22,20 @@ class Task:
     content_hash: str  # SHA-256 (hex) of what defines the task
     task_type: str  # stratum used by panels and tables
 
-    def check_content(self, found: str, what: str) -> None:
-        """Raise UserError if `found`, the hash of the content on disk, is not `content_hash`.
+    def check_content(self, digest: str, what: str) -> None:
+        """Raise UserError if `digest`, the hash of the content on disk, is not `content_hash`.
 
         Args:
             what: names the content in the message, such as "/games/x: the game".
         """
-        if found != self.content_hash:
+        if digest != self.content_hash:
             raise UserError(
-                f"{what} has content hash {found[:12]}..., the task {self.task_id!r} expects "
+                f"{what} has content hash {digest[:12]}..., the task {self.task_id!r} expects "
                 f"{self.content_hash[:12]}...; run the assets stage again"
             )
+
+
+Panels = Mapping[str, list[Task]]  # by split
 
 
 @dataclass(frozen=True)
@@ -88,13 +91,10 @@ class TextEnv(Protocol):
 
 @runtime_checkable
 class Forkable(Protocol):
-    """What an environment may offer: a copy of itself, at less cost than playing again."""
+    """An environment that can be copied at less cost than replay."""
 
     def fork(self) -> TextEnv | None:
-        """Return another environment in the same state; the two share nothing that changes.
-
-        None: only playing again leads there.
-        """
+        """Deep copy of the environment; None if only replay can reach its state."""
         ...
 
 
@@ -112,8 +112,8 @@ def finite(value: object, what: str) -> float:
     except OverflowError:
         number = math.inf
     if not abs(number) <= LARGEST:
-        shown = number if is_number else repr(value)[:60]
-        raise UserError(f"{what} is {shown}; a finite number of float32 was expected")
+        text = number if is_number else repr(value)[:60]
+        raise UserError(f"{what} is {text}; a finite number of float32 was expected")
     return number
 
 

@@ -4,18 +4,19 @@ Every method imports what it needs in its own body. Reading a study therefore im
 engine, and a stage's code hash covers only the methods that the stage calls.
 """
 
+import operator
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, model_validator
 
 from hgrpo.agent.cut import PLAIN, Cut
-from hgrpo.config.strict import Strict
-from hgrpo.envs.base import Task, TextEnv
+from hgrpo.config.strict import Strict, refuse_unread
+from hgrpo.envs.base import Panels, Task, TextEnv
 from hgrpo.errors import UserError
 
 # (observation, action) of every turn of one trajectory.
@@ -30,28 +31,35 @@ class PanelSizes(Strict):
     train: int | None = Field(None, gt=0, description="training tasks")
     validation: int | None = Field(None, gt=0, description="validation tasks")
     test: int | None = Field(None, gt=0, description="test tasks")
+    # Excluded if 0: results without this panel keep their keys.
     analysis: int = Field(
         0,
         ge=0,
+        exclude_if=operator.not_,
         description="tasks of a fourth panel, which neither training nor evaluation plays; 0: no "
         "such panel",
     )
 
     @property
     def sizes(self) -> dict[str, int | None]:
-        """Panel -> its size, in the order train, validation, test and, if asked for, analysis."""
-        panels = [panel for panel in PanelSizes.model_fields if panel != "analysis"]
-        return {panel: getattr(self, panel) for panel in panels} | self._analysis
+        """Panel -> its size, in the order train, validation, test and, unless 0, analysis."""
+        sizes = self.model_dump()
+        return {panel: sizes[panel] for panel in PanelSizes.model_fields if panel in sizes}
 
-    @property
-    def _analysis(self) -> dict[str, int]:
-        return {"analysis": self.analysis} if self.analysis else {}
 
-    @model_serializer(mode="wrap")
-    def _as_if_unknown_unless_asked_for(self, write: SerializerFunctionWrapHandler) -> dict:
-        """Leave the key out where there is no such panel: results without one keep their keys."""
-        written = write(self)
-        return {key: value for key, value in written.items() if key != "analysis"} | self._analysis
+class FolderOrGenerate(Strict):
+    """Tasks from the user's `folder` or from the generator; subclasses declare both keys."""
+
+    # Keys that only a folder's tasks use.
+    OF_FOLDERS: ClassVar[tuple[str, ...]] = ()
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.folder is None) == (self.generate is None):
+            raise ValueError("give either `folder` or `generate`, and not both")
+        for name in self.OF_FOLDERS:
+            refuse_unread(self, (name, self.generate is None, "`folder`"))
+        return self
 
 
 class ExpertSettings(Strict):
@@ -141,7 +149,7 @@ class Environment(ABC):
         """Write the tasks below `out`, and yield (split, task) in panel order.
 
         Args:
-            skipped: reason -> number of tasks left out, or kept in spite of a defect. This method
+            skipped: reason -> number of tasks left out, or with a defect. This method
                 adds to it.
 
         Raises:
@@ -150,12 +158,7 @@ class Environment(ABC):
 
     @abstractmethod
     def demonstrate(
-        self,
-        settings: EnvSettings,
-        tasks: Path,
-        panels: Mapping[str, list[Task]],
-        seed: int,
-        skipped: Counter[str],
+        self, settings: EnvSettings, tasks: Path, panels: Panels, seed: int, skipped: Counter[str]
     ) -> Iterator[dict]:
         """Yield the expert's trajectories as rows (see `hgrpo.envs.demonstration.play`).
 
@@ -188,34 +191,26 @@ class Environment(ABC):
 
     def lacks(self, capability: str) -> bool:
         """Whether this environment does not override the method `capability` of `Environment`."""
-        return not any(
-            capability in vars(kind) for kind in type(self).__mro__ if kind is not Environment
-        )
+        return getattr(type(self), capability) is getattr(Environment, capability)
 
     def worths(self, env: TextEnv) -> dict[str, float]:
         """How much each admissible command would add to the final score.
 
         Raises:
-            UserError: the environment cannot say.
+            UserError: the environment has no such method.
         """
-        raise UserError(
-            f"environment {self.name!r}: it does not know what a choice is worth; credit.kind "
-            f"'oracle' needs `worths` in hgrpo/envs/{self.name}/__init__.py"
-        )
+        raise self._lack("worths", "oracle")
 
     def exact_state(self, env: TextEnv) -> tuple[Hashable, Hashable]:
-        """The question that the state asks, and what else later rewards and questions depend on.
+        """The state's question, and everything else that later rewards and questions depend on.
 
         States of one game with the same question have the same admissible commands. The environment
         must be `Forkable`, and nothing in a game may be random.
 
         Raises:
-            UserError: the environment cannot say.
+            UserError: the environment has no such method.
         """
-        raise UserError(
-            f"environment {self.name!r}: it does not say what its future depends on; credit.kind "
-            f"'exact' needs `exact_state` in hgrpo/envs/{self.name}/__init__.py"
-        )
+        raise self._lack("exact_state", "exact")
 
     def judge_text(self) -> JudgeText:
         """Return what a judge must know about this environment, with the offline rubric if any.
@@ -223,7 +218,10 @@ class Environment(ABC):
         Raises:
             UserError: the environment has no judge text.
         """
-        raise UserError(
-            f"environment {self.name!r}: no text for a judge; credit.kind 'judge' needs "
-            f"`judge_text` in hgrpo/envs/{self.name}/__init__.py"
+        raise self._lack("judge_text", "judge")
+
+    def _lack(self, method: str, credit: str) -> UserError:
+        return UserError(
+            f"environment {self.name!r}: credit.kind {credit!r} needs `{method}` in "
+            f"hgrpo/envs/{self.name}/__init__.py"
         )

@@ -4,21 +4,18 @@ If a server sends a web page in place of a file, `fetch` raises an error.
 """
 
 import hashlib
-import json
 import re
 from itertools import chain
 from pathlib import Path
 
 import requests
 import tenacity
-from tqdm import tqdm
 
 from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
+from hgrpo.progress import Bar
 
 ATTEMPTS = 8
-# After this many requests, give up if the last one could not connect and no byte has arrived.
-ATTEMPTS_WITHOUT_NETWORK = 3
 # The pause between requests doubles from the first pause to the longest, plus jitter. A dropped
 # connection usually comes back within minutes.
 FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
@@ -32,27 +29,20 @@ def fetch(source: Source, destination: Path) -> dict[str, str | int]:
     """Download a file completely, or leave nothing at `destination`; return its size and sha256.
 
     If `destination` exists, it is only checked. An unfinished download lies beside it, as
-    `<name>.part`. This call and later ones resume the download if they can detect a mix of two
-    versions of the file. For this they need a strong ETag or a date from the server, or
+    `<name>.part`. A dropped download is resumed if a mix of two versions of the file can be
+    detected: within a call by a strong ETag or a date from the server, in a later call by
     `source.sha256`.
 
     Raises:
         UserError: there is no network, the server refuses or sends a web page, the file differs
-            from what is expected, the file cannot be written, or `destination` is a folder.
+            from its size or checksum, or it cannot be written.
     """
-    if destination.is_dir():
-        raise UserError(f"{destination}: a file's path was expected, this is a folder")
     if destination.exists():
         return _receipt(destination, destination, source, "remove it to fetch it again")
     part = _Part(destination)
-
-    def without_network(state: tenacity.RetryCallState) -> bool:
-        unreachable = state.outcome.exception().unreachable
-        return unreachable and not part.size and state.attempt_number >= ATTEMPTS_WITHOUT_NETWORK
-
     pause = tenacity.wait_exponential(FIRST_PAUSE_S, max=_LONGEST_PAUSE_S)
     retrying = tenacity.Retrying(
-        stop=tenacity.stop_any(tenacity.stop_after_attempt(ATTEMPTS), without_network),
+        stop=tenacity.stop_after_attempt(ATTEMPTS),
         retry=tenacity.retry_if_exception_type(_PassingError),
         wait=pause + tenacity.wait_random(0, FIRST_PAUSE_S),
         reraise=True,
@@ -61,11 +51,11 @@ def fetch(source: Source, destination: Path) -> dict[str, str | int]:
         destination.parent.mkdir(parents=True, exist_ok=True)
         retrying(_request, source, part)
     except _PassingError as error:
-        if part.size and part.fits(source):
+        if part.size and source.sha256 is not None:
             rest = f"; run it again to go on after byte {part.size:,}"
         else:
             part.discard()
-            rest = "; is there a network?" if error.unreachable else ""
+            rest = ""
         raise UserError(
             f"{source.url}: not fetched in {retrying.statistics['attempt_number']} attempts "
             f"({error}){rest}"
@@ -78,49 +68,26 @@ def fetch(source: Source, destination: Path) -> dict[str, str | int]:
         part.discard()
         raise
     part.path.replace(destination)
-    part.discard()
     return receipt
 
 
 class _PassingError(Exception):
-    """A request failed but may succeed if repeated; `unreachable` marks connection errors."""
-
-    def __init__(self, message: str, unreachable: bool = False):
-        super().__init__(message)
-        self.unreachable = unreachable
+    """A request failed but may succeed if repeated."""
 
 
 class _Part:
-    """An unfinished download, and a JSON note beside it with the file's address and version."""
+    """An unfinished download; `validator` is the file's ETag or date, None if unknown."""
 
     def __init__(self, destination: Path):
         self.path = destination.with_name(f"{destination.name}.part")
-        self._note = destination.with_name(f"{destination.name}.part.json")
+        self.validator: str | None = None
 
     @property
     def size(self) -> int:
         return self.path.stat().st_size if self.path.exists() else 0
 
-    def validator(self, source: Source) -> str | None:
-        """The noted ETag or date of the file; None if unknown or noted for another address."""
-        try:
-            note = json.loads(self._note.read_bytes())
-            return note["validator"] if note["url"] == source.url else None
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
-            return None
-
-    def fits(self, source: Source) -> bool:
-        """Whether the download can be resumed: a mix of two versions would be detected."""
-        return self.validator(source) is not None or source.sha256 is not None
-
-    def begin(self, source: Source, validator: str | None) -> None:
-        self.path.write_bytes(b"")
-        note = json.dumps({"url": source.url, "validator": validator})
-        self._note.write_text(note, encoding="utf-8")
-
     def discard(self) -> None:
         self.path.unlink(missing_ok=True)
-        self._note.unlink(missing_ok=True)
 
 
 def _request(source: Source, part: _Part) -> None:
@@ -129,23 +96,26 @@ def _request(source: Source, part: _Part) -> None:
     Raises:
         _PassingError: the server does not answer, reports a temporary error, sends too few bytes,
             or does not continue the part. A repeated request may succeed.
-        UserError: the address is malformed, or the server refuses or sends another file.
+        UserError: the address is malformed, there is no connection for the first byte, or the
+            server refuses or sends another file.
     """
     # The offset to resume at counts bytes of the file itself, so ask for uncompressed bytes.
     headers = {"Accept-Encoding": "identity"}
-    if part.size and part.fits(source):
+    if part.size and (part.validator or source.sha256):
         headers["Range"] = f"bytes={part.size}-"
-        if part.validator(source) is not None:
+        if part.validator:
             # Given If-Range, a server whose file has changed sends the whole file with status 200.
-            headers["If-Range"] = part.validator(source)
+            headers["If-Range"] = part.validator
     try:
         with requests.get(source.url, headers=headers, stream=True, timeout=_TIMEOUT_S) as answer:
             _receive(answer, source, part)
     except requests.exceptions.RequestException as error:
         if isinstance(error, ValueError):  # the address is malformed
             raise UserError(f"{source.url}: not an address ({error})") from None
-        unreachable = isinstance(error, requests.exceptions.ConnectionError)
-        raise _PassingError(type(error).__name__, unreachable) from None
+        name = type(error).__name__
+        if isinstance(error, requests.exceptions.ConnectionError) and not part.size:
+            raise UserError(f"{source.url}: no connection ({name}); is there a network?") from None
+        raise _PassingError(name) from None
 
 
 def _receive(response: requests.Response, source: Source, part: _Part) -> None:
@@ -154,7 +124,7 @@ def _receive(response: requests.Response, source: Source, part: _Part) -> None:
         if response.headers.get("Content-Range", "") == f"bytes */{part.size}":
             return  # the part is complete already
         part.discard()
-        raise _PassingError("the server's file is shorter than what came of it before")
+        raise _PassingError("the server's file is shorter than its first part here")
     if status in (408, 429) or status >= 500:
         raise _PassingError(f"HTTP {status}")
     chunks = response.iter_content(_CHUNK)
@@ -175,14 +145,17 @@ def _receive(response: requests.Response, source: Source, part: _Part) -> None:
             f"{source.url}: the server offers {total} bytes, {source.size} were expected"
         )
     if status == 200:
-        part.begin(source, _validator(response))
+        part.path.write_bytes(b"")
+        # A value for If-Range: a strong ETag, else the file's date (RFC 9110, section 13.1.5).
+        tag = response.headers.get("ETag", "W/")
+        part.validator = response.headers.get("Last-Modified") if tag.startswith("W/") else tag
     elif start != part.size:
         part.discard()
         raise _PassingError(f"the server went on at byte {start}, not {part.size}")
     with (
         part.path.open("ab") as file,
-        tqdm.wrapattr(
-            file, "write", total, part.path.stem, initial=part.size, mininterval=1, disable=None
+        Bar.wrapattr(
+            file, "write", total, part.path.stem, initial=part.size, disable=None
         ) as counted,
     ):
         for chunk in chain([head], chunks):
@@ -200,12 +173,6 @@ def _extent(response: requests.Response) -> tuple[int, int | None]:
         return int(span[1]), None if span[2] == "*" else int(span[2])
     length = response.headers.get("Content-Length")
     return 0, None if length is None else int(length)
-
-
-def _validator(response: requests.Response) -> str | None:
-    """A value for If-Range: a strong ETag, else the file's date (RFC 9110, section 13.1.5)."""
-    tag = response.headers.get("ETag")
-    return tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified")
 
 
 def _page_title(response: requests.Response, head: bytes) -> str | None:

@@ -12,7 +12,7 @@ from hgrpo.errors import UserError
 
 def known() -> list[str]:
     """Names of all environments."""
-    return sorted(found.name for found in pkgutil.iter_modules(hgrpo.envs.__path__) if found.ispkg)
+    return sorted(m.name for m in pkgutil.iter_modules(hgrpo.envs.__path__) if m.ispkg)
 
 
 def load(name: str) -> Environment:
@@ -24,14 +24,14 @@ def load(name: str) -> Environment:
     if name not in known():
         raise UserError(f"no environment {name!r}{did_you_mean(str(name), known())}")
     try:
-        found = vars(import_plug_in(f"hgrpo.envs.{name}")).get("ENVIRONMENT")
+        environment = vars(import_plug_in(f"hgrpo.envs.{name}")).get("ENVIRONMENT")
     except ValueError as error:
         raise UserError(str(error)) from error
-    if not isinstance(found, Environment):
+    if not isinstance(environment, Environment):
         raise UserError(
             f"hgrpo/envs/{name}/__init__.py: ENVIRONMENT: an instance of Environment was expected"
         )
-    return found
+    return environment
 
 
 def environment_settings(data: Mapping[str, object], source: str) -> EnvSettings:
@@ -44,10 +44,8 @@ def environment_settings(data: Mapping[str, object], source: str) -> EnvSettings
     Raises:
         UserError: there is no such environment, or a setting is wrong (one line per mistake).
     """
-    if "name" not in data:
-        raise UserError(f"{source}: name: required, but not given")
     try:
-        environment = load(data["name"])
+        environment = load(data.get("name"))
     except UserError as error:
         raise UserError(f"{source}: name: {error}") from None
     return validate(environment.Settings, data, source)

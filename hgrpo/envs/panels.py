@@ -1,21 +1,25 @@
-"""Panels: ordered, disjoint lists of tasks.
+"""Panels: ordered, disjoint lists of tasks, and the records left out of them.
 
-Training draws from the first one, evaluation plays the next two, and a study may ask for a fourth,
-`analysis`, which neither of them plays.
+Training draws from the first one, evaluation plays the next two. A study may have a fourth,
+`analysis`, for neither.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from hgrpo import streams
 from hgrpo.atomic import write_json
-from hgrpo.envs.base import Task
+from hgrpo.envs.base import Panels, Task
 from hgrpo.errors import UserError
 
 SPLITS = ("train", "validation", "test")
 ANALYSIS = "analysis"
 PANELS = (*SPLITS, ANALYSIS)
+
+_MOST_PRINTED = 20
 
 Row = TypeVar("Row")
 
@@ -61,41 +65,56 @@ def check_disjoint(panels: dict[str, list[Task]]) -> None:
                     raise UserError(f"panels overlap: {place} has the {what} of {other}")
 
 
-def share_out(
-    split: str, rows: Sequence[Row], sizes: Mapping[str, int | None], place: Path, what: str
-) -> dict[str, list[Row]]:
-    """The panels that a folder's tasks of one split make, from the tasks in panel order.
+def leave_out(counts: Counter[str], what: str, error: UserError, root: Path) -> None:
+    """Count a bad record of the user's files under a reason with the first error, and print it.
 
-    Tasks for the analysis panel are training tasks that the train panel does not have: those that
-    follow it or, if it takes all there are, the first ones.
+    Args:
+        counts: reason -> number of records; updated here.
+        what: kind of the record, such as "game".
+        root: folder that file names are relative to.
+    """
+    name = str(error).replace(f"{root}/", "")
+    begins = f"bad {what}, the first: "
+    reason = next((each for each in counts if each.startswith(begins)), begins + name)
+    counts[reason] += 1
+    if counts[reason] <= _MOST_PRINTED:
+        print(f"left out: bad {what}: {name}")
+
+
+def stratified(rows: Iterable[Row], stratum: Callable[[Row], str], *stream: object) -> list[Row]:
+    """Shuffle the rows of each stratum, then alternate the strata: every prefix is stratified.
+
+    Args:
+        stream: name of the random stream; the stratum is appended.
+    """
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[stratum(row)].append(row)
+    ranked: list[tuple[int, str, Row]] = []
+    for name, members in groups.items():
+        order = streams.generator(*stream, name).permutation(len(members))
+        ranked += [(rank, name, members[i]) for rank, i in enumerate(order)]
+    return [row for _, _, row in sorted(ranked, key=lambda entry: entry[:2])]
+
+
+def share_out(
+    split: str, rows: Sequence[Row], sizes: Mapping[str, int | None]
+) -> list[tuple[str, Row]]:
+    """Assign a folder's tasks of one split, in panel order, to panels; `check_filled` follows.
+
+    Tasks of the analysis panel are training tasks outside the train panel: those after it or, if
+    its size is None, the first ones.
 
     Args:
         sizes: panel -> its size; None takes all tasks.
-        place: the folder, for messages.
-        what: what the tasks are called in messages, such as "games".
-
-    Raises:
-        UserError: there are too few tasks.
     """
-    wanted, more = sizes[split], sizes.get(ANALYSIS, 0) if split == "train" else 0
-    if len(rows) < (wanted or 1):
-        raise UserError(
-            f"panels.{split}: {wanted or 'some'} {what} are wanted, {place} has {len(rows)}"
-        )
-    if len(rows) < (wanted or 1) + more:
-        raise UserError(
-            f"panels.{ANALYSIS}: {more} {what} are wanted beside {wanted or 'some'} for training, "
-            f"{place} has {len(rows)}"
-        )
-    if wanted is None:
-        panels = {split: list(rows[more:]), ANALYSIS: list(rows[:more])}
-    else:
-        panels = {split: list(rows[:wanted]), ANALYSIS: list(rows[wanted : wanted + more])}
-    return {panel: tasks for panel, tasks in panels.items() if tasks}
+    size, more = sizes[split], sizes.get(ANALYSIS, 0) if split == "train" else 0
+    train, rest = (rows[more:], rows[:more]) if size is None else (rows[:size], rows[size:])
+    return [(split, row) for row in train] + [(ANALYSIS, row) for row in rest[:more]]
 
 
-def check_filled(panels: Mapping[str, list[Task]], sizes: Mapping[str, int | None]) -> None:
-    """Raise UserError if a panel has fewer tasks than its size, or none; `sizes` as above."""
+def check_filled(panels: Panels, sizes: Mapping[str, int | None]) -> None:
+    """Raise UserError if a panel has fewer tasks than its size, or none; a size may be None."""
     for panel, size in sizes.items():
         if len(panels[panel]) < (size or 1):
             got = ", ".join(f"{name} {len(tasks)}" for name, tasks in panels.items())
@@ -103,7 +122,7 @@ def check_filled(panels: Mapping[str, list[Task]], sizes: Mapping[str, int | Non
             raise UserError(f"env.panels.{panel}: too few tasks ({lack}); the panels got {got}")
 
 
-def check_sizes(panels: Mapping[str, list[Task]], loaded: Mapping) -> None:
+def check_sizes(panels: Panels, loaded: Mapping) -> None:
     """Raise UserError if a panel has fewer tasks than the evaluation needs.
 
     Args:
@@ -113,9 +132,9 @@ def check_sizes(panels: Mapping[str, list[Task]], loaded: Mapping) -> None:
     """
     source = f"configs/studies/{loaded['study']}.yaml" if "study" in loaded else "--config"
     for panel in ("validation", "test"):
-        wanted = (loaded.get("evaluation") or {}).get(f"{panel}_games", 0)
-        if wanted > len(panels[panel]):
+        games = (loaded.get("evaluation") or {}).get(f"{panel}_games", 0)
+        if games > len(panels[panel]):
             raise UserError(
-                f"{source}: evaluation.{panel}_games: {wanted} games are wanted, but the {panel} "
+                f"{source}: evaluation.{panel}_games: {games} games are wanted, but the {panel} "
                 f"panel has {len(panels[panel])}"
             )

@@ -2,10 +2,9 @@
 
 import hashlib
 
-from hgrpo.config.user_path import contents_digest, files_below, missing, user_path
-from hgrpo.envs.environment import EnvSettings, UserFile
+from hgrpo.config.user_path import files_below, user_path
+from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load
-from hgrpo.errors import UserError
 
 
 def user_files_digest(env: EnvSettings, stage: str) -> str | None:
@@ -25,48 +24,12 @@ def user_files_digest(env: EnvSettings, stage: str) -> str | None:
         UserError: a variable in a path is not set.
         OSError: a path does not exist, or a file's size cannot be read.
     """
-    own = [user_path(file.path, file.key) for file in _read_by(env, stage) if not file.made]
-    if not own:
+    files = [file for file in load(env.name).user_files(env) if file.stage == stage]
+    roots = [user_path(file.path, file.key) for file in files if not file.made]
+    if not roots:
         return None
     digest = hashlib.sha256()
-    for root in own:
+    for root in roots:
         for path, name in files_below(root):
             digest.update(f"{name}\0{path.stat().st_size}\n".encode())
     return digest.hexdigest()[:16]
-
-
-def user_contents_digest(env: EnvSettings, stage: str) -> str | None:
-    """Hash (16 hex digits) of names and contents of the user's files that a stage reads.
-
-    A file that may be downloaded counts with the SHA-256 that its publisher's copy has, if that is
-    known: the stage refuses any other. All other files are read, which takes seconds a gigabyte.
-
-    Args:
-        env: the environment's settings.
-        stage: "assets" or "expert".
-
-    Returns:
-        None if the stage reads no files of the user.
-
-    Raises:
-        UserError: a variable in a path is not set, or a file is missing, incomplete or unreadable.
-            The message names setting and path.
-    """
-    files = _read_by(env, stage)
-    if not files:
-        return None
-    for file in files:
-        if file.sha256 is None and (gone := missing(file.path, file.key, file.holds)):
-            hint = "; `make fetch-assets` with the same STUDY downloads it" if file.made else ""
-            raise UserError(f"{file.key}: {file.path}: there is no {gone}{hint}")
-    found = [file.sha256 or contents_digest(file.path, file.key) for file in files]
-    return hashlib.sha256(" ".join(found).encode()).hexdigest()[:16]
-
-
-def reads_user_files(env: EnvSettings, stage: str) -> bool:
-    """Whether a stage ("assets" or "expert") reads files of the user, also downloaded ones."""
-    return bool(_read_by(env, stage))
-
-
-def _read_by(env: EnvSettings, stage: str) -> list[UserFile]:
-    return [file for file in load(env.name).user_files(env) if file.stage == stage]

@@ -1,12 +1,81 @@
-"""Makes tables of success and return by round, temperature and task type, without verdicts."""
+"""Makes tables of single arms: endpoints, runs, rounds, temperatures and task types."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from hgrpo.evaluation import statistics
-from hgrpo.evaluation.outcomes import GREEDY, TEST, VALIDATION, Outcomes, outcomes, select
+from hgrpo.evaluation.endpoint import endpoint_name
+from hgrpo.evaluation.outcomes import (
+    GREEDY,
+    TEST,
+    VALIDATION,
+    Outcomes,
+    mean_score,
+    outcomes,
+    score_table,
+    select,
+)
+from hgrpo.evaluation.played_endpoints import Arm, Played, Protocol
+from hgrpo.evaluation.settings import Score, StatisticsConfig
+
+
+def methods(
+    episodes: pd.DataFrame,
+    arms: Sequence[Arm],
+    declared: Played,
+    at_end: Played,
+    protocol: Protocol,
+    last: Mapping[str, int],
+) -> pd.DataFrame:
+    """One row per arm and temperature: the declared endpoint, and how the last round was played."""
+    rows = []
+    for arm in arms:
+        method, temperature = arm
+        chosen = select(episodes, method, last[method], temperature)
+        score = mean_score(declared[arm], protocol.settings.score, protocol.level)
+        rows.append(
+            {"method": method, "temperature": temperature, "round": last[method]}
+            | score.columns("endpoint", "endpoint_")
+            | last_round(chosen, at_end[arm], protocol.level)
+        )
+    return pd.DataFrame(rows)
+
+
+def seeds(arms: Sequence[Arm], declared: Played, at_end: Played, score: Score) -> pd.DataFrame:
+    """One row per run: its declared endpoint, and success and return of its last round."""
+    parts = [
+        pd.DataFrame(
+            {
+                "method": arm[0],
+                "temperature": arm[1],
+                "seed": declared[arm].seeds,
+                "endpoint": score_table(declared[arm], score).mean(axis=1),
+                "success": at_end[arm].success.mean(axis=1),
+                "mean_return": at_end[arm].returns.mean(axis=1),
+            }
+        )
+        for arm in arms
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def endpoints(
+    played: Mapping[str, Played],
+    arms: Sequence[Arm],
+    others: Sequence[tuple[str, Score]],
+    settings: StatisticsConfig,
+) -> pd.DataFrame:
+    """One row per endpoint, score and arm; `declared` marks the study's own endpoint and score."""
+    stated = (endpoint_name(settings.endpoint), settings.score)
+    return pd.DataFrame(
+        {"endpoint": name, "score": score, "declared": (name, score) == stated}
+        | {"method": arm[0], "temperature": arm[1]}
+        | mean_score(played[name][arm], score, settings.confidence).columns("mean")
+        for name, score in (stated, *others)
+        for arm in arms
+    )
 
 
 def last_round(chosen: pd.DataFrame, played: Outcomes, level: float) -> dict:

@@ -25,13 +25,12 @@ import numpy as np
 import pandas as pd
 
 from hgrpo.errors import UserError
-from hgrpo.evaluation import arm_tables, breakdowns, families, gates, power, scores, thresholds
+from hgrpo.evaluation import breakdowns, families, gates, power, thresholds
 from hgrpo.evaluation.differences import Runs
 from hgrpo.evaluation.endpoint import LAST_ROUND, endpoint_name
 from hgrpo.evaluation.merge import check_episodes
-from hgrpo.evaluation.outcomes import GREEDY, TEST, VALIDATION
-from hgrpo.evaluation.played_endpoints import others_than_declared, played_endpoints
-from hgrpo.evaluation.protocol import Protocol
+from hgrpo.evaluation.outcomes import GREEDY, SCORE_COLUMNS, TEST, VALIDATION, score_table
+from hgrpo.evaluation.played_endpoints import Protocol, others_than_declared, played_endpoints
 from hgrpo.evaluation.settings import Score
 
 # A smaller difference of two means is a floating-point error.
@@ -136,20 +135,20 @@ def compare(
         arms.insert(order.index(untrained) + 1, (untrained, best_temperature))
     played = played_endpoints(episodes, arms, protocol, last, play)
     declared = played[endpoint_name(settings.endpoint)]
-    methods = arm_tables.methods(evaluated, arms, declared, played[LAST_ROUND], protocol, last)
+    methods = breakdowns.methods(evaluated, arms, declared, played[LAST_ROUND], protocol, last)
 
     # The families of comparisons.
     rivals = [name for name in trained if name != protocol.reference]
     reference = (protocol.reference, GREEDY)
     compares = protocol.reference in trained
-    asked = [(rivals, reference)] if rivals and compares else []
-    asked += [(trained, (untrained, best_temperature))] if untrained and trained else []
+    compared_with = [(rivals, reference)] if rivals and compares else []
+    compared_with += [(trained, (untrained, best_temperature))] if untrained and trained else []
     twin = protocol.twin if settings.pool_twin else None
     pooled = (trained, protocol.reference, twin)
     runs = Runs(declared, *pooled, settings.score, level)
     compared = {
         baseline: families.with_verdicts(runs, [(name, baseline) for name in names], settings)
-        for names, baseline in asked
+        for names, baseline in compared_with
     }
     against_reference, spreads = compared.get(reference, (pd.DataFrame(), []))
     pairs = [
@@ -164,15 +163,15 @@ def compare(
     return Comparison(
         protocol=protocol,
         methods=methods,
-        seeds=arm_tables.seeds(arms, declared, played[LAST_ROUND], settings.score),
+        seeds=breakdowns.seeds(arms, declared, played[LAST_ROUND], settings.score),
         against_reference=against_reference,
         against_untrained=compared.get((untrained, best_temperature), (pd.DataFrame(),))[0],
         pairs=families.with_verdicts(runs, pairs, settings)[0] if pairs else pd.DataFrame(),
-        endpoints=arm_tables.endpoints(played, arms, others, settings),
+        endpoints=breakdowns.endpoints(played, arms, others, settings),
         other_endpoints=pd.DataFrame(
             {"endpoint": name, "score": score} | row
             for name, score in others
-            for names, baseline in asked
+            for names, baseline in compared_with
             for row in families.for_the_record(
                 Runs(played[name], *pooled, score, level), names, baseline
             )
@@ -188,7 +187,7 @@ def compare(
         gates=gates.judge(settings.gates, against_reference, level),
         best_temperature=best_temperature,
         last_round=last,
-        scores={name: scores.table(declared[name, GREEDY], settings.score) for name in order},
+        scores={name: score_table(declared[name, GREEDY], settings.score) for name in order},
         n_test=episodes.loc[episodes["panel"] == TEST, "task_id"].nunique(),
         n_episodes=len(evaluated),
     )
@@ -222,7 +221,7 @@ def _first_rounds(
     """
     if play.empty:
         return pd.DataFrame()
-    column, levels = scores.COLUMNS[protocol.settings.score], protocol.settings.thresholds
+    column, levels = SCORE_COLUMNS[protocol.settings.score], protocol.settings.thresholds
     test = by_seed[by_seed["panel"] == TEST].set_index("method")
     runs = pd.concat(test.loc[[name]] for name in trained).reset_index() if trained else test
     if not levels and trained:
@@ -235,14 +234,14 @@ def _first_rounds(
 
 def _arms(episodes: pd.DataFrame, protocol: Protocol) -> tuple[list[str], str | None]:
     """The arms that have episodes, in display order, and the name of the untrained arm."""
-    found = list(dict.fromkeys(episodes["method"]))
-    order = [name for name in protocol.methods if name in found]
-    order += sorted(set(found) - set(order))
-    untrained = protocol.untrained if protocol.untrained in found else None
-    trained = set(found) - {untrained}
+    played = list(dict.fromkeys(episodes["method"]))
+    order = [name for name in protocol.methods if name in played]
+    order += sorted(set(played) - set(order))
+    untrained = protocol.untrained if protocol.untrained in played else None
+    trained = set(played) - {untrained}
     if trained and protocol.reference not in trained and protocol.expects_reference:
         raise UserError(
-            f"the reference arm {protocol.reference!r} has no episodes, only {', '.join(found)}"
+            f"the reference arm {protocol.reference!r} has no episodes, only {', '.join(played)}"
         )
     return order, untrained
 
@@ -253,12 +252,12 @@ def _last_rounds(episodes: pd.DataFrame, trained: Sequence[str]) -> dict[str, in
     for method in trained:
         ends = episodes[episodes["method"] == method].groupby("seed")["round"].max()
         if ends.nunique() > 1:
-            shown = ", ".join(f"seed {seed}: {end}" for seed, end in ends.items())
-            raise UserError(f"{method}: runs end at different rounds ({shown})")
+            rounds = ", ".join(f"seed {seed}: {end}" for seed, end in ends.items())
+            raise UserError(f"{method}: runs end at different rounds ({rounds})")
         last[method] = int(ends.iloc[0])
     if len(set(last.values())) > 1:
-        shown = ", ".join(f"{name}: {end}" for name, end in last.items())
-        raise UserError(f"arms had different budgets; their last rounds are {shown}")
+        rounds = ", ".join(f"{name}: {end}" for name, end in last.items())
+        raise UserError(f"arms had different budgets; their last rounds are {rounds}")
     return last
 
 
@@ -270,5 +269,5 @@ def _best_temperature(temperatures: pd.DataFrame, score: Score) -> float:
             "the untrained arm has no validation episodes: its best temperature cannot be chosen "
             "without looking at the test panel"
         )
-    ranked = validation.sort_values([scores.COLUMNS[score], "temperature"], ascending=[False, True])
+    ranked = validation.sort_values([SCORE_COLUMNS[score], "temperature"], ascending=[False, True])
     return float(ranked["temperature"].iloc[0])

@@ -92,16 +92,16 @@ def check_row(credit: np.ndarray, expected: np.ndarray | None, lengths: np.ndarr
     owner = np.repeat(np.arange(len(lengths)), lengths)
     known = np.isfinite(credit)
     sums = np.bincount(owner[known], credit[known], minlength=len(lengths))
-    asked = np.unique(owner[known])
-    given = credit[known]
+    credited = np.unique(owner[known])
+    values = credit[known]
     return {
-        "trajectories": len(asked),
+        "trajectories": len(credited),
         "turns": int(known.sum()),
-        "nonzero_share": float(np.mean(given != 0)) if len(given) else np.nan,
-        "mean_abs_credit": float(np.abs(given).mean()) if len(given) else np.nan,
+        "nonzero_share": float(np.mean(values != 0)) if len(values) else np.nan,
+        "mean_abs_credit": float(np.abs(values).mean()) if len(values) else np.nan,
         "largest_sum_error": np.nan
-        if expected is None or not len(asked)
-        else float(np.abs(sums - expected)[asked].max()),
+        if expected is None or not len(credited)
+        else float(np.abs(sums - expected)[credited].max()),
     }
 
 

@@ -1,4 +1,4 @@
-"""The design of a study: whether its arms form a sweep of alpha, or a factorial.
+"""The design of a study: whether its arms form a sweep of alpha, a factorial, or a row of doses.
 
 The design follows from the settings, so the workflow knows which figures and tables it will write
 before it runs anything.
@@ -88,15 +88,15 @@ def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | Non
         return None
     factors = {}
     for name, level_of in FACTORS.items():
-        own = level_of(arms[reference])
-        others = {level_of(arm) for arm in arms.values()} - {own}
+        reference_level = level_of(arms[reference])
+        others = {level_of(arm) for arm in arms.values()} - {reference_level}
         if len(others) > 1:
             return None
         if others:
-            factors[name] = (own, others.pop())
+            factors[name] = (reference_level, others.pop())
     cells = {arm: {name: FACTORS[name](arms[arm]) for name in factors} for arm in arms}
-    found = sorted((tuple(cell.values()) for cell in cells.values()), key=repr)
-    if len(factors) < 2 or found != sorted(product(*factors.values()), key=repr):
+    combinations = sorted((tuple(cell.values()) for cell in cells.values()), key=repr)
+    if len(factors) < 2 or combinations != sorted(product(*factors.values()), key=repr):
         return None
     return Factorial(factors, cells) if _nothing_else_differs(arms, cells) else None
 
@@ -124,6 +124,22 @@ def trained(methods: Mapping[str, Mapping]) -> dict[str, Mapping]:
     return {name: arm for name, arm in methods.items() if arm["train"]}
 
 
+def doses(methods: Mapping[str, Mapping]) -> dict[str, float]:
+    """Trained arm -> correlation of its credit with the oracle's, ascending.
+
+    Empty if the arms have fewer than two different correlations. `methods` (arm -> its settings) is
+    from `hgrpo.stages.comparison.comparison`.
+    """
+    correlations = {
+        name: CreditConfig(**arm["credit"]).declared.correlation_with_oracle
+        for name, arm in trained(methods).items()
+    }
+    known = {name: value for name, value in correlations.items() if value is not None}
+    if len(set(known.values())) < 2:
+        return {}
+    return dict(sorted(known.items(), key=lambda item: item[1]))
+
+
 def _text(arm: Mapping, without: set[str]) -> str:
     return json.dumps({key: arm[key] for key in sorted(arm) if key not in without}, sort_keys=True)
 
@@ -138,7 +154,9 @@ def _nothing_else_differs(arms: Mapping[str, Mapping], cells: Mapping[str, Mappi
 
     def follows(key: str, factor: str) -> bool:
         """Whether a setting has one value at each of the factor's two levels."""
-        texts = {arm: json.dumps(own.get(key), sort_keys=True) for arm, own in flat.items()}
+        texts = {
+            arm: json.dumps(settings.get(key), sort_keys=True) for arm, settings in flat.items()
+        }
         return len({(cells[arm][factor], text) for arm, text in texts.items()}) == 2
 
     keys = {key for settings in flat.values() for key in settings}

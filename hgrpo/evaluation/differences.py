@@ -10,12 +10,15 @@ a study has few runs and many tasks. Source of Satterthwaite's degrees of freedo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
-from hgrpo.evaluation import scores
-from hgrpo.evaluation.outcomes import GREEDY
+from hgrpo.evaluation import statistics
+from hgrpo.evaluation.designs import Factorial
+from hgrpo.evaluation.outcomes import GREEDY, score_table
 from hgrpo.evaluation.played_endpoints import Arm, Played
 from hgrpo.evaluation.run_spread import RunSpread, run_spread
 from hgrpo.evaluation.settings import Score
@@ -78,7 +81,7 @@ class Runs:
         return _difference(mine, tables, variance.item(), freedom.item(), self)
 
     def _table(self, arm: Arm) -> np.ndarray:
-        return scores.table(self.played[arm], self.score)
+        return score_table(self.played[arm], self.score)
 
     def _alike(self, seeds: Sequence[int]) -> list[str]:
         """The trained arms with these seeds."""
@@ -163,5 +166,51 @@ def _difference(
     mine: np.ndarray, tables: tuple[np.ndarray, ...], of_runs: float, freedom: float, runs: Runs
 ) -> Difference:
     theirs = np.mean(tables, axis=0)
-    found = estimate(mine, theirs, of_runs, freedom, runs.score, runs.level)
-    return Difference(found, mine, theirs, tables, of_runs)
+    estimated = estimate(mine, theirs, of_runs, freedom, runs.score, runs.level)
+    return Difference(estimated, mine, theirs, tables, of_runs)
+
+
+def effects(
+    scores: Mapping[str, np.ndarray], design: Factorial, score: Score, level: float
+) -> pd.DataFrame:
+    """One row per contrast of the design, on the study's endpoint.
+
+    A contrast splits the cells into two halves. It compares the halves' mean scores; the spread
+    between runs is that of all cells. A main effect is the score at
+    the other level minus the score at the reference arm's level. An interaction is half of the
+    change in the credit assigner's effect when the other factor changes. With this usual scaling
+    (Box, Hunter and Hunter 2005, Statistics for Experimenters), all rows have the same standard
+    error in expectation. Holm's correction covers all rows.
+
+    Args:
+        scores: arm -> its scores [seeds, tasks] at the endpoint; `compare` has checked that all
+            arms share seeds and tasks.
+    """
+    rows = []
+    for factors in design.contrasts:
+        signs = design.signs(*factors)
+        weights = {arm: 2 * sign / len(signs) for arm, sign in signs.items()}
+        effect = contrast({arm: scores[arm] for arm in signs}, weights, score, level)
+        rows.append(
+            {
+                "effect": " x ".join(factors),
+                "kind": "main" if len(factors) == 1 else "interaction",
+                "n_seeds": effect.n_seeds,
+                "n_tasks": effect.n_tasks,
+                **effect.columns("difference"),
+                "standard_error": effect.standard_error,
+                "p_value": effect.p_value,
+            }
+        )
+    return statistics.with_verdicts(pd.DataFrame(rows), level)
+
+
+def cells(methods: pd.DataFrame, design: Factorial) -> pd.DataFrame:
+    """One row per cell, ordered by factor levels, with its endpoint from `Comparison.methods`."""
+    greedy = methods[methods["temperature"] == GREEDY].set_index("method")
+    columns = ["n_seeds", "n_tasks", "endpoint", "endpoint_lower", "endpoint_upper"]
+    arm_of = {tuple(cell.values()): arm for arm, cell in design.cells.items()}
+    arms = [arm_of[levels] for levels in product(*design.factors.values())]
+    return pd.DataFrame(
+        [{"method": arm, **design.cells[arm], **greedy.loc[arm, columns].to_dict()} for arm in arms]
+    )

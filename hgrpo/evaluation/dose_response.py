@@ -14,7 +14,7 @@ _TIMES = ("value", "lower", "upper")
 
 
 def responses(comparison: Comparison, known: Mapping[str, float]) -> pd.DataFrame:
-    """How each arm of `doses.doses`, and the reference, did: one row per measure, arm and run.
+    """How each arm of `designs.doses`, and the reference, did: one row per measure, arm and run.
 
     Returns:
         Columns measure, threshold, method, correlation, seed, value, lower, upper, reached,
@@ -52,8 +52,10 @@ def _endpoint(comparison: Comparison) -> Iterator[dict]:
 def _times(comparison: Comparison) -> Iterator[dict]:
     """Restricted means of the arms, and times of the runs."""
     for row in comparison.thresholds.to_dict("records"):
-        shown = {name: row[name] for name in ("threshold", "lower", "upper", "reached", "n_seeds")}
-        yield _row(TRAJECTORIES, row["method"], row["restricted_mean"], **shown)
+        columns = {
+            name: row[name] for name in ("threshold", "lower", "upper", "reached", "n_seeds")
+        }
+        yield _row(TRAJECTORIES, row["method"], row["restricted_mean"], **columns)
     first = comparison.first_rounds
     if first.empty:
         return

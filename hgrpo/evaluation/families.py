@@ -37,17 +37,17 @@ def with_verdicts(
     level, rows, spreads, estimates = settings.confidence, [], [], []
     for method, baseline in family:
         _check_pairs(method, runs.played[method, GREEDY], baseline[0], runs.played[baseline])
-        found = runs.difference(method, baseline)
-        estimate, values = found.estimate, found.mine - found.theirs
+        difference = runs.difference(method, baseline)
+        estimate, values = difference.estimate, difference.mine - difference.theirs
         estimates.append(estimate)
         effect = np.nan
         if estimate.n_seeds > 1:
             tasks = statistics.with_pseudo_tasks(values) if runs.score == "success" else values
-            spread = power.spread(tasks, found.of_runs, estimate.degrees_of_freedom)
+            spread = power.spread(tasks, difference.of_runs, estimate.degrees_of_freedom)
             spreads.append(spread)
             if power.seeds_differ(spread.runs):
                 effect = power.minimum_detectable_effect(estimate, len(family), level)
-        base = found.theirs.mean()
+        base = difference.theirs.mean()
         if runs.score == "success" and effect > max(base, 1 - base):
             effect = np.inf
         rows.append(
@@ -55,15 +55,15 @@ def with_verdicts(
             | {
                 "n_seeds": estimate.n_seeds,
                 "n_tasks": estimate.n_tasks,
-                "baseline_runs": sum(map(len, found.tables)),
-                "endpoint": found.mine.mean(),
+                "baseline_runs": sum(map(len, difference.tables)),
+                "endpoint": difference.mine.mean(),
                 "baseline_endpoint": base,
                 **estimate.columns("difference"),
                 "standard_error": estimate.standard_error,
                 "degrees_of_freedom": estimate.degrees_of_freedom,
                 "p_value": estimate.p_value,
                 "probability_of_improvement": statistics.probability_of_improvement(
-                    found.mine, np.concatenate(found.tables)
+                    difference.mine, np.concatenate(difference.tables)
                 ),
                 "minimum_detectable_effect": effect,
             }

@@ -119,22 +119,22 @@ def judge(gates: Sequence[Gate], against_reference: "pd.DataFrame", level: float
 
     from hgrpo.evaluation.statistics import FEWEST_SEEDS
 
-    found = {row["method"]: row for row in against_reference.to_dict("records")}
+    by_arm = {row["method"]: row for row in against_reference.to_dict("records")}
     rows = []
     for gate in gates:
-        row = found.get(gate.arm)
-        shown = {name: row[name] if row else float("nan") for name in _SHOWN}
+        row = by_arm.get(gate.arm)
+        interval = {name: row[name] if row else float("nan") for name in _INTERVAL}
         seeds, result = (row["n_seeds"] if row else 0), OPEN
         if seeds >= FEWEST_SEEDS:
-            result = PASSED if gate.holds(**shown) else FAILED
+            result = PASSED if gate.holds(**interval) else FAILED
         head = {"method": gate.arm, "expect": gate.expect, "points": gate.points}
         power = float("nan")
         if seeds > 1:
             power = gate.power(row["standard_error"], row["degrees_of_freedom"], level)
         tail = {"n_seeds": seeds, "result": result, "notice": gate.notice, "power": power}
-        rows.append(head | shown | tail)
+        rows.append(head | interval | tail)
     return pd.DataFrame(rows)
 
 
 _POINTS = 1000  # of the distribution of a standard error
-_SHOWN = ("difference", "lower", "upper")
+_INTERVAL = ("difference", "lower", "upper")

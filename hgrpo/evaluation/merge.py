@@ -74,20 +74,20 @@ def _check_panel(panel: str, episodes: pd.DataFrame) -> None:
     }
     largest, expected = max(hashes.items(), key=lambda item: len(item[1]))
     owner = _name(*largest)
-    for key, found in hashes.items():
-        if found.equals(expected):
+    for key, tasks in hashes.items():
+        if tasks.equals(expected):
             continue
         here = _name(*key)
-        shared = found.index.intersection(expected.index)
-        differing = shared[found[shared].to_numpy() != expected[shared].to_numpy()]
+        shared = tasks.index.intersection(expected.index)
+        differing = shared[tasks[shared].to_numpy() != expected[shared].to_numpy()]
         if len(differing):
             raise UserError(
                 f"panel {panel!r}: task {differing[0]} has content hash "
-                f"{found[differing[0]]} in {here}, but {expected[differing[0]]} in {owner}; "
+                f"{tasks[differing[0]]} in {here}, but {expected[differing[0]]} in {owner}; "
                 f"results from different panels cannot be compared"
             )
-        missing = expected.index.difference(found.index)
-        surplus = found.index.difference(expected.index)
+        missing = expected.index.difference(tasks.index)
+        surplus = tasks.index.difference(expected.index)
         complaints = []
         if len(missing):
             complaints.append(f"{here} lacks {_tasks(missing)} that {owner} has")
@@ -97,9 +97,9 @@ def _check_panel(panel: str, episodes: pd.DataFrame) -> None:
 
 
 def _tasks(names: Sequence[str]) -> str:
-    shown = ", ".join(list(names)[:NAMED])
+    listed = ", ".join(list(names)[:NAMED])
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"task{'s' if len(names) > 1 else ''} {shown}{more}"
+    return f"task{'s' if len(names) > 1 else ''} {listed}{more}"
 
 
 def _name(method: str, seed: int, number: int, panel: str, temperature: float) -> str:

@@ -1,12 +1,12 @@
-"""Outcomes of every arm at every endpoint of a study."""
+"""What a comparison compares: the arms and settings, and every arm's outcomes at every endpoint."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
 from hgrpo.errors import UserError
-from hgrpo.evaluation import scores
 from hgrpo.evaluation.endpoint import (
     AREA,
     LAST_ROUND,
@@ -14,14 +14,45 @@ from hgrpo.evaluation.endpoint import (
     round_within,
     rounds_read,
 )
-from hgrpo.evaluation.outcomes import GREEDY, TEST, Outcomes, outcomes, select
-from hgrpo.evaluation.protocol import Protocol
+from hgrpo.evaluation.outcomes import GREEDY, TEST, Outcomes, mean_outcomes, outcomes, select
 from hgrpo.evaluation.settings import Budget, Endpoint, Score, StatisticsConfig
 
 # An arm's name and the temperature at which it plays.
 Arm = tuple[str, float]
 # Outcomes of one endpoint.
 Played = Mapping[Arm, Outcomes]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The arms to compare, and the settings of the statistics.
+
+    Attributes:
+        reference: name of the arm that the other trained arms are compared with. If `methods` does
+            not list it, the comparison waits: there are no verdicts against it.
+        untrained: name of the supervised policy's arm, evaluated at several temperatures, or None.
+        methods: arms in display order. Arms with episodes that are not in this list come after it.
+        step_trajectories: trained arm -> number of trajectories that it trains on in a step.
+        twin: name of the reference's A/A twin, which differs in its random numbers only, or None.
+        settings: endpoint, score, thresholds, and the settings of intervals and verdicts.
+    """
+
+    reference: str = "flatGRPO"
+    untrained: str | None = "SFTOnly"
+    methods: Sequence[str] = ()
+    step_trajectories: Mapping[str, int] = field(default_factory=dict)
+    twin: str | None = None
+    settings: StatisticsConfig = field(default_factory=StatisticsConfig)
+
+    @property
+    def expects_reference(self) -> bool:
+        """Whether the reference must have episodes: it is listed, or no arm is."""
+        return not self.methods or self.reference in self.methods
+
+    @property
+    def level(self) -> float:
+        """Confidence level of the intervals."""
+        return self.settings.confidence
 
 
 def played_endpoints(
@@ -41,20 +72,22 @@ def played_endpoints(
         UserError: the budget is not within a run's rounds, or episodes or numbers are missing.
     """
     test = episodes[episodes["panel"] == TEST]
-    asked: dict[str, Endpoint] = {
+    endpoints: dict[str, Endpoint] = {
         endpoint_name(endpoint): endpoint
         for endpoint in (protocol.settings.endpoint, AREA, LAST_ROUND)
     }
 
     def played(endpoint: Endpoint, method: str, temperature: float) -> Outcomes:
         if method == protocol.untrained:
-            return scores.mean_outcomes(test, method, [last[method]], temperature)
+            return mean_outcomes(test, method, [last[method]], temperature)
         if isinstance(endpoint, Budget):
             return _at_budget(test, method, endpoint.budget, play, protocol, last)
         rounds = rounds_read(endpoint, last[method])
-        return scores.mean_outcomes(test, method, rounds, temperature)
+        return mean_outcomes(test, method, rounds, temperature)
 
-    return {name: {arm: played(endpoint, *arm) for arm in arms} for name, endpoint in asked.items()}
+    return {
+        name: {arm: played(endpoint, *arm) for arm in arms} for name, endpoint in endpoints.items()
+    }
 
 
 def others_than_declared(
@@ -66,13 +99,13 @@ def others_than_declared(
     appear if `partial` says that an episode can pay in part, or if they are the declared score.
     """
     returns = partial or settings.score == "return"
-    shown: tuple[Score, ...] = ("success", "return") if returns else ("success",)
+    counted: tuple[Score, ...] = ("success", "return") if returns else ("success",)
     seen: list[Played] = []
-    for name, found in played.items():
-        if any(_equal(found, other) for other in seen):
+    for name, outcomes_by_arm in played.items():
+        if any(_equal(outcomes_by_arm, other) for other in seen):
             continue
-        seen.append(found)
-        for score in shown:
+        seen.append(outcomes_by_arm)
+        for score in counted:
             if (name, score) != (endpoint_name(settings.endpoint), settings.score):
                 yield name, score
 

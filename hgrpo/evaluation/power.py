@@ -156,7 +156,7 @@ def pooled(spreads: Sequence[Spread]) -> Spread:
 
 
 def seeds_needed(
-    found: Spread, difference: float, family: int = 1, level: float = LEVEL
+    components: Spread, difference: float, family: int = 1, level: float = LEVEL
 ) -> int | None:
     """Fewest seeds with which a difference is detected with power `POWER`.
 
@@ -164,7 +164,7 @@ def seeds_needed(
     `detectable`. None if `MOST_SEEDS` are too few; more tasks may then help.
     """
     numbers = np.arange(FEWEST_SEEDS, MOST_SEEDS + 1)
-    enough = detectable(*found.error(numbers), family, level) <= difference
+    enough = detectable(*components.error(numbers), family, level) <= difference
     return int(numbers[enough.argmax()]) if enough.any() else None
 
 

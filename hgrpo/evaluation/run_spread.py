@@ -32,7 +32,7 @@ class RunSpread:
 
     Attributes:
         arms: variance of each arm's noise, at least the pooled one, [..., arms].
-        own: whether it is the arm's own, [..., arms].
+        noisier: whether it is the arm's own, larger than the pooled one, [..., arms].
         wide: whether the arm's own is significantly larger than the pooled one [..., arms].
         pooled: residual mean square of all arms [...].
         seeds: variance of the shifts that the arms of a seed share [...].
@@ -43,7 +43,7 @@ class RunSpread:
     """
 
     arms: np.ndarray
-    own: np.ndarray
+    noisier: np.ndarray
     wide: np.ndarray
     pooled: np.ndarray
     seeds: np.ndarray
@@ -59,7 +59,7 @@ class RunSpread:
             baseline: index of the other arm.
         """
         alone = self.n_seeds - 1
-        theirs = (self.arms[..., [baseline]], np.where(self.own[..., [baseline]], alone, 0))
+        theirs = (self.arms[..., [baseline]], np.where(self.noisier[..., [baseline]], alone, 0))
         return self._combined(self._of(arm), theirs)
 
     def from_both(self, arm: np.ndarray | int, reference: int) -> tuple[np.ndarray, np.ndarray]:
@@ -68,8 +68,8 @@ class RunSpread:
         A seed's difference holds half of its shift, and half of the twin's.
         """
         both = (self.arms[..., [reference]] + self.twin[..., None]) / 4
-        own = self.own[..., [reference]] | (self.twin > self.pooled)[..., None]
-        theirs = (both, np.where(own, 2 * (self.n_seeds - 1), 0))
+        noisier = self.noisier[..., [reference]] | (self.twin > self.pooled)[..., None]
+        theirs = (both, np.where(noisier, 2 * (self.n_seeds - 1), 0))
         return self._combined(self._of(arm), theirs, shifts=0.5)
 
     def of_twin(self, reference: int) -> tuple[np.ndarray, np.ndarray]:
@@ -80,8 +80,8 @@ class RunSpread:
     def level(self, arm: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
         """Variance of the mean of an arm's runs, for its difference from a fixed policy."""
         variance, freedom = self._combined(self._of(arm), shifts=1)
-        own = self.own[..., np.atleast_1d(arm)]
-        return variance, np.where(own, np.minimum(freedom, self.n_seeds - 1), freedom)
+        noisier = self.noisier[..., np.atleast_1d(arm)]
+        return variance, np.where(noisier, np.minimum(freedom, self.n_seeds - 1), freedom)
 
     def contrast(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Variance of a sum of arms' means with weights [arms] that add up to 0."""
@@ -109,8 +109,8 @@ class RunSpread:
         for variance, freedom in terms:
             spread = spread + np.where(freedom > 0, variance**2, 0) / np.maximum(freedom, 1)
         most = np.full(total.shape, float(max(self.freedom, 1)))
-        found = np.divide(total**2, spread, out=most, where=spread > 0)
-        return total / self.n_seeds, found
+        combined = np.divide(total**2, spread, out=most, where=spread > 0)
+        return total / self.n_seeds, combined
 
 
 def run_spread(runs: np.ndarray, twin: np.ndarray | None = None) -> RunSpread:
@@ -130,13 +130,13 @@ def run_spread(runs: np.ndarray, twin: np.ndarray | None = None) -> RunSpread:
     seeds = np.maximum(of_seeds - pooled, 0) / n_arms
     freedom = (n_arms - 1) * (n_seeds - 1)
     arms = np.broadcast_to(pooled[..., None], of_arms.shape)
-    own = wide = np.zeros(of_arms.shape, bool)
+    noisier = wide = np.zeros(of_arms.shape, bool)
     if n_arms > 2:
         # An arm's residuals hold a part of the others' noise, because they lack the seeds' means.
         alone = (of_arms - pooled[..., None] / n_arms) * n_arms / (n_arms - 2)
-        own = alone > arms
+        noisier = alone > arms
         wide = alone > arms * stats.f.ppf(WIDE, n_seeds - 1, freedom)
         arms = np.maximum(alone, arms)
     if twin is not None:
         twin = np.maximum(twin.var(axis=-1, ddof=1) - seeds, pooled)
-    return RunSpread(arms, own, wide, pooled, seeds, freedom, n_seeds, twin)
+    return RunSpread(arms, noisier, wide, pooled, seeds, freedom, n_seeds, twin)

@@ -81,16 +81,16 @@ class StatisticsConfig(Strict):
 
     @field_validator("endpoint", mode="before")
     @classmethod
-    def _is_an_endpoint(cls, given: object) -> object:
+    def _is_an_endpoint(cls, value: object) -> object:
         """Check each form by itself, because pydantic would report one mistake once per form."""
-        if isinstance(given, Mapping):
+        if isinstance(value, Mapping):
             try:
-                return Budget.model_validate(given)
+                return Budget.model_validate(value)
             except ValidationError as error:
                 raise SectionError(Budget, error) from None
-        if not isinstance(given, Budget) and given not in ("area", "last_round"):
+        if not isinstance(value, Budget) and value not in ("area", "last_round"):
             raise ValueError("area, last_round or {budget: <trajectories>} was expected")
-        return given
+        return value
 
     @field_validator("thresholds")
     @classmethod

@@ -112,15 +112,15 @@ def computations(
     credit: Mapping[str, CreditConfig], fitted: Mapping[str, Path]
 ) -> list[Computation]:
     """The computations for all methods of `credit`; `fitted` is method -> fitted model's folder."""
-    found: dict[str, Computation] = {}
+    by_key: dict[str, Computation] = {}
     for name, config in credit.items():
         model = fitted.get(name)
         how = config.declared.on_stored_rollouts(model is not None)
-        given = CreditConfig(kind=config.kind, **how.settings.model_dump(mode="json"))
-        key = json.dumps([given.model_dump(mode="json"), str(model)], sort_keys=True)
-        new = Computation([], given, how.sums_to, model, how.stand_in, how.note)
-        found.setdefault(key, new).methods.append(name)
-    return list(found.values())
+        assigner = CreditConfig(kind=config.kind, **how.settings.model_dump(mode="json"))
+        key = json.dumps([assigner.model_dump(mode="json"), str(model)], sort_keys=True)
+        new = Computation([], assigner, how.sums_to, model, how.stand_in, how.note)
+        by_key.setdefault(key, new).methods.append(name)
+    return list(by_key.values())
 
 
 def groups_for(computation: Computation, rollouts: SharedRollouts, played: int) -> list[Group]:

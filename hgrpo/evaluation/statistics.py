@@ -233,8 +233,8 @@ def with_verdicts(table: pd.DataFrame, level: float) -> pd.DataFrame:
     rest on the choice of tasks alone, too.
     """
     table = table.assign(p_holm=holm(table["p_value"].tolist()))
-    found = zip(table["difference"], table["p_holm"], table["n_seeds"], strict=True)
-    table = table.assign(verdict=[verdict(*row, 1 - level) for row in found])
+    rows = zip(table["difference"], table["p_holm"], table["n_seeds"], strict=True)
+    table = table.assign(verdict=[verdict(*row, 1 - level) for row in rows])
     for names, too_few in ((_OF_TASKS_ALONE, 2), (_OF_VERDICTS, FEWEST_SEEDS)):
         columns = [name for name in names if name in table]
         table[columns] = table[columns].astype(float).mask(table["n_seeds"] < too_few)

@@ -118,7 +118,10 @@ def summary(first: pd.DataFrame, reference: str, level: float) -> pd.DataFrame:
     rows = []
     for (threshold, method), mine in first.groupby(["threshold", "method"], sort=False):
         theirs = first[(first["threshold"] == threshold) & (first["method"] == reference)]
-        time, other = (_restricted(table, horizon) for table in (mine, theirs))
+        time, other = (
+            table.set_index("seed")["trajectories"].clip(upper=horizon).astype(float)
+            for table in (mine, theirs)
+        )
         in_time = mine["reached"] & (mine["trajectories"] <= horizon)
         estimate = SurvfuncRight(time.to_numpy(), in_time.to_numpy(int))
         rows.append(
@@ -161,10 +164,6 @@ def curves(first: pd.DataFrame) -> pd.DataFrame:
 def common_horizon(first: pd.DataFrame) -> float:
     """The trajectories until which all runs were followed; `first` is from `first_rounds`."""
     return float(first["end"].min())
-
-
-def _restricted(runs: pd.DataFrame, horizon: float) -> pd.Series:
-    return runs.set_index("seed")["trajectories"].clip(upper=horizon).astype(float)
 
 
 def _ends(values: pd.Series, level: float, prefix: str) -> dict[str, float]:

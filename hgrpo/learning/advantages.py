@@ -1,4 +1,4 @@
-"""A group's advantages: trajectory, turn and blended.
+"""A group's advantages: trajectory, turn and blended; and the rule for groups without a gradient.
 
 A group is K trajectories of one task. Returns are float [K]; credit is K arrays, the k-th of shape
 [T_k] with one number per turn. The trajectory's advantage is that of GRPO (Shao et al. 2024,
@@ -7,7 +7,7 @@ https://arxiv.org/abs/2402.03300). The turn's advantage and the blend are those 
 reference system.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from hgrpo.standardise import standardise
 
 TurnNorm = Literal["position", "group", "none"]
 GroupNorm = Literal["std", "sample_std", "mean"]
+DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
 # Below this share, advantages with credit of mean 0 correlate with flat GRPO's by 0.995 or more.
 _FAINT = 0.01
 # Above this `offset_share`, 85 % of the advantages' absolute sum has one sign.
@@ -128,40 +129,38 @@ def size_caution(
         floor: least deviation that a z-score of credit divides by; 0 without z-scores.
         flat: why credit is equal over the turns of every trajectory, if it is.
     """
-    return "; ".join(_size_cautions(sizes, alpha, floor, flat))
-
-
-def _size_cautions(
-    sizes: Mapping[str, float | None], alpha: float, floor: float, flat: str
-) -> Iterator[str]:
+    cautions: list[str] = []
     known = {name: value for name, value in sizes.items() if value is not None}
     if known.get("offset_share", 0.0) > _ONE_SIDED:
-        yield (
+        cautions.append(
             f"over {50 * (1 + _ONE_SIDED):g} % of its advantages' absolute sum has one sign, so "
             "training raises, or lowers, the probability of most replies; centre the credit"
         )
     if flat:
-        yield f"its credit tells no turn of a trajectory from another ({flat})"
-        return
+        cautions.append(f"its credit tells no turn of a trajectory from another ({flat})")
+        return "; ".join(cautions)
     remedy = "(see alpha, turn_norm, and the credit's size and mean)"
     if known.get("turn_share", 1.0) < _FAINT:
-        yield (
+        cautions.append(
             f"under {100 * _FAINT:g} % of its advantages' sum of squares lies between turns of a "
             f"trajectory, so its credit hardly tells turns apart {remedy}"
         )
     if known.get("top_share", 0.0) > _WILD:
-        yield (
+        cautions.append(
             f"a hundredth of its turns holds over {100 * _WILD:g} % of its advantages' sum of "
             "squares, so few numbers rule the update"
         )
     trajectory = alpha * known.get("mean_abs_traj_adv", 0.0)
     if 0 < trajectory < _FAINT * (1 - alpha) * known.get("mean_abs_turn_adv", 0.0):
-        yield (
+        cautions.append(
             f"its turn credit is over {1 / _FAINT:g} times as large as the trajectory's advantage, "
             f"so the return hardly counts {remedy}"
         )
     if 0 < known.get("max_abs_credit", 0.0) < floor:
-        yield f"its credit is smaller than norm_floor {floor:g}, so no z-score has deviation 1"
+        cautions.append(
+            f"its credit is smaller than norm_floor {floor:g}, so no z-score has deviation 1"
+        )
+    return "; ".join(cautions)
 
 
 def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -169,15 +168,30 @@ def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> 
 
     Every token of a turn gets the turn's number. At alpha = 1 the result is A_traj to the bit,
     whatever the credit was.
-
-    Raises:
-        ValueError: alpha is outside [0, 1], or `trajectory` and `turns` differ in K.
     """
-    if not 0.0 <= alpha <= 1.0:
-        raise ValueError(f"alpha must lie in [0, 1], not {alpha}")
     if alpha == 1.0:
         return [np.full(len(row), a) for a, row in zip(trajectory, turns, strict=True)]
     return [
         alpha * a + (1.0 - alpha) * np.asarray(row)
         for a, row in zip(trajectory, turns, strict=True)
     ]
+
+
+def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGroups) -> bool:
+    """Whether a group gives no policy gradient, because every blended advantage is zero.
+
+    Under `skip_equal_returns` a group is also dead if all its returns [K] are equal, as in H-GRPO.
+    The turns' credit of such a group is then not used.
+    """
+    if rule == "skip_equal_returns" and np.ptp(returns) == 0:
+        return True
+    return all(not np.any(row) for row in advantages)
+
+
+def takes_part(dead: bool, rule: DeadGroups, penalised: bool) -> bool:
+    """Whether the update uses a group; `dead` comes from `is_dead`.
+
+    A KL penalty acts on dead groups too. Under such a penalty (`penalised`), `skip` therefore
+    leaves no group out. `skip_equal_returns` still leaves dead groups out, as in H-GRPO.
+    """
+    return not dead or rule == "keep" or (rule == "skip" and penalised)

@@ -1,7 +1,7 @@
 """Turns groups of trajectories into the tensors that an update needs."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,10 +9,18 @@ import torch
 from torch import Tensor
 
 from hgrpo.credit.base import Group
-from hgrpo.learning.advantages import blend, is_flat, trajectory_advantages, turn_advantages
-from hgrpo.learning.dead_groups import is_dead
+from hgrpo.errors import TrainingError
+from hgrpo.learning.advantages import (
+    blend,
+    is_dead,
+    is_flat,
+    trajectory_advantages,
+    turn_advantages,
+)
 from hgrpo.learning.method import MethodConfig
+from hgrpo.learning.ranks import Ranks
 from hgrpo.learning.settings import TrainingConfig
+from hgrpo.policy.logprobs import micro_batches
 from hgrpo.trajectories.trajectory import Trajectory
 
 
@@ -41,6 +49,33 @@ def not_finite(values: Tensor, sequences: Sequence[SampledSequence]) -> str:
     parts = values.isfinite().split([length for _, _, length in turns])
     bad = (f"{s} turn {t}" for (s, t, _), good in zip(turns, parts, strict=True) if not good.all())
     return "" if values.isfinite().all() else next(bad)
+
+
+def by_sequence(
+    compute: Callable[[list[SampledSequence]], Tensor],
+    sequences: Sequence[SampledSequence],
+    microbatch_tokens: int,
+    ranks: Ranks,
+    name: str,
+) -> list[Tensor]:
+    """The values [N] of each sequence's sampled tokens; each rank computes some micro-batches.
+
+    Args:
+        compute: the values of all sampled tokens of a micro-batch, one after the other.
+        name: of the values, for the error.
+
+    Raises:
+        TrainingError: a value is not finite. The message names trajectory and turn.
+    """
+    parts = micro_batches([len(s.token_ids) for s in sequences], microbatch_tokens)
+    mine = [compute([sequences[i] for i in part]) for part in ranks.share(parts)]
+    rows: dict[int, Tensor] = {}
+    for part, values in zip(parts, ranks.join(mine), strict=True):
+        chosen = [sequences[i] for i in part]
+        if bad := not_finite(values, chosen):
+            raise TrainingError(f"{bad}: {name} is not finite")
+        rows |= dict(zip(part, values.split([s.sampled for s in chosen]), strict=True))
+    return [rows[i] for i in range(len(sequences))]
 
 
 @dataclass
@@ -98,8 +133,8 @@ def group_advantages(
     per_turn = turn_advantages(credit, method.turn_norm, method.norm_floor)
     blended = blend(method.alpha, per_trajectory, per_turn)
     for trajectory, credits, advantages in zip(group.trajectories, credit, blended, strict=True):
-        for turn, given, advantage in zip(trajectory.turns, credits, advantages, strict=True):
-            turn.credit, turn.advantage = float(given), float(advantage)
+        for turn, value, advantage in zip(trajectory.turns, credits, advantages, strict=True):
+            turn.credit, turn.advantage = float(value), float(advantage)
     dead = is_dead(blended, returns, method.dead_groups)
     flat = is_flat(credit) or is_flat(per_turn)
     return GroupAdvantages(per_trajectory, per_turn, dead, flat)
@@ -112,8 +147,8 @@ def scale_advantages(trajectories: Sequence[Trajectory], rms: float) -> float:
         The factor; 1 if all advantages are 0.
     """
     turns = [turn for played in trajectories for turn in played.turns]
-    found = float(np.sqrt(np.mean([turn.advantage**2 for turn in turns]))) if turns else 0.0
-    factor = rms / found if found else 1.0
+    current = float(np.sqrt(np.mean([turn.advantage**2 for turn in turns]))) if turns else 0.0
+    factor = rms / current if current else 1.0
     for turn in turns:
         turn.advantage *= factor
     return factor
@@ -145,8 +180,8 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
                     f"{trajectory.name} turn {number}: "
                     f"{len(turn.logprobs)} log-probs for {end - start} tokens"
                 )
-            given = math.nan if turn.advantage is None else turn.advantage
-            advantages += [given] * (end - start)
+            value = math.nan if turn.advantage is None else turn.advantage
+            advantages += [value] * (end - start)
             logprobs += turn.logprobs
         numbers = (torch.tensor(each, dtype=torch.float32) for each in (logprobs, advantages))
         sequences.append(TrainingSequence(read, spans, *numbers, name=trajectory.name))

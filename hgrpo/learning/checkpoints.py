@@ -79,10 +79,12 @@ class Checkpoints:
         last = step_folder(self.folder, self.finished - 1)
         try:
             state = read_state(last / _STATE, trained.STATE)
-            rows = _read_rows(rows_file(last))
-        except UserError as error:
+            rows = json.loads(rows_file(last).read_bytes())
+        except (UserError, OSError, ValueError) as error:
+            known = isinstance(error, UserError)
+            reason = error if known else f"{rows_file(last)}: damaged ({error})"
             raise UserError(
-                f"{error}; put a copy in its place, or remove {last} to go on from the step "
+                f"{reason}; put a copy in its place, or remove {last} to go on from the step "
                 "before if that is still there, or else from the start"
             ) from None
         trained.load_state(state)
@@ -92,15 +94,6 @@ class Checkpoints:
     def finished(self) -> int:
         """The number of steps that a resumed run need not repeat."""
         return max((int(path.name[-5:]) + 1 for path in step_folders(self.folder)), default=0)
-
-
-def _read_rows(path: Path) -> list[dict]:
-    try:
-        return json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise UserError(f"{path}: missing") from None
-    except ValueError as error:
-        raise UserError(f"{path}: damaged ({error})") from None
 
 
 def write_state(state: Mapping[str, object], path: Path) -> None:

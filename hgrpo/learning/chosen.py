@@ -5,7 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hgrpo.learning.batch import TrainingSequence, training_returns
+from hgrpo.learning.batch import (
+    GroupAdvantages,
+    TrainingSequence,
+    scale_advantages,
+    training_returns,
+)
 from hgrpo.learning.filters.batch import Measures, filter_batch, mean_deviation
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory
@@ -52,9 +57,9 @@ def choose(
     masks = [np.full(len(group), part) for group, part in zip(groups, take_part, strict=True)]
     if training.filter is None:
         return Chosen(masks, np.ones(len(groups)), False, {})
-    found = filter_batch(measures(groups, training, entropies), training.filter)
-    kept = [mask & own for mask, own in zip(masks, found.trajectories, strict=True)]
-    return Chosen(kept, found.weights, found.empty, found.row)
+    parts, weights, row = filter_batch(measures(groups, training, entropies), training.filter)
+    masks = [mask & part for mask, part in zip(masks, parts, strict=True)]
+    return Chosen(masks, weights, not np.any(weights), row)
 
 
 def measures(
@@ -77,6 +82,23 @@ def measures(
 def spread_of_returns(groups: Sequence[Sequence[Trajectory]], training: TrainingConfig) -> float:
     """The mean over groups of the sample's deviation of their returns."""
     return mean_deviation([training_returns(group, training) for group in groups])
+
+
+def scale_living(
+    groups: Sequence[Sequence[Trajectory]],
+    advantages: Sequence[GroupAdvantages],
+    chosen: Chosen,
+    rms: float,
+) -> float:
+    """`scale_advantages` of the chosen trajectories of groups that are not dead."""
+    alive = np.repeat([not each.dead for each in advantages], [len(group) for group in groups])
+    flat = [trajectory for group in groups for trajectory in group]
+    return scale_advantages(where(flat, alive & chosen.flat), rms)
+
+
+def where(trajectories: Sequence[Trajectory], mask: np.ndarray) -> list[Trajectory]:
+    """The trajectories at which the mask, bool [n], is true."""
+    return [trajectory for trajectory, part in zip(trajectories, mask, strict=True) if part]
 
 
 def weigh(

@@ -2,12 +2,11 @@
 
 A policy may collapse in two ways. Its replies lose their variety: the conditional entropy H(Z|X) is
 low. Or they are still varied but no longer depend on the prompt: the mutual information I(X;Z) is
-low, and a reply does not tell which prompt it answers.
+low, and the prompt cannot be inferred from the reply.
 
 All numbers are computed from one matrix, float [n, N]: entry [i, j] is the log-prob, in nats, of
 reply z_i under prompt x_j. The n replies were sampled from the policy, each under one of the N
-distinct prompts; `own` [n] is that prompt's column. Where functions take such a matrix, they raise
-ValueError unless it is finite, has a row and a column, and `own` names a column for each row.
+distinct prompts; `columns` [n] are the columns of these prompts.
 
 Formulas: RAGEN-2, https://arxiv.org/abs/2604.06268, and its code,
 https://github.com/mll-lab-nu/RAGEN, ragen/trainer/collapse_metrics.py. Two things differ. Identical
@@ -25,7 +24,9 @@ import numpy as np
 BEST = (1, 2, 4, 8)
 
 
-def collapse_metrics(logprobs: np.ndarray, own: np.ndarray, tokens: np.ndarray) -> dict[str, float]:
+def collapse_metrics(
+    logprobs: np.ndarray, columns: np.ndarray, tokens: np.ndarray
+) -> dict[str, float]:
     """All numbers, per sequence and per token.
 
     Those per token have names that end in `_per_token`. As in RAGEN, they are the same formulas on
@@ -34,8 +35,8 @@ def collapse_metrics(logprobs: np.ndarray, own: np.ndarray, tokens: np.ndarray) 
     the division.
 
     Args:
-        logprobs: float [n, N].
-        own: integers [n].
+        logprobs: float64 [n, N].
+        columns: integers [n].
         tokens: integers [n], the number of tokens of each reply.
 
     Returns:
@@ -43,37 +44,28 @@ def collapse_metrics(logprobs: np.ndarray, own: np.ndarray, tokens: np.ndarray) 
         means over replies, `matched`, `marginal`, `mutual_information` I(X;Z),
         `conditional_entropy` H(Z|X) and `entropy` H(Z). Also `retrieval_at_<k>` and
         `chance_at_<k>`, the shares from `retrieval` and `chance`, for k in `BEST`.
-
-    Raises:
-        ValueError: the matrix or `own` is not as this module says, or `tokens` does not hold a
-            number of at least 1 for each row.
     """
-    logprobs, own = _checked(logprobs, own)
-    tokens = np.asarray(tokens)
-    if tokens.shape != own.shape or (tokens < 1).any():
-        raise ValueError(f"tokens: {own.size} counts of at least 1 were expected")
     prompts = logprobs.shape[1]
-    per_token = information(logprobs / tokens[:, None], own)
+    per_token = information(logprobs / tokens[:, None], columns)
     return {
-        "pairs": len(own),
+        "pairs": len(columns),
         "prompts": prompts,
         "tokens": float(tokens.mean()),
         "information_bound": float(np.log(prompts)),
-        **information(logprobs, own),
+        **information(logprobs, columns),
         **{f"{name}_per_token": value for name, value in per_token.items()},
-        **{f"retrieval_at_{best}": retrieval(logprobs, own, best) for best in BEST},
+        **{f"retrieval_at_{best}": retrieval(logprobs, columns, best) for best in BEST},
         **{f"chance_at_{best}": chance(prompts, best) for best in BEST},
     }
 
 
-def information(logprobs: np.ndarray, own: np.ndarray) -> dict[str, float]:
+def information(logprobs: np.ndarray, columns: np.ndarray) -> dict[str, float]:
     """Mutual information and entropies from a matrix [n, N], in nats, as means over its rows.
 
     I(X;Z) = matched - marginal is at most log N. It estimates a number of at least 0 and may be
     below 0 by chance. H(Z|X) = -matched, and H(Z) = -marginal.
     """
-    logprobs, own = _checked(logprobs, own)
-    fit, everywhere = matched(logprobs, own), marginal(logprobs)
+    fit, everywhere = matched(logprobs, columns), marginal(logprobs)
     return {
         "matched": float(fit.mean()),
         "marginal": float(everywhere.mean()),
@@ -83,31 +75,26 @@ def information(logprobs: np.ndarray, own: np.ndarray) -> dict[str, float]:
     }
 
 
-def matched(logprobs: np.ndarray, own: np.ndarray) -> np.ndarray:
+def matched(logprobs: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Log-prob of each reply under its own prompt, float [n], in nats."""
-    logprobs, own = _checked(logprobs, own)
-    return logprobs[np.arange(len(own)), own]
+    return logprobs[np.arange(len(columns)), columns]
 
 
 def marginal(logprobs: np.ndarray) -> np.ndarray:
     """Log of each row's mean probability over the N prompts, float [n], in nats."""
-    logprobs = np.asarray(logprobs, dtype=np.float64)
     # The largest term is taken out, so that no exponential overflows and at least one is 1.
     largest = logprobs.max(axis=1)
     shares = np.exp(logprobs - largest[:, None]).sum(axis=1)
     return largest + np.log(shares) - np.log(logprobs.shape[1])
 
 
-def retrieval(logprobs: np.ndarray, own: np.ndarray, best: int) -> float:
+def retrieval(logprobs: np.ndarray, columns: np.ndarray, best: int) -> float:
     """Share of the replies whose own prompt is among the `best` under which they are likeliest.
 
     If prompts tie at the last of these places, the reply counts as the chance that its own prompt
     is drawn among them.
     """
-    logprobs, own = _checked(logprobs, own)
-    if best < 1:
-        raise ValueError(f"best: {best}; at least 1 was expected")
-    fit = matched(logprobs, own)[:, None]
+    fit = matched(logprobs, columns)[:, None]
     better, equal = (logprobs > fit).sum(axis=1), (logprobs == fit).sum(axis=1)
     return float(np.clip((best - better) / equal, 0.0, 1.0).mean())
 
@@ -118,19 +105,7 @@ def chance(prompts: int, best: int) -> float:
 
 
 def distinct(items: Sequence[Hashable]) -> tuple[list[Hashable], np.ndarray]:
-    """The different items in the order in which they first come, and each item's place, int [n]."""
-    places: dict[Hashable, int] = {}
-    own = [places.setdefault(item, len(places)) for item in items]
-    return list(places), np.array(own, dtype=int)
-
-
-def _checked(logprobs: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    logprobs, own = np.asarray(logprobs, dtype=np.float64), np.asarray(own)
-    if logprobs.ndim != 2 or not logprobs.size:
-        raise ValueError(f"log-probs of shape {logprobs.shape}; a row and a column are needed")
-    rows, columns = logprobs.shape
-    if own.shape != (rows,) or own.dtype.kind not in "iu":
-        raise ValueError(f"own: {rows} column numbers were expected")
-    if (own < 0).any() or (own >= columns).any():
-        raise ValueError(f"own: column numbers from 0 to {columns - 1} were expected")
-    return logprobs, own
+    """The distinct items in order of first occurrence, and each item's index there, int [n]."""
+    indices: dict[Hashable, int] = {}
+    columns = [indices.setdefault(item, len(indices)) for item in items]
+    return list(indices), np.array(columns, dtype=int)

@@ -59,11 +59,11 @@ def measure_step(
         FIRST: [trajectory.turns[0] for trajectory in drawn],
         ANY: [draw_turn(trajectory, stream) for trajectory in drawn],
     }
-    found = {}
+    numbers = {}
     for version, chosen in turns.items():
         pairs = [pair_of(t, turn, conversation) for t, turn in zip(drawn, chosen, strict=True)]
-        found[version] = measure(pairs, longest, score)
-    return as_row(found)
+        numbers[version] = measure(pairs, longest, score)
+    return as_row(numbers)
 
 
 def draw(trajectories: Sequence[Trajectory], number: int, stream: tuple) -> list[Trajectory]:
@@ -106,23 +106,23 @@ def measure(
     the other numbers are not there.
     """
     most = max((len(pair.lead) + len(pair.z) for pair in pairs), default=0)
-    kept = [pair for pair in pairs if len(pair.prompt) + most <= longest]
+    fitting = [pair for pair in pairs if len(pair.prompt) + most <= longest]
     counts = {
-        "left_out": len(pairs) - len(kept),
-        "thoughts": sum(pair.thought for pair in kept),
+        "left_out": len(pairs) - len(fitting),
+        "thoughts": sum(pair.thought for pair in fitting),
     }
-    if not kept:
+    if not fitting:
         return {"pairs": 0, **counts}
-    prompts, own = distinct([pair.prompt for pair in kept])
+    prompts, columns = distinct([pair.prompt for pair in fitting])
     # Equal replies have equal log-probs; commands are often equal.
-    replies, which = distinct([(pair.lead, pair.z) for pair in kept])
-    columns = [
+    replies, which = distinct([(pair.lead, pair.z) for pair in fitting])
+    logs = [
         [float(each.double().sum()) for each in score([_together(x, *reply) for reply in replies])]
         for x in prompts
     ]
-    logprobs = np.array(columns).T[which]
-    tokens = np.array([len(pair.z) for pair in kept])
-    return collapse_metrics(logprobs, own, tokens) | counts
+    logprobs = np.array(logs).T[which]
+    tokens = np.array([len(pair.z) for pair in fitting])
+    return collapse_metrics(logprobs, columns, tokens) | counts
 
 
 def _together(

@@ -9,7 +9,7 @@ Policy Optimization", https://iclr-blog-track.github.io/2022/03/25/ppo-implement
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from hgrpo.base_model.safetensors_file import check_checksum, write_tensors
-from hgrpo.errors import TrainingError, UserError
-from hgrpo.learning.batch import SampledSequence, TrainingSequence, not_finite
+from hgrpo.errors import UserError
+from hgrpo.learning.batch import SampledSequence, TrainingSequence, by_sequence
 from hgrpo.learning.gae import Estimate
 from hgrpo.learning.optimisers import descend
 from hgrpo.learning.ranks import ALONE, Ranks
@@ -119,16 +119,14 @@ class Critic:
             TrainingError: a value is not finite.
         """
         mean, deviation = self.scale.tolist()
-        parts = self._micro_batches(sequences)
-        mine = [self._values([sequences[i] for i in part]) for part in self.ranks.share(parts)]
-        found: dict[int, np.ndarray] = {}
-        for part, values in zip(parts, self.ranks.join(mine), strict=True):
-            scaled, chosen = mean + deviation * values.double(), [sequences[i] for i in part]
-            if bad := not_finite(scaled, chosen):
-                raise TrainingError(f"{bad}: the critic's value is not finite")
-            rows = scaled.split([sequence.sampled for sequence in chosen])
-            found |= {i: row.numpy() for i, row in zip(part, rows, strict=True)}
-        return [found[i] for i in range(len(sequences))]
+        rows = by_sequence(
+            lambda chosen: mean + deviation * self._values(chosen).double(),
+            sequences,
+            self.microbatch_tokens,
+            self.ranks,
+            "the critic's value",
+        )
+        return [row.numpy() for row in rows]
 
     def update(
         self,
@@ -149,21 +147,22 @@ class Critic:
         if not order:
             return dict.fromkeys(DIAGNOSTICS)
         known = np.concatenate([before[i][estimates[i].learnt] for i in order])
-        wanted = np.concatenate([estimates[i].targets[estimates[i].learnt] for i in order])
+        targets = np.concatenate([estimates[i].targets[estimates[i].learnt] for i in order])
         steps = []
         for _ in range(self.config.epochs):
             for part in np.array_split(order, min(len(order), self.config.minibatches)):
                 chosen = [(sequences[i], before[i], estimates[i]) for i in part]
                 steps.append(self._step(chosen))
         row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
-        return row | {"explained_variance": explained_variance(known, wanted)}
+        return row | {"explained_variance": explained_variance(known, targets)}
 
     def _step(
         self, minibatch: Sequence[tuple[TrainingSequence, np.ndarray, Estimate]]
     ) -> dict[str, float]:
         tokens = sum(int(estimate.learnt.sum()) for _, _, estimate in minibatch)
+        lengths = [len(s.token_ids) for s, _, _ in minibatch]
         sums = {"critic_loss": 0.0, "critic_clip_fraction": 0.0}
-        for part in self.ranks.share(self._micro_batches([s for s, _, _ in minibatch])):
+        for part in self.ranks.share(micro_batches(lengths, self.microbatch_tokens)):
             terms = self._backward([minibatch[i] for i in part], tokens)
             sums = {name: sums[name] + terms[name] for name in sums}
         parameters = [p for group in self.optimiser.param_groups for p in group["params"]]
@@ -202,9 +201,6 @@ class Critic:
             states = sampled_states(self.body.causal_lm, batch)
         return self.head(states).squeeze(1).cpu()
 
-    def _micro_batches(self, sequences: Sequence[SampledSequence]) -> list[list[int]]:
-        return micro_batches([len(s.token_ids) for s in sequences], self.microbatch_tokens)
-
 
 def save_critic(critic: Critic | None, path: Path, base: str) -> None:
     """Write the critic's trained tensors; `base` is the digest of the base model.
@@ -224,20 +220,8 @@ def check_critic(path: Path, base: str) -> None:
         raise UserError(f"{path}: missing")
     check_checksum(path)
     with safe_open(path, "pt") as file:
-        found = (file.metadata() or {}).get(_BASE)
-        if found != base:
-            raise UserError(f"{path}: base: a critic of the base {found}, but this one is {base}")
+        other = (file.metadata() or {}).get(_BASE)
+        if other != base:
+            raise UserError(f"{path}: base: a critic of the base {other}, but this one is {base}")
         if not file.keys():
             raise UserError(f"{path}: it holds no critic, as of an arm whose advantage is group")
-
-
-def read_critic(path: Path, names: Collection[str]) -> dict[str, Tensor]:
-    """Read a file that passed `check_critic`; `names` are those of the critic's tensors.
-
-    Raises:
-        UserError: the file holds other tensors.
-    """
-    with safe_open(path, "pt") as file:
-        if sorted(file.keys()) != sorted(names):
-            raise UserError(f"{path}: it does not hold the tensors of this critic")
-        return {name: file.get_tensor(name) for name in names}

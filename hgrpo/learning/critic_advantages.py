@@ -1,7 +1,6 @@
 """Advantages of a batch from a critic: estimates per token, whitened over the batch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,23 +14,6 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 # The least deviation that whitening divides by.
 FLOOR = 1e-8
-
-
-@dataclass(frozen=True)
-class Whitening:
-    """The constants with which a batch's advantages were whitened: (A - mean) / deviation."""
-
-    mean: float
-    deviation: float
-
-    def __call__(self, advantages: np.ndarray) -> np.ndarray:
-        return (advantages - self.mean) / max(self.deviation, FLOOR)
-
-
-def whitening(advantages: Sequence[np.ndarray]) -> Whitening:
-    """Mean and population deviation over all tokens of these trajectories."""
-    tokens = np.concatenate(advantages) if advantages else np.zeros(1)
-    return Whitening(float(tokens.mean()), float(tokens.std()))
 
 
 def estimates(
@@ -84,13 +66,14 @@ def store_advantages(
     Returns:
         Log entries: the constants.
     """
-    used = [e.advantages for e, seen in zip(estimates, trained, strict=True) if seen]
-    whiten = whitening(used)
+    used = [e.advantages for e, part in zip(estimates, trained, strict=True) if part]
+    tokens = np.concatenate(used) if used else np.zeros(1)
+    mean, deviation = float(tokens.mean()), float(tokens.std())
     for trajectory, sequence, made in zip(trajectories, sequences, estimates, strict=True):
-        white = whiten(made.advantages)
+        white = (made.advantages - mean) / max(deviation, FLOOR)
         sequence.advantages = torch.from_numpy(white).float()
         cuts = np.cumsum([turn.span[1] - turn.span[0] for turn in trajectory.turns])[:-1]
-        raw, shown = np.split(made.advantages, cuts), np.split(white, cuts)
-        for turn, own, advantage in zip(trajectory.turns, raw, shown, strict=True):
-            turn.credit, turn.advantage = float(own.mean()), float(advantage.mean())
-    return {"advantage_mean": whiten.mean, "advantage_deviation": whiten.deviation}
+        raw, whitened = np.split(made.advantages, cuts), np.split(white, cuts)
+        for turn, credit, advantage in zip(trajectory.turns, raw, whitened, strict=True):
+            turn.credit, turn.advantage = float(credit.mean()), float(advantage.mean())
+    return {"advantage_mean": mean, "advantage_deviation": deviation}

@@ -40,13 +40,7 @@ class Estimate:
 def gae(
     rewards: np.ndarray, values: np.ndarray, gamma: float, lam: float, final: float = 0
 ) -> np.ndarray:
-    """A_t of the formula above, in the shape [N] of `rewards` and `values`.
-
-    Raises:
-        ValueError: the shapes differ.
-    """
-    if rewards.shape != values.shape:
-        raise ValueError(f"{len(rewards)} rewards for {len(values)} values")
+    """A_t of the formula above, in the shape [N] of `rewards` and `values`."""
     advantages = np.zeros(len(values))
     following, value_after = 0.0, final
     for t in reversed(range(len(values))):

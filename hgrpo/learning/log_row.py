@@ -6,10 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.kl import kl_k3
 from hgrpo.learning.advantages import offset_share, top_share, turn_share
-from hgrpo.learning.batch import GroupAdvantages, training_returns
+from hgrpo.learning.batch import GroupAdvantages
+from hgrpo.learning.chosen import spread_of_returns
 from hgrpo.learning.filters.batch import mean_deviation
-from hgrpo.learning.objectives.kl import kl_k3
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory
 
@@ -59,10 +60,9 @@ def spread_row(groups: Sequence[Sequence[Trajectory]], training: TrainingConfig)
 
     Penalties make returns differ where all trajectories fail; the second entry is then 0.
     """
-    returns = [training_returns(group, training) for group in groups]
     successes = [np.array([trajectory.success for trajectory in group]) for group in groups]
     return {
-        "return_deviation": mean_deviation(returns),
+        "return_deviation": spread_of_returns(groups, training),
         "success_deviation": mean_deviation(successes),
     }
 

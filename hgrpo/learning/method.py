@@ -7,8 +7,8 @@ from pydantic import Field, model_validator
 
 from hgrpo.config.strict import Strict
 from hgrpo.credit.section import CreditConfig
-from hgrpo.learning.advantages import size_caution
-from hgrpo.learning.rules.kinds import ObjectiveConfig
+from hgrpo.learning.advantages import DeadGroups, GroupNorm, TurnNorm, size_caution
+from hgrpo.learning.objective import ObjectiveConfig
 
 
 class MethodConfig(Strict):
@@ -43,19 +43,19 @@ class MethodConfig(Strict):
         description="share of the trajectory's advantage in a turn's advantage; the rest is turn "
         "credit. Required where an assigner's credit counts; `flat` and critics need 1",
     )
-    group_norm: Literal["std", "sample_std", "mean"] = Field(
+    group_norm: GroupNorm = Field(
         "std",
         description="trajectory advantage: z-score in the group by its population deviation (std) "
         "or by that of a sample (sample_std), or centred only (mean)",
     )
-    turn_norm: Literal["position", "group", "none"] = Field(
+    turn_norm: TurnNorm = Field(
         "position",
         description="what a turn's credit becomes: position: z-score over the trajectories that "
         "reached the same turn number; group: z-score over all turns of the group; none: the "
         "credit itself",
     )
     norm_floor: float = Field(1e-6, gt=0, description="least deviation that a z-score divides by")
-    dead_groups: Literal["skip", "skip_equal_returns", "keep"] = Field(
+    dead_groups: DeadGroups = Field(
         "skip",
         description="skip: groups whose advantages are all zero take no part in the update, unless "
         "a KL penalty has something to say of them; skip_equal_returns: those whose returns are "
@@ -85,7 +85,7 @@ class MethodConfig(Strict):
     @model_validator(mode="after")
     def _suits_its_rule(self) -> Self:
         compares = self.advantage == "group" and self.alpha == 1.0
-        if self.objective.declared.of_groups and not compares:
+        if self.objective.grouped and not compares:
             raise ValueError(
                 f"objective.rule: {self.objective.rule} compares whole trajectories of a group, so "
                 f"it needs advantage: group and alpha: 1, not {self.advantage} and {self.alpha:g}"
@@ -106,9 +106,9 @@ class MethodConfig(Strict):
         if not self.train:
             return self
         wrong = [
-            f"{key}: credit.kind {self.credit.kind!r} needs {value!r}, not {given!r}: {why}"
+            f"{key}: credit.kind {self.credit.kind!r} needs {value!r}, not {setting!r}: {why}"
             for key, (value, why) in self.credit.declared.demands.items()
-            if (given := getattr(self, key)) != value
+            if (setting := getattr(self, key)) != value
         ]
         if wrong:
             raise ValueError("; ".join(wrong))

@@ -56,9 +56,9 @@ class Ranks:
         """The items of all processes, in the order of their ranks."""
         if self.size == 1:
             return [item]
-        found: list[Item | None] = [None] * self.size
-        dist.all_gather_object(found, item)
-        return found  # type: ignore[return-value]
+        items: list[Item | None] = [None] * self.size
+        dist.all_gather_object(items, item)
+        return items  # type: ignore[return-value]
 
     def join(self, mine: Sequence[Item]) -> list[Item]:
         """The results of all processes, in the order of the items that `share` divided."""
@@ -119,6 +119,6 @@ def joined_ranks() -> Ranks:
         return ALONE
     from accelerate import PartialState
 
-    # The other ranks may wait long while the first asks a judge or writes to a slow disk.
+    # The other ranks may wait long while the first calls a judge or writes to a slow disk.
     state = PartialState(cpu=not torch.cuda.is_available(), timeout=timedelta(hours=2))
     return Ranks(state.process_index, state.num_processes)

@@ -8,6 +8,7 @@ import numpy as np
 
 from hgrpo.credit.base import CreditAssigner, Group, assign_all, is_order_dependent
 from hgrpo.envs.base import Task
+from hgrpo.learning.advantages import takes_part
 from hgrpo.learning.batch import (
     GroupAdvantages,
     forget_advantages,
@@ -16,15 +17,21 @@ from hgrpo.learning.batch import (
     training_sequences,
 )
 from hgrpo.learning.checkpoints import Checkpoints
-from hgrpo.learning.chosen import Chosen, choose, spread_of_returns, weigh
+from hgrpo.learning.chosen import (
+    Chosen,
+    choose,
+    scale_living,
+    spread_of_returns,
+    weigh,
+    where,
+)
 from hgrpo.learning.collapse_pairs import measure_step
 from hgrpo.learning.critic import Critic
 from hgrpo.learning.critic_advantages import estimates, store_advantages
-from hgrpo.learning.dead_groups import takes_part
 from hgrpo.learning.log_row import advantage_row, rollout_row, spread_row, trained_row
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.optimisers import set_lr
-from hgrpo.learning.stops import Where, after_collection, after_evaluations, stop_row
+from hgrpo.learning.stops import after_collection, after_evaluations, stop_row
 from hgrpo.learning.tasks import further_tasks, tasks_of_step
 from hgrpo.learning.update import Learner
 from hgrpo.rollout.canary import check_sync
@@ -84,7 +91,7 @@ class Round:
         self.rows = self.checkpoints.restore(self.learner)
         rule = after_evaluations(self.learner.training.stops, self.validation)
         if rule and not self.learner.stop.over:
-            self.learner.stop = self.learner.stop.ended("stopped", rule, self.id.index, None)
+            self.learner.stop = self.learner.stop.ended("stopped", rule, (self.id.index, None))
         for step in range(len(self.rows), self.learner.training.steps_per_round):
             if self.learner.stop.over:
                 break
@@ -100,7 +107,7 @@ class Round:
         self.collector.engine.sleep()
         played = [group.trajectories for group in groups]
         chosen = self.choose(played, advantages)
-        self._heed_stops(played, chosen, step)
+        self._apply_stops(played, chosen, step)
         if self.learner.stop.over:
             chosen = chosen.none()
         measuring = time.perf_counter()
@@ -133,13 +140,13 @@ class Round:
     def _play(
         self, step: int, on_trajectory: Callable[[], None]
     ) -> tuple[list[Group], list[GroupAdvantages], dict, dict[str, float]]:
-        """Play and credit the step's tasks, and further ones as long as dynamic sampling asks.
+        """Play and credit the step's tasks, and further ones up to the most of dynamic sampling.
 
         Returns the groups, their advantages, log entries about the engine, and seconds.
         """
         training, began = self.learner.training, time.perf_counter()
-        where = self.panel, self.id.seed, self.id.index, step, training
-        tasks, further = tasks_of_step(*where), further_tasks(*where)
+        arguments = self.panel, self.id.seed, self.id.index, step, training
+        tasks, further = tasks_of_step(*arguments), further_tasks(*arguments)
         synced = self.load_engine(tasks)
         groups: list[Group] = []
         advantages: list[GroupAdvantages] = []
@@ -212,10 +219,10 @@ class Round:
             entropies = np.split(np.array([float(row.mean()) for row in rows]), ends)
         return choose(played, take_part, training, entropies)
 
-    def _heed_stops(
+    def _apply_stops(
         self, played: Sequence[Sequence[Trajectory]], chosen: Chosen, step: int
     ) -> None:
-        """Let the rules for stopping see the step; a run that they end takes no further update."""
+        """Apply the rules for stopping to the step; a run that they end takes no further update."""
         training, won = self.learner.training, [t.success for t in _flat(played)]
         self.learner.stop = after_collection(
             self.learner.stop,
@@ -223,13 +230,13 @@ class Round:
             spread_of_returns(played, training),
             sum(won) / len(won),
             chosen.empty,
-            Where(self.id.index, step),
+            (self.id.index, step),
         )
 
     def _measure_collapse(
         self, played: Sequence[Sequence[Trajectory]], step: int
     ) -> dict[str, float | None]:
-        """Log entries of the run's first step and of each round's last one, if they are asked for.
+        """Log entries of the run's first step and each round's last, if `training.collapse` is set.
 
         It comes before the update, so the policy is still the one that played, at first the SFT
         policy.
@@ -264,9 +271,7 @@ class Round:
             return self._update_both(self.learner.critic, played, chosen, order, step)
         row, rms = {}, self.learner.training.advantage_rms
         if rms is not None:
-            alive = [not each.dead for each in advantages]
-            scaled = np.repeat(alive, [len(group) for group in played]) & chosen.flat
-            row = {"advantage_factor": scale_advantages(_where(_flat(played), scaled), rms)}
+            row = {"advantage_factor": scale_living(played, advantages, chosen, rms)}
         weigh(played, chosen.weights)
         return row | self.learner.update(training_sequences(_flat(played)), order)
 
@@ -286,7 +291,7 @@ class Round:
         made = estimates(critic, trajectories, before, self.id.method, training)
         row = store_advantages(trajectories, sequences, made, chosen.flat)
         if training.advantage_rms is not None:
-            used = _where(trajectories, chosen.flat)
+            used = where(trajectories, chosen.flat)
             row |= {"advantage_factor": scale_advantages(used, training.advantage_rms)}
             for sequence in sequences:
                 sequence.advantages = sequence.advantages * row["advantage_factor"]
@@ -313,7 +318,3 @@ class Round:
 
 def _flat(groups: Sequence[Sequence[Trajectory]]) -> list[Trajectory]:
     return [trajectory for group in groups for trajectory in group]
-
-
-def _where(trajectories: Sequence[Trajectory], mask: np.ndarray) -> list[Trajectory]:
-    return [trajectory for trajectory, seen in zip(trajectories, mask, strict=True) if seen]

@@ -55,27 +55,27 @@ def rows_file(step: Path) -> Path:
     return step / "rows.json"
 
 
-def scratch_root(given: Path | None, out: Path) -> Path:
+def scratch_root(option: Path | None, out: Path) -> Path:
     """The folder of `--scratch`, or without one a folder beside the results."""
-    return given or out.with_name(f"{out.name}-scratch")
+    return option or out.with_name(f"{out.name}-scratch")
 
 
 @contextmanager
-def job_scratch(given: Path | None, out: Path, key: str) -> Iterator[Path]:
+def job_scratch(option: Path | None, out: Path, key: str) -> Iterator[Path]:
     """Lock the scratch folder and yield the place for this job's steps.
 
-    A folder beside `out` goes with its lock if the block succeeds. One that was given stays: the
-    run of the study empties it after its last job.
+    A folder beside `out` is removed with its lock if the block succeeds. The folder of `--scratch`
+    stays: the run of the study empties it after its last job.
 
     Args:
-        given: the folder of `--scratch`, if any.
+        option: the folder of `--scratch`, if any.
         out: the folder of the results.
         key: from `resume_key`.
     """
-    root = scratch_root(given, out)
+    root = scratch_root(option, out)
     with locked_scratch(root, key) as folder:
         yield folder
-        if given is None:
+        if option is None:
             shutil.rmtree(folder, ignore_errors=True)
             # Still locked, so that no other process can have begun here.
             (root / "lock").unlink(missing_ok=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from safetensors.torch import load_file
 from torch.optim import AdamW
 
 from hgrpo.archive import unpacked
@@ -17,7 +18,7 @@ from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
 from hgrpo.learning.checkpoints import Checkpoints, read_state
-from hgrpo.learning.critic import Critic, check_critic, read_critic, value_head
+from hgrpo.learning.critic import Critic, check_critic, value_head
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.method import MethodConfig
@@ -25,8 +26,8 @@ from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.resume_key import files_in
 from hgrpo.learning.round import Round, RoundId
 from hgrpo.learning.settings import TrainingConfig
+from hgrpo.learning.stops import greedy_validation
 from hgrpo.learning.update import Learner
-from hgrpo.learning.validation import greedy_validation
 from hgrpo.policy.compatible import check_adapter, check_policy
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.policy import Policy
@@ -79,38 +80,20 @@ class RoundInputs:
 
 
 def round_inputs(
-    method: MethodConfig,
-    *,
-    assets: Path,
-    base: Path,
-    sft: Path,
-    policy: Path,
-    fitted: Path | None = None,
-    cache: Path | None = None,
-    evaluations: Sequence[Path] = (),
+    method: MethodConfig, *, assets: Path, base: Path, policy: Path, **others: object
 ) -> RoundInputs:
     """What a round of an arm reads, from a command's folders; packed ones are unpacked first.
+
+    Args:
+        others: further fields of `RoundInputs`.
 
     Raises:
         UserError: an archive or the folder of the base model is damaged.
     """
-    return RoundInputs(
-        panels=assets / "panels.json",
-        tasks=unpacked(assets / "tasks.tar.gz"),
-        base=open_base(base),
-        sft=sft,
-        policy=policy,
-        fitted=fitted,
-        cache=cache,
-        evaluations=evaluations,
-        critic=_carried_critic(method, policy),
-    )
-
-
-def _carried_critic(method: MethodConfig, policy: Path) -> Path | None:
-    """The file of the critic that a round from `policy` on goes on with; None if there is none."""
+    panels, tasks = assets / "panels.json", unpacked(assets / "tasks.tar.gz")
     carried = method.uses_critic and (policy / TRAINER_STATE).is_file()
-    return policy.parent / CRITIC if carried else None
+    critic = policy.parent / CRITIC if carried else None
+    return RoundInputs(panels, tasks, open_base(base), policy=policy, critic=critic, **others)
 
 
 def check_inputs(model: ModelConfig, inputs: RoundInputs) -> None:
@@ -198,14 +181,13 @@ def _carry_on(learner: Learner, inputs: RoundInputs) -> None:
         return
     learner.load_state(read_state(carried, Learner.STATE))
     if learner.critic:
-        names = learner.critic.weights().keys()
-        learner.critic.load_weights(read_critic(inputs.critic, names))
+        learner.critic.load_weights(load_file(inputs.critic))
 
 
 def _collector(
     policy: Policy, settings: RoundSettings, inputs: RoundInputs, needs: CreditSettings
 ) -> Collector:
-    """The collector and its engine; `needs` says which data of the turns the assigner reads."""
+    """The collector and its engine; `needs` are the assigner's declarations."""
     training = settings.training
     sampling = Sampling(training.temperature, training.max_action_tokens)
     engine = settings.engine.make(policy, training.in_flight, sampling, needs.reads_embeddings)

@@ -6,14 +6,14 @@ from pydantic import Field, field_validator, model_validator
 
 from hgrpo.config.bounds import Share
 from hgrpo.config.strict import Strict
+from hgrpo.formulas.kl import KlForm
+from hgrpo.formulas.reduction import Reduction
 from hgrpo.learning.filters.settings import FilterConfig
-from hgrpo.learning.stop_settings import StopConfig
+from hgrpo.learning.stops import StopConfig
 
 # The keys of `TrainingConfig` that are needed to play turns without training on them.
 PLAY = {"temperature", "max_action_tokens", "in_flight"}
 Beta = Annotated[float, Field(ge=0, lt=1)]
-Reduction = Literal["token", "sequence", "constant"]
-KlForm = Literal["k2", "k3", "k3_k2_gradient", "k3_ratio"]
 
 
 class KlConfig(Strict):
@@ -50,12 +50,6 @@ class KlConfig(Strict):
                 "reference, so it is no penalty; use k2, k3, k3_k2_gradient or k3_ratio"
             )
         return form
-
-    @model_validator(mode="after")
-    def _is_a_range(self) -> Self:
-        if self.adaptive and self.minimum > self.maximum:
-            raise ValueError(f"minimum: {self.minimum:g} is above maximum, {self.maximum:g}")
-        return self
 
 
 class GaeConfig(Strict):
@@ -245,18 +239,14 @@ class TrainingConfig(Strict):
         return self
 
     @model_validator(mode="after")
-    def _filters_batches_that_it_can(self) -> Self:
-        checks = {"filter": self.filter, "stops": self.stops}
-        sizes = {
-            "filter": (self.tasks_per_step, self.rollouts_per_task),
-            "stops": (self.rollouts_per_task,),
-        }
-        for key, section in checks.items():
-            try:
-                if section is not None:
-                    section.check(*sizes[key])
-            except ValueError as error:
-                raise ValueError(f"{key}.{error}") from None
+    def _has_groups_to_compare(self) -> Self:
+        compares = []
+        if self.filter and (setting := self.filter.compares):
+            compares.append(f"filter.{setting} compares the trajectories of a group")
+        if self.stops.reward_collapse:
+            compares.append("stops.reward_collapse: the trajectories of a group are compared")
+        if compares and self.rollouts_per_task == 1:
+            raise ValueError(f"{compares[0]}, and rollouts_per_task is 1")
         return self
 
     @property

@@ -5,31 +5,100 @@ The rules are those of RAGEN (https://arxiv.org/abs/2504.20073) and RAGEN-2
 first steps had no differences either. And a run that wins nearly always is `solved`: its returns
 also differ no more, but it has not failed.
 
-All functions are pure. The state goes into every checkpoint, so that a resumed run stops where an
-undisturbed one does.
+The rules are pure functions. Their state goes into every checkpoint, so that a resumed run stops
+where an undisturbed one does.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
-from hgrpo.learning.stop_settings import EmptySteps, RewardCollapse, StopConfig
+from pydantic import Field
+
+from hgrpo.config.strict import Strict
+from hgrpo.errors import UserError
 
 Status = Literal["", "stopped", "solved"]
 Rule = Literal["", "reward_collapse", "low_validation", "empty_steps"]
 
 
-@dataclass(frozen=True)
-class Where:
-    """A step of a run: its round, which counts from 1, and its step in the round, from 0."""
+class RewardCollapse(Strict):
+    """Stops a run whose returns no longer differ within groups, compared with how it began.
 
-    round: int
-    step: int
+    A step's deviation is the mean over its groups, before any filter, of the deviation of their
+    returns. Steps of which the filter left nothing do not count.
+    """
+
+    window: int = Field(
+        10,
+        gt=0,
+        description="steps whose mean deviation is the baseline, the run's first ones; and steps "
+        "in a row that must lie below the limit, none of them among the first ones",
+    )
+    share: float = Field(
+        0.1, gt=0, lt=1, description="the limit is this share of the baseline, or `floor`"
+    )
+    floor: float = Field(
+        1e-3,
+        ge=0,
+        description="least value of the limit, in units of the return; without it a run that has "
+        "a baseline of 0 would never stop",
+    )
+    solved_above: float = Field(
+        0.9,
+        gt=0,
+        le=1,
+        description="if the mean success rate of the steps in the window is above this, the run "
+        "is `solved` and has not failed; 1: never",
+    )
+
+
+class LowValidation(Strict):
+    """Stops a run that wins almost nothing on the validation panel; round 0 does not count."""
+
+    below: float = Field(
+        0.01, gt=0, le=1, description="a round is low if its success rate is below this"
+    )
+    rounds: int = Field(
+        5,
+        gt=0,
+        description="low rounds in a row after which the run stops; in a study of fewer rounds "
+        "this never happens",
+    )
+
+
+class EmptySteps(Strict):
+    """Stops a run of whose batches the filter leaves nothing."""
+
+    steps: int = Field(5, gt=0, description="empty steps in a row after which the run stops")
+    solved_above: float = Field(
+        0.9,
+        gt=0,
+        le=1,
+        description="if the mean success rate of these steps is above this, the run is `solved` "
+        "and has not failed: groups that always win differ no more; 1: never",
+    )
+
+
+class StopConfig(Strict):
+    """When a run stops before its last round; each rule is off where it is null."""
+
+    reward_collapse: RewardCollapse | None = Field(
+        None, description="stop if the returns no longer differ within groups; null: off"
+    )
+    low_validation: LowValidation | None = Field(
+        None, description="stop if the validation panel is hardly ever won; null: off"
+    )
+    empty_steps: EmptySteps | None = Field(
+        None, description="stop if the filter leaves nothing, step after step; null: off"
+    )
 
 
 @dataclass(frozen=True)
 class StopState:
-    """What the rules know of a run so far; a new run has the defaults.
+    """State of the rules after the steps so far; a new run has the defaults.
 
     Attributes:
         status: "" while the run goes on; `stopped` if it failed, `solved` if it did not.
@@ -41,7 +110,7 @@ class StopState:
             `window` of them.
         seen: number of non-empty steps so far.
         empty: number of the last steps that were empty, without a step between them that was not.
-        empty_successes: success rates of the last of these, at most as many as the rule asks for.
+        empty_successes: success rates of the last of these, at most `steps` of the rule.
     """
 
     status: Status = ""
@@ -60,32 +129,14 @@ class StopState:
         """Whether the run has ended."""
         return self.status != ""
 
-    def ended(self, status: Status, rule: Rule, round_index: int, step: int | None) -> "StopState":
-        """The state of a run that this rule ends here."""
-        return replace(self, status=status, rule=rule, round=round_index, step=step)
+    def ended(self, status: Status, rule: Rule, where: tuple[int, int | None]) -> "StopState":
+        """The state of a run that this rule ends in this round, at this step."""
+        return replace(self, status=status, rule=rule, round=where[0], step=where[1])
 
     def ending(self) -> dict[str, object]:
         """How the round has ended, for readers: `status` is `completed` if no rule has fired."""
         status = self.status or "completed"
         return {"status": status, "rule": self.rule, "round": self.round, "step": self.step}
-
-    def to_dict(self) -> dict[str, object]:
-        """The state as plain values: dict, list, str, int, float and None."""
-        return {
-            key: list(value) if isinstance(value, tuple) else value
-            for key, value in asdict(self).items()
-        }
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, object]) -> "StopState":
-        """The state that `to_dict` made a mapping of.
-
-        Raises:
-            ValueError: the mapping has other keys.
-        """
-        if given.keys() != (names := {field.name for field in fields(cls)}):
-            raise ValueError(f"stop state with keys {sorted(given)}, not {sorted(names)}")
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
 
 
 def after_collection(
@@ -94,7 +145,7 @@ def after_collection(
     mean_deviation: float,
     success: float,
     empty: bool,
-    where: Where,
+    where: tuple[int, int],
 ) -> StopState:
     """The state after a step was played and filtered, before its update.
 
@@ -104,6 +155,7 @@ def after_collection(
         mean_deviation: mean over all groups, before the filter, of the deviation of the returns.
         success: share of the step's trajectories that succeeded, before the filter.
         empty: whether the filter left nothing.
+        where: the round, which counts from 1, and its step, from 0.
     """
     if state.over:
         return state
@@ -112,12 +164,12 @@ def after_collection(
     state = replace(state, seen=state.seen + 1, empty=0, empty_successes=())
     if config.reward_collapse is None:
         return state
-    played = float(mean_deviation), float(success)
-    return _after_played(state, config.reward_collapse, *played, where)
+    means = float(mean_deviation), float(success)
+    return _after_played(state, config.reward_collapse, *means, where)
 
 
 def _after_empty(
-    state: StopState, rule: EmptySteps | None, success: float, where: Where
+    state: StopState, rule: EmptySteps | None, success: float, where: tuple[int, int]
 ) -> StopState:
     state = replace(state, empty=state.empty + 1)
     if rule is None:
@@ -126,12 +178,15 @@ def _after_empty(
     state = replace(state, empty_successes=last)
     if len(last) < rule.steps:
         return state
-    status = _status(last, rule.solved_above)
-    return state.ended(status, "empty_steps", where.round, where.step)
+    return state.ended(_status(last, rule.solved_above), "empty_steps", where)
 
 
 def _after_played(
-    state: StopState, rule: RewardCollapse, deviation: float, success: float, where: Where
+    state: StopState,
+    rule: RewardCollapse,
+    deviation: float,
+    success: float,
+    where: tuple[int, int],
 ) -> StopState:
     """Stop if all steps of the window lie below the limit, and none of them made the baseline."""
     deviations = (*state.deviations, deviation)[-rule.window :]
@@ -140,8 +195,7 @@ def _after_played(
     state = replace(state, baseline=baseline, deviations=deviations, successes=successes)
     if _low_steps(state, rule) < rule.window:
         return state
-    status = _status(successes, rule.solved_above)
-    return state.ended(status, "reward_collapse", where.round, where.step)
+    return state.ended(_status(successes, rule.solved_above), "reward_collapse", where)
 
 
 def _low_steps(state: StopState, rule: RewardCollapse) -> int:
@@ -167,17 +221,22 @@ def after_evaluations(config: StopConfig, validation_successes: Sequence[float])
             round 1 on. Round 0, the SFT policy, is not among them.
     """
     rule = config.low_validation
-    if rule is None or low_rounds(rule.below, validation_successes) < rule.rounds:
+    if rule is None or len(validation_successes) < rule.rounds:
         return None
-    return "low_validation"
+    low = all(success < rule.below for success in validation_successes[-rule.rounds :])
+    return "low_validation" if low else None
 
 
-def low_rounds(below: float, validation_successes: Sequence[float]) -> int:
-    """How many of the last rounds in a row have a success rate below `below`."""
-    for count, success in enumerate(reversed(validation_successes)):
-        if not success < below:
-            return count
-    return len(validation_successes)
+def greedy_validation(summary: Path) -> float:
+    """Greedy success on the validation panel, from the summary of an evaluation.
+
+    Raises:
+        UserError: the file is damaged, or that panel was not played.
+    """
+    try:
+        return float(json.loads(summary.read_bytes())["success"]["validation T=0"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{summary}: no greedy success on the validation panel") from None
 
 
 def stop_row(state: StopState, config: StopConfig) -> dict[str, float | None]:

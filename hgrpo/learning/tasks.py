@@ -64,7 +64,7 @@ def further_tasks(
     """
     if training.dynamic_sampling is None:
         return []
-    own = {task.task_id for task in tasks_of_step(panel, seed, round_index, step, training)}
+    first = {task.task_id for task in tasks_of_step(panel, seed, round_index, step, training)}
     order = generator("further-tasks", seed, round_index, step).permutation(len(panel)).tolist()
-    others = [panel[index] for index in order if panel[index].task_id not in own]
+    others = [panel[index] for index in order if panel[index].task_id not in first]
     return others[: training.most_tasks_per_step - training.tasks_per_step]

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -13,22 +13,21 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from hgrpo.errors import TrainingError
-from hgrpo.learning.batch import SampledSequence, TrainingSequence, not_finite
-from hgrpo.learning.critic import Critic
-from hgrpo.learning.group_slopes import group_slopes
-from hgrpo.learning.kl import KlController
-from hgrpo.learning.log_row import STEP_DIAGNOSTICS, SUMS, mismatch, over_steps
-from hgrpo.learning.objectives.importance import (
+from hgrpo.formulas.importance import (
     effective_sample_share,
     importance_weights,
     truncated_share,
 )
-from hgrpo.learning.objectives.kl import kl_k3, kl_penalty
-from hgrpo.learning.objectives.reduction import token_weights
+from hgrpo.formulas.kl import kl_k3, kl_penalty
+from hgrpo.formulas.reduction import token_weights
+from hgrpo.formulas.rule import GroupRule, Rule
+from hgrpo.learning.batch import SampledSequence, TrainingSequence, by_sequence, not_finite
+from hgrpo.learning.critic import Critic
+from hgrpo.learning.kl import KlController
+from hgrpo.learning.log_row import STEP_DIAGNOSTICS, SUMS, mismatch, over_steps
+from hgrpo.learning.objective import ObjectiveConfig
 from hgrpo.learning.optimisers import descend
 from hgrpo.learning.ranks import ALONE, Ranks
-from hgrpo.learning.rules.kinds import ObjectiveConfig
-from hgrpo.learning.rules.rule import GroupRule, UpdateRule
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.stops import StopState
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
@@ -47,8 +46,7 @@ _WATCHED = 8
 class Learner:
     """Updates the policy with an optimiser and a KL controller.
 
-    It also holds what training carries along: the critic, if there is one, and what the rules for
-    stopping know.
+    It also holds the critic, if there is one, and the state of the rules for stopping.
 
     If several processes (`ranks`) share an update, each holds the whole batch. Each scores and
     differentiates a part of the batch. All take the same optimiser steps.
@@ -67,7 +65,7 @@ class Learner:
     STATE = ("weights", "optimiser", "kl_coefficient", "critic", "stop")
 
     @cached_property
-    def rule(self) -> UpdateRule:
+    def rule(self) -> Rule:
         """The update rule."""
         return self.objective.make(self.training)
 
@@ -79,7 +77,7 @@ class Learner:
             "kl_coefficient": self.kl.coefficient,
             "critic": self.critic and self.critic.state(),
             # Text, because pickle writes equal strings in two ways: as one object or as several.
-            "stop": json.dumps(self.stop.to_dict()),
+            "stop": json.dumps(asdict(self.stop)),
         }
 
     def load_state(self, state: Mapping[str, object]) -> None:
@@ -88,7 +86,8 @@ class Learner:
         self.kl.coefficient = state["kl_coefficient"]
         if self.critic:
             self.critic.load_state(state["critic"])
-        self.stop = StopState.from_dict(json.loads(state["stop"]))
+        entries = json.loads(state["stop"]).items()
+        self.stop = StopState(**{k: tuple(v) if isinstance(v, list) else v for k, v in entries})
 
     def update(self, sequences: Sequence[TrainingSequence], order: Sequence[int]) -> dict:
         """Take `epochs` passes over a batch of trajectories, one optimiser step a minibatch.
@@ -193,25 +192,20 @@ class Learner:
         entropies: bool = False,
     ) -> list[Tensor]:
         """The log-probs, or `entropies`, [N] of each sequence; each rank scores some of them."""
-        parts = self._micro_batches(sequences)
-        mine = [
-            self._logprobs(model, [sequences[i] for i in part], entropies)[int(entropies)]
-            for part in self.ranks.share(parts)
-        ]
-        found: dict[int, Tensor] = {}
-        for part, values in zip(parts, self.ranks.join(mine), strict=True):
-            if bad := not_finite(values, [sequences[i] for i in part]):
-                raise TrainingError(f"{bad}: a log-probability or entropy is not finite")
-            rows = values.split([sequences[i].sampled for i in part])
-            found |= dict(zip(part, rows, strict=True))
-        return [found[i] for i in range(len(sequences))]
+        return by_sequence(
+            lambda chosen: self._logprobs(model, chosen, entropies)[int(entropies)],
+            sequences,
+            self.training.microbatch_tokens,
+            self.ranks,
+            "a log-probability or entropy",
+        )
 
     def _differentiate(
         self, minibatch: Sequence[TrainingSequence], places: Sequence[int]
     ) -> tuple[dict[str, float], Tensor]:
         """Compute the gradient of a minibatch's loss; it stays in the parameters.
 
-        `places` says where the minibatch's trajectories stand in the batch.
+        `places` are the indices of the minibatch's trajectories in the batch.
 
         Returns the diagnostics, and the log ratio [N] of each token. Tokens are in the order of the
         ranks and, within a rank, of the micro-batches.
@@ -224,12 +218,13 @@ class Learner:
         weights = token_weights(lengths, *reduction).split(lengths.tolist())
         of_groups = self._first_pass(minibatch, places) if self._is_of_groups else None
         sums, ratios, bad = dict.fromkeys(SUMS, 0.0), [], ""
-        for part in self.ranks.share(self._micro_batches(minibatch)):
+        sizes = [len(s.token_ids) for s in minibatch]
+        for part in self.ranks.share(micro_batches(sizes, self.training.microbatch_tokens)):
             chosen = [minibatch[i] for i in part]
             share = int(lengths[part].sum()) / int(lengths.sum())
-            own = torch.cat([weights[i] for i in part])
+            part_weights = torch.cat([weights[i] for i in part])
             slopes = None if of_groups is None else of_groups[1][part]
-            terms, log_ratio = self._backward(chosen, own, share, slopes)
+            terms, log_ratio = self._backward(chosen, part_weights, share, slopes)
             if of_groups is not None:
                 terms["policy_loss"] = of_groups[0] * share
             sums = {name: sums[name] + terms[name] for name in sums}
@@ -273,9 +268,8 @@ class Learner:
         cap = self.training.importance_cap
         # Log-probs in the denominator of the ratio.
         start = behaviour if cap is None else torch.cat([s.old for s in sequences])
-        clipped = None
         if slopes is None:
-            objective, clipped = self.rule.terms(logprobs, start, advantages), self.rule.clipped
+            objective = self.rule.terms(logprobs, start, advantages)
             if cap is not None:
                 objective = objective * importance_weights(start, behaviour, cap)
             policy_loss = (weights * objective).sum()
@@ -294,14 +288,15 @@ class Learner:
             loss = loss + entropy_term
         loss.backward()
         with torch.no_grad():
+            clipped = None
+            if slopes is None:
+                clipped = self.rule.clipped(logprobs, start, advantages)
             terms = {
                 "policy_loss": float(policy_loss),
                 "kl_term": float(kl_term),
                 "entropy_term": float(entropy_term),
                 "entropy": float(entropy.mean() * share),
-                "clip_fraction": float(clipped(logprobs, start, advantages) * share)
-                if clipped
-                else 0.0,
+                "clip_fraction": 0.0 if clipped is None else float(clipped * share),
             }
             return terms, (logprobs - start).detach()
 
@@ -335,16 +330,13 @@ class Learner:
                 f"differ by {mean:.3g} a token on average"
             )
 
-    def _micro_batches(self, sequences: Sequence[SampledSequence]) -> list[list[int]]:
-        return micro_batches([len(s.token_ids) for s in sequences], self.training.microbatch_tokens)
-
     def _logprobs(
         self,
         model: "PreTrainedModel",
         sequences: Sequence[SampledSequence],
         entropies: bool | Literal["differentiable"] = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Log-probs and, if asked for, entropies [N]; on the CPU, where objectives are computed."""
+        """Log-probs and, on request, entropies [N]; on the CPU, where objectives are computed."""
         spans = [s.spans for s in sequences]
         batch = make_batch([s.token_ids for s in sequences], spans, self.policy.device)
         with cast(self.policy.device, self.autocast):
@@ -373,3 +365,27 @@ def minibatches(
     parts = np.array_split(np.arange(len(groups)), min(len(groups), number))
     each = list(groups.values())
     return [[index for place in part for index in each[place]] for part in parts]
+
+
+def group_slopes(
+    rule: GroupRule, groups: Sequence[Sequence[int]], scores: Tensor, old: Tensor, skills: Tensor
+) -> tuple[float, Tensor]:
+    """The mean loss of the groups, and its derivatives by the trajectories' log-probs.
+
+    A group's loss depends on the policy only through the log-probs c_i of its trajectories. So its
+    gradient is the sum of (dL / dc_i) grad c_i, by the chain rule, and a second pass may take the
+    trajectories in any parts: the gradient is exact.
+
+    Args:
+        groups: places of each group's trajectories in the tensors.
+        scores, old, skills: [B]; log-probs now, those at the start of the update, and advantages.
+
+    Returns:
+        The loss, and dL / dc_i, float64 [B].
+    """
+    leaf = scores.detach().double().requires_grad_()
+    old, skills = old.double(), skills.double()
+    losses = [rule.loss(leaf[list(each)], old[list(each)], skills[list(each)]) for each in groups]
+    loss = torch.stack(losses).mean()
+    (slopes,) = torch.autograd.grad(loss, leaf)
+    return float(loss.detach()), slopes

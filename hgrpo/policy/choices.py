@@ -1,7 +1,7 @@
 """How likely the policy is to choose each of several replies, at many places of a sequence.
 
 A reply is a list of tokens, so the replies at one place form a tree. A reply counts as chosen once
-its tokens tell it from all others, so later tokens are left out. Tokens with which all replies
+its tokens differ from all others, so later tokens are left out. Tokens with which all replies
 begin are left out too. A reply's weight is the product of the probabilities of its remaining
 tokens. The weights are then scaled to add up to 1.
 
@@ -44,12 +44,12 @@ def partings(options: Sequence[Sequence[int]]) -> list[Node]:
     at least two replies share.
     """
     shared = len(_common(options))
-    found = set()
+    nodes = set()
     for option in options:
         others = [other for other in options if other is not option]
         longest = max(len(_common([option, other])) for other in others)
-        found |= {tuple(option[:length]) for length in range(shared, longest + 1)}
-    return sorted(found, key=lambda node: (len(node), node))
+        nodes |= {tuple(option[:length]) for length in range(shared, longest + 1)}
+    return sorted(nodes, key=lambda node: (len(node), node))
 
 
 def _common(options: Sequence[Sequence[int]]) -> Node:
@@ -75,17 +75,17 @@ def choice_probabilities(
     """
     trees = {
         (row, index): partings(choice.options)
-        for row, found in enumerate(choices)
-        for index, choice in enumerate(found)
+        for row, each in enumerate(choices)
+        for index, choice in enumerate(each)
     }
     read: list[tuple[list[int], int, Name]] = []
-    for row, (sequence, found) in enumerate(zip(sequences, choices, strict=True)):
-        own = [*sequence, 0]
-        for index, choice in enumerate(found):
+    for row, (sequence, each) in enumerate(zip(sequences, choices, strict=True)):
+        whole = [*sequence, 0]
+        for index, choice in enumerate(each):
             for node in trees[row, index]:
                 end = choice.start + len(node)
                 on_path = tuple(sequence[choice.start : end]) == node
-                prefix = own if on_path else [*sequence[: choice.start], *node, 0]
+                prefix = whole if on_path else [*sequence[: choice.start], *node, 0]
                 read.append((prefix, end, (row, index, node)))
     following = _next_tokens(policy, read, temperature)
 
@@ -94,8 +94,8 @@ def choice_probabilities(
         return _normalised([_log_probability(option, after) for option in choice.options])
 
     return [
-        [probabilities(row, index, choice) for index, choice in enumerate(found)]
-        for row, found in enumerate(choices)
+        [probabilities(row, index, choice) for index, choice in enumerate(each)]
+        for row, each in enumerate(choices)
     ]
 
 
@@ -110,7 +110,7 @@ def _next_tokens(
     places: dict[int, list[tuple[int, Name]]] = {name: [] for name in rows}
     for row, end, name in read:
         places[id(row)].append((end, name))
-    names, found = list(rows), {}
+    names, following = list(rows), {}
     for batch in micro_batches([len(rows[name]) for name in names], _BUDGET):
         chosen = [names[index] for index in batch]
         spans = [[(end, end + 1) for end, _ in places[name]] for name in chosen]
@@ -118,8 +118,8 @@ def _next_tokens(
         logits = sampled_logits(policy.causal_lm, inputs) / temperature
         at = [place for name in chosen for _, place in places[name]]
         logs = torch.log_softmax(logits, dim=1).double().cpu().numpy()
-        found |= dict(zip(at, logs, strict=True))
-    return found
+        following |= dict(zip(at, logs, strict=True))
+    return following
 
 
 def _log_probability(option: Sequence[int], following: dict[Node, np.ndarray]) -> float:

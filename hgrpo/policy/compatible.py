@@ -6,6 +6,7 @@ the config is compared with the base's config and the study's settings.
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from hgrpo.base_model.architecture import capped_architecture, config_without_code
 from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum, file_digest
@@ -88,38 +89,30 @@ def check_architecture(adapter: Path, base: Path, settings: ModelConfig) -> None
         UserError: the configs differ (but for `_BOOKKEEPING`), or one cannot be read.
     """
     # Equal files give equal configs. Only others need transformers, whose import takes a second.
-    if _given(adapter) == _given(base):
+    if _config(adapter) == _config(base):
         return
-    found, wanted = (
-        _flat(capped_architecture(folder, settings.max_length).to_dict())
+    config, expected = (
+        _described(capped_architecture(folder, settings.max_length).to_dict())
         for folder in (adapter, base)
     )
-    for key in wanted | found:
-        if found.get(key) != wanted.get(key):
+    for key in expected | config:
+        if config.get(key) != expected.get(key):
             raise UserError(
-                f"{adapter / 'config.json'}: {key}: {found.get(key)!r}, but "
-                f"{base / 'config.json'} has {wanted.get(key)!r}"
+                f"{adapter / 'config.json'}: {key}: {config.get(key)!r}, but "
+                f"{base / 'config.json'} has {expected.get(key)!r}"
             )
 
 
-def _given(folder: Path) -> dict:
-    """What config.json says, without the keys of `_BOOKKEEPING`."""
+def _config(folder: Path) -> dict:
     path = folder / "config.json"
-    given = config_without_code(path, str(path))
-    return {key: value for key, value in given.items() if key not in _BOOKKEEPING}
+    return _described(config_without_code(path, str(path)))
 
 
-def _flat(config: dict, prefix: str = "") -> dict[str, object]:
-    """A nested config as {dotted key: value}, without the keys of `_BOOKKEEPING`."""
-    flat: dict[str, object] = {}
-    for key, value in config.items():
-        if key in _BOOKKEEPING:
-            continue
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
+def _described(config: Any) -> Any:
+    """A config without the keys of `_BOOKKEEPING`, also in its sections."""
+    if not isinstance(config, dict):
+        return config
+    return {key: _described(each) for key, each in config.items() if key not in _BOOKKEEPING}
 
 
 def check_lora(adapter: Path, settings: LoraConfig, ignored: Collection[str] = ()) -> None:
@@ -132,22 +125,26 @@ def check_lora(adapter: Path, settings: LoraConfig, ignored: Collection[str] = (
         UserError: a setting differs, or the config cannot be read.
     """
     path = adapter / LORA_CONFIG
-    found = config_without_code(path, str(path))
-    targets = found.get("target_modules")
-    for key, value, name, wanted in (
-        ("r", found.get("r"), "rank", settings.rank),
-        ("lora_alpha", found.get("lora_alpha"), "alpha", settings.alpha),
+    config = config_without_code(path, str(path))
+    targets = config.get("target_modules")
+    for key, value, name, setting in (
+        ("r", config.get("r"), "rank", settings.rank),
+        ("lora_alpha", config.get("lora_alpha"), "alpha", settings.alpha),
         ("target_modules", _ordered(targets), "targets", _ordered(settings.targets)),
     ):
-        if value != wanted:
-            raise UserError(f"{path}: {key}: {value!r}, but lora.{name} of the model is {wanted!r}")
+        if value != setting:
+            raise UserError(
+                f"{path}: {key}: {value!r}, but lora.{name} of the model is {setting!r}"
+            )
     # Importing peft takes seconds, and full tuning does not need it.
     from peft import LoraConfig as PeftConfig
 
     plain = PeftConfig().to_dict()
-    for key in sorted(found.keys() & plain.keys() - _FREE - set(ignored)):
-        if found[key] != plain[key]:
-            raise UserError(f"{path}: {key}: {found[key]!r}; only plain LoRA is loaded, without it")
+    for key in sorted(config.keys() & plain.keys() - _FREE - set(ignored)):
+        if config[key] != plain[key]:
+            raise UserError(
+                f"{path}: {key}: {config[key]!r}; only plain LoRA is loaded, without it"
+            )
 
 
 def _ordered(targets: object) -> object:

@@ -32,5 +32,5 @@ class CountSketch:
 
     def __call__(self, vector: Tensor) -> Tensor:
         """The sketch of a vector, float32 [size], on its device."""
-        found = torch.zeros(self.size, device=vector.device)
-        return found.index_add_(0, self._places, vector * self._signs)
+        sketch = torch.zeros(self.size, device=vector.device)
+        return sketch.index_add_(0, self._places, vector * self._signs)

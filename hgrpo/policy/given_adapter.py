@@ -1,7 +1,7 @@
 """An SFT policy that somebody trained elsewhere, taken in place of one's own fine-tuning.
 
 Its folder is one that the stage `sft` wrote: `adapter/` with the weights, and `summary.json`, which
-says on which base, with which tokenizer and for which environment they were trained. For a LoRA
+records their base, tokenizer and environment. For a LoRA
 adapter from another program, write that file by hand (docs/how_to.md).
 """
 
@@ -19,11 +19,6 @@ from hgrpo.policy.settings import ModelConfig
 
 # Policies train without dropout here, so that of a given adapter is switched off.
 _DROPOUT = "lora_dropout"
-_SAID = {
-    "base": "base model",
-    "tokenizer": "tokenizer, with its config and chat template,",
-    "env": "environment",
-}
 
 
 def trained_on(base: Path, env: str) -> dict[str, str]:
@@ -37,7 +32,7 @@ def trained_on(base: Path, env: str) -> dict[str, str]:
 
 
 def given_digest(folder: Path) -> str:
-    """Hash (16 hex digits) of all that is taken from a given policy's folder.
+    """Hash (16 hex digits) of all files that are taken from a policy's folder.
 
     Weights count by the hash that the summary records, because `take_adapter` compares it. If the
     summary records none, as one that was written by hand, the weights are read.
@@ -72,14 +67,13 @@ def take_adapter(folder: Path, model: ModelConfig, base: Path, env: str, out: Pa
             values that are not finite. The message names the file.
     """
     path = folder / SUMMARY
-    summary, wanted = _summary(path), trained_on(base, env)
+    summary, ours = _summary(path), trained_on(base, env)
     recorded = summary["trained_on"]
     # The digest of a base covers its tokenizer, so an edited tokenizer is named as such.
     for key in ("env", "tokenizer", "base"):
-        if recorded.get(key) != wanted[key]:
+        if recorded.get(key) != ours[key]:
             raise UserError(
-                f"{path}: trained_on.{key}: {recorded.get(key)!r}, but the study's {_SAID[key]} is "
-                f"{wanted[key]!r}"
+                f"{path}: trained_on.{key}: {recorded.get(key)!r}, but the study has {ours[key]!r}"
             )
     adapter = folder / "adapter"
     check_policy(model, base, adapter, ignored={_DROPOUT})
@@ -102,7 +96,7 @@ def take_adapter(folder: Path, model: ModelConfig, base: Path, env: str, out: Pa
 
 def _check_weights(model: ModelConfig, base: Path, adapter: Path) -> None:
     """Raise UserError unless the weights are finite and fit the base."""
-    # Imported here: a plan asks for `given_digest`, and needs no torch.
+    # Imported here: planning calls `given_digest` and must not import torch.
     from hgrpo.policy.load import check_tensors
     from hgrpo.policy.saved_weights import finite_weights, load_model
 
@@ -116,16 +110,14 @@ def _check_weights(model: ModelConfig, base: Path, adapter: Path) -> None:
 
 def _summary(path: Path) -> Mapping:
     try:
-        found = json.loads(path.read_bytes())
-        if not isinstance(found["trained_on"], Mapping):
-            raise TypeError(f"trained_on: {found['trained_on']!r}")
+        summary = json.loads(path.read_bytes())
+        if not isinstance(summary["trained_on"], Mapping):
+            raise TypeError(f"trained_on: {summary['trained_on']!r}")
     except OSError as error:
         raise UserError(
             f"sft.adapter: {path}: {error.strerror}; a folder that the stage sft wrote was "
             "expected, with adapter/ and summary.json"
         ) from None
     except (ValueError, LookupError, TypeError) as error:
-        raise UserError(
-            f"{path}: it does not say what the adapter was trained on ({error})"
-        ) from None
-    return found
+        raise UserError(f"{path}: trained_on: missing or not a mapping ({error})") from None
+    return summary

@@ -1,9 +1,9 @@
 """Logits of chosen hidden states, computed by the model's own `forward`.
 
 Every causal language model multiplies the last hidden states of its decoder by the head's matrix.
-Some model families then add a bias, or scale or cap the logits, and only their `forward` knows how.
-So `forward` runs here with a decoder that returns given states, and with the head in float32. No
-list of families is needed.
+Some model families then add a bias, or scale or cap the logits, in their `forward` only. So
+`forward` runs here with a decoder that returns given states, and with the head in float32. No list
+of families is needed.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -66,13 +66,13 @@ def check_head(model: "PreTrainedModel") -> None:
     tokens = torch.arange(_PROBE_LENGTH, device=head.weight.device)[None] % len(head.weight)
     expected = model(input_ids=tokens, use_cache=False).logits[0]
     try:
-        states, own = decode(model, tokens)
-        found = own(states[0].float())
+        states, compute = decode(model, tokens)
+        logits = compute(states[0].float())
     except Exception as error:  # the code of a model may raise anything
         raise UserError(
             f"{kind}: training cannot make its logits from its last states ({one_line(error)})"
         ) from None
-    apart, largest = (found - expected).abs().max(), expected.abs().max()
+    apart, largest = (logits - expected).abs().max(), expected.abs().max()
     if not apart <= largest * max(_TOLERANCE, _ROUNDINGS * torch.finfo(expected.dtype).eps):
         raise UserError(
             f"{kind}: its logits do not follow from its last states alone ({apart:.2g} apart, of "

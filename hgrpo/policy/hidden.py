@@ -24,10 +24,10 @@ def read_hidden(
     The policy reads each sequence once, several at a time. `read` gets the index of a sequence and
     its states, float32 [L, hidden size] on the CPU, where L may exceed the sequence's length.
     """
-    found: dict[int, Read] = {}
+    results: dict[int, Read] = {}
     for part in micro_batches([len(tokens) for tokens in sequences], _TOKEN_BUDGET):
         batch = make_batch([sequences[i] for i in part], [[] for _ in part], policy.device)
         hidden = decode(policy.causal_lm, batch.token_ids)[0].float().cpu()
         for row, index in enumerate(part):
-            found[index] = read(index, hidden[row])
-    return [found[index] for index in range(len(sequences))]
+            results[index] = read(index, hidden[row])
+    return [results[index] for index in range(len(sequences))]

@@ -126,7 +126,7 @@ def check_tensors(model: "PreTrainedModel", settings: LoraConfig, adapter: Path)
     PEFT only warns of a missing matrix, and leaves it as it was drawn.
     """
     path = adapter / LORA_WEIGHTS
-    found = {name: entry["shape"] for name, entry in read_header(path).items()}
+    shapes = {name: entry["shape"] for name, entry in read_header(path).items()}
     targets = tuple(f".{target}" for target in settings.targets)
     for name, module in model.named_modules():
         if not isinstance(module, nn.Linear) or not f".{name}".endswith(targets):
@@ -136,12 +136,12 @@ def check_tensors(model: "PreTrainedModel", settings: LoraConfig, adapter: Path)
             ("B", [module.out_features, settings.rank]),
         ):
             tensor = f"base_model.model.{name}.lora_{part}.weight"
-            given = found.get(tensor)
-            if given != shape:
-                said = "is missing" if given is None else f"has the shape {given}"
-                raise UserError(f"{path}: tensor {tensor!r} {said}; the base needs {shape}")
-            del found[tensor]
-    if unknown := [name for name in sorted(found) if name.endswith(_MATRICES)]:
+            saved = shapes.get(tensor)
+            if saved != shape:
+                fault = "is missing" if saved is None else f"has the shape {saved}"
+                raise UserError(f"{path}: tensor {tensor!r} {fault}; the base needs {shape}")
+            del shapes[tensor]
+    if unknown := [name for name in sorted(shapes) if name.endswith(_MATRICES)]:
         raise UserError(f"{path}: tensor {unknown[0]!r} belongs to no module of the base")
 
 

@@ -16,11 +16,11 @@ def autocast_dtype(config: ModelConfig, device: torch.device) -> torch.dtype | N
 
     With a bfloat16 base, `auto` means bfloat16, because the base computes in bfloat16 anyway.
     """
-    wanted = config.train_dtype
-    if wanted == "auto":
+    name = config.train_dtype
+    if name == "auto":
         fits = config.base_dtype == "bfloat16" or has_bfloat16(device)
-        wanted = "bfloat16" if fits else "float32"
-    return torch.bfloat16 if wanted == "bfloat16" else None
+        name = "bfloat16" if fits else "float32"
+    return torch.bfloat16 if name == "bfloat16" else None
 
 
 def has_bfloat16(device: torch.device) -> bool:

@@ -88,7 +88,7 @@ def _without_report() -> Iterator[None]:
 
 def _check_loaded(loaded: dict[str, Iterable], path: Path) -> None:
     """Raise UserError unless the file holds every tensor of the model and no other."""
-    for problem, said in (
+    for problem, text in (
         ("missing_keys", "is missing"),
         ("mismatched_keys", "has another shape than config.json asks for"),
         ("unexpected_keys", "is not one of the model that config.json describes"),
@@ -96,4 +96,4 @@ def _check_loaded(loaded: dict[str, Iterable], path: Path) -> None:
         # In `mismatched_keys`, each entry is a tuple of the name and the two shapes.
         names = sorted(each if isinstance(each, str) else each[0] for each in loaded[problem])
         if names:
-            raise UserError(f"{path}: tensor {names[0]!r} {said}")
+            raise UserError(f"{path}: tensor {names[0]!r} {text}")

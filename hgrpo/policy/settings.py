@@ -74,8 +74,8 @@ class ModelConfig(Strict):
 
     @model_validator(mode="after")
     def _one_base(self) -> Self:
-        given = [self.tiny, self.path, self.package]
-        if sum(each is not None for each in given) != 1:
+        sources = [self.tiny, self.path, self.package]
+        if sum(each is not None for each in sources) != 1:
             raise ValueError("tiny: give exactly one of `tiny`, `path` and `package`")
         refuse_unread(self, ("system", self.tiny is None, "a chat model, by `path` or `package`"))
         return self
@@ -84,13 +84,6 @@ class ModelConfig(Strict):
     def _lora_is_read(self) -> Self:
         knobs = [(name, self.adapt == "lora", "adapt: lora") for name in LoraConfig.model_fields]
         refuse_unread(self.lora, *knobs, prefix="lora.")
-        return self
-
-    @model_validator(mode="after")
-    def _trained_weights_are_whole(self) -> Self:
-        if self.adapt == "full" and self.base_dtype != "float32":
-            raise ValueError(
-                f"base_dtype: {self.base_dtype!r}: with adapt `full` the base itself is trained, "
-                "and this type loses small updates"
-            )
+        # Under full tuning the base is trained, and bfloat16 would lose small updates.
+        refuse_unread(self, ("base_dtype", self.adapt == "lora", "adapt: lora"))
         return self

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hgrpo.errors import UserError, one_line
-from hgrpo.report.run_status import RunPlan, run_log
+from hgrpo.report.run_log import RunPlan, run_log
 
 # These columns say which step a log row belongs to. All other columns are measurements.
 _PLACES = ("step", "round")
@@ -88,13 +88,13 @@ class Board:
         """Send the new rows; return whether any run is unfinished."""
         unfinished = False
         for plan in self._plans:
-            log = run_log(self._results, plan)
-            unfinished |= not log.done
+            rows, done = run_log(plan)
+            unfinished |= not done
             first = self._written[plan.home]
-            for step, row in enumerate(log.rows[first:], first):
+            for step, row in enumerate(rows[first:], first):
                 for writer in self._of(plan):
                     writer.write(scalars(row), step)
-            self._written[plan.home] = max(first, len(log.rows))
+            self._written[plan.home] = max(first, len(rows))
         return unfinished
 
     def close(self) -> int:

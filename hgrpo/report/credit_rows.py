@@ -18,13 +18,13 @@ def credit_pictures(folder: Path, arms: Arms) -> list[dict]:
     """The trajectories of the first batch: each turn with a cell per arm."""
     pictures = []
     for picture in _trajectories(folder / "credit.csv", TRAJECTORY):
-        shown = [name for name in arms.trained if name in set(picture["method"])]
-        labels = [arms.label(name) for name in shown]
+        names = [name for name in arms.trained if name in set(picture["method"])]
+        labels = [arms.label(name) for name in names]
         views = []
         for kind in ("credit", "advantage"):
             scaled = picture.assign(shade=shades(picture, kind)).set_index("method")
             cells = [
-                _cells(turn.loc[shown, kind], turn.loc[shown, "shade"])
+                _cells(turn.loc[names, kind], turn.loc[names, "shade"])
                 for _, turn in scaled.groupby("turn")
             ]
             views.append({"columns": labels, "cells": cells})

@@ -14,9 +14,9 @@ from hgrpo.evaluation.truth.measured import TRUTH, TRUTH_LABEL, Played
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
 from hgrpo.evaluation.twins import twins
 from hgrpo.report.csv_file import write_csv
-from hgrpo.report.figure_index import save_all
 from hgrpo.report.figures import credit_correlation as figures
-from hgrpo.report.style import Drawing
+from hgrpo.report.figures import credit_truth
+from hgrpo.report.style import Drawing, save_all
 from hgrpo.trajectories.store import write_table
 
 CREDITS = pa.schema(
@@ -49,17 +49,41 @@ def write(
     pairs = correlations(distinct, rollouts.lengths)
     write_csv(pairs, folder / "correlations.csv", _DIGITS)
     drawn = [_heat_map(pairs, plan, distinct, labels)]
-    shown = distinct if truth is None else {TRUTH: truth.advantage} | distinct
-    drawn.append(_gallery(shown, rollouts, {TRUTH: TRUTH_LABEL} | labels))
+    columns = distinct if truth is None else {TRUTH: truth.advantage} | distinct
+    drawn.append(_gallery(columns, rollouts, {TRUTH: TRUTH_LABEL} | labels))
     if truth is not None:
-        # Imported here because advantages need torch, which credit alone may not.
-        from hgrpo.report.truth_tables import write_truth
-
-        drawn += write_truth(played, updates, labels, folder)
+        drawn += _write_truth(played, updates, labels, folder)
     save_all(drawn, folder)
     pairs = twins([_advantages(each, updates, labels) for each in played], updates, labels)
     write_csv(pairs, folder / "twins.csv", _DIGITS)
     return pairs
+
+
+def _write_truth(
+    played: Sequence[Played],
+    updates: Mapping[str, ArmUpdate],
+    labels: Mapping[str, str],
+    folder: Path,
+) -> list[Drawing]:
+    """Write truth.csv, truth_gradients.csv and truth_errors.csv; return the figures."""
+    # Imported here because advantages need torch, which credit alone may not.
+    from hgrpo.evaluation.truth.methods import truth_tables
+
+    parts = [truth_tables(each, updates, labels) for each in played]
+    tables = {
+        name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
+    }
+    for name, table in tables.items():
+        write_csv(table, folder / f"{name}.csv", _DIGITS)
+    last = played[-1].rollouts.stored[0].round
+    gradients, errors = (
+        tables[name][tables[name]["round"] == last] for name in ("truth_gradients", "truth_errors")
+    )
+    return [
+        credit_truth.closest(tables["truth"]),
+        credit_truth.updates(gradients),
+        credit_truth.mistakes(errors),
+    ]
 
 
 def _advantages(
@@ -74,8 +98,8 @@ def _advantages(
 
 
 def _by_method(plan: Sequence[Computation], labels: Mapping[str, str]) -> dict[str, np.ndarray]:
-    found = {name: c.values for c in plan for name in c.methods if c.values is not None}
-    return {name: found[name] for name in labels if name in found}
+    by_name = {name: c.values for c in plan for name in c.methods if c.values is not None}
+    return {name: by_name[name] for name in labels if name in by_name}
 
 
 def credit_table(credits: Mapping[str, np.ndarray], rollouts: SharedRollouts) -> pa.Table:
@@ -127,16 +151,16 @@ def _heat_map(
 ) -> Drawing:
     varied = [name for name, credit in credits.items() if np.nanmin(credit) < np.nanmax(credit)]
     constant = [labels[name] for name in credits if name not in varied]
-    said = []
+    remarks = []
     if constant:
-        said.append(f"Left out because their credit does not vary: {', '.join(constant)}.")
+        remarks.append(f"Left out because their credit does not vary: {', '.join(constant)}.")
     for computed in plan:
         first, *others = (labels[name] for name in computed.methods)
         if others and computed.methods[0] in varied:
-            said.append(f"{first} also stands for {', '.join(others)}.")
+            remarks.append(f"{first} also stands for {', '.join(others)}.")
         if computed.note:
-            said.append(f"{first}: {computed.note}.")
-    return figures.heat_map(pairs, {name: labels[name] for name in varied}, said)
+            remarks.append(f"{first}: {computed.note}.")
+    return figures.heat_map(pairs, {name: labels[name] for name in varied}, remarks)
 
 
 def _gallery(
@@ -151,5 +175,5 @@ def _gallery(
     drawn = figures.gallery(table, {name: labels[name] for name in credits})
     if TRUTH not in credits:
         return drawn
-    said = "The first column is what each turn was really worth."
-    return replace(drawn, caption=f"{drawn.caption} {said}")
+    remark = "The first column is what each turn was really worth."
+    return replace(drawn, caption=f"{drawn.caption} {remark}")

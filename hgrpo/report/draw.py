@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from hgrpo.report.figure_index import save_all
 from hgrpo.report.figures import (
     alpha,
     axes,
@@ -22,7 +21,7 @@ from hgrpo.report.figures import (
     turnrd,
 )
 from hgrpo.report.inputs import Inputs
-from hgrpo.report.style import Drawing
+from hgrpo.report.style import Drawing, save_all
 
 
 def drawings(
@@ -51,7 +50,7 @@ def study_drawings(
         lambda: outcome.forest(comparison, arms),
         lambda: alpha.alpha(comparison, logs, arms, inputs.sweep),
         *(
-            partial(axes.axis_figure, comparison, logs, inputs.stops, inputs.collapse, arms, axis)
+            partial(axes.axis_figure, comparison, inputs.stops, inputs.collapse, arms, axis)
             for axis in inputs.axes
         ),
         lambda: (

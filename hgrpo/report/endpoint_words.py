@@ -1,4 +1,6 @@
-"""Names a study's endpoint in sentences, and in the titles of columns."""
+"""Names a study's endpoint and measures in sentences, titles of columns and figures."""
+
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -7,14 +9,33 @@ from hgrpo.evaluation.endpoint import AREA, LAST_ROUND
 from hgrpo.evaluation.settings import Budget, Score
 from hgrpo.report.arms import Arms
 
+
+@dataclass(frozen=True)
+class Measure:
+    """A quantity that a learning curve shows, with its columns in `Comparison.rounds`."""
+
+    column: str
+    lower: str
+    upper: str
+    name: str
+    unit: str
+
+    @property
+    def columns(self) -> tuple[str, str, str]:
+        """The columns of the quantity and of the ends of its interval."""
+        return self.column, self.lower, self.upper
+
+
 # 100 times a return is called a score, as papers on shopping agents do.
-MEASURES: dict[Score, str] = {"success": "success", "return": "score"}
+SUCCESS = Measure("success", "lower", "upper", "success", " %")
+SCORE = Measure("mean_return", "return_lower", "return_upper", "score", "")
+MEASURES: dict[Score, Measure] = {"success": SUCCESS, "return": SCORE}
 
 
 def endpoint_phrase(comparison: Comparison) -> str:
     """The declared endpoint in a sentence: `mean success over rounds 1 to 5`."""
     settings = comparison.protocol.settings
-    measure, last = MEASURES[settings.score], max(comparison.last_round.values())
+    measure, last = MEASURES[settings.score].name, max(comparison.last_round.values())
     if settings.endpoint == AREA:
         return f"mean {measure} over {f'rounds 1 to {last}' if last > 1 else 'the only round'}"
     if settings.endpoint == LAST_ROUND:
@@ -52,7 +73,7 @@ def endpoint_title(name: str, score: Score) -> str:
     """
     kind, _, number = name.partition("_")
     title = f"{int(number):,} trajectories" if kind == "budget" else name.replace("_", " ")
-    return title if score == "success" else f"{title}, {MEASURES[score]}"
+    return title if score == "success" else f"{title}, {MEASURES[score].name}"
 
 
 def threshold_text(value: float, score: Score) -> str:
@@ -65,3 +86,12 @@ def amount(value: float, score: Score) -> str:
     if pd.isna(value):
         return "\u2013"
     return f"{100 * value:.1f}" + ("\u00a0%" if score == "success" else "")
+
+
+def untrained_level(comparison: Comparison, arms: Arms, column: str = "success") -> float | None:
+    """SFT policy's test success (or `column`) at its best temperature; None without an SFT arm."""
+    rows = comparison.methods
+    rows = rows[
+        (rows["method"] == arms.untrained) & (rows["temperature"] == comparison.best_temperature)
+    ]
+    return rows[column].iloc[0] if len(rows) else None

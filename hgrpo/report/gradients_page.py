@@ -9,11 +9,10 @@ import pandas as pd
 from hgrpo.errors import UserError, one_line
 from hgrpo.evaluation.gradients.slopes import INCONCLUSIVE
 from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS
-from hgrpo.learning.validation import greedy_validation
+from hgrpo.learning.stops import greedy_validation
 from hgrpo.report.figures.gradient_buckets import policy_name
 from hgrpo.report.figures.gradients import DRAWN, TITLES
-from hgrpo.report.page_environment import page_environment
-from hgrpo.report.svg import inline
+from hgrpo.report.svg import inline, page_environment
 from hgrpo.report.words import DASH, MINUS, listing, p_value
 
 _NAMES = {
@@ -37,7 +36,7 @@ class Tables:
     """What the page shows as tables.
 
     Attributes:
-        buckets: from `hgrpo.evaluation.gradients.bucket_means`.
+        buckets: from `hgrpo.evaluation.gradients.slopes.bucket_means`.
         slopes, dominance: from the modules of these names in `hgrpo.evaluation.gradients`.
         success: from `read_success`.
     """
@@ -76,8 +75,8 @@ def read_success(paths: Sequence[Path]) -> pd.DataFrame:
     """
     rows = [_job(path) | {"success": greedy_validation(path)} for path in paths]
     table = pd.DataFrame(rows, columns=["method", "seed", "round", "success"])
-    found = table.groupby(["method", "round"], as_index=False, sort=False)
-    return found.agg(seeds=("seed", "nunique"), success=("success", "mean"))
+    policies = table.groupby(["method", "round"], as_index=False, sort=False)
+    return policies.agg(seeds=("seed", "nunique"), success=("success", "mean"))
 
 
 def _job(path: Path) -> dict[str, object]:
@@ -99,8 +98,10 @@ def headline(dominance: pd.DataFrame) -> str:
     verdicts = dominance.loc[chosen, "verdict"]
     policies = "policy" if len(verdicts) == 1 else "policies"
     counts = verdicts.replace(INCONCLUSIVE, "neither can be said to dominate").value_counts()
-    found = [f"in {count} of {len(verdicts)} {policies} {said}" for said, count in counts.items()]
-    return f"Where returns differ least: {listing(found)}"
+    parts = [
+        f"in {count} of {len(verdicts)} {policies} {verdict}" for verdict, count in counts.items()
+    ]
+    return f"Where returns differ least: {listing(parts)}"
 
 
 def render(
@@ -120,15 +121,16 @@ def render(
     environment.filters["p"] = p_value
     by_section: dict[str, list[Mapping]] = {}
     for figure in figures:
-        drawn = figure | {"svg": inline(figure["svg"], _id(figure["name"]), figure["alt"])}
+        name = figure["name"].replace("/", "-")
+        drawn = figure | {"svg": inline(figure["svg"], name, figure["alt"])}
         by_section.setdefault(figure["section"], []).append(drawn)
     policies = [
         {
             "title": f"{arms[method].label} after {arms[method].steps * round} steps",
-            "rows": _for_readers(own, arms),
+            "rows": _for_readers(table, arms),
             "figures": by_section.get(policy_name(method, arms[method].steps * round), []),
         }
-        for (method, round), own in tables.buckets.groupby(["method", "round"], sort=False)
+        for (method, round), table in tables.buckets.groupby(["method", "round"], sort=False)
     ]
     return environment.get_template("gradients.html.j2").render(
         study=study,
@@ -155,10 +157,6 @@ def _for_readers(table: pd.DataFrame, arms: Mapping[str, GradientArm]) -> list[d
         }
         rows.append(row | words)
     return rows
-
-
-def _id(name: str) -> str:
-    return name.replace("/", "-")
 
 
 def number(value: float) -> str:

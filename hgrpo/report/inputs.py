@@ -8,14 +8,12 @@ import pandas as pd
 
 from hgrpo.config.read import validate
 from hgrpo.evaluation.comparison import Comparison, compare
-from hgrpo.evaluation.designs import Factorial, alpha_sweep, factorial
-from hgrpo.evaluation.doses import doses
-from hgrpo.evaluation.effects import effects
+from hgrpo.evaluation.designs import Factorial, alpha_sweep, doses, factorial
+from hgrpo.evaluation.differences import effects
 from hgrpo.evaluation.merge import merge_episodes
-from hgrpo.evaluation.protocol import Protocol
+from hgrpo.evaluation.played_endpoints import Protocol
 from hgrpo.evaluation.settings import STATISTICS, StatisticsConfig
-from hgrpo.report.arms import Arms, read_arms
-from hgrpo.report.axes import AxisArms, read_axes
+from hgrpo.report.arms import Arms, AxisArms, read_arms, read_axes
 from hgrpo.report.logs import play_by_round, read_collapse, read_logs, read_stops
 
 
@@ -29,10 +27,10 @@ class Inputs:
         collapse: how much replies depended on their prompts (`read_collapse`); None if no arm of
             the study measures it.
         sweep: arm -> alpha, if the arms form a sweep of alpha (`designs.alpha_sweep`); else empty.
-        doses: arm -> correlation of its credit with the oracle's (`doses.doses`).
+        doses: arm -> correlation of its credit with the oracle's (`designs.doses`).
         axes: the study's axes (`axes.read_axes`).
         design: the factorial that the arms form; None if they do not form one.
-        effects: main effects and interactions (`effects.effects`); empty without a factorial.
+        effects: main effects and interactions (`differences.effects`); empty without a factorial.
     """
 
     arms: Arms
@@ -91,10 +89,9 @@ def make_inputs(
     play = play_by_round(logs, stops)
     comparison = compare(merged, protocol, play)
     sweep, design = alpha_sweep(config["methods"]), factorial(config["methods"], arms.reference)
-    found = pd.DataFrame()
+    of_design = pd.DataFrame()
     if design:
-        found = effects(comparison.scores, design, protocol.settings.score, protocol.level)
+        of_design = effects(comparison.scores, design, protocol.settings.score, protocol.level)
     known, axes = doses(config["methods"]), read_axes(config)
-    return Inputs(
-        *(arms, merged, logs, play, stops, collapse, comparison, sweep, known, axes, design, found)
-    )
+    results = arms, merged, logs, play, stops, collapse, comparison
+    return Inputs(*results, sweep, known, axes, design, of_design)

@@ -100,9 +100,9 @@ def read_stops(paths: Sequence[Path]) -> pd.DataFrame:
     ended = {}
     for path in paths:
         method, seed, _ = run_of(path)
-        said = json.loads(path.read_bytes()).get("ended", {})
-        if said.get("rule"):
-            ended[method, seed] = {"method": method, "seed": seed, **said}
+        end = json.loads(path.read_bytes()).get("ended", {})
+        if end.get("rule"):
+            ended[method, seed] = {"method": method, "seed": seed, **end}
     rows = [ended[run] for run in sorted(ended)]
     table = pd.DataFrame(rows, columns=["method", "seed", "status", "rule", "round", "step"])
     return table.astype(dict.fromkeys(["method", "status", "rule"], "str"))
@@ -196,14 +196,14 @@ def read_last_turns(paths: Sequence[Path], methods: Sequence[str]) -> dict[str, 
     Leaves out a method whose only round in `paths` is the first. Arguments, columns and errors are
     as in `read_first_turns`. There is also a column `round`.
     """
-    found = {}
+    turns = {}
     runs = {run_of(path): path for path in paths}
     for method in methods:
         mine = [(number, -seed) for name, seed, number in runs if name == method and number > 1]
         if mine:
             number, seed = max(mine)
-            found[method] = _first_batch(runs[method, -seed, number]).assign(round=number)
-    return found
+            turns[method] = _first_batch(runs[method, -seed, number]).assign(round=number)
+    return turns
 
 
 def last_day(paths: Sequence[Path]) -> str:
@@ -216,10 +216,10 @@ def _first_batch(path: Path) -> pd.DataFrame:
     turns = store.read_turns(path, TURN_COLUMNS, step=0).to_pandas()
     sequences = Path(path).with_name(store.SEQUENCES_FILE)
     goals = store.read_sequences(sequences, [*TRAJECTORY, "goal"], step=0).to_pandas()
-    found = turns.merge(goals.drop_duplicates(TRAJECTORY), "left", TRAJECTORY)
-    if found["goal"].isna().any():
+    joined = turns.merge(goals.drop_duplicates(TRAJECTORY), "left", TRAJECTORY)
+    if joined["goal"].isna().any():
         raise UserError(f"{path}: turns without a row in {sequences.name}; are both of one round?")
-    return found
+    return joined
 
 
 def _read_all(

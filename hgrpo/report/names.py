@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from hgrpo.evaluation.designs import alpha_sweep, factorial, fitted, trained, with_figure
-from hgrpo.evaluation.doses import doses
+from hgrpo.evaluation.designs import alpha_sweep, doses, factorial, fitted, trained, with_figure
 
 TABLES = (
     *("methods", "scripted", "seeds", "against_reference", "against_sft"),
@@ -19,15 +18,16 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
 
     `config` is what `hgrpo.stages.comparison.comparison` returned.
     """
-    methods = config["methods"]
-    learns, sweep = bool(trained(methods)), bool(alpha_sweep(methods))
+    methods, learnt = config["methods"], trained(config["methods"])
+    learns, has_untrained = bool(learnt), len(learnt) < len(methods)
+    sweep = bool(alpha_sweep(methods))
     drawn = {
-        "forest": _has_pairs(config),
+        "forest": (learns and has_untrained) or (config["reference"] in learnt and len(learnt) > 1),
         "alpha": sweep,
         **{f"axis_{axis['name']}": True for axis in config.get("axes", [])},
         "dose_response": bool(doses(methods)) and config["reference"] in methods,
         "factorial": factorial(methods, config["reference"]),
-        "sft_temperatures": len(trained(methods)) < len(methods),
+        "sft_temperatures": has_untrained,
         "task_types": True,
         "learning_curves": learns,
         "learning_by_play": learns,
@@ -43,13 +43,6 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
         "health": learns,
     }
     return [name for name, is_drawn in drawn.items() if is_drawn]
-
-
-def _has_pairs(config: Mapping) -> bool:
-    """Whether an arm can be compared with the reference or with the supervised policy."""
-    learnt = trained(config["methods"])
-    has_untrained = len(learnt) < len(config["methods"])
-    return (has_untrained and bool(learnt)) or (config["reference"] in learnt and len(learnt) > 1)
 
 
 def run_figure(method: str, seed: int) -> str:

@@ -1,6 +1,5 @@
 """Makes report.html, a self-contained file that gives the answer first, then the evidence."""
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,18 +18,15 @@ from hgrpo.report.arms import Arms
 from hgrpo.report.cautions import cautions, published_spread
 from hgrpo.report.credit_rows import credit_pictures, own_pictures
 from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, over_budget
-from hgrpo.report.figure_index import read_index
 from hgrpo.report.inputs import Inputs
-from hgrpo.report.page_environment import page_environment
 from hgrpo.report.page_rows import beside, gate_rows, thresholds, verdict_on_gates
 from hgrpo.report.rerun import command, target_command, with_more_seeds
-from hgrpo.report.svg import axis, height_by_width, inline, scale, whisker
+from hgrpo.report.style import read_index
+from hgrpo.report.svg import axis, inline, page_environment, scale, whisker
 from hgrpo.report.tables import cost, counts, logged_extras, scripted_players
 from hgrpo.report.truth_section import SHOWN, truth_tables
 
 SYMBOLS = {"better": "▲", "worse": "▼", "inconclusive": "◇"}
-# On a desktop: width of two columns of figures, in pixels, and of a caption's line, in characters.
-ROOM, CAPTION = 1050, 68
 
 
 @dataclass
@@ -83,10 +79,13 @@ def render(page: Page) -> str:
         "number": _number,
         "temperature": words.temperature_name,
         "amount": amount,
-        "measure": MEASURES.get,
+        "measure": lambda score: MEASURES[score].name,
     }
     comparison, logs, arms = page.inputs.comparison, page.inputs.logs, page.inputs.arms
     truth = truth_tables(page.truth)
+    figures = _figures(page.figures)
+    if truth:
+        figures["truth"] = _figures(page.truth).get("truth", [])
     spent = cost(logs, arms)
     families = (comparison.against_reference, comparison.against_untrained)
     limit = scale(
@@ -130,10 +129,9 @@ def render(page: Page) -> str:
             *(["reference"] if arms.has_reference else []),
             *(["untrained"] if arms.untrained else []),
         ],
-        figures=_figures(page.figures) | _truth_figures(page.truth, truth),
+        figures=figures,
         truth=truth,
         truth_columns=SHOWN,
-        columns=_columns,
         facts=_facts(page, comparison),
         commands=_commands(page),
         limit=limit,
@@ -168,8 +166,8 @@ def _results(comparison: Comparison, arms: Arms, limit: float, stops: pd.DataFra
     trained = comparison.methods["method"] != arms.untrained
     ranked = comparison.methods.assign(trained=trained)
     best_first = ranked.sort_values(["endpoint", "trained"], ascending=False, kind="stable")
-    own = endpoint_name(comparison.protocol.settings.endpoint)
-    levels = comparison.endpoints[comparison.endpoints["endpoint"] == own]
+    declared = endpoint_name(comparison.protocol.settings.endpoint)
+    levels = comparison.endpoints[comparison.endpoints["endpoint"] == declared]
     levels = levels.set_index(["method", "temperature", "score"]).sort_index()
     return [
         {
@@ -181,8 +179,8 @@ def _results(comparison: Comparison, arms: Arms, limit: float, stops: pd.DataFra
             "is_reference": row.method == arms.reference,
         }
         | {
-            name: found.get(row.method) if row.temperature == 0 else None
-            for name, found in compared.items()
+            name: comparisons.get(row.method) if row.temperature == 0 else None
+            for name, comparisons in compared.items()
         }
         for row in best_first.itertuples()
     ]
@@ -269,41 +267,9 @@ def _figures(folder: Path) -> dict[str, list[dict]]:
             continue  # the page shows these figures as tables, which can be read and searched
         svg = (folder / f"{entry['name']}.svg").read_text(encoding="utf-8")
         sections.setdefault(entry["section"], []).append(
-            entry
-            | {
-                "svg": inline(svg, entry["name"], entry["alt"]),
-                "shape": height_by_width(svg),
-            }
+            entry | {"svg": inline(svg, entry["name"], entry["alt"])}
         )
     return sections
-
-
-def _truth_figures(folder: Path | None, tables: Sequence[Mapping]) -> dict[str, list[dict]]:
-    """The section `truth` and its figures; empty if there are no tables."""
-    return {"truth": _figures(folder).get("truth", [])} if tables else {}
-
-
-def _columns(figures: Sequence[Mapping]) -> dict:
-    """Two columns of figures, and the width of the left one in per cent, so that both end level.
-
-    The first figure is always in the left column. Figures keep their order within a column.
-    """
-    first, *others = figures
-    splits = []
-    for chosen in itertools.product((True, False), repeat=len(others)):
-        left = [first, *itertools.compress(others, chosen)]
-        right = [figure for figure, is_left in zip(others, chosen, strict=True) if not is_left]
-        (shape, text), (other_shape, other_text) = _heights(left), _heights(right)
-        width = (ROOM * other_shape + other_text - text) / (shape + other_shape)
-        splits.append((abs(width / ROOM - 0.5), left, right, round(100 * width / ROOM, 1)))
-    _, left, right, share = min(splits, key=lambda split: split[0])
-    return {"left": left, "right": right, "share": min(max(share, 36.0), 64.0)}
-
-
-def _heights(figures: Sequence[Mapping]) -> tuple[float, float]:
-    """Height of all figures, as a multiple of their width, and height of all words, in pixels."""
-    lines = sum(-(-len(figure["caption"]) // CAPTION) for figure in figures)
-    return sum(figure["shape"] for figure in figures), 75 * len(figures) + 21 * lines
 
 
 def _number(value: float, digits: int = 0) -> str:

@@ -60,7 +60,7 @@ def gate_rows(comparison: Comparison, arms: Arms) -> list[dict]:
         {
             "arm": arms[row["method"]],
             "claim": claim(row["expect"], row["points"]),
-            "found": found(row),
+            "difference": difference(row),
             "power": power(row),
             "n_seeds": row["n_seeds"],
             "result": row["result"],
@@ -95,7 +95,7 @@ def power(row: Mapping) -> str:
     return f"fails in {share} at +{row['notice']:g}"
 
 
-def found(row: Mapping) -> str:
+def difference(row: Mapping) -> str:
     """A gate's difference in points, with any interval; a dash if its arm was not run."""
     if pd.isna(row["difference"]):
         return DASH
@@ -112,13 +112,13 @@ def beside(comparison: Comparison, arms: Arms) -> dict:
         return {}
     others = list(dict.fromkeys(zip(levels["endpoint"], levels["score"], strict=True)))
     levels = levels.set_index(["endpoint", "score", "method", "temperature"]).sort_index()
-    found = comparison.other_endpoints
+    compared = comparison.other_endpoints
     baselines, differences = [], {}
-    if len(found):
+    if len(compared):
         keys = ["endpoint", "score", "baseline", "baseline_temperature", "method"]
-        differences = found.set_index(keys)[["difference", "lower", "upper"]].to_dict("index")
+        differences = compared.set_index(keys)[["difference", "lower", "upper"]].to_dict("index")
         baselines = list(
-            dict.fromkeys(zip(found["baseline"], found["baseline_temperature"], strict=True))
+            dict.fromkeys(zip(compared["baseline"], compared["baseline_temperature"], strict=True))
         )
     titles, rows = [], []
     for endpoint, score in others:

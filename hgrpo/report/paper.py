@@ -36,10 +36,10 @@ def paper_table(comparison: Comparison, arms: Arms) -> pd.DataFrame:
     The columns of differences are there if the arms were compared; a star marks a verdict that
     holds after Holm's correction.
     """
-    own = endpoint_name(comparison.protocol.settings.endpoint)
+    declared = endpoint_name(comparison.protocol.settings.endpoint)
     score = comparison.protocol.settings.score
     table = comparison.endpoints
-    table = table[(table["endpoint"] == own) & (table["score"] == score)]
+    table = table[(table["endpoint"] == declared) & (table["score"] == score)]
     families = {}
     if len(comparison.against_reference):
         families[f"against {arms.label(arms.reference)}"] = comparison.against_reference
@@ -49,11 +49,13 @@ def paper_table(comparison: Comparison, arms: Arms) -> pd.DataFrame:
     rows = []
     for row in table.sort_values("mean", ascending=False, kind="stable").itertuples():
         name = opponent(arms, row.method, row.temperature)
-        shown = {"method": name, MEASURES[score]: _interval(row)}
+        ends = _ends(row.lower, row.upper, "{:.1f} to {:.1f}")
+        level = Cell(f"{in_points(row.mean):.1f}", ends)
+        cells = {"method": name, MEASURES[score].name: level}
         for title, family in families.items():
             mine = family[(family["method"] == row.method) & (row.temperature == GREEDY)]
-            shown[title] = _difference(mine.iloc[0]) if len(mine) else Cell(NONE)
-        rows.append(shown)
+            cells[title] = _difference(mine.iloc[0]) if len(mine) else Cell(NONE)
+        rows.append(cells)
     return pd.DataFrame(rows)
 
 
@@ -64,23 +66,16 @@ def caption(comparison: Comparison, arms: Arms) -> str:
     percent = " in per cent" if comparison.protocol.settings.score == "success" else ""
     phrase = endpoint_phrase(comparison)
     level = f"{100 * comparison.protocol.level:g} %"
+    families = comparison.against_reference, comparison.against_untrained
+    has_verdicts = any("p_holm" in each and each["p_holm"].notna().any() for each in families)
     intervals = f"with {level} intervals" if number > 1 else "one run of each arm"
     return (
         f"{phrase[0].upper()}{phrase[1:]}{percent}, {intervals}: "
         f"{comparison.n_test} test tasks, {seeds}, greedy play "
         f"unless a temperature is named. Differences are in points and paired by seed and task; "
-        f"{_STAR if _has_verdicts(comparison) else 'there are too few seeds for verdicts'}."
+        f"{_STAR if has_verdicts else 'there are too few seeds for verdicts'}."
         f"{pooled_twin(comparison, arms)}"
     )
-
-
-def _has_verdicts(comparison: Comparison) -> bool:
-    tables = comparison.against_reference, comparison.against_untrained
-    return any("p_holm" in table and table["p_holm"].notna().any() for table in tables)
-
-
-def _interval(row: object) -> Cell:
-    return Cell(f"{in_points(row.mean):.1f}", _ends(row.lower, row.upper, "{:.1f} to {:.1f}"))
 
 
 def _difference(row: pd.Series) -> Cell:

@@ -31,9 +31,9 @@ def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[st
     maps stages to their snapshots, which hold the facts at the top level or under "provenance".
     """
     rows = []
-    for stage, found in snapshots.items():
+    for stage, of_stage in snapshots.items():
         facts: dict[str, dict[str, None]] = {}  # fact -> its values, each once, in order
-        for snapshot in found:
+        for snapshot in of_stage:
             stated = snapshot.get("provenance", snapshot)
             for key in STATED:
                 if stated.get(key) not in (None, {}, ""):
@@ -41,32 +41,6 @@ def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[st
         if facts:
             rows.append((stage, [(key, list(values)) for key, values in facts.items()]))
     return rows
-
-
-def imported_rows(imported: str) -> list[tuple[str, list]]:
-    """A row for what colleagues gave: each arm, or stage before the arms, and where it came from.
-
-    Args:
-        imported: JSON, a list of {part, seeds, archive, revision}; "" is an empty one.
-
-    Raises:
-        UserError: it is something else.
-    """
-    try:
-        parts = json.loads(imported or "[]")
-        facts: dict[str, list[str]] = {}
-        for part in parts:
-            facts.setdefault(part["part"], []).append(_from_archive(part))
-    except (ValueError, LookupError, TypeError):
-        raise UserError(f"--imported: a list of imports was expected, not {imported!r}") from None
-    return [("imported", list(facts.items()))] if facts else []
-
-
-def _from_archive(part: Mapping) -> str:
-    seeds = part["seeds"]
-    words = [f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"] if seeds else []
-    revision = f"revision {part['revision']}" if part["revision"] else "revision unknown"
-    return ", ".join([*words, f"from {part['archive']}", revision])
 
 
 def _text(value: object) -> str:

@@ -1,5 +1,6 @@
 """Sets the style of every figure, and writes figures as SVG with the same bytes every time."""
 
+import json
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 from scipy.optimize import isotonic_regression
 
+from hgrpo.errors import UserError
 from hgrpo.evaluation.statistics import DECIDED
 from hgrpo.report.arms import Arm
 from hgrpo.report.csv_file import write_csv
@@ -34,6 +36,7 @@ MANY = 8
 # An axis of shares shows at least this much, so that ticks are whole per cents and differ.
 LEAST = 0.05
 
+INDEX = "index.json"
 RC = {
     # Texts of games and shops may contain dollar signs, which must not start a formula.
     "text.parse_math": False,
@@ -102,6 +105,27 @@ def save(drawing: Drawing, folder: Path) -> None:
         )
     plt.close(drawing.figure)
     write_csv(drawing.data, folder / f"{drawing.name}.csv")
+
+
+def save_all(drawn: Iterable[Drawing], folder: Path) -> list[dict]:
+    """Write each drawing, then an index of their names and texts; return the index."""
+    index = []
+    for drawing in drawn:
+        save(drawing, folder)
+        index.append({key: text for key, text in vars(drawing).items() if isinstance(text, str)})
+    text = json.dumps(index, indent=1, ensure_ascii=False) + "\n"
+    (folder / INDEX).write_text(text, encoding="utf-8")
+    return index
+
+
+def read_index(folder: Path) -> list[dict]:
+    """Read the index that `save_all` wrote; UserError if it is missing or damaged."""
+    try:
+        return json.loads((folder / INDEX).read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"{folder}: no {INDEX}; run the stage figures first") from None
+    except json.JSONDecodeError as error:
+        raise UserError(f"{folder / INDEX}: not an index of figures ({error})") from None
 
 
 def percent_axis(axis: matplotlib.axis.Axis, symbol: str = " %") -> None:
@@ -185,7 +209,7 @@ def difference_intervals(
     ax: Axes,
     table: pd.DataFrame,
     labels: Sequence[str],
-    said: Iterable[str],
+    texts: Iterable[str],
     looks: Iterable[tuple[str, str]],
 ) -> None:
     """Draw a horizontal interval per row of a table, the first row on top, and a line at zero.
@@ -196,11 +220,11 @@ def difference_intervals(
     Args:
         table: has the columns difference, lower, upper and verdict. The first three are fractions,
             which are drawn as percentage points.
-        labels, said: texts at the left and at the right of each row.
+        labels, texts: texts at the left and at the right of each row.
         looks: colour and marker of each row.
     """
     ax.axvline(0, color=INK, linewidth=1)
-    rows = zip(table.itertuples(), said, looks, strict=True)
+    rows = zip(table.itertuples(), texts, looks, strict=True)
     for y, (row, text, (colour, marker)) in enumerate(rows):
         decided = row.verdict in DECIDED
         fill = colour if decided else "none"
@@ -245,9 +269,9 @@ def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 3) ->
     labels = [handle.get_label() for handle in handles]
     size = RC["legend.fontsize"] if len(labels) <= MANY else 8
     between, around = 1.2 * size, 3.2 * size  # in points: between columns, and around a label
-    wanted = max(text_width(label, size) for label in labels) + around
+    widest = max(text_width(label, size) for label in labels) + around
     room = WIDTH * 72 - 8
-    columns = max(1, min(columns, len(labels), int((room + between) / (wanted + between))))
+    columns = max(1, min(columns, len(labels), int((room + between) / (widest + between))))
     rows = -(-len(labels) // columns)
     figure.legend(
         handles=list(handles),
@@ -280,10 +304,10 @@ def label_ends(
     if not ends:
         return
     low, high = ax.get_ylim()
-    wanted = sorted(ends, key=lambda end: end[2])
-    heights = np.array([(y - low) / (high - low) for _, _, y, _ in wanted])
-    sizes = gap * np.array([text.count("\n") + 1 for text, _, _, _ in wanted])
-    for (text, _, _, colour), height in zip(wanted, _spread(heights, sizes), strict=True):
+    by_height = sorted(ends, key=lambda end: end[2])
+    heights = np.array([(y - low) / (high - low) for _, _, y, _ in by_height])
+    sizes = gap * np.array([text.count("\n") + 1 for text, _, _, _ in by_height])
+    for (text, _, _, colour), height in zip(by_height, _spread(heights, sizes), strict=True):
         _beside(ax, text, height, "axes fraction", offset, color=colour)
 
 

@@ -1,9 +1,10 @@
-"""Makes SVG for the page: figures in the page's theme, and small interval marks for tables."""
+"""Makes parts of pages: Jinja's environment, figures in the page's theme, and interval marks."""
 
 import html
 import re
 from collections.abc import Iterable
 
+import jinja2
 from markupsafe import Markup
 
 from hgrpo.report.style import GRID, INK, MUTED, PAPER
@@ -20,6 +21,17 @@ _OPENING = re.compile(r"<svg\b[^>]*>")
 _WIDTH, _EDGE = 150, 6  # width and margin of a mark in a table, in pixels
 _LIMITS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75)
 _VIEW = re.compile(r'viewBox="([^"]+)"')
+
+
+def page_environment() -> jinja2.Environment:
+    """Jinja's environment of this package: text is escaped, and a missing name is an error."""
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("hgrpo.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def inline(svg: str, name: str, alt: str) -> Markup:
@@ -39,12 +51,6 @@ def inline(svg: str, name: str, alt: str) -> Markup:
         f'<title id="{name}-alt">{html.escape(alt)}</title>'
     )
     return Markup(_OPENING.sub(lambda _: opening, body, count=1))
-
-
-def height_by_width(svg: str) -> float:
-    """Height of an SVG with a view box, as a multiple of its width."""
-    _, _, width, height = map(float, _VIEW.search(svg).group(1).split())
-    return height / width
 
 
 def scale(ends: Iterable[float]) -> float:

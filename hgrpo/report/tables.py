@@ -1,14 +1,12 @@
 """Makes the report's tables and writes them as CSV files."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pandas as pd
 
 from hgrpo.evaluation.comparison import Comparison
-from hgrpo.evaluation.effects import cells
+from hgrpo.evaluation.differences import cells
 from hgrpo.report.arms import Arms
-from hgrpo.report.csv_file import write_csv
 from hgrpo.report.inputs import Inputs
 
 COUNTS = ["n_trajectories", "n_groups", "dead_groups"]
@@ -164,20 +162,9 @@ def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame
         tables["pairs"] = comparison.pairs
     if inputs.design:
         tables["factorial"] = cells(comparison.methods, inputs.design)
-    return {name: _labelled(with_header(name, table), arms) for name, table in tables.items()}
-
-
-def with_header(name: str, table: pd.DataFrame) -> pd.DataFrame:
-    """The table; if it has neither rows nor columns, an empty one with the columns of its name."""
-    if len(table.columns):
-        return table
-    return pd.DataFrame(columns=list(HEADERS[name]))
-
-
-def write_tables(tables: dict[str, pd.DataFrame], folder: Path) -> None:
-    """Write each table as <name>.csv."""
-    for name, table in tables.items():
-        write_csv(table, folder / f"{name}.csv")
+    for name in [name for name, table in tables.items() if table.columns.empty]:
+        tables[name] = pd.DataFrame(columns=list(HEADERS[name]))
+    return {name: _labelled(table, arms) for name, table in tables.items()}
 
 
 def _labelled(table: pd.DataFrame, arms: Arms) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from hgrpo import parquet
 from hgrpo.errors import UserError, one_line
 from hgrpo.evaluation.truth.table import TRUTH_FILE, read_truth_table
-from hgrpo.report.page_environment import page_environment
+from hgrpo.report.svg import page_environment
 from hgrpo.trajectories import store
 
 CREDITS_FILE = "credits.parquet"
@@ -65,9 +65,9 @@ def collect(sources: Sequence[Source], limit: int) -> list[dict]:
         for rank, entry in enumerate(itertools.islice(_entries(source), each)):
             actions = tuple(turn["action"] for turn in entry["turns"])
             key = (source.seed, source.round, entry["task"], entry["rollout"], actions)
-            kept = merged.setdefault(key, entry | {name: {} for name in OF_ARM} | {"rank": rank})
+            shared = merged.setdefault(key, entry | {name: {} for name in OF_ARM} | {"rank": rank})
             for name in OF_ARM:
-                kept[name][source.method] = entry[name]
+                shared[name][source.method] = entry[name]
     for entry in merged.values():
         entry["logprob"] = _shared(entry["logprob"])
     return sorted(merged.values(), key=lambda one: (one["seed"], one["round"], one["rank"]))
@@ -88,9 +88,9 @@ def _entries(source: Source) -> Iterator[dict]:
         if not len(sequences):
             return
         turns = store.read_turns(source.turns, (*_TURNS, *_CREDITED), step).to_pandas()
-        for row, own in _with_turns(sequences, turns, source.turns):
-            yield _entry(row, own, source.seed, source.round) | {
-                **{name: _numbers(own[name]) for name in _CREDITED},
+        for row, mine in _with_turns(sequences, turns, source.turns):
+            yield _entry(row, mine, source.seed, source.round) | {
+                **{name: _numbers(mine[name]) for name in _CREDITED},
                 "logprob": _logprobs(row),
             }
 
@@ -101,12 +101,12 @@ def _with_turns(
     """Each trajectory with its turns; `path`, where the turns come from, is for the message."""
     played = dict(iter(turns.groupby(_KEY, sort=False)))
     for row in sequences.to_pylist():
-        own = played.get(tuple(row[name] for name in _KEY))
-        if own is None or len(own) != len(row["spans"]):
+        mine = played.get(tuple(row[name] for name in _KEY))
+        if mine is None or len(mine) != len(row["spans"]):
             raise UserError(
                 f"{path}: not the turns of {store.SEQUENCES_FILE} beside it: task {row['task_id']}"
             )
-        yield row, own
+        yield row, mine
 
 
 def _entry(row: Mapping, turns: pd.DataFrame, seed: int, number: int) -> dict:
@@ -168,11 +168,13 @@ def collect_truth(
     joined = turns.merge(truth, "left", of_turn)
     joined = joined.merge(wide, "left", left_on=of_turn, right_index=True)
     return [
-        _entry(row, own, seed, number)
-        | {"truth": _numbers(own["advantage"]), "advantage": {}, "rank": rank}
+        _entry(row, mine, seed, number)
+        | {"truth": _numbers(mine["advantage"]), "advantage": {}, "rank": rank}
         | {"logprob": {ALL_ARMS: _logprobs(row)}}
-        | {"credit": {name: _numbers(own[name]) for name in wide if own[name].notna().any()}}
-        for rank, (row, own) in enumerate(_with_turns(sequences, joined, folder / store.TURNS_FILE))
+        | {"credit": {name: _numbers(mine[name]) for name in wide if mine[name].notna().any()}}
+        for rank, (row, mine) in enumerate(
+            _with_turns(sequences, joined, folder / store.TURNS_FILE)
+        )
     ]
 
 
@@ -187,8 +189,8 @@ def within(entries: Sequence[dict], most: int) -> list[dict]:
     """The entries that fit into `most` bytes of the page; every round loses its last ones first."""
     by_rank = sorted(range(len(entries)), key=lambda index: entries[index]["rank"])
     sizes = itertools.accumulate(len(_json(entries[index]).encode()) for index in by_rank)
-    kept = {index for index, size in zip(by_rank, sizes, strict=True) if size <= most}
-    return [entry for index, entry in enumerate(entries) if index in kept]
+    fitting = {index for index, size in zip(by_rank, sizes, strict=True) if size <= most}
+    return [entry for index, entry in enumerate(entries) if index in fitting]
 
 
 def _number(value: float | None) -> float | None:
@@ -213,8 +215,8 @@ def render(study: str, entries: Sequence[Mapping], labels: Mapping[str, str]) ->
         labels: method -> label, in display order.
     """
     environment = page_environment()
-    shown = [{name: value for name, value in one.items() if name != "rank"} for one in entries]
-    data = _json({"labels": dict(labels), "trajectories": shown})
+    public = [{name: value for name, value in one.items() if name != "rank"} for one in entries]
+    data = _json({"labels": dict(labels), "trajectories": public})
     # Texts of games may hold "</script>" or a line separator that JavaScript would end a line at.
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     return environment.get_template("viewer.html.j2").render(study=study, data=Markup(safe))

@@ -367,12 +367,12 @@ def _repeats(table: pd.DataFrame, arms: Arms) -> list[str]:
     named = [
         f"{arms.label(name)} in {many}" for name, many in zip(rows["method"], alike, strict=True)
     ]
-    said = listing(named)
+    cases = listing(named)
     if len(named) > MOST_NAMED:
-        said = f"these arms in {min(alike, key=int)} to {max(alike, key=int)}"
+        cases = f"these arms in {min(alike, key=int)} to {max(alike, key=int)}"
     return [
         f"If the true differences are as found, a repeat of this study gives the same verdict for "
-        f"{said} of a hundred cases. A difference that was found is rather too large than too "
+        f"{cases} of a hundred cases. A difference that was found is rather too large than too "
         "small, so expect fewer."
     ]
 
@@ -497,7 +497,7 @@ def _capital(text: str) -> str:
 def ended_runs(stops: pd.DataFrame, seeds: int) -> dict[str, str]:
     """Arm -> how many of its runs a rule has ended, such as "stopped in 2 of 5 runs"."""
     counted = stops.groupby(["method", "status"], sort=False).size()
-    said: dict[str, list[str]] = {}
+    by_arm: dict[str, list[str]] = {}
     for (method, status), many in counted.items():
-        said.setdefault(method, []).append(f"{status} in {many} of {seeds} runs")
-    return {method: ", ".join(parts) for method, parts in said.items()}
+        by_arm.setdefault(method, []).append(f"{status} in {many} of {seeds} runs")
+    return {method: ", ".join(parts) for method, parts in by_arm.items()}

@@ -33,7 +33,7 @@ class Branching:
     """Begins episodes within recorded trajectories, and lets episodes of one trajectory share it.
 
     Args:
-        take_env: returns an environment that nobody uses.
+        take_env: returns an idle environment.
     """
 
     def __init__(

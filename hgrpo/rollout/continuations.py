@@ -58,8 +58,8 @@ class Continuations:
             cf_replayed_turns=replayed,
             cf_tokens=sum(len(t.token_ids) for t in played),
         )
-        found = np.array([t.env_return for t in played], dtype=np.float64)
-        return found.reshape(len(points), each)
+        returns = np.array([t.env_return for t in played], dtype=np.float64)
+        return returns.reshape(len(points), each)
 
     def report(self) -> dict[str, float]:
         """The counts since the last report, by the names in `COUNTS`."""

@@ -77,7 +77,7 @@ class RolloutEngine(Protocol):
         max_length: longest conversation, in tokens.
         dtype: dtype of the weights. It limits how closely log-probs can agree with the trainer's.
         embeddings: whether completions hold embeddings; fixed when the engine is made. False in an
-            engine that cannot pool hidden states, even if embeddings were asked for.
+            engine that cannot pool hidden states, even if embeddings are requested.
     """
 
     capacity: int
@@ -87,7 +87,7 @@ class RolloutEngine(Protocol):
     embeddings: bool
 
     def load_weights(self, policy: "Policy | SavedPolicy") -> None:
-        """Take the policy's present weights and forget every conversation."""
+        """Take the policy's present weights and close every conversation."""
 
     def submit(self, request: Request) -> None:
         """Queue a reply.

@@ -10,8 +10,8 @@ from hgrpo.rollout.engine_kind import EngineKind
 
 def known() -> list[str]:
     """Names of all engines."""
-    found = pkgutil.iter_modules(hgrpo.rollout.__path__)
-    return sorted(module.name for module in found if module.ispkg)
+    modules = pkgutil.iter_modules(hgrpo.rollout.__path__)
+    return sorted(module.name for module in modules if module.ispkg)
 
 
 def load(kind: str) -> EngineKind:

@@ -1,6 +1,5 @@
 """Config section `engine` of a study: which rollout engine plays, and that engine's settings."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, GetJsonSchemaHandler
@@ -44,41 +43,23 @@ class EngineConfig(KindSection):
         return kinds.load(kind).Settings
 
     @classmethod
-    def keys_for(cls, kind: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Drop the keys that only other engines read, if they have their default values.
-
-        Configs that earlier versions resolved give vLLM's keys for every engine.
-
-        Raises:
-            ValueError: a key that only other engines read does not have its default value.
-        """
-        fields = {name: kinds.load(name).Settings.model_fields for name in kinds.known()}
-        kept = {}
-        for key, value in given.items():
-            readers = [name for name in fields if key in fields[name]]
-            if kind in readers or not readers:
-                kept[key] = value
-            elif value != fields[readers[0]][key].default:
-                raise ValueError(f"{key}: {value} is read only with kind: {' or '.join(readers)}")
-        return kept
-
-    @classmethod
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """Describe one alternative per engine, so that editors offer the chosen engine's keys."""
-        found = handler(core_schema)
-        section = handler.resolve_ref_schema(found)
+        schema = handler(core_schema)
+        section = handler.resolve_ref_schema(schema)
         kind = section["properties"]["kind"]
         alternatives = []
         for name in kinds.known():
-            own = handler.resolve_ref_schema(
+            fields = handler.resolve_ref_schema(
                 handler(cls.settings_model(name).__pydantic_core_schema__)
             )
             keys = {"kind": {"const": name, "description": kind["description"]}}
-            alternative = own | {"title": name, "properties": keys | own.get("properties", {})}
+            properties = keys | fields.get("properties", {})
+            alternative = fields | {"title": name, "properties": properties}
             needed = [] if name == kind["default"] else ["kind"]
-            alternatives.append(alternative | {"required": needed + own.get("required", [])})
+            alternatives.append(alternative | {"required": needed + fields.get("required", [])})
         section.clear()
         section.update(title=cls.__name__, description=cls.__doc__, oneOf=alternatives)
-        return found
+        return schema

@@ -2,42 +2,35 @@
 
 The core, which every piece builds on:
 
-- `rollout`: a batch of all seeds, with the axes S seeds, N groups, K rollouts, M slots or segments
-  and T tokens, as a frozen dataclass. `mask` (tokens) and `keep` (rollouts) say what trains;
-  nothing is dropped. A piece's own tensors go into `extras`, a second view of a task into `inputs`.
-  `choose` gives every seed its own of several batches, as replay does.
 - `draws`: uniform draws and first weights from streams that are named by seed, purpose and step.
-  Nothing is drawn from a generator that remembers, so a changed cadence of evaluation or order of
-  arms changes no number, and arms of one seed share data and first weights.
+  No generator has a state, so a changed cadence of evaluation or order of arms changes no number,
+  and arms of one seed share data and first weights.
 - `nets`: `MLP` and `Transformer`, frozen descriptions whose weights are one tensor [S, P]. A
-  teacher or a first policy is a copy of that tensor. `Transformer.start` and `extend` sample with a
-  cache.
-- `policies`: a net with a way to act. `sample` and `greedy` act, `table` gives the log-probs of
-  every action along given actions in one pass, with a gradient.
-- `rule`: a rule is data: its name, its needs, its term, its settings and their flags. `refuse`
-  compares the needs with what a run gives.
-- `seen`: a term takes a `Seen`, a batch under the current weights, and returns a `Term`: the loss
-  of each seed, [S], and metrics for the log. The losses of all seeds are added up before they are
-  differentiated; no weight belongs to two seeds, so each seed gets its own gradient.
-- `command_line`: flags from settings, errors on one line, the file of rows.
-- `run_settings`: what the settings of the pieces share.
-- `learner`: a policy that learns, and the one way in which it is updated: Adam, which changes the
-  weights in place, after a clip of the gradient's norm, for each seed by itself.
-- `trainer`: the loop over steps, the log, and the state from which another trainer goes on. The
-  experiments of `opd` use it to train shared steps once; no command resumes an interrupted run.
-- `run_command`: the command of a piece that trains one arm a run.
+  teacher or a first policy is a copy of that tensor. `Transformer.extend` samples with a cache.
+- `policies`: a net that acts. `sample` and `greedy` act, `table` has the log-probs of every action
+  along actions in one pass, with a gradient.
+- `command_line`: flags from settings, outputs, PyTorch's threads. `single_runs` has the command of
+  each piece that trains one arm, and `old_flags` the original's spellings of rules' settings.
+- `run_settings`: common settings of the pieces.
+- `learner`: a policy that learns, and its update: Adam, which changes the weights in place, after a
+  clip of the gradient's norm, for each seed by itself.
+- `trainer`: the loop over steps, and the log. An interrupted run starts over.
 - `tasks`: the tasks of sequences, which `rl` and `opd` share.
 
-Formulas stand in `hgrpo.learning.objectives`, one module a rule; a term only applies them.
+Rules, their settings and their formulas stand in `hgrpo.formulas`, and so does `batch`: a batch of
+all seeds, with the axes S seeds, N groups, K rollouts, M slots or segments and T tokens, as a
+frozen dataclass. Its `mask` selects the tokens that train, and its `keep` the rollouts. A term
+takes a `Seen`, a batch under the current weights, and returns a `Term`: the loss of each seed, [S],
+and metrics for the log. The losses of all seeds are added up before they are differentiated; no
+weight belongs to two seeds, so each seed gets its own gradient.
 
-A new piece is a package of modules: `settings` (a pydantic model of a run, which refuses what
-cannot run, and what a rule may need, each with a function of the settings), `declared` (its rules),
-`command` (`HELP`, `add_arguments`, `run`; its name goes into `PIECES` of `hgrpo.cli.sandbox`),
-`rules` (its terms), and `train` (a trainer that takes a step; `vpo.train` is the shortest example).
+A new piece is a package of modules: `settings` (a pydantic model of a run with its checks, and
+`NEEDS` of rules, each with a function of the settings) and `train` (a trainer that takes a step;
+`vpo.train` is the shortest example). `studies.pieces` and `single_runs.COMMANDS` name it. Its rules
+name it as their `piece`.
 
-Planning and checks are quick because they load no torch. Importing `rule`, `run_settings`,
-`command_line` or `run_command` imports none, nor do modules named `settings`, `rule_settings`,
-`declared` and `command`, `pieces` and `study` of `studies`, and the table of `opd`'s experiments.
+Planning and checks are quick because they load no torch: modules named `settings`, `run_settings`,
+`command_line`, `single_runs`, and `pieces` and `study` of `studies` import none.
 
 Pieces: `rl`, `opd`, `vpo`, `pedagogy`. `studies` compares arms of all of them.
 """

@@ -1,6 +1,6 @@
 """Uniform draws for stacked seeds, from streams that are named by seed and purpose.
 
-A draw depends on its seed, its purpose and its step, never on what was drawn before. Arms of equal
+A draw depends on its seed, its purpose and its step, never on earlier draws. Arms of equal
 seeds therefore share data and first weights, and an evaluation draws nothing from training.
 """
 
@@ -21,7 +21,7 @@ _BELOW_ONE = 1.0 - 2.0**-24
 
 
 def generator(seed: int, *name: object) -> np.random.Generator:
-    """A NumPy generator for one seed's first weights; `name` says of which net."""
+    """A NumPy generator for one seed's first weights; `name` is the net's."""
     return streams.generator("sandbox", seed, "init", *name)
 
 

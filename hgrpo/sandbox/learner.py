@@ -1,15 +1,14 @@
 """A policy that learns: its weights, its Adam, and the one way in which it is updated."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
 from hgrpo.errors import TrainingError
-from hgrpo.sandbox.rollout import Term
+from hgrpo.formulas.batch import Term
 
 _DECAY, _SQUARE_DECAY, _EPSILON = 0.9, 0.999, 1e-8
 # As in torch.nn.utils.clip_grad_norm_.
@@ -58,17 +57,6 @@ class Adam:
         )
         weights[stopped] = held
 
-    def state(self) -> dict[str, Tensor]:
-        """What an uninterrupted run carries to its next step."""
-        given = {"mean": self.mean, "square": self.square, "steps": self.steps}
-        return {name: value.clone() for name, value in given.items()}
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from a state."""
-        self.mean, self.square, self.steps = (
-            state[name].clone() for name in ("mean", "square", "steps")
-        )
-
 
 @dataclass(frozen=True)
 class Update:
@@ -99,7 +87,7 @@ class Learner:
     def leaf(self) -> Tensor:
         """The current weights as the next update takes them: with a gradient.
 
-        The loss of that update may use what was computed from this tensor before.
+        The loss of that update may use earlier results from this tensor.
         """
         if self._leaf is None:
             self._leaf = self.weights.detach().requires_grad_()
@@ -130,13 +118,3 @@ class Learner:
         self.adam.step(self.weights, clipped, active)
         self.updates = self.updates + active
         return Update(Term(term.loss.detach(), term.metrics), gradient, norms)
-
-    def state(self) -> dict[str, Any]:
-        """What an uninterrupted run carries to its next step."""
-        return {"weights": self.weights.clone(), "adam": self.adam.state(), "updates": self.updates}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
-        self._leaf = None
-        self.weights, self.updates = state["weights"].clone(), state["updates"]
-        self.adam.load_state(state["adam"])

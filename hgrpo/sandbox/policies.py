@@ -1,23 +1,24 @@
 """Policies: a net with a way to read inputs and to emit actions, for stacked seeds.
 
-Shapes are those of `hgrpo.sandbox.rollout`; V counts actions. `table` gives log-probs of every
+Shapes are those of `hgrpo.formulas.batch`; V counts actions. `table` gives log-probs of every
 action at every position along given actions, in one pass and with a gradient; `listed` does so for
 all outputs there are. `sample` draws.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.batch import taken
 from hgrpo.sandbox.draws import pick
 from hgrpo.sandbox.every import Tree, every
 from hgrpo.sandbox.nets.layout import MLP
 from hgrpo.sandbox.nets.transformer import Cache, Reading, Transformer
 
-# Inputs as they are, or what a policy has read of them under the same weights.
+# Inputs, or the reading of them by a policy under the same weights.
 Inputs = Tensor | Reading
 
 
@@ -31,25 +32,6 @@ class Sampled(NamedTuple):
     def logprobs(self) -> Tensor:
         """Log-probs of the actions, [S, N, K, M, T]."""
         return taken(self.table, self.actions)
-
-
-class Policy(Protocol):
-    """What the trainer and the evaluation ask of a policy.
-
-    `Inputs` may be what `read` has made of them, so whoever needs them twice reads them once.
-    """
-
-    def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor: ...
-
-    def read(self, weights: Tensor, inputs: Inputs) -> Inputs: ...
-
-    def table(self, weights: Tensor, inputs: Inputs, actions: Tensor) -> Tensor: ...
-
-    def listed(self, weights: Tensor, inputs: Inputs) -> Sampled: ...
-
-    def sample(self, weights: Tensor, inputs: Inputs, draws: Tensor) -> Sampled: ...
-
-    def greedy(self, weights: Tensor, inputs: Inputs) -> Sampled: ...
 
 
 @dataclass(frozen=True)
@@ -99,7 +81,7 @@ class SequencePolicy:
         return self.net.init(seeds, name)
 
     def read(self, weights: Tensor, inputs: Inputs) -> Reading:
-        """What the prompts leave behind."""
+        """Keys, values and logits of the prompts."""
         return inputs if isinstance(inputs, Reading) else self.net.read(weights, inputs)
 
     def table(self, weights: Tensor, inputs: Inputs, actions: Tensor) -> Tensor:
@@ -108,7 +90,7 @@ class SequencePolicy:
         return logits.log_softmax(-1).unflatten(2, actions.shape[2:4])
 
     def listed(self, weights: Tensor, inputs: Inputs) -> Sampled:
-        """All outputs of each input, on the axis K; what they share at first is computed once."""
+        """All outputs of each input, on the axis K; common beginnings are computed once."""
         read = self.read(weights, inputs)
         tree = Tree.of(self.net.vocabulary, self.horizon)
         logprobs = self.net.branched(weights, read, tree).log_softmax(-1)
@@ -153,6 +135,5 @@ class SequencePolicy:
         )
 
 
-def taken(table: Tensor, actions: Tensor) -> Tensor:
-    """Log-probs of `actions` [...] out of a table [..., V]."""
-    return table.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+# What tasks make. A reading of inputs may stand for them, so that they are read once.
+Policy = BanditPolicy | SequencePolicy

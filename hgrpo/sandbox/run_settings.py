@@ -1,50 +1,52 @@
-"""What settings of the pieces share: rules, an arm's seeds and length, a transformer."""
+"""Common settings of the pieces: rules, an arm's seeds and length, a transformer."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import (
+    Field,
+    PrivateAttr,
+    SerializeAsAny,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
-from hgrpo.config.read import did_you_mean
+from hgrpo.config.read import SectionError, did_you_mean
 from hgrpo.config.strict import Strict
-from hgrpo.sandbox.rule import Need, Rule, refuse, spelled_out
+from hgrpo.formulas.rule import Need, Rule, refuse
 
 
 class RuleSettings(Strict):
     """A rule by name, with its own settings spelled out; a piece adds its rules."""
 
-    RULES: ClassVar[Mapping[str, Rule]]
+    RULES: ClassVar[Mapping[str, type[Rule]]]
 
     method: str = Field(description="name of the update rule")
-    rule: dict[str, Any] = Field(
-        default_factory=dict, validate_default=True, description="the rule's own settings"
+    rule: SerializeAsAny[Rule] = Field(
+        default_factory=dict, validate_default=True, description="the rule's settings"
     )
-
-    @property
-    def declared(self) -> Rule:
-        """The rule."""
-        return self.RULES[self.method]
-
-    @property
-    def rule_settings(self) -> Strict:
-        """The rule's own settings."""
-        return self.declared.settings.model_validate(self.rule)
 
     @field_validator("method")
     @classmethod
     def _is_a_rule(cls, value: str) -> str:
-        return known(value, cls.RULES)
+        if value not in cls.RULES:
+            raise ValueError(f"there is no such rule{did_you_mean(value, cls.RULES)}")
+        return value
 
-    @field_validator("rule")
+    @field_validator("rule", mode="wrap")
     @classmethod
-    def _spells_out_the_rule(cls, value: Mapping[str, Any], info: Any) -> dict[str, Any]:
-        """Check the rule's settings, and fill in their defaults."""
-        method = info.data.get("method")
-        return dict(value) if method is None else spelled_out(cls.RULES[method], value)
+    def _is_of_the_method(cls, value: Any, validate: Any, info: Any) -> Rule | None:
+        """Build the rule; None for an unknown `method`, which has its own error."""
+        rule = cls.RULES.get(info.data.get("method"))
+        try:
+            return rule and rule.model_validate(dict(value))
+        except ValidationError as error:
+            raise SectionError(rule, error) from None
 
 
 class ArmSettings(Strict):
-    """One arm for some seeds; a piece adds its rules and what it refuses."""
+    """One arm for some seeds; a piece adds its rules and checks."""
 
     seeds: tuple[int, ...] = Field((0, 1, 2), min_length=1, description="trained at once")
     num_steps: int = Field(gt=0, description="batches that a run samples")
@@ -82,7 +84,7 @@ class ArmSettings(Strict):
 
 
 class RunSettings(ArmSettings, RuleSettings):
-    """An arm that trains by one rule in groups of rollouts; a piece adds what rules may need."""
+    """An arm that trains by one rule in groups of rollouts; a piece adds `NEEDS`."""
 
     NEEDS: ClassVar[Mapping[str, Need]]
 
@@ -91,7 +93,7 @@ class RunSettings(ArmSettings, RuleSettings):
     @property
     def rules(self) -> list[Rule]:
         """The one rule."""
-        return [self.declared]
+        return [self.rule]
 
     @property
     def samples_groups(self) -> bool:
@@ -115,7 +117,7 @@ class RunSettings(ArmSettings, RuleSettings):
 
     def unmet(self) -> list[str]:
         """A line for each degenerate need of the rule that is not met; others raise ValueError."""
-        return refuse(self.declared, self.NEEDS, self, self.allow_degenerate)
+        return refuse(self.rule, self.NEEDS, self, self.allow_degenerate)
 
 
 class TransformerSettings(Strict):
@@ -126,27 +128,29 @@ class TransformerSettings(Strict):
     num_layers: int = Field(2, gt=0, description="blocks of the transformer")
 
     def heads_fit(self) -> tuple[bool, str]:
-        """Whether the heads cannot share the width, and the line that says so."""
+        """Whether the width is no multiple of the heads, and a line."""
         return (
             self.d_model % self.nhead != 0,
             f"d_model {self.d_model} is no multiple of nhead {self.nhead}",
         )
 
 
-def known(value: str, names: Mapping[str, Any] | tuple[str, ...]) -> str:
-    """`value`, if it is one of the names.
-
-    Raises:
-        ValueError: it is not; the message has the nearest name.
-    """
-    if value not in names:
-        raise ValueError(f"there is no such one{did_you_mean(value, names)}")
-    return value
-
-
 def seeds_differ(seeds: tuple[int, ...]) -> tuple[bool, str]:
-    """Whether a seed is listed twice, and the line that says so."""
+    """Whether a seed is listed twice, and a line."""
     return len(set(seeds)) < len(seeds), "seeds: one is listed twice"
+
+
+def unread(run: Strict, reader: str, **read: bool) -> list[tuple[bool, str]]:
+    """For each setting, whether it was changed though the reader does not read it, and a line.
+
+    Args:
+        read: by setting, whether the reader reads it.
+    """
+    changed = {name for name in read if getattr(run, name) != type(run).model_fields[name].default}
+    return [
+        (name in changed and not is_read, f"{name}: {reader} does not read it")
+        for name, is_read in read.items()
+    ]
 
 
 def refuse_first(*cases: tuple[bool, str]) -> None:

@@ -1,9 +1,8 @@
-"""What the trainers of all pieces share: the loop over steps, the log, and the state of a run."""
+"""The base of all trainers: the loop over steps, and the log."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,21 +17,10 @@ Row = dict[str, float | int | str]
 Columns = dict[str, Tensor]
 
 
-def seed_rows(
-    seeds: Sequence[int], head: Mapping[str, float | int | str], columns: Mapping[str, Tensor]
-) -> list[Row]:
-    """One row for each seed: `head`, the seed, and its numbers out of `columns` [S]."""
-    values = {name: column.tolist() for name, column in columns.items()}
-    return [
-        {**head, "seed": seed, **{name: column[index] for name, column in values.items()}}
-        for index, seed in enumerate(seeds)
-    ]
-
-
 class ArmTrainer(ABC):
     """Trains one arm with all its seeds in one tensor program.
 
-    `rows` is its log, one row for each evaluation and seed. `learners` are what learns, by name.
+    `rows` is its log, one row for each evaluation and seed. `learners` has a learner by name.
     """
 
     def __init__(self, settings: ArmSettings):
@@ -47,11 +35,11 @@ class ArmTrainer(ABC):
 
     @abstractmethod
     def examine(self) -> Columns:
-        """What the policies can do, and what they have cost."""
+        """Columns of an evaluation: scores of the policies, and costs so far."""
 
     @abstractmethod
     def head(self) -> dict[str, float | int | str]:
-        """What each row of this step's log says beside its seed and its numbers."""
+        """Columns of each row of this step's log, beside its seed and its numbers."""
 
     def run(self, advance: Callable[[], object] = lambda: None) -> list[Row]:
         """Train all steps, and evaluate once more; `advance` is called after each step.
@@ -70,30 +58,16 @@ class ArmTrainer(ABC):
         return self.rows
 
     def log(self, columns: Mapping[str, Tensor]) -> None:
-        """Add a row for each seed."""
-        self.rows += seed_rows(self.settings.seeds, self.head(), columns)
+        """Add a row for each seed: `head`, the seed, and its numbers out of `columns` [S]."""
+        head, values = self.head(), {name: column.tolist() for name, column in columns.items()}
+        self.rows += [
+            {**head, "seed": seed, **{name: column[index] for name, column in values.items()}}
+            for index, seed in enumerate(self.settings.seeds)
+        ]
 
     def spent(self, counts: Mapping[str, int]) -> Columns:
         """Counts that are the same for all seeds, as columns of the log."""
         return {name: torch.full((len(self.settings.seeds),), n) for name, n in counts.items()}
-
-    def state(self) -> dict[str, Any]:
-        """What another trainer needs to go on from here as if it had trained so far itself.
-
-        The experiments of opd train shared steps once and go on from their state. No command
-        writes a state to disk, so an interrupted command starts again.
-        """
-        return {
-            "learners": {name: each.state() for name, each in self.learners.items()},
-            "step": self.step,
-            "rows": list(self.rows),
-        }
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state` was taken, from a trainer whose settings agree up to that step."""
-        for name, each in self.learners.items():
-            each.load_state(state["learners"][name])
-        self.step, self.rows = state["step"], list(state["rows"])
 
 
 class PolicyTrainer(ArmTrainer):
@@ -108,7 +82,7 @@ class PolicyTrainer(ArmTrainer):
 
     @property
     def learner(self) -> Learner:
-        """What learns."""
+        """The policy's learner."""
         return self.learners["policy"]
 
     @property
@@ -117,41 +91,28 @@ class PolicyTrainer(ArmTrainer):
         return self.learner.weights
 
 
-@dataclass(frozen=True)
-class _Read:
-    """What a policy has read of `inputs` under `weights`, with its gradient."""
-
-    weights: Tensor
-    inputs: Tensor
-    read: Inputs
-
-
 @dataclass
 class ReadsOnce:
-    """Wraps a policy, and keeps what it last read under the weights of the learner's next update.
+    """A policy that reads the inputs of a batch once under the weights of the next update.
 
-    The first update on a batch often has the inputs and the weights that sampled it. Who samples
-    with `Learner.leaf` lets that update use what was read then. Readings under other weights are
-    not kept: their graph may be freed before they are wanted again.
+    The first update on a batch often has the inputs and the weights that sampled it. A trainer that
+    samples with `Learner.leaf` lets that update use the reading of the sampling. Readings under
+    other weights are not stored: their graph may be freed before the next use.
     """
 
     policy: Policy
     learner: Learner
-    _kept: _Read | None = field(default=None, init=False)
-
-    def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
-        return self.policy.init(seeds, name)
+    # Weights, inputs, and the reading with its gradient.
+    _last: tuple[Tensor, Inputs, Inputs] | None = field(default=None, init=False)
 
     def read(self, weights: Tensor, inputs: Inputs) -> Inputs:
         """Inputs as the policy reads them."""
         if weights is not self.learner.leaf:
             return self.policy.read(weights, inputs)
-        kept = self._kept
-        if kept is None or kept.weights is not weights or kept.inputs is not inputs:
+        if self._last is None or self._last[0] is not weights or self._last[1] is not inputs:
             with torch.enable_grad():
-                kept = _Read(weights, inputs, self.policy.read(weights, inputs))
-            self._kept = kept
-        return kept.read
+                self._last = weights, inputs, self.policy.read(weights, inputs)
+        return self._last[2]
 
     def table(self, weights: Tensor, inputs: Inputs, actions: Tensor) -> Tensor:
         return self.policy.table(weights, self.read(weights, inputs), actions)

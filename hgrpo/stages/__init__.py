@@ -8,15 +8,15 @@ A stage's module says everything about the stage:
     outputs      a function that returns all files; present if they depend on the study
     RESOURCES    what a job asks of the machine, unless the study says otherwise; or the name of
                  another stage whose resources this stage shares
-    ENV_USES, ENGINE_USES    capabilities of environment and engine that the stage uses
-    LOADS_CREDIT present if the stage loads the credit assigners that its settings name
-    LOADS_RULE   present if the stage loads the update rule that its settings name
+    USES         plug-ins that the stage loads: env, engine, credit, rule; of the
+                 env also assets or expert, the modules that make tasks and demonstrations
     Settings     the settings that the stage receives as --config
     Paths        the files and folders that the stage's command takes
     from_study   a function that takes the stage's settings from a study
-    from_whole_study    a function that takes the stage's settings from other forms of --config,
-                 such as a whole resolved study; present if the command accepts such forms
+    from_whole_study    a function that takes the stage's settings from another form of --config;
+                 present if the command accepts one
     inputs       the files that a job reads
+    extras       files that a job reads if they are there; present if there are any
     run          a function that does the stage's work
 
 Planning imports these modules, so they import torch only inside `run` and its helpers.

@@ -4,13 +4,12 @@ The environment checks each task before it adds the task to a panel. If the sett
 environment first downloads data files.
 
 Example:
-  python -m hgrpo.cli.assets --config results/bakeoff/config.yaml --seed 0 \\
+  python -m hgrpo.cli.stage assets --config results/bakeoff/config.yaml --seed 0 \\
       --out results/bakeoff/assets
 """
 
 import hashlib
 import shutil
-import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,14 +21,13 @@ from hgrpo.config.strict import Strict
 from hgrpo.envs.base import Task
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import check_filled, check_sizes, write_panels
-from hgrpo.envs.user_files import reads_user_files, user_files_digest
+from hgrpo.envs.user_files import user_files_digest
 from hgrpo.errors import UserError
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import data_files as fetched
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import file_or_section, folder
 from hgrpo.stages.sections import Env
-from hgrpo.stages.timing import TIMING, write_timing
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -40,10 +38,9 @@ OUTPUTS = {
     "panels": "panels.json",
     "tasks": "tasks.tar.gz",
     "manifest": "manifest.json",
-    "timing": TIMING,
 }
 RESOURCES: dict[str, int] = {}
-ENV_USES = ("make_tasks", "task_files", "task_data_files")
+USES = ("env", "assets")
 from_whole_study = file_or_section
 
 
@@ -64,13 +61,13 @@ class Paths:
 
 def from_study(study: "Study", method: str | None = None) -> dict:
     """The environment without `expert`, and the least size of each panel that has no fixed size."""
-    wanted = {
+    sizes = {
         f"{panel}_games": size
         for panel, size in study.config.evaluation.panel_sizes.items()
         if study.env.panels.model_dump()[panel] is None
     }
     env = study.env.model_dump(mode="json", exclude={"expert"})
-    return {"env": env} | ({"study": study.config.name, "evaluation": wanted} if wanted else {})
+    return {"env": env} | ({"study": study.config.name, "evaluation": sizes} if sizes else {})
 
 
 def inputs(study: "Study", job: Job) -> dict:
@@ -78,14 +75,8 @@ def inputs(study: "Study", job: Job) -> dict:
     return fetched(study)
 
 
-def reusable(settings: Settings) -> bool:
-    """Whether an equal job's results can be taken: not if the stage reads files of the user."""
-    return not reads_user_files(settings.env, "assets")
-
-
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Make the tasks; write the panels, an archive of the files that play reads, and a manifest."""
-    began = time.perf_counter()
     environment = load(settings.env.name)
     skipped: Counter[str] = Counter()
     panels: dict[str, list[Task]] = {panel: [] for panel in settings.env.panels.sizes}
@@ -111,22 +102,21 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             "data_files": data_files,
             "user_files": user_files_digest(settings.env, "assets"),
             "panels": {
-                split: {"tasks": len(tasks), "types": _types(tasks), "hash": _digest(tasks)}
+                split: {
+                    "tasks": len(tasks),
+                    "types": dict(sorted(Counter(task.task_type for task in tasks).items())),
+                    "hash": _digest(tasks),
+                }
                 for split, tasks in panels.items()
             },
             "skipped": {reason: count for reason, count in sorted(skipped.items()) if count},
         } | provenance(job.code, settings.env.name)
         write_json(out / "manifest.json", manifest)
-        write_timing(out, began)
     for split, row in manifest["panels"].items():
         counts = ", ".join(f"{kind} {count}" for kind, count in row["types"].items())
         print(f"{split}: {row['tasks']} tasks ({counts})")
     for reason, count in manifest["skipped"].items():
         print(f"left out or noted: {count} ({reason})")
-
-
-def _types(tasks: list[Task]) -> dict[str, int]:
-    return dict(sorted(Counter(task.task_type for task in tasks).items()))
 
 
 def _digest(tasks: list[Task]) -> str:

@@ -1,16 +1,14 @@
 """Build the tiny base model (tokenizer, weights, pretraining), or adopt a pretrained one.
 
 Example:
-  python -m hgrpo.cli.base --config results/bakeoff/config.yaml \\
-      --expert results/bakeoff/expert --seed 0 --out results/bakeoff/base
+  python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage base > base.json
+  python -m hgrpo.cli.stage base --config base.json --expert results/bakeoff/expert --seed 0 \\
+      --out results/bakeoff/base
 """
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from tqdm import tqdm
 
 from hgrpo.archive import pack
 from hgrpo.atomic import atomic_folder
@@ -19,11 +17,11 @@ from hgrpo.config.strict import Strict
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 from hgrpo.policy.settings import ModelConfig
+from hgrpo.progress import Bar
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder, only_the_name
+from hgrpo.stages.paths import folder
 from hgrpo.stages.sections import EnvName
-from hgrpo.stages.timing import TIMING, write_timing
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -34,12 +32,9 @@ OUTPUTS = {
     "weights": "model.safetensors",
     "companions": ARCHIVE,
     "summary": "summary.json",
-    "timing": TIMING,
 }
 RESOURCES = {"mem_mb": 2000}
-ENV_USES = ("cut",)
-ENGINE_USES = ("check_playable",)
-from_whole_study = only_the_name
+USES = ("env", "engine")
 
 
 class Settings(Strict):
@@ -71,17 +66,10 @@ def inputs(study: "Study", job: Job) -> dict:
     return {"trajectories": "expert/trajectories.parquet" if study.model.tiny else []}
 
 
-def reusable(settings: Settings) -> bool:
-    """Whether an equal job's results can be taken: not if the stage reads files of the user."""
-    model = settings.model
-    return model.path is None and (model.package is None or model.package.wheel is None)
-
-
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Write the weights, an archive of the config and tokenizer files, and a summary."""
     from hgrpo.base_model.make import obtain
 
-    began = time.perf_counter()
     with atomic_folder(paths.out) as out:
         if settings.model.tiny is not None:
             summary = _build(settings, job, paths, out)
@@ -92,7 +80,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         pack(out, [path.name for path in files], out / ARCHIVE)
         for path in files:
             path.unlink()
-        write_timing(out, began)
     print(f"base: {summary['parameters']:,} parameters, vocabulary {summary['vocabulary']:,}")
 
 
@@ -106,7 +93,7 @@ def _build(settings: Settings, job: Job, paths: Paths, out: Path) -> dict:
     model = settings.model
     demonstrations = read_demonstrations(paths.expert)
     idle = not model.tiny.pretrain_trajectories
-    with tqdm(desc="pretrain", unit="step", disable=idle) as bar:
+    with Bar(desc="pretrain", unit="step", disable=idle) as bar:
 
         def show(row: dict, steps: int) -> None:
             bar.total = steps

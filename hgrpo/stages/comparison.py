@@ -19,7 +19,7 @@ def comparison(study: "Study") -> dict:
     of one axis are run. `mine` is there if the study has arms of the user's own.
     """
     # If one arm changes a training key, list the key for all arms, so that readers can compare.
-    shown = _FACTORS.union(*(method.training for method in study.methods.values()))
+    keys = _FACTORS.union(*(method.training for method in study.methods.values()))
     measured = any(
         method.train and study.training[name].collapse for name, method in study.methods.items()
     )
@@ -35,7 +35,7 @@ def comparison(study: "Study") -> dict:
         "methods": {
             name: method.model_dump(mode="json", exclude={"training"})
             | {"label": method.shown_label}
-            | {"training": study.training[name].model_dump(mode="json", include=shown)}
+            | {"training": study.training[name].model_dump(mode="json", include=keys)}
             for name, method in study.methods.items()
         },
     }
@@ -43,11 +43,11 @@ def comparison(study: "Study") -> dict:
 
 def _axes(study: "Study") -> list[dict]:
     """The axes, and their arms that are run, in the order of the axes and of their values."""
-    found = []
+    rows = []
     for name, arms in study.axis_arms.items():
         axis = study.config.axes[name]
         run = [(value, arm) for value, arm in arms.items() if arm in study.methods]
         if len(run) > 1:
             label = axis.label or name
-            found.append({"name": name, "label": label, "key": axis.key, "arms": run})
-    return found
+            rows.append({"name": name, "label": label, "key": axis.key, "arms": run})
+    return rows

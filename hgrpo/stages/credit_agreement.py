@@ -10,7 +10,7 @@ a learnt assigner gives every turn an equal share, and without truth the rollout
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage credit_agreement \\
       > agreement.json
-  python -m hgrpo.cli.credit_agreement --config agreement.json --seed 11 \\
+  python -m hgrpo.cli.stage credit_agreement --config agreement.json --seed 11 \\
       --rollouts results/bakeoff/rl/flatGRPO/seed_11/round_2 --assets results/bakeoff/assets \\
       --base results/bakeoff/base --policy results/bakeoff/rl/flatGRPO/seed_11/round_1/adapter \\
       --fitted results/bakeoff/credit_fit/TurnRDV2/seed_11/round_1 \\
@@ -23,8 +23,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
-
 from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
@@ -36,6 +34,7 @@ from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import AgreementConfig
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
 from hgrpo.learning.settings import PLAY
+from hgrpo.progress import Bar
 from hgrpo.stages.files import (
     BASE,
     PANELS,
@@ -52,10 +51,9 @@ from hgrpo.stages.paths import folder, place
 from hgrpo.stages.playing import Playing, collector, playing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from hgrpo.credit.base import Context
-    from hgrpo.envs.base import TextEnv
     from hgrpo.evaluation.shared_rollouts import Computation, SharedRollouts
     from hgrpo.evaluation.truth.measured import MeasuredTruth, Played
     from hgrpo.learning.method import MethodConfig
@@ -84,9 +82,7 @@ TRUTH_OUTPUTS = {
     **{f"{name}_numbers": f"{name}.csv" for name in ("closest", "updates", "mistakes")},
 }
 RESOURCES = {"mem_mb": 2000}
-ENV_USES = ("factory",)
-ENGINE_USES = ("make",)
-LOADS_CREDIT = True
+USES = ("env", "engine", "credit")
 
 
 class Arm(Strict):
@@ -200,9 +196,10 @@ def outputs(study: "Study") -> dict:
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the rollouts, let every method credit them, compare the credits and draw figures."""
     from hgrpo.evaluation.cautions import one_method
-    from hgrpo.evaluation.shared_rollouts import computations
+    from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations
     from hgrpo.evaluation.truth.measured import Played
     from hgrpo.report.credit_tables import write
+    from hgrpo.trajectories.played_groups import read_groups
 
     began = time.perf_counter()
     if len(paths.policy) != len(paths.rollouts):
@@ -214,17 +211,17 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     labels = {arm.name: arm.label or arm.name for arm in arms}
     credit = {arm.name: arm.credit for arm in arms}
     fitted = _fitted(paths.fitted, labels)
+    panel = read_panels(paths.assets / "panels.json")["train"]
     played = []
     for stored, adapter in zip(paths.rollouts, paths.policy, strict=True):
-        rollouts = _read(settings, job, paths, stored)
+        rollouts = SharedRollouts(read_groups(stored, panel), job.seed, settings.stream)
         truth = _truth(stored, rollouts) if settings.truth else None
         plan = computations(credit, fitted)
         _credit(plan, rollouts, settings, paths, adapter)
         played.append(Played(plan, rollouts, truth))
     with atomic_folder(paths.out) as out:
         pairs = write(played, settings.updates, labels, out)
-        summary = _summary(played, time.perf_counter() - began)
-        write_json(out / "summary.json", summary)
+        write_json(out / "summary.json", _summary(played, time.perf_counter() - began))
     for computed in played[-1].plan:
         if computed.note:
             print(f"{', '.join(computed.methods)}: {computed.note}")
@@ -235,14 +232,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         f"{sum(len(each.rollouts.trajectories) for each in played)} trajectories, "
         f"{time.perf_counter() - began:.0f} s: {paths.out}"
     )
-
-
-def _read(settings: Settings, job: Job, paths: Paths, stored: Path) -> "SharedRollouts":
-    from hgrpo.evaluation.shared_rollouts import SharedRollouts
-    from hgrpo.trajectories.played_groups import read_groups
-
-    panel = read_panels(paths.assets / "panels.json")["train"]
-    return SharedRollouts(read_groups(stored, panel), job.seed, settings.stream)
 
 
 def _credit(
@@ -260,13 +249,8 @@ def _credit(
     for computed in plan:
         groups = groups_for(computed, rollouts, settings.agreement.counterfactual_groups)
         total = sum(len(group.trajectories) for group in groups)
-        with tqdm(total=total, desc=computed.methods[0], unit="traj") as bar:
+        with Bar(total=total, desc=computed.methods[0], unit="traj") as bar:
             compute(computed, groups, rollouts, context, bar.update)
-
-
-def _make_env(settings: Settings, paths: Paths) -> "Callable[[], TextEnv]":
-    tasks = unpacked(paths.assets / "tasks.tar.gz")
-    return load(settings.env.name).factory(settings.env, tasks)
 
 
 def _truth(stored: Path, rollouts: "SharedRollouts") -> "MeasuredTruth":
@@ -279,33 +263,30 @@ def _truth(stored: Path, rollouts: "SharedRollouts") -> "MeasuredTruth":
 
 
 def _fitted(folders: "Sequence[Path]", methods: Mapping[str, str]) -> dict[str, Path]:
-    """Method -> folder of the method's fit; the folder's path contains the method's name."""
-    found = {}
-    for each in folders:
-        parts = Path(each).parts
-        method = parts[-3] if len(parts) > 2 else ""
-        if method not in methods:
-            raise UserError(
-                f"--fitted {each}: a folder <method>/seed_<s>/round_<r> was expected, of one of "
-                f"the methods {', '.join(methods)}"
-            )
-        found[method] = Path(each)
-    return found
+    """Method -> folder of the method's fit, which lies in <method>/seed_<s>/round_<r>."""
+    by_method = {each.parent.parent.name: each for each in folders}
+    for method in by_method.keys() - methods.keys():
+        raise UserError(
+            f"--fitted {by_method[method]}: a folder <method>/seed_<s>/round_<r> was expected, of "
+            f"one of the methods {', '.join(methods)}"
+        )
+    return by_method
 
 
 def _context(settings: Settings, paths: Paths, adapter: Path, needs_policy: bool) -> "Context":
     """What assigners may use in addition to the trajectories; `compute` adds each one's fit."""
     from hgrpo.credit.base import Context
 
-    env = settings.env
-    context = Context(env.name, cache_dir=paths.cache)
+    context = Context(settings.env.name, cache_dir=paths.cache)
     if not needs_policy:
         return context
     # Torch is imported here because assigners that only read trajectories do not need it.
     from hgrpo.policy.load import load_policy
 
     policy = load_policy(settings.model, open_base(paths.base), adapter)
-    plays = collector(settings, settings.play, policy, _make_env(settings, paths))
+    tasks = unpacked(paths.assets / "tasks.tar.gz")
+    make_env = load(settings.env.name).factory(settings.env, tasks)
+    plays = collector(settings, settings.play, policy, make_env)
     return replace(context, policy=policy, conversation=policy.conversation, collector=plays)
 
 

@@ -3,7 +3,7 @@
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage credit_fit --method TurnRDV2 \\
       > fit.json
-  python -m hgrpo.cli.credit_fit --config fit.json --seed 11 --round 2 \\
+  python -m hgrpo.cli.stage credit_fit --config fit.json --seed 11 --round 2 \\
       --rounds results/bakeoff/rl/TurnRDV2/seed_11/round_{1,2} \\
       --out results/bakeoff/credit_fit/TurnRDV2/seed_11/round_2
 """
@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
 from hgrpo.atomic import atomic_folder
 from hgrpo.config.strict import Strict
 from hgrpo.credit.kinds import load
 from hgrpo.credit.section import CreditConfig
 from hgrpo.errors import UserError
+from hgrpo.progress import Bar
 from hgrpo.stages.files import fitted_files, round_folder
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder
@@ -31,7 +30,7 @@ FOLDER = "credit_fit/{method}/seed_{seed}/round_{round}"
 JOB = ("seed", "round")
 OUTPUTS = {"model": "model.safetensors", "card": "model.json", "log": "train_log.json"}
 RESOURCES = {"mem_mb": 1500}
-LOADS_CREDIT = True
+USES = ("credit",)
 
 
 class Settings(Strict):
@@ -66,17 +65,12 @@ def inputs(study: "Study", job: Job) -> dict:
     return files
 
 
-def reusable(settings: Settings) -> bool:
-    """Settings, code and input files decide the results, so an equal job's can be taken."""
-    return True
-
-
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Fit the assigner, and write its weights, model.json and log."""
     credit = settings.credit
     if not credit.declared.fits:
         raise UserError(f"--config: credit.kind {credit.kind!r}: nothing is fitted for its credit")
-    with atomic_folder(paths.out) as out, tqdm(desc=credit.kind) as bar:
+    with atomic_folder(paths.out) as out, Bar(desc=credit.kind) as bar:
 
         def show(total: int, unit: str) -> Callable[[str], None]:
             bar.total, bar.unit = total, unit
@@ -87,7 +81,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
             return step
 
-        said = load(credit.kind).fit(
+        message = load(credit.kind).fit(
             credit.declared, paths.rounds, paths.previous, job.seed, job.round, out, show
         )
-    print(said)
+    print(message)

@@ -4,31 +4,29 @@ Trained arms play the validation panel unless `validate_trained` is false. An un
 policy for every seed, so it plays once, as seed 0: its draws depend on panel and temperature alone.
 
 Example:
-  python -m hgrpo.cli.evaluate --config results/bakeoff/config.yaml --method flatGRPO \\
-      --seed 11 --round 4 --assets results/bakeoff/assets --base results/bakeoff/base \\
+  python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage evaluate --method flatGRPO \\
+      > evaluate.json
+  python -m hgrpo.cli.stage evaluate --config evaluate.json --method flatGRPO --seed 11 --round 4 \\
+      --assets results/bakeoff/assets --base results/bakeoff/base \\
       --policy results/bakeoff/rl/flatGRPO/seed_11/round_4/adapter --out round_4
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from tqdm import tqdm
 
 from hgrpo import parquet
 from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
-from hgrpo.config.read import did_you_mean
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import check_sizes, read_panels
-from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import STATISTICS, EvaluationConfig
+from hgrpo.progress import Bar
 from hgrpo.provenance import provenance
-from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder, runs
+from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder
 from hgrpo.stages.playing import Playing, playing
@@ -49,8 +47,7 @@ FOLDER = "eval/{method}/seed_{seed}/round_{round}"
 JOB = ("method", "seed", "round")
 OUTPUTS = {"episodes": "episodes.parquet", "summary": "summary.json"}
 RESOURCES = {"mem_mb": 1500}
-ENV_USES = ("factory",)
-ENGINE_USES = ("make", "plays_saved_weights")
+USES = ("env", "engine")
 
 
 class Settings(Playing):
@@ -81,37 +78,10 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     }
 
 
-def from_whole_study(given: Mapping, job: Job) -> dict:
-    """Accept also a resolved study, whose `methods` say whether the arm was trained.
-
-    Raises:
-        UserError: `train` is missing, and `methods` is missing or lacks the arm.
-    """
-    if "train" in given:
-        return dict(given)
-    methods = given.get("methods")
-    if not isinstance(methods, Mapping):
-        raise UserError("--config: key 'train' is missing")
-    if job.method not in methods:
-        raise UserError(
-            f"--method {job.method}: not in --config{did_you_mean(job.method, methods)}"
-        )
-    return {**given, "train": bool(methods[job.method]["train"])}
-
-
 def inputs(study: "Study", job: Job) -> dict:
-    """The tasks, the base and the policy of the round; UserError if the study lacks the job."""
-    known = [FOLDER.format(**dict(zip(JOB, run, strict=True))) for run in runs(study)]
-    if (mine := FOLDER.format(**vars(job))) not in known:
-        first = next(each for each in known if each.startswith(f"eval/{job.method}/"))
-        raise UserError(f"{mine}: no such evaluation; {job.method} has {first}")
+    """The tasks, the base and the policy of the round."""
     policy = policy_folder(job.method, job.seed, job.round)
     return {"panels": PANELS, "tasks": TASKS, **BASE, **policy_files(study, policy)}
-
-
-def reusable(settings: Settings) -> bool:
-    """Settings, code and input files decide the results, so an equal job's can be taken."""
-    return True
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
@@ -188,7 +158,7 @@ def _play(
     env, longest = settings.env, settings.evaluation.max_action_tokens
     make_env = load(env.name).factory(env, unpacked(paths.assets / "tasks.tar.gz"))
     rows = []
-    with tqdm(total=sum(len(tasks) for _, tasks, _ in plan), desc="evaluate", unit="game") as bar:
+    with Bar(total=sum(len(tasks) for _, tasks, _ in plan), desc="evaluate", unit="game") as bar:
         for panel, tasks, temperature in plan:
             engine.sampling = Sampling(temperature, longest)
             collector = Collector(engine, conversation, make_env, env.turn_cap, longest)
@@ -196,7 +166,7 @@ def _play(
             groups = collector.collect(tasks, 1, stream, lambda: bar.update())
             if panel == "test" and temperature == 0:
                 won = sum(trajectory.success for (trajectory,) in groups)
-                # The monitor shows this rate before the other temperatures are played.
+                # The monitor shows this rate, also before the other temperatures are played.
                 bar.set_postfix(test=f"{won / len(groups):.3f}")
             head = {"method": job.method, "seed": job.seed, "round": job.round, "panel": panel}
             head["temperature"] = float(temperature)

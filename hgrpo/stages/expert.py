@@ -1,18 +1,15 @@
 """Collect demonstrations on the training panel, from a scripted expert or recordings of people.
 
 Example:
-  python -m hgrpo.cli.expert --config results/bakeoff/config.yaml --seed 0 \\
+  python -m hgrpo.cli.stage expert --config results/bakeoff/config.yaml --seed 0 \\
       --assets results/bakeoff/assets --out results/bakeoff/expert
 """
 
-import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from tqdm import tqdm
 
 from hgrpo import parquet
 from hgrpo.archive import unpacked
@@ -22,14 +19,14 @@ from hgrpo.envs.base import finite
 from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import load
 from hgrpo.envs.panels import read_panels
-from hgrpo.envs.user_files import reads_user_files, user_files_digest
+from hgrpo.envs.user_files import user_files_digest
 from hgrpo.errors import UserError
+from hgrpo.progress import Bar, print_caution
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import PANELS, TASKS, data_files
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import file_or_section, folder
 from hgrpo.stages.sections import Env
-from hgrpo.stages.timing import TIMING, write_timing
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -39,10 +36,9 @@ JOB = ("seed",)
 OUTPUTS = {
     "trajectories": "trajectories.parquet",
     "summary": "summary.json",
-    "timing": TIMING,
 }
 RESOURCES: dict[str, int] = {}
-ENV_USES = ("factory", "demonstrate", "demonstration_data_files", "ceiling", "informed")
+USES = ("env", "expert")
 from_whole_study = file_or_section
 # Like the arms, `Environment.ceiling` plays the test panel, so that results can be compared.
 _CEILING_PANEL, _CEILING_TASKS = "test", 1000
@@ -72,17 +68,11 @@ def inputs(study: "Study", job: Job) -> dict:
     return {"panels": PANELS, "tasks": TASKS, **data_files(study)}
 
 
-def reusable(settings: Settings) -> bool:
-    """Whether an equal job's results can be taken: not if the stage reads files of the user."""
-    return not reads_user_files(settings.env, "expert")
-
-
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Collect the demonstrations, and write them and a summary of their success."""
     from hgrpo.evaluation.cautions import poor_expert
     from hgrpo.evaluation.potential_and_reward import progress_and_reward
 
-    began = time.perf_counter()
     env, environment = settings.env, load(settings.env.name)
     read = environment.demonstration_data_files(env)
     panels = read_panels(paths.assets / "panels.json")
@@ -90,9 +80,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     skipped: Counter[str] = Counter()
     train = {(game.task_id, game.content_hash) for game in panels["train"]}
     rows = []
-    with tqdm(
-        total=env.expert.trajectories, desc="expert", unit="trajectory", mininterval=1
-    ) as bar:
+    with Bar(total=env.expert.trajectories, desc="expert", unit="trajectory") as bar:
         for row in environment.demonstrate(env, tasks, panels, job.seed, skipped):
             bar.update()
             _check(row, train)
@@ -124,7 +112,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     with atomic_folder(paths.out) as out:
         _write(rows, out / "trajectories.parquet")
         write_json(out / "summary.json", summary)
-        write_timing(out, began)
     _show_success("expert", summary["success"], env)
     if summary["informed"]:
         _show_success(f"the ceiling: {environment.informed}", summary["informed"], env)
@@ -132,7 +119,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     for reason, count in summary["skipped"].items():
         print(f"left out or noted: {count} ({reason})")
     if caution := poor_expert(summary["success"]["all"]["at_turn_cap"]):
-        print(f"caution: {caution}")
+        print_caution(caution)
 
 
 def _check(row: Mapping, train: Collection[tuple[str, str]]) -> None:
@@ -206,12 +193,12 @@ def _show_success(title: str, table: dict[str, dict], env: EnvSettings) -> None:
 
 
 def _show_progress(progress: dict[str, dict | None]) -> None:
-    for name, found in progress.items():
-        if found:
-            correlation = found["correlation"]
-            said = "undefined, all alike" if correlation is None else f"{correlation:.3f}"
+    for name, row in progress.items():
+        if row:
+            correlation = row["correlation"]
+            text = "undefined, all alike" if correlation is None else f"{correlation:.3f}"
             print(
-                f"progress and reward of whole episodes, {name}: correlation {said} "
-                f"({found['trajectories']} trajectories, means {found['mean_progress']:.3f} and "
-                f"{found['mean_reward']:.3f})"
+                f"progress and reward of whole episodes, {name}: correlation {text} "
+                f"({row['trajectories']} trajectories, means {row['mean_progress']:.3f} and "
+                f"{row['mean_reward']:.3f})"
             )

@@ -4,7 +4,7 @@ A download that was cut off goes on where it ended. Files with a known size and 
 with them. The stage runs where the run was started, never on a node that trains.
 
 Example:
-  python -m hgrpo.cli.fetch_assets --config configs/envs/webshop-small.yaml --out data
+  python -m hgrpo.cli.stage fetch_assets --config configs/envs/webshop-small.yaml --out data
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ FOLDER = "data"
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"files": "files.json"}
 RESOURCES: dict[str, int] = {}
-ENV_USES = ("task_data_files", "demonstration_data_files")
+USES = ("env", "assets", "expert")
 from_whole_study = file_or_section
 
 
@@ -61,14 +61,14 @@ def inputs(study: "Study", job: Job) -> dict:
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Fetch and check the files, and write down their names, sizes and hashes."""
     environment = load(settings.env.name)
-    found = {
+    by_use = {
         "tasks": environment.task_data_files(settings.env),
         "demonstrations": environment.demonstration_data_files(settings.env),
     }
     paths.out.mkdir(parents=True, exist_ok=True)
     with atomic_file(paths.out / OUTPUTS["files"]) as path:
-        write_json(path, found)
-    files = [file for each in found.values() for file in each]
+        write_json(path, by_use)
+    files = [file for each in by_use.values() for file in each]
     for file in files:
         print(f"{file['name']}: {file['size']:,} bytes, SHA-256 {file['sha256']}")
     if not files:

@@ -3,7 +3,7 @@
 Example:
   cd results/bakeoff
   python -m hgrpo.cli.config ../../configs/studies/bakeoff.yaml --stage figures > figures.json
-  python -m hgrpo.cli.figures --config figures.json --episodes report/episodes.parquet \\
+  python -m hgrpo.cli.stage figures --config figures.json --episodes report/episodes.parquet \\
       --train-logs rl/*/*/*/train_log.json --turns rl/*/*/round_[15]/turns.parquet \\
       --fits credit_fit/*/*/*/train_log.json --out report/figures
 """
@@ -31,6 +31,7 @@ FOLDER = "report/figures"
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"index": "index.json"}
 RESOURCES = "report"
+USES: tuple[str, ...] = ()
 
 
 class Settings(Strict):

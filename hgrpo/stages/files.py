@@ -49,16 +49,6 @@ def reference_of(study: "Study") -> str:
     return name
 
 
-def weights_name(study: "Study") -> str:
-    """Name of the weights file in a policy's folder."""
-    return "adapter_model.safetensors" if study.model.adapt == "lora" else "model.safetensors"
-
-
-def architecture_name(study: "Study") -> str:
-    """Name of the file beside the weights that says which model the weights belong to."""
-    return "adapter_config.json" if study.model.adapt == "lora" else "config.json"
-
-
 def policy_folder(method: str, seed: int, round: int) -> str:
     """Folder of the policy after a round; round 0 is the SFT policy."""
     return f"{round_folder('rl', method, seed, round)}/adapter" if round else SFT_ADAPTER
@@ -66,10 +56,9 @@ def policy_folder(method: str, seed: int, round: int) -> str:
 
 def policy_files(study: "Study", folder: str, name: str = "policy") -> dict[str, str]:
     """The two files of the policy in a folder, under the keys `name` and `<name>_architecture`."""
-    return {
-        name: f"{folder}/{weights_name(study)}",
-        f"{name}_architecture": f"{folder}/{architecture_name(study)}",
-    }
+    files = ("adapter_model.safetensors", "adapter_config.json")
+    weights, card = files if study.model.adapt == "lora" else ("model.safetensors", "config.json")
+    return {name: f"{folder}/{weights}", f"{name}_architecture": f"{folder}/{card}"}
 
 
 def fitted_files(study: "Study", method: str, seed: int, round: int) -> dict[str, list[str]]:
@@ -131,16 +120,21 @@ def truth_files(study: "Study", name: str) -> list[str]:
     return [f"truth/round_{round}/{name}" for round in rounds]
 
 
-def gradient_files(study: "Study", name: str) -> list[str]:
-    """The file `name` of every policy whose gradients are measured; none if it asks for none."""
+def gradient_rounds(study: "Study") -> list[tuple[str, int, int]]:
+    """(method, seed, round) of every policy whose gradients are measured."""
     rounds = study.config.gradients.after_rounds if study.config.gradients else []
     return [
-        f"{round_folder('gradients', method, seed, round)}/{name}"
+        (method, seed, round)
         for method, arm in study.methods.items()
         for seed in study.config.seeds
         for round in rounds
         if arm.train
     ]
+
+
+def gradient_files(study: "Study", name: str) -> list[str]:
+    """The file `name` of every policy whose gradients are measured."""
+    return [f"{round_folder('gradients', *run)}/{name}" for run in gradient_rounds(study)]
 
 
 def gradient_evaluations(study: "Study") -> list[str]:

@@ -27,6 +27,7 @@ OUTPUTS = {
     "dominance": "dominance.csv",
 }
 RESOURCES = "report"
+USES: tuple[str, ...] = ()
 
 
 class Settings(Strict):
@@ -72,9 +73,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the tables, and write the page, its tables and its figures."""
-    from hgrpo.evaluation.gradients.bucket_means import bucket_means
-    from hgrpo.evaluation.gradients.slopes import dominance, slopes
-    from hgrpo.evaluation.gradients.weighted_norms import weighted_norms
+    from hgrpo.evaluation.gradients.slopes import bucket_means, dominance, slopes, weighted_norms
     from hgrpo.report.csv_file import write_csv
     from hgrpo.report.figures.gradient_buckets import Measured, policy_figures
     from hgrpo.report.figures.gradients import gradient_norms
@@ -99,18 +98,18 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     def drawings() -> Iterator[Drawing]:
         for name, arm in arms.items():
             yield gradient_norms(norms, name, arm.label, arm.steps)
-        for (method, round), own in buckets.groupby(["method", "round"], sort=False):
+        for (method, round), rows in buckets.groupby(["method", "round"], sort=False):
             played = groups[(groups["method"] == method) & (groups["round"] == round)]
             steps = int(round) * arms[method].steps
-            yield from policy_figures(Measured(method, arms[method].label, steps, own, played))
+            yield from policy_figures(Measured(method, arms[method].label, steps, rows, played))
 
     figures = []
     with atomic_folder(paths.out) as out:
         for drawing in drawings():
             save(drawing, out)
             svg = (out / f"{drawing.name}.svg").read_text(encoding="utf-8")
-            told = ("name", "section", "title", "caption", "alt")
-            figures.append({name: getattr(drawing, name) for name in told} | {"svg": svg})
+            texts = ("name", "section", "title", "caption", "alt")
+            figures.append({name: getattr(drawing, name) for name in texts} | {"svg": svg})
         page = render(settings.study, arms, tables, figures)
         (out / OUTPUTS["page"]).write_text(page, encoding="utf-8")
         written = {"buckets": buckets, "slopes": tables.slopes, "dominance": tables.dominance}

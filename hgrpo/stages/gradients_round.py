@@ -9,18 +9,17 @@ A critic that has seen no step yet is warmed up first, as training would do.
 Example:
   python -m hgrpo.cli.config configs/studies/sokoban_gradients.yaml --stage gradients_round \\
       --method PPO > gradients.json
-  python -m hgrpo.cli.gradients_round --config gradients.json --seed 11 --round 1 \\
+  python -m hgrpo.cli.stage gradients_round --config gradients.json --seed 11 --round 1 \\
       --assets results/sokoban_gradients/assets --base results/sokoban_gradients/base \\
       --sft results/sokoban_gradients/sft/adapter \\
       --policy results/sokoban_gradients/rl/PPO/seed_11/round_1/adapter --out gradients
 """
 
+import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from tqdm import tqdm
 
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.config.canonical import settings_digest
@@ -28,10 +27,10 @@ from hgrpo.envs.panels import ANALYSIS, read_panels
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.evaluation.gradients.settings import GradientsConfig
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
+from hgrpo.progress import Bar
 from hgrpo.stages import rl_round
 from hgrpo.stages.files import policy_files, policy_folder
 from hgrpo.stages.job import Job
-from hgrpo.stages.measured_policy import check_measured
 from hgrpo.stages.paths import folder, place
 
 if TYPE_CHECKING:
@@ -51,9 +50,7 @@ OUTPUTS = {"buckets": "buckets.csv", "groups": "groups.csv", "summary": "summary
 # Keys of the study's section that say which policies are measured, not how.
 _NOT_READ = {"after_rounds", "with_validation"}
 RESOURCES = {"mem_mb": 4000, "runtime": 240}
-ENV_USES = ("factory",)
-ENGINE_USES = ("make",)
-LOADS_CREDIT = True
+USES = ("env", "engine", "credit")
 
 
 class Settings(rl_round.Settings):
@@ -88,14 +85,14 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 def inputs(study: "Study", job: Job) -> dict:
     """What a round that goes on from this policy would read, whether or not it is played."""
     read = rl_round.inputs(study, Job(job.method, job.seed, job.round + 1))
-    own = policy_folder(job.method, job.seed, job.round)
-    home = own.removesuffix("/adapter")
+    policy = policy_folder(job.method, job.seed, job.round)
+    home = policy.removesuffix("/adapter")
     return {
         **read,
-        **policy_files(study, own),
+        **policy_files(study, policy),
         # Says whose policy it is; a pod finds no other files than its inputs.
         "policy_summary": f"{home}/{rl_round.OUTPUTS['summary']}" if job.round else [],
-        "state": f"{own}/{TRAINER_STATE}" if job.round else [],
+        "state": f"{policy}/{TRAINER_STATE}" if job.round else [],
         "critic": f"{home}/{CRITIC}" if job.round else [],
         "evaluations": [],
     }
@@ -126,7 +123,11 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         cache=paths.cache,
     )
     check_inputs(settings.model, inputs)
-    _check_critic(settings, job, paths, inputs)
+    if job.round and settings.method.uses_critic and inputs.critic is None:
+        raise UserError(
+            f"{paths.policy / TRAINER_STATE}: no such file, so {settings.method.name} has no "
+            f"critic after round {job.round}"
+        )
     panel = read_panels(inputs.panels).get(ANALYSIS, [])
     if len(panel) < config.groups:
         raise UserError(
@@ -135,7 +136,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         )
     after = _set_up(settings, job, paths, inputs)
     tasks = analysed_tasks(panel, config.groups, job.seed)
-    with tqdm(total=len(tasks) * config.rollouts, desc="rollouts", unit="traj") as bar:
+    with Bar(total=len(tasks) * config.rollouts, desc="rollouts", unit="traj") as bar:
         played = play(after, tasks, config.rollouts, bar.update)
     prepared = prepare(after, played)
     measured = _measure(after, prepared, config)
@@ -159,13 +160,30 @@ def settings_read(settings: Settings) -> dict:
     return settings.model_dump(mode="json", exclude={"gradients": _NOT_READ})
 
 
-def _check_critic(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -> None:
-    """Refuse a trained policy that lacks its critic."""
-    if job.round and settings.method.uses_critic and inputs.critic is None:
-        raise UserError(
-            f"{paths.policy / TRAINER_STATE}: no such file, so {settings.method.name} has no "
-            f"critic after round {job.round}"
-        )
+def check_measured(policy: Path, sft: Path, method: str, job: Job) -> None:
+    """Check that a policy is the one after the job's round, of its arm and seed.
+
+    Round 0 is the SFT policy, which belongs to all arms and seeds: it has the weights of `sft`. The
+    summary beside a trained policy names its arm, seed and round.
+
+    Raises:
+        UserError: it is another policy, or nothing says which one it is.
+    """
+    from hgrpo.policy.compatible import weights_digest
+
+    if not job.round:
+        if weights_digest(policy) != weights_digest(sft):
+            raise UserError(
+                f"--policy: {policy} has other weights than the SFT policy, --sft {sft}"
+            )
+        return
+    summary = policy.parent / rl_round.OUTPUTS["summary"]
+    if not summary.is_file():
+        raise UserError(f"{summary}: no such file; it names the arm, seed and round of {policy}")
+    content = json.loads(summary.read_bytes())
+    for key, value in (("method", method), ("seed", job.seed), ("round", job.round)):
+        if content.get(key) != value:
+            raise UserError(f"--policy: {policy} is of {key} {content.get(key)}, not {value}")
 
 
 def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -> "Round":
@@ -189,7 +207,7 @@ def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -
         after = set_up(id, sections, inputs, Checkpoints(scratch))
         if cold:
             total = warm_up * training.tasks_per_step * training.rollouts_per_task
-            with tqdm(total=total, desc="warm-up", unit="traj") as bar:
+            with Bar(total=total, desc="warm-up", unit="traj") as bar:
                 try:
                     after.run(lambda row: None, bar.update)
                 except TrainingError as error:
@@ -208,25 +226,25 @@ def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> d
     from hgrpo.learning.gradients.components import COMPONENTS
 
     masks = prepared.chosen.trajectories
-    kept = np.flatnonzero([mask.any() for mask in masks])
+    used = np.flatnonzero([mask.any() for mask in masks])
     parts = [
         [sequence for sequence, use in zip(prepared.groups[i], masks[i], strict=True) if use]
-        for i in kept
+        for i in used
     ]
     first = _products(after, prepared.groups, config, "gradients")
     if all(mask.all() or not mask.any() for mask in masks):
-        second = first.of(kept)
+        second = first.of(used)
     else:
         second = _products(after, parts, config, "gradients of what the filter keeps")
-    weights = prepared.chosen.weights[kept]
+    weights = prepared.chosen.weights[used]
     # The filter's weights scale advantages, never KL or entropy.
     of_the_task = np.isin(COMPONENTS, ("task", "score"))
     every = np.arange(len(prepared.groups))
-    found = (
+    passes = (
         Pass(every, first, *_counts(prepared.groups)),
-        Pass(kept, second.weighted(weights, of_the_task), *_counts(parts)),
+        Pass(used, second.weighted(weights, of_the_task), *_counts(parts)),
     )
-    return dict(zip(PASSES, found, strict=True))
+    return dict(zip(PASSES, passes, strict=True))
 
 
 def _counts(groups: list) -> tuple["np.ndarray", "np.ndarray"]:
@@ -237,7 +255,7 @@ def _counts(groups: list) -> tuple["np.ndarray", "np.ndarray"]:
     return np.array([len(group) for group in groups], int), np.array(tokens, int)
 
 
-def _products(after: "Round", groups: list, config: GradientsConfig, told: str) -> "GroupProducts":
+def _products(after: "Round", groups: list, config: GradientsConfig, title: str) -> "GroupProducts":
     from hgrpo.evaluation.gradients.bucket_statistics import GroupProducts
     from hgrpo.learning.gradients.components import Measuring, group_gradients, group_products
     from hgrpo.policy.count_sketch import CountSketch
@@ -247,9 +265,9 @@ def _products(after: "Round", groups: list, config: GradientsConfig, told: str) 
     sketch = config.sketch
     project = CountSketch(length, sketch, learner.policy.device, "gradients") if sketch else None
     how = Measuring(learner.training, config.kl_form, learner.autocast, project)
-    with tqdm(groups, desc=told, unit="group") as bar:
-        found = (group_gradients(learner.policy, group, how) for group in bar)
-        return GroupProducts(*group_products(found, len(groups)))
+    with Bar(groups, desc=title, unit="group") as bar:
+        gradients = (group_gradients(learner.policy, group, how) for group in bar)
+        return GroupProducts(*group_products(gradients, len(groups)))
 
 
 def _groups(

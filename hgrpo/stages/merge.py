@@ -4,22 +4,18 @@ The stage stops with an error in any of these cases:
 - An arm is missing.
 - An episode was evaluated twice.
 - Evaluations played different panels.
-- Arms started from different policies.
-- An arm was trained with other settings than the study's.
 
 Example:
-  python -m hgrpo.cli.merge --config '{"methods": ["SFTOnly", "flatGRPO"]}' \\
+  python -m hgrpo.cli.stage merge --config '{"methods": ["SFTOnly", "flatGRPO"]}' \\
       --out results/bakeoff/report/episodes.parquet results/bakeoff/eval/*/*/*/episodes.parquet
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgrpo import parquet
 from hgrpo.atomic import atomic_file
-from hgrpo.config.canonical import settings_digest
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
 from hgrpo.stages import files
@@ -33,13 +29,13 @@ FOLDER = "report"
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"merged": "episodes.parquet"}
 RESOURCES = "report"
+USES: tuple[str, ...] = ()
 
 
 class Settings(Strict):
-    """The arms whose episodes must be present, and the digest of each arm's training settings."""
+    """The arms whose episodes must be present."""
 
     methods: list[str] | None = None
-    training: dict[str, str] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,50 +43,23 @@ class Paths:
     """The command's files."""
 
     out: Path = file("merged", "Parquet file to write")
-    rounds: list[Path] = file("rounds", "summary.json of every round", True, True)
-    evaluations: list[Path] = file("evaluations", "summary.json of every evaluation", True, True)
     episodes: list[Path] = file("episodes", "episodes.parquet files", many=True, positional=True)
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """Names of all arms, and for each trained arm a digest of its training settings."""
-    # An import at the top would put the code of `rl_round` into this stage's code hash.
-    from hgrpo.stages import rl_round
-
-    training = {}
-    for name, arm in study.methods.items():
-        if arm.train:
-            # A round records its settings with every default filled in.
-            settings = rl_round.Settings.model_validate(rl_round.from_study(study, name))
-            training[name] = settings_digest(settings.model_dump(mode="json"))
-    return {"methods": list(study.methods), "training": training}
-
-
-def from_whole_study(given: Mapping, job: Job) -> dict:
-    """Accept also a resolved study, whose `methods` map each arm's name to its settings."""
-    methods = given.get("methods")
-    if not isinstance(methods, Mapping):
-        return dict(given)
-    # Drop `training`: in a resolved study it holds settings and not digests.
-    return {"methods": list(methods)}
+    """Names of all arms."""
+    return {"methods": list(study.methods)}
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Every evaluation's episodes, and the summaries of all rounds and evaluations."""
-    episodes = files.episodes(study)
-    return {
-        "episodes": episodes,
-        "rounds": files.round_files(study, "summary.json"),
-        "evaluations": [path.replace("episodes.parquet", "summary.json") for path in episodes],
-    }
+    """Every evaluation's episodes."""
+    return {"episodes": files.episodes(study)}
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read and check the episodes, and write the table."""
-    from hgrpo.evaluation.lineage import check_lineage
     from hgrpo.evaluation.merge import merge_episodes
 
-    check_lineage(paths.rounds, paths.evaluations, settings.training)
     frame = merge_episodes(paths.episodes, settings.methods)
     if others := sorted(set(frame["method"]).difference(settings.methods or frame["method"])):
         raise UserError(f"episodes of {', '.join(others)}, which --config does not name")

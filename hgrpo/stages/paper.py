@@ -8,7 +8,7 @@ LaTeX of it.
 Example:
   cd results/bakeoff
   python -m hgrpo.cli.config ../../configs/studies/bakeoff.yaml --stage paper > paper.json
-  python -m hgrpo.cli.paper --config paper.json --episodes report/episodes.parquet \\
+  python -m hgrpo.cli.stage paper --config paper.json --episodes report/episodes.parquet \\
       --train-logs rl/*/*/*/train_log.json --fits credit_fit/*/*/*/train_log.json \\
       --findings report/findings.txt --out paper
 """
@@ -31,6 +31,7 @@ FOLDER = "paper"
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"latex": "results.tex", "markdown": "results.md"}
 RESOURCES = "report"
+USES: tuple[str, ...] = ()
 # Pictures of texts, which no paper prints.
 _LEFT_OUT = ("credit", "credit_last_round")
 

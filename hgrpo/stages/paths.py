@@ -72,10 +72,10 @@ def words(paths: type, files: Mapping[str, str | Sequence[str]]) -> list[str]:
     last: list[str] = []
     for declared in fields(paths):
         about = declared.metadata
-        given = files.get(about["of"]) if about["of"] else None
-        if not given:
+        named = files.get(about["of"]) if about["of"] else None
+        if not named:
             continue
-        values = [str(each) for each in ([given] if isinstance(given, str) else given)]
+        values = [str(each) for each in ([named] if isinstance(named, str) else named)]
         if about.get("parent"):
             values = list(dict.fromkeys(os.path.dirname(each) or "." for each in values))
         if about.get("positional"):
@@ -86,12 +86,6 @@ def words(paths: type, files: Mapping[str, str | Sequence[str]]) -> list[str]:
     return options + (["--", *last] if last else [])
 
 
-def file_or_section(given: Mapping, job: Job) -> dict:
+def file_or_section(config: Mapping, job: Job) -> dict:
     """Accept also the content of a file in configs/envs, which has no key `env`."""
-    return dict(given) if "env" in given else {"env": given}
-
-
-def only_the_name(given: Mapping, job: Job) -> dict:
-    """Accept also a resolved study; of its section `env`, only `name` is read."""
-    env = given.get("env")
-    return {**given, "env": {"name": env.get("name")}} if isinstance(env, Mapping) else dict(given)
+    return dict(config) if "env" in config else {"env": config}

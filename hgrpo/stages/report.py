@@ -3,7 +3,7 @@
 Example:
   cd results/bakeoff
   python -m hgrpo.cli.config ../../configs/studies/bakeoff.yaml --stage report > report.json
-  python -m hgrpo.cli.report --config report.json --study config.yaml \\
+  python -m hgrpo.cli.stage report --config report.json --study config.yaml \\
       --episodes report/episodes.parquet --train-logs rl/*/*/*/train_log.json \\
       --fits credit_fit/*/*/*/train_log.json \\
       --figures report/figures --snapshots rl/*/*/*/config.yaml \\
@@ -25,7 +25,7 @@ from hgrpo.config.strict import Strict
 from hgrpo.stages.comparison import comparison
 from hgrpo.stages.files import fit_logs, round_files
 from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file, folder, place, text
+from hgrpo.stages.paths import file, folder
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -38,6 +38,7 @@ OUTPUTS = {
     "findings": "findings.txt",
 }
 RESOURCES: dict[str, int] = {}
+USES: tuple[str, ...] = ()
 
 
 class Settings(Strict):
@@ -67,8 +68,9 @@ class Paths:
     expert: Path | None = file("expert", "summary.json of the expert stage", optional=True)
     sft: Path | None = file("sft", "summary.json of supervised fine-tuning", optional=True)
     assets: Path | None = file("assets", "manifest.json of the assets", optional=True)
-    agreement: Path | None = place("folder of the credit agreement, for truth and twins")
-    imported: str = text("what was imported, as JSON: a list of {part, seeds, archive, revision}")
+    agreement: Path | None = folder(
+        "twins", "folder of the credit agreement, for truth and twins", optional=True
+    )
     out: Path = file("page", "report.html to write")
     comparison: Path = file("comparison", "JSON file to write")
     findings: Path = file("findings", "the page's headline and cautions to write, one a line")
@@ -101,6 +103,11 @@ def inputs(study: "Study", job: Job) -> dict:
     }
 
 
+def extras(study: "Study") -> dict:
+    """The credit agreement, which a report shows if it is there: truth takes long to measure."""
+    return {"twins": ["credit_agreement/twins.csv"]}
+
+
 def outputs(study: "Study") -> dict:
     """`OUTPUTS`, and every table."""
     from hgrpo.report.names import table_names
@@ -111,12 +118,13 @@ def outputs(study: "Study") -> dict:
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Read the results, compare the arms, and write the page, the tables and the JSON summary."""
     from hgrpo.report.cautions import arm_cautions, confounded, more_play, twin_cautions
+    from hgrpo.report.csv_file import write_csv
     from hgrpo.report.export_comparison import methods_comparison
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.logs import last_day
     from hgrpo.report.page import Page, render
-    from hgrpo.report.provenance_rows import imported_rows, provenance_rows, read_mapping
-    from hgrpo.report.tables import all_tables, scripted_players, write_tables
+    from hgrpo.report.provenance_rows import provenance_rows, read_mapping
+    from hgrpo.report.tables import all_tables, scripted_players
 
     study = read_mapping(paths.study)
     inputs = read_inputs(settings.model_extra or {}, paths.episodes, paths.train_logs, paths.fits)
@@ -132,7 +140,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         inputs=inputs,
         figures=paths.figures,
         study_config=study,
-        provenance=[*provenance_rows(snapshots), *imported_rows(paths.imported)],
+        provenance=provenance_rows(snapshots),
         scripted=scripted,
         left_out=left_out(stages),
         overridden=settings.overridden,
@@ -151,7 +159,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     manifest = methods_comparison(inputs.comparison, inputs.episodes, labels, study)
     html = render(page)
     with atomic_folder(paths.tables) as out:
-        write_tables(tables, out)
+        for name, table in tables.items():
+            write_csv(table, out / f"{name}.csv")
     with atomic_file(paths.comparison) as path:
         write_json(path, manifest)
     answer = page.answer()
@@ -159,7 +168,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         path.write_text("\n".join([answer.headline, *answer.cautions, ""]), encoding="utf-8")
     with atomic_file(paths.out) as path:
         path.write_text(html, encoding="utf-8")
-    # `hgrpo.workflow.ending` repeats this line at the end of the run.
     print(answer.headline, *answer.cautions, paths.out)
 
 

@@ -3,20 +3,21 @@
 If a round is killed and started again, it continues after its last finished step.
 
 Example:
-  python -m hgrpo.cli.rl_round --config results/bakeoff/rl/flatGRPO/seed_11/round_1/config.yaml \\
-      --seed 11 --round 1 --assets results/bakeoff/assets --base results/bakeoff/base \\
+  python -m hgrpo.cli.stage rl_round --seed 11 --round 1 \\
+      --config results/bakeoff/rl/flatGRPO/seed_11/round_1/config.yaml \\
+      --assets results/bakeoff/assets --base results/bakeoff/base \\
       --sft results/bakeoff/sft/adapter --policy results/bakeoff/sft/adapter \\
       --scratch results/bakeoff/scratch/flatGRPO/seed_11/round_1 --out round_1
 """
 
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
-from tqdm import tqdm
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.config.canonical import settings_digest
@@ -24,6 +25,7 @@ from hgrpo.errors import TrainingError, UserError
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
+from hgrpo.progress import Bar, print_caution
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import (
     BASE,
@@ -57,10 +59,7 @@ OUTPUTS = {
     "config": "config.yaml",
 }
 RESOURCES = {"mem_mb": 1700}
-ENV_USES = ("factory",)
-ENGINE_USES = ("make",)
-LOADS_CREDIT = True
-LOADS_RULE = True
+USES = ("env", "engine", "credit", "rule")
 
 
 class Settings(Playing):
@@ -128,11 +127,6 @@ def outputs(study: "Study") -> dict:
     return {**policy_files(study, "adapter", "adapter"), **OUTPUTS}
 
 
-def reusable(settings: Settings) -> bool:
-    """Settings, code and input files decide the results, so an equal job's can be taken."""
-    return True
-
-
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Run the round from its first unfinished step on, and write its results.
 
@@ -174,11 +168,11 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         try:
             _play(settings, job, paths, inputs, checkpoints, ranks)
         except TrainingError as error:
-            kept = checkpoints.finished
+            finished = checkpoints.finished
             last = "none is kept"
-            if kept:
-                last = f"step {kept}, the last good one, is kept in {scratch}"
-            raise UserError(f"step {kept + 1}: {error}; {last}") from None
+            if finished:
+                last = f"step {finished}, the last good one, is kept in {scratch}"
+            raise UserError(f"step {finished + 1}: {error}; {last}") from None
 
 
 def _play(
@@ -202,12 +196,12 @@ def _play(
     played = set_up(RoundId(method, job.seed, job.round), sections, inputs, checkpoints, ranks)
     per_step = training.tasks_per_step * training.rollouts_per_task
     total = training.steps_per_round * per_step
-    with tqdm(total=total, desc="round", unit="traj", disable=not ranks.first) as bar:
+    with Bar(total=total, desc="round", unit="traj", disable=not ranks.first) as bar:
 
         def show(row: dict) -> None:
             bar.n = sum(done["n_trajectories"] for done in played.rows)
             bar.total = bar.n + (training.steps_per_round - len(played.rows)) * per_step
-            bar.set_postfix(success=f"{row['success_rate']:.2f}", step=row["step"] + 1)
+            bar.set_postfix(_newest(row))
 
         def advance() -> None:
             # Dynamic sampling may play more trajectories than a step has at least.
@@ -234,13 +228,26 @@ def _play(
         snapshot = config | of | provenance(job.code, settings.env.name)
         (out / "config.yaml").write_text(yaml.safe_dump(snapshot, sort_keys=True), encoding="utf-8")
     stop = played.learner.stop
-    told = f"{method.name} seed {job.seed} round {job.round}: {len(rows)} steps"
+    text = f"{method.name} seed {job.seed} round {job.round}: {len(rows)} steps"
     if rows:
-        told += f", success {rows[0]['success_rate']:.3f} -> {rows[-1]['success_rate']:.3f}"
+        text += f", success {rows[0]['success_rate']:.3f} -> {rows[-1]['success_rate']:.3f}"
     if stop.over:
-        told += f"; {stop.status} by {stop.rule} in round {stop.round}"
+        text += f"; {stop.status} by {stop.rule} in round {stop.round}"
     of_run = f"{method.name} seed {job.seed}"
-    cautions = [f"{of_run} round {job.round}: {text}"] if (text := credit_caution(played)) else []
+    idle = credit_caution(played)
+    cautions = [f"{of_run} round {job.round}: {idle}"] if idle else []
     for caution in filter(None, [*cautions, dead_caution(of_run, job.round, rows)]):
-        print(f"caution: {caution}")
-    print(f"{told}, {elapsed:.0f} s")
+        print_caution(caution)
+    print(f"{text}, {elapsed:.0f} s")
+
+
+def _newest(row: Mapping[str, float]) -> dict[str, str]:
+    """The end of the progress bar: a step's log row in short."""
+    kl = row.get("observed_kl")
+    return {
+        "step": str(row["step"] + 1),
+        "success": f"{row['success_rate']:.2f}",
+        "reward": f"{row['mean_reward']:.3f}",
+        **({} if kl is None else {"KL": f"{kl:.4f}"}),
+        "dead": f"{row['dead_groups']}/{row['n_groups']}",
+    }

@@ -9,8 +9,12 @@ from hgrpo.envs.environment import EnvSettings
 from hgrpo.envs.kinds import environment_settings
 
 
-def _environment(given: object) -> object:
-    return given if isinstance(given, EnvSettings) else environment_settings(given, "--config: env")
+def _environment(section: object) -> object:
+    return (
+        section
+        if isinstance(section, EnvSettings)
+        else environment_settings(section, "--config: env")
+    )
 
 
 class EnvName(Strict):

@@ -1,7 +1,8 @@
 """Fine-tune the base model on expert trajectories, one sequence each, with loss on actions only.
 
 Example:
-  python -m hgrpo.cli.sft --config results/bakeoff/config.yaml --base results/bakeoff/base \\
+  python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage sft > sft.json
+  python -m hgrpo.cli.stage sft --config sft.json --base results/bakeoff/base \\
       --expert results/bakeoff/expert --out results/bakeoff/sft
 """
 
@@ -11,8 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.strict import Strict
@@ -20,12 +19,12 @@ from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
 from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.settings import ModelConfig
+from hgrpo.progress import Bar
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import BASE, policy_files
 from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder, only_the_name, place
+from hgrpo.stages.paths import folder, place
 from hgrpo.stages.sections import EnvName
-from hgrpo.stages.timing import TIMING, write_timing
 from hgrpo.streams import key
 
 if TYPE_CHECKING:
@@ -35,10 +34,10 @@ if TYPE_CHECKING:
 
 FOLDER = "sft"
 JOB: tuple[str, ...] = ()
-OUTPUTS = {"log": "train_log.json", "summary": "summary.json", "timing": TIMING}
+OUTPUTS = {"log": "train_log.json", "summary": "summary.json"}
 # All runs wait for this stage, so it takes a second core.
 RESOURCES = {"mem_mb": 2500, "threads": 2}
-from_whole_study = only_the_name
+USES: tuple[str, ...] = ()
 # Saving a checkpoint takes as long as several steps of a tiny model. So save only some steps.
 _SAVE_EVERY_S = 30.0
 
@@ -81,11 +80,6 @@ def outputs(study: "Study") -> dict[str, str]:
     return {**policy_files(study, "adapter", "adapter"), **OUTPUTS}
 
 
-def reusable(settings: Settings) -> bool:
-    """Whether an equal job's results can be taken: not if the adapter is a file of the user."""
-    return settings.sft.adapter is None
-
-
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Fine-tune the base, or take the adapter that the settings name."""
     if settings.sft.adapter is not None:
@@ -100,19 +94,17 @@ def _take(settings: Settings, job: Job, paths: Paths) -> None:
     """Check and copy the user's adapter, and write a log without steps and a summary."""
     from hgrpo.policy.given_adapter import given_digest, take_adapter, trained_on
 
-    began = time.perf_counter()
     base, env = open_base(paths.base), settings.env.name
-    given = user_path(settings.sft.adapter, "sft.adapter")
+    adapter = user_path(settings.sft.adapter, "sft.adapter")
     with atomic_folder(paths.out) as out:
-        weights = take_adapter(given, settings.model, base, env, out / "adapter")
+        weights = take_adapter(adapter, settings.model, base, env, out / "adapter")
         summary = {
             "taken_from": settings.sft.adapter,
-            "given": given_digest(given),
+            "given": given_digest(adapter),
             "weights": weights,
             "trained_on": trained_on(base, env),
         } | provenance(job.code)
         _write(out, [], settings, summary)
-        write_timing(out, began)
     print(f"sft: taken from {settings.sft.adapter}, weights {weights}")
 
 
@@ -145,7 +137,7 @@ def _imitate(settings: Settings, job: Job, paths: Paths) -> None:
     total = max(1, math.ceil(len(data.train) * sft.epochs / sft.batch_trajectories))
     with (
         job_scratch(paths.scratch, paths.out, resumes) as scratch,
-        tqdm(total=total, desc="sft", unit="step") as bar,
+        Bar(total=total, desc="sft", unit="step") as bar,
     ):
 
         def show(row: dict) -> None:
@@ -178,7 +170,6 @@ def _imitate(settings: Settings, job: Job, paths: Paths) -> None:
         with atomic_folder(paths.out) as out:
             policy.save_adapter(out / "adapter")
             _write(out, rows, settings, summary | {"weights": weights_digest(out / "adapter")})
-            write_timing(out, began)
     too_long = f" ({data.too_long} are too long for the model)" if data.too_long else ""
     print(
         f"sft: {len(rows)} steps on {len(data.train)} trajectories{too_long}, validation loss "

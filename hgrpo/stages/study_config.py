@@ -2,7 +2,7 @@
 
 Example:
   python -m hgrpo.cli.config bakeoff > study.yaml
-  python -m hgrpo.cli.study_config --config study.yaml --out results/bakeoff/config.yaml
+  python -m hgrpo.cli.stage study_config --config study.yaml --out results/bakeoff/config.yaml
 """
 
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ FOLDER = ""
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"config": "config.yaml"}
 RESOURCES: dict[str, int] = {}
+USES: tuple[str, ...] = ()
 
 
 class Settings(Strict):

@@ -7,7 +7,7 @@ V(after) - V(before). A job that was killed goes on after its last finished grou
 
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff_plus.yaml --stage truth_round > truth.json
-  python -m hgrpo.cli.truth_round --config truth.json --seed 11 --round 0 \\
+  python -m hgrpo.cli.stage truth_round --config truth.json --seed 11 --round 0 \\
       --assets results/bakeoff_plus/assets --base results/bakeoff_plus/base \\
       --policy results/bakeoff_plus/sft/adapter --out results/bakeoff_plus/truth/round_0
 """
@@ -16,8 +16,6 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from tqdm import tqdm
 
 from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
@@ -28,6 +26,7 @@ from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.settings import TruthConfig
 from hgrpo.learning.settings import PLAY
+from hgrpo.progress import Bar
 from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder, reference_of
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder, place
@@ -47,8 +46,7 @@ OUTPUTS = {
     "summary": "summary.json",
 }
 RESOURCES = {"mem_mb": 2000, "runtime": 240}
-ENV_USES = ("factory",)
-ENGINE_USES = ("make",)
+USES = ("env", "engine")
 
 
 class Settings(Playing):
@@ -142,7 +140,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 def _play(measurement: "Measurement", panels: Path) -> list["PlayedGroup"]:
     config = measurement.config
-    with tqdm(total=config.groups * measurement.size, desc="rollouts", unit="traj") as bar:
+    with Bar(total=config.groups * measurement.size, desc="rollouts", unit="traj") as bar:
         return measurement.rollouts(read_panels(panels)["train"], bar.update)
 
 
@@ -150,7 +148,7 @@ def _measure(measurement: "Measurement", groups: list["PlayedGroup"]) -> None:
     """Measure the groups that are not kept, with a bar over all continuations."""
     each = measurement.config.continuations
     sizes = [each * sum(len(t.turns) for t in group.trajectories) for group in groups]
-    with tqdm(total=sum(sizes), desc="truth", unit="episode") as bar:
+    with Bar(total=sum(sizes), desc="truth", unit="episode") as bar:
         for group, size in zip(groups, sizes, strict=True):
             if measurement.finished(group):
                 bar.initial += size

@@ -7,7 +7,7 @@ gives it each run's first and last rounds.
 Example:
   cd results/bakeoff
   python -m hgrpo.cli.config ../../configs/studies/bakeoff.yaml --stage viewer > viewer.json
-  python -m hgrpo.cli.viewer --config viewer.json --out viewer \\
+  python -m hgrpo.cli.stage viewer --config viewer.json --out viewer \\
       --turns rl/*/*/round_[15]/turns.parquet
 """
 
@@ -20,9 +20,9 @@ from pydantic import Field
 from hgrpo.atomic import atomic_file
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
-from hgrpo.stages.files import round_folder, trained_rounds
+from hgrpo.stages.files import round_folder, trained_rounds, truth_files
 from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file, folder, place
+from hgrpo.stages.paths import file, folder
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -31,6 +31,7 @@ FOLDER = "viewer"
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"page": "index.html"}
 RESOURCES = "report"
+USES: tuple[str, ...] = ()
 # With so many trajectories a browser answers to a filter at once, and people can mail the page.
 _MOST = 500
 _MOST_BYTES = 16_000_000
@@ -51,8 +52,10 @@ class Paths:
     """The command's files."""
 
     turns: list[Path] = file("turns", "turns.parquet of the rounds to show", True, True)
-    truth: Path | None = place("folder truth/ of the study, for rollouts with measured truth")
-    agreement: Path | None = place("folder of the credit agreement, for credit of these rollouts")
+    truth: list[Path] = folder("truth", "folders of rollouts with measured truth", True, True)
+    agreement: Path | None = folder(
+        "credits", "folder of the credit agreement, for credit of these rollouts", optional=True
+    )
     out: Path = folder("page", "folder to write")
 
 
@@ -69,12 +72,18 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 def inputs(study: "Study", job: Job) -> dict:
     """The tables of each run's first and last rounds."""
-    shown = [run for run in trained_rounds(study) if run[2] in (1, study.config.rounds)]
-    folders = [round_folder("rl", *run) for run in shown]
+    ends = [run for run in trained_rounds(study) if run[2] in (1, study.config.rounds)]
+    folders = [round_folder("rl", *run) for run in ends]
     return {
         "turns": [f"{folder}/turns.parquet" for folder in folders],
         "sequences": [f"{folder}/sequences.parquet" for folder in folders],
     }
+
+
+def extras(study: "Study") -> dict:
+    """Truth and its credit, which the page shows if they are there: truth takes long to measure."""
+    truth = truth_files(study, "truth.parquet")
+    return {"truth": truth, "credits": ["credit_agreement/credits.parquet"]} if truth else {}
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
@@ -83,7 +92,9 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.viewer import Source, collect, collect_truth, render, within
 
     sources = [Source(*run_of(path), path) for path in paths.turns]
-    with_truth = _rounds_with_truth(settings, paths)
+    # Without credit of the rollouts with truth, there is nothing to show of them.
+    truth = zip(settings.truth_rounds, paths.truth, strict=bool(paths.truth))
+    with_truth = dict(truth) if paths.agreement else {}
     most = _MOST // (2 if with_truth else 1)
     entries = collect(sources, most)
     labels = dict(settings.labels)
@@ -98,13 +109,3 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     with atomic_file(paths.out / OUTPUTS["page"]) as path:
         path.write_text(render(settings.study, entries, labels), encoding="utf-8")
     print(f"{len(entries)} trajectories: {paths.out / OUTPUTS['page']}")
-
-
-def _rounds_with_truth(settings: Settings, paths: Paths) -> dict[int, Path]:
-    """Round -> folder of each measured truth whose rollouts `credit_agreement` has credited."""
-    if paths.truth is None or paths.agreement is None:
-        return {}
-    if not (paths.agreement / "credits.parquet").is_file():
-        return {}
-    folders = {number: paths.truth / f"round_{number}" for number in settings.truth_rounds}
-    return {n: path for n, path in folders.items() if (path / "truth.parquet").is_file()}

@@ -10,10 +10,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from hgrpo.config.bounds import Name
 from hgrpo.config.merge import merge
-from hgrpo.config.read import SectionError, did_you_mean
+from hgrpo.config.read import SectionError
 from hgrpo.config.strict import Strict
-from hgrpo.learning.method import MethodConfig
-from hgrpo.learning.settings import TrainingConfig
 
 Value = bool | int | float | str
 # A target is a rule of Snakemake, and an axis may be changed with dots: `axes.kl.values=0,0.1`.
@@ -51,28 +49,12 @@ class Axis(Strict):
         "", description="words before the value in tables and figures; empty: the axis's name"
     )
 
-    @field_validator("key", mode="before")
-    @classmethod
-    def _is_one(cls, given: object) -> object:
-        if isinstance(given, list | tuple):
-            raise ValueError("the arms of an axis differ in one key")
-        return given
-
-    @field_validator("without", mode="before")
-    @classmethod
-    def _is_a_word(cls, given: object) -> object:
-        if isinstance(given, bool):
-            raise ValueError(
-                "a word was expected, such as `none` (YAML reads on, off, yes and no as truths)"
-            )
-        return given
-
     @field_validator("values", mode="before")
     @classmethod
-    def _are_different(cls, given: object) -> object:
-        if not isinstance(given, list | tuple):
-            return given
-        values = [_read(value) for value in given]
+    def _are_different(cls, values: object) -> object:
+        if not isinstance(values, list | tuple):
+            return values
+        values = [_read(value) for value in values]
         texts = [as_text(value) for value in values]
         twice = sorted({text for text in texts if texts.count(text) > 1})
         if twice:
@@ -83,14 +65,6 @@ class Axis(Strict):
 
     @model_validator(mode="after")
     def _changes_its_key_alone(self) -> Self:
-        first = self.key.split(".")[0]
-        if first in ("name", "label"):
-            raise ValueError(f"key: {self.key} names an arm; it changes nothing else")
-        if first in TrainingConfig.model_fields:
-            raise ValueError(f"key: {self.key}: unknown key; did you mean 'training.{self.key}'?")
-        if first not in MethodConfig.model_fields:
-            known = did_you_mean(first, MethodConfig.model_fields)
-            raise ValueError(f"key: {self.key}: unknown key{known}")
         for key in ("name", "label", "of"):
             if key in self.fixed:
                 raise ValueError(f"fixed: {key}: the axis itself gives its arms their {key}")
@@ -115,23 +89,22 @@ class Axis(Strict):
 
     def changes(self, value: Value) -> dict:
         """What the arm of a value changes in the method `of`."""
-        key, given = (self.section, None) if self.is_without(value) else (self.key, value)
-        change: object = given
+        key, change = (self.section, None) if self.is_without(value) else (self.key, value)
         for name in reversed(key.split(".")):
             change = {name: change}
         return merge(self.fixed, change)
 
 
-def read_axis(given: object) -> object:
+def read_axis(section: object) -> object:
     """An axis from its section of a study's file, so that a mistake names the section's own keys.
 
     Raises:
         SectionError: there is a mistake in the section.
     """
-    if not isinstance(given, Mapping):
-        return given
+    if not isinstance(section, Mapping):
+        return section
     try:
-        return Axis.model_validate(given)
+        return Axis.model_validate(section)
     except ValidationError as error:
         raise SectionError(Axis, error) from None
 
@@ -157,8 +130,6 @@ def _read(value: object) -> Value:
     """A value of the list; the command line gives numbers as text."""
     if isinstance(value, str):
         value = _number_or_word(value)
-    if isinstance(value, Mapping):
-        raise ValueError(f"{value} is a section, but the arms of an axis differ in one key")
     if not isinstance(value, Value):
         raise ValueError(f"{value!r} is neither a number nor a word")
     if isinstance(value, float) and not math.isfinite(value):

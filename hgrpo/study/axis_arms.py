@@ -26,7 +26,7 @@ def arms_of_axes(
     Raises:
         UserError: two arms have one name, or an axis's target is the name of a study.
     """
-    found: dict[str, tuple[str, dict]] = {}
+    arms: dict[str, tuple[str, dict]] = {}
     owners = dict.fromkeys(variants, "variants")
     for axis, settings in axes.items():
         study = studies / f"{target(axis)}.yaml"
@@ -44,8 +44,8 @@ def arms_of_axes(
                 )
             owners[name] = f"axes.{axis}"
             label = f"{settings.label or axis} {text}"
-            found[name] = axis, settings.changes(value) | {"of": settings.of, "label": label}
-    return found
+            arms[name] = axis, settings.changes(value) | {"of": settings.of, "label": label}
+    return arms
 
 
 def check_axes(axes: Mapping[str, Axis], arms: Mapping[str, Mapping], where: str) -> None:
@@ -111,13 +111,13 @@ def shared_points(
         listed: the methods that the study's file lists.
         arms: arm -> its settings, as `Study.resolved` has them; those listed and those of axes.
     """
-    known, found = list(listed), {}
+    known, run_as = list(listed), {}
     for axis, settings in axes.items():
         for name in (arm_name(axis, value) for value in settings.values):
             equal = (arm for arm in known if not differing(arms[arm], arms[name]))
-            found[name] = next(equal, name)
-            known.append(found[name])
-    return found
+            run_as[name] = next(equal, name)
+            known.append(run_as[name])
+    return run_as
 
 
 def members(axes: Mapping[str, Axis], run_as: Mapping[str, str]) -> dict[str, dict[str, str]]:

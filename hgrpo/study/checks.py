@@ -4,32 +4,28 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hgrpo.config.mistakes import Mistakes
 from hgrpo.config.read import did_you_mean
 from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 from hgrpo.evaluation.endpoint import check_budget
 from hgrpo.evaluation.settings import Budget
-from hgrpo.study.training_checks import TRAINING
+from hgrpo.study.training_checks import check_training
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
 
 
-def check(study: "Study", path: Path, complete: bool = True) -> None:
+def check(study: "Study", path: Path) -> None:
     """Refuse a study whose parts do not fit together.
 
     Args:
         path: the study's file, for messages.
-        complete: whether the study has no other mistakes; otherwise only names are checked.
 
     Raises:
-        UserError: one line per mistake, which names the file and the key.
+        UserError: the message names the file and the key.
     """
-    mistakes = Mistakes()
-    for part in (*_NAMES, *_VALUES, *TRAINING) if complete else _NAMES:
-        mistakes.attempt(part, study, path)
-    mistakes.end()
+    for part in _CHECKS:
+        part(study, path)
 
 
 def _check_reference(study: "Study", path: Path) -> None:
@@ -49,22 +45,19 @@ def _check_known(
     key: str, arms: Iterable[str], known: Iterable[str], path: Path, what: str = "methods"
 ) -> None:
     """Refuse names that are not among the study's methods."""
-    mistakes = []
-    for arm in dict.fromkeys(arms):
-        file = path.parent.parent / "methods" / f"{arm}.yaml"
-        hint = (
-            "; add it there, or leave it out here" if file.is_file() else did_you_mean(arm, known)
-        )
+    for arm in arms:
         if arm not in known:
-            mistakes.append(f"{path}: {key}: {arm!r} is not among the {what}{hint}")
-    if mistakes:
-        raise UserError("\n".join(mistakes))
+            file = path.parents[1] / "methods" / f"{arm}.yaml"
+            hint = "; add it there, or leave it out here" if file.is_file() else ""
+            raise UserError(
+                f"{path}: {key}: {arm!r} is not among the {what}{hint or did_you_mean(arm, known)}"
+            )
 
 
 def _check_labels(study: "Study", path: Path) -> None:
-    shown: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for name, method in study.methods.items():
-        other = shown.setdefault(method.shown_label, name)
+        other = owners.setdefault(method.shown_label, name)
         if other != name:
             raise UserError(
                 f"{path}: methods: {other} and {name} would both be shown as "
@@ -92,11 +85,11 @@ def _check_smoke_wave(study: "Study", path: Path) -> None:
 
 def _check_cut(study: "Study", path: Path) -> None:
     """Refuse a tiny model whose tokenizer cuts text in another way than the environment needs."""
-    asked, own = study.model.tiny and study.model.tiny.cut, load(study.env.name).cut.name
-    if asked not in (None, own):
+    cut, expected = study.model.tiny and study.model.tiny.cut, load(study.env.name).cut.name
+    if cut not in (None, expected):
         raise UserError(
-            f"configs/models/{study.config.model}.yaml: tiny.cut: {asked!r}: the text of "
-            f"{study.env.name} is cut by {own!r}; leave the key out"
+            f"configs/models/{study.config.model}.yaml: tiny.cut: {cut!r}: the text of "
+            f"{study.env.name} is cut by {expected!r}; leave the key out"
         )
 
 
@@ -191,17 +184,20 @@ def _check_truth(study: "Study", path: Path) -> None:
 
 def _check_panels(study: "Study", path: Path) -> None:
     for panel in ("validation", "test"):
-        wanted = getattr(study.config.evaluation, f"{panel}_games")
+        number = getattr(study.config.evaluation, f"{panel}_games")
         games = getattr(study.env.panels, panel)
-        if games is not None and wanted > games:
+        if games is not None and number > games:
             raise UserError(
-                f"{path}: evaluation.{panel}_games: {wanted} games are wanted, but the {panel} "
+                f"{path}: evaluation.{panel}_games: {number} games are wanted, but the {panel} "
                 f"panel of env {study.config.env!r} holds {games}"
             )
 
 
-_NAMES = (_check_reference, _check_smoke_wave, _check_gates, _check_pairs)
-_VALUES = (
+_CHECKS = (
+    _check_reference,
+    _check_smoke_wave,
+    _check_gates,
+    _check_pairs,
     _check_labels,
     _check_capabilities,
     _check_cut,
@@ -209,4 +205,5 @@ _VALUES = (
     _check_truth,
     _check_gradients,
     _check_panels,
+    check_training,
 )

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from hgrpo.config.merge import merge
-from hgrpo.config.mistakes import Mistakes
 from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate
 from hgrpo.envs.kinds import environment_settings
 from hgrpo.errors import UserError
 from hgrpo.learning.method import MethodConfig
 from hgrpo.policy.settings import ModelConfig
-from hgrpo.study.overrides import parse_each
+from hgrpo.study.overrides import parse_overrides
 
 _MAKE = {
     "env": environment_settings,
@@ -42,19 +41,16 @@ class NamedFiles:
             UserError: one line per mistake; the hint at a missing file suggests names of `also`.
         """
         content, source = named(self.configs / f"{kind}s", name, where, also)
-        mistakes = Mistakes()
         if kind != "env":  # there, the name is that of the game
-            mistakes.attempt(check_name, content, Path(source))
-        settings = mistakes.attempt(_MAKE[kind], content, source)
-        mistakes.end()
+            check_name(content, Path(source))
+        settings = _MAKE[kind](content, source)
         place = f"methods.{name}" if kind == "method" else kind
         if not (keys := self.typed.get(place)):
             return settings
-        changed = parse_each(keys, type(settings), mistakes, f"{place}.")
+        changed = parse_overrides(keys, type(settings), f"{place}.")
         here = ", ".join(f"{place}.{key}" for key in keys)
         source = f"command line: {source} with {here} overridden"
-        settings = mistakes.attempt(_MAKE[kind], merge(content, changed), source)
-        mistakes.end()
+        settings = _MAKE[kind](merge(content, changed), source)
         for key in keys:
             self.overridden[f"{place}.{key}"] = reduce(getitem, key.split("."), changed)
         return settings

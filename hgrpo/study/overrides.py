@@ -15,13 +15,12 @@ from typing import get_args, get_origin
 from pydantic import BaseModel
 
 from hgrpo.config.merge import merge
-from hgrpo.config.mistakes import Mistakes
 from hgrpo.config.read import did_you_mean, for_snakemake, read_value
 from hgrpo.errors import UserError
 
 # The key that holds assignments, and the keys of `--config` that are about the run.
 SET = "set"
-OF_THE_RUN = ("study", "reuse")
+OF_THE_RUN = ("study",)
 # Sections of the resolved study for which its file gives the names of other files.
 NAMED = ("env", "model", "methods")
 _KEY = re.compile(r"\w[\w-]*(\.[\w-]+)*")
@@ -33,31 +32,32 @@ def read_assignments(words: Iterable[str]) -> dict[str, str]:
     """The mapping that words KEY=VALUE make up.
 
     Raises:
-        UserError: words are no assignments, a key is listed twice, or the study has no name.
+        UserError: a word is no assignment, a key is listed twice, or the study has no name.
     """
-    given: dict[str, str] = {}
-    mistakes = Mistakes()
+    assignments: dict[str, str] = {}
     for word in words:
         key, sign, value = word.partition("=")
         if not sign or not _KEY.fullmatch(key):
-            mistakes.append(f"KEY=VALUE was expected, not {word!r}")
-        elif key == "study" and not value:
-            mistakes.append("study=: the name of a study was expected, such as study=bakeoff")
-        elif key in given:
-            mistakes.append(f"{key} is given twice")
-        given[key] = value
-    mistakes.end()
-    return given
+            raise UserError(f"KEY=VALUE was expected, not {word!r}")
+        if key == "study" and not value:
+            raise UserError("study=: the name of a study was expected, such as study=bakeoff")
+        if key in assignments:
+            raise UserError(f"{key} is given twice")
+        assignments[key] = value
+    return assignments
 
 
 def parse_overrides(
-    given: Mapping[str, object], model: type[BaseModel], section: str = "", arms: Iterable[str] = ()
+    overrides: Mapping[str, object],
+    model: type[BaseModel],
+    section: str = "",
+    arms: Iterable[str] = (),
 ) -> dict:
     """The overrides as part of a config file: sections are mappings, and values have types.
 
     Args:
-        given: key -> value from a command line. A key may have dots. A value may be text, and the
-            text of a list may have commas or blanks between its parts ("11,23 31").
+        overrides: key -> value from a command line. A key may have dots. A value may be text, and
+            the text of a list may have commas or blanks between its parts ("11,23 31").
         model: the pydantic model of the file.
         section: what the keys on the command line begin with, such as "env.".
         arms: known methods, for a hint.
@@ -68,7 +68,7 @@ def parse_overrides(
     """
     known = [name for name in model.model_fields if name != "name"]
     parsed: dict = {}
-    for inside, value in flat(given).items():
+    for inside, value in flat(overrides).items():
         key, (first, *inner) = section + inside, inside.split(".")
         if first not in known:
             others = () if section else (SET, *OF_THE_RUN)
@@ -78,8 +78,9 @@ def parse_overrides(
             raise UserError(f"command line: {key}: unknown key{nearest}")
         # Snakemake makes None of `methods=`, and the word "null" stays a word.
         if value is None or value == "":
-            said = f"a value was expected; without {key}=, that of the file holds"
-            raise UserError(f"command line: {key}=: {said}")
+            raise UserError(
+                f"command line: {key}=: a value was expected; leave {key}= out, or set one"
+            )
         change = _typed(value, key, _kinds_of(model, [first, *inner]))
         for name in reversed(inner):
             change = {name: change}
@@ -87,19 +88,11 @@ def parse_overrides(
     return parsed
 
 
-def parse_each(given: Mapping, model: type[BaseModel], mistakes: Mistakes, *more: object) -> dict:
-    """`parse_overrides` of all keys but those with a mistake, which add lines to `mistakes`."""
-    parsed: dict = {}
-    for each in ({key: value} for key, value in given.items()):
-        parsed = merge(parsed, mistakes.attempt(parse_overrides, each, model, *more) or {})
-    return parsed
-
-
-def of_files(given: Mapping[str, object], mistakes: Mistakes) -> tuple[dict, dict[str, dict]]:
+def of_files(overrides: Mapping[str, object]) -> tuple[dict, dict[str, dict]]:
     """Overrides of the study's file, and by section those of the files that it names."""
     study, files = {}, {}
-    for key, value in flat(given).items():
-        for name, each in (mistakes.attempt(_dotted, key, value) or {}).items():
+    for key, value in flat(overrides).items():
+        for name, each in _dotted(key, value).items():
             section, _, inner = name.partition(".")
             named = inner and section in NAMED
             (files.setdefault(section, {}) if named else study)[inner if named else name] = each
@@ -117,11 +110,11 @@ def _dotted(key: str, value: object) -> dict[str, object]:
 
 
 def by_method(
-    given: Mapping[str, object], methods: Iterable[str], others: Collection[str], mistakes: Mistakes
+    overrides: Mapping[str, object], methods: Iterable[str], others: Collection[str]
 ) -> dict[str, dict[str, object]]:
     """Overrides such as `Vine.alpha`, by method; `others` are methods for a hint at a mistake."""
     known, by = sorted(methods, key=len, reverse=True), {}
-    for key, value in given.items():
+    for key, value in overrides.items():
         method = next((name for name in known if key.startswith(f"{name}.")), None)
         if method is None:
             name = key.split(".")[0]
@@ -129,38 +122,36 @@ def by_method(
             nearest = "; add it to `methods` first" if name in others else nearest
             wrong = f"no method of the study's file{nearest}"
             wrong = "name a key of it, such as alpha" if name in known else wrong
-            mistakes.append(f"command line: methods.{key}: {wrong}")
-            continue
+            raise UserError(f"command line: methods.{key}: {wrong}")
         by.setdefault(method, {})[key.removeprefix(f"{method}.")] = value
     return by
 
 
-def flat(given: Mapping[str, object]) -> dict[str, object]:
+def flat(overrides: Mapping[str, object]) -> dict[str, object]:
     """The same overrides with the assignments in `set` as keys of their own.
 
     Raises:
         UserError: the value of `set` holds something else, or a key is listed twice.
     """
-    plain = {key: value for key, value in given.items() if key != SET}
-    assigned = _of_set(given.get(SET))
+    plain = {key: value for key, value in overrides.items() if key != SET}
+    assigned = _of_set(overrides.get(SET))
     for key in plain.keys() & assigned.keys():
         raise UserError(f"command line: {SET}: {key} is given twice")
     return plain | assigned
 
 
-def _of_set(given: object) -> dict[str, str]:
+def _of_set(value: object) -> dict[str, str]:
     """The assignments in the value of the key `set`."""
     try:
-        return read_assignments(_ASSIGNMENT.findall(_from_yaml(given)))
+        return read_assignments(_ASSIGNMENT.findall(_from_yaml(value)))
     except UserError as error:
-        lines = [f"command line: {SET}: {line}" for line in str(error).splitlines()]
-        raise UserError("\n".join(lines)) from None
+        raise UserError(f"command line: {SET}: {error}") from None
 
 
-def _from_yaml(given: object) -> str:
+def _from_yaml(value: object) -> str:
     """The assignments in a value of `set`, whether or not Snakemake has read it."""
     # Snakemake reads the value as YAML, and "endpoint={budget: 512}" as the key "endpoint={budget".
-    text = ": ".join(*given.items()) if isinstance(given, Mapping) else given or ""
+    text = ": ".join(*value.items()) if isinstance(value, Mapping) else value or ""
     if isinstance(text, str) and text.startswith("['"):
         text = read_value(text, SET)
     return text.strip() if isinstance(text, str) else " ".join(map(str, text))
@@ -202,14 +193,14 @@ def _kinds(annotation: object) -> list:
 
 def changes(before: Mapping, after: Mapping) -> dict[str, object]:
     """Key, with dots -> value in `after`, where two studies, as plain JSON types, differ."""
-    found: dict[str, object] = {}
+    differences: dict[str, object] = {}
     for key in sorted({*before, *after}):
         old, new = before.get(key), after.get(key)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            found |= {f"{key}.{inner}": value for inner, value in changes(old, new).items()}
+            differences |= {f"{key}.{inner}": value for inner, value in changes(old, new).items()}
         elif old != new:
-            found[key] = new
-    return found
+            differences[key] = new
+    return differences
 
 
 def as_config(settings: Sequence[str]) -> list[str]:

@@ -26,16 +26,16 @@ def recorded_study(results: Path) -> Study:
     path = recorded_file(results)
     if not path.is_file():
         raise UserError(
-            f"{path}: no such file; results/<study> was expected, whose first job writes it"
+            f"{path}: no such file; run the study first, or name its folder results/<study>"
         )
-    given = read_yaml(path)
+    content = read_yaml(path)
     try:
-        env, model, arms = given["env"], given["model"], given["methods"]
+        env, model, arms = content["env"], content["model"], content["methods"]
         names = {"env": env["name"], "model": model["name"], "methods": list(arms)}
-        own = {name: arm["training"] for name, arm in arms.items()}
+        training = {name: arm["training"] for name, arm in arms.items()}
     except (LookupError, TypeError, AttributeError):
         raise UserError(f"{path}: not the configuration of a study") from None
-    known: Mapping = {key: given[key] for key in StudyConfig.model_fields if key in given}
+    known: Mapping = {key: content[key] for key in StudyConfig.model_fields if key in content}
     return Study(
         validate(StudyConfig, known | names, str(path)),
         environment_settings(env, f"{path}: env"),
@@ -45,7 +45,7 @@ def recorded_study(results: Path) -> Study:
             for name, arm in arms.items()
         },
         {
-            name: validate(TrainingConfig, training, f"{path}: methods.{name}.training")
-            for name, training in own.items()
+            name: validate(TrainingConfig, section, f"{path}: methods.{name}.training")
+            for name, section in training.items()
         },
     )

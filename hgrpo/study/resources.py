@@ -25,17 +25,15 @@ class StageResources(Strict):
 class _ByStage(Strict):
     @model_validator(mode="before")
     @classmethod
-    def _keep_defaults(cls, given: object) -> object:
+    def _keep_defaults(cls, sections: object) -> object:
         """If a study gives some keys of a stage, keep that stage's defaults for the other keys."""
-        if not isinstance(given, Mapping):
-            return given
-        if "turnrd_fit" in given:
-            raise ValueError("turnrd_fit: the stage is called credit_fit; rename the key")
+        if not isinstance(sections, Mapping):
+            return sections
         return {
             stage: cls.model_fields[stage].default.model_dump() | values
             if stage in cls.model_fields and isinstance(values, Mapping)
             else values
-            for stage, values in given.items()
+            for stage, values in sections.items()
         }
 
     def of(self, stage: str) -> StageResources:

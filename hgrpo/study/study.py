@@ -1,6 +1,6 @@
 """A study: one environment, one base model, several methods, several seeds."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -9,8 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from hgrpo.config.bounds import Name
 from hgrpo.config.merge import merge
-from hgrpo.config.mistakes import Mistakes
-from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate, without_mistakes
+from hgrpo.config.read import check_name, read_yaml, validate
 from hgrpo.config.strict import Strict
 from hgrpo.credit.section import CreditConfig
 from hgrpo.envs.environment import EnvSettings
@@ -28,7 +27,7 @@ from hgrpo.study.axis import Axis, AxisName, read_axis
 from hgrpo.study.axis_arms import arms_of_axes, check_axes, members, shared_points
 from hgrpo.study.checks import check
 from hgrpo.study.named_files import NamedFiles, named
-from hgrpo.study.overrides import by_method, changes, of_files, parse_each
+from hgrpo.study.overrides import by_method, changes, of_files, parse_overrides
 from hgrpo.study.resources import Resources
 
 
@@ -128,13 +127,14 @@ class StudyConfig(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _mine_is_a_method(cls, given: dict) -> dict:
-        mine, methods = given.get("mine"), given.get("methods")
-        if isinstance(mine, list) and given.get("reference") in mine:
-            raise ValueError(f"mine: {given['reference']} is the reference; name other arms")
+    def _mine_is_a_method(cls, section: dict) -> dict:
+        mine, methods = section.get("mine"), section.get("methods")
+        if isinstance(mine, list) and section.get("reference") in mine:
+            raise ValueError(f"mine: {section['reference']} is the reference; name other arms")
         if isinstance(mine, list) and isinstance(methods, list):
-            return given | {"methods": [*methods, *(name for name in mine if name not in methods)]}
-        return given
+            more = [name for name in mine if name not in methods]
+            return section | {"methods": [*methods, *more]}
+        return section
 
 
 @dataclass(frozen=True)
@@ -210,172 +210,156 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
         overrides: values in place of the files', as `of_files` and `parse_overrides` take them.
 
     Raises:
-        UserError: files, or values given on the command line, are missing or wrong: one line per
-            mistake. It names the file and the key, and says if the command line is to blame.
+        UserError: files, or values on the command line, are missing or wrong. The message names the
+            file and the key, and whether the mistake stands on the command line.
     """
-    path, mistakes = Path(path), Mistakes()
-    own, typed = of_files(overrides or {}, mistakes)
-    methods = [file.stem for file in (path.parent.parent / "methods").glob("*.yaml")]
-    given = parse_each(own, StudyConfig, mistakes, "", methods)
-    study = mistakes.attempt(_load_study, path, given, typed, mistakes)
-    if study is None:
-        alone = Mistakes()
-        alone.attempt(_load_study, path, {}, {}, alone)
-        where = f"command line: {path} with {', '.join({**given, **typed})} overridden:"
-        lines = [m if m in alone else m.replace(f"{path}:", where, 1) for m in mistakes]
-        raise UserError("\n".join(lines))
-    return study
+    path = Path(path)
+    of_study, of_named = of_files(overrides or {})
+    methods = [file.stem for file in (path.parents[1] / "methods").glob("*.yaml")]
+    typed = parse_overrides(of_study, StudyConfig, "", methods)
+    try:
+        return _load_study(path, typed, of_named)
+    except UserError as error:
+        if not typed and not of_named:
+            raise
+        # A mistake of the file alone is raised here, without a word about the command line.
+        _load_study(path, {}, {})
+        where = f"command line: {path} with {', '.join({**typed, **of_named})} overridden:"
+        lines = [line.replace(f"{path}:", where, 1) for line in str(error).splitlines()]
+        raise UserError("\n".join(lines)) from None
 
 
-def _with_known_axes(given: Mapping, known: Mapping, where: str) -> Mapping:
-    """Return `given`, which may change an axis or hold a whole new one; otherwise UserError."""
-    axes = given.get("axes", {})
-    for name, axis in axes.items() if isinstance(axes, Mapping) else ():
-        if name not in known and isinstance(axis, Mapping) and "of" not in axis:
-            raise UserError(f"{where}: axes.{name}: no such axis{did_you_mean(name, known)}")
-    return given
-
-
-class _Lenient(StudyConfig):
-    """A study's file as far as it can be read, so that the files it names are checked too."""
-
-    name: Name | None = None
-    env: Name | None = None
-    model: Name | None = None
-    methods: list[Name] = []
-
-
-def _config(stated: Mapping, path: Path, mistakes: Mistakes) -> StudyConfig:
-    """The content of a study's file; if it has mistakes, without them."""
-    mistakes.attempt(check_name, stated, path)
-    config = mistakes.attempt(validate, StudyConfig, stated, str(path))
-    return config or without_mistakes(_Lenient, stated) or _Lenient()
-
-
-def _load_study(path: Path, given: Mapping, typed: Mapping, mistakes: Mistakes) -> Study | None:
-    """The study; None if there are mistakes, of which each adds a line to `mistakes`.
+def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
+    """The study.
 
     Args:
         path: the study's file.
-        given: overrides of this file, from `parse_overrides`.
-        typed: overrides of the files that it names, from `of_files`.
-        mistakes: lines of user errors.
+        typed: overrides of this file, from `parse_overrides`.
+        of_named: overrides of the files that it names, from `of_files`.
     """
-    attempt, configs, where = mistakes.attempt, path.parent.parent, str(path)
+    where = str(path)
     file = read_yaml(path)
+    check_name(file, path)
     # The command line may take the axes of another study.
-    axes_of = {"axes_of": given["axes_of"]} if "axes_of" in given else {}
-    stated = attempt(_with_axes_of, {**file, **axes_of}, path, where) or file
-    other = {key: value for key, value in given.items() if key != "axes"}
-    given = attempt(_with_known_axes, given, stated.get("axes") or {}, where) or other
-    before = _config(stated, path, mistakes)
-    made = {f"variants.{name}": [name] for name in given.get("variants") or ()}
-    if "methods" in typed:
-        chosen = _config(merge(stated, given), path, Mistakes())
-        listed = [*before.methods, *chosen.methods, *chosen.variants]
-        others = [file.stem for file in (configs / "methods").glob("*.yaml")]
-        keys = by_method(typed["methods"], listed, others, mistakes)
-        typed = {**typed, **{f"methods.{name}": each for name, each in keys.items()}}
-        for name in keys.keys() & chosen.variants.keys():
-            change = parse_each(keys[name], MethodConfig, mistakes, f"methods.{name}.")
-            given = merge(given, {"variants": {name: change}})
-    config = _config(merge(stated, given), path, mistakes) if given else before
-    config = _with_claims(config, stated, given)
+    axes_of = {"axes_of": typed["axes_of"]} if "axes_of" in typed else {}
+    stated = _with_axes_of({**file, **axes_of}, path, where)
+    before = validate(StudyConfig, stated, where)
+    if "methods" in of_named:
+        typed, of_named = _by_arm(path, stated, typed, of_named, before.methods)
+    config = validate(StudyConfig, merge(stated, typed), where) if typed else before
+    config = _with_claims(config, stated, typed)
     overridden = changes(before.model_dump(mode="json"), config.model_dump(mode="json"))
     overridden |= {key: name for key, name in axes_of.items() if name != file.get(key)}
-    plain, files = NamedFiles(configs), NamedFiles(configs, typed, overridden)
-    env = config.env and attempt(files.read, "env", config.env, f"{where}: env")
-    model = config.model and attempt(files.read, "model", config.model, f"{where}: model")
-
-    def arm(source: str, read: Callable, *given: object) -> tuple[MethodConfig, TrainingConfig]:
-        method = read(*given)
-        return method, _merge_training(config, method, source)
-
-    # Check all variants and arms of axes, also those that are not among the methods.
-    both = {}
-    for name, variant in config.variants.items():
-        source = f"{where}: variants.{name}"
-        both[name] = attempt(arm, source, _variant, variant, name, plain, source)
-    wrong = {
-        axis
-        for axis, settings in config.axes.items()
-        if not attempt(plain.read, "method", settings.of, f"{where}: axes.{axis}.of")
-    }
-    arms = attempt(arms_of_axes, config.axes, config.variants, path.parent, where)
-    if arms is None:
-        return None
-    for name, (axis, variant) in arms.items():
-        source = f"{where}: axes.{axis}: {name}"
-        # One arm's mistake is most often that of all.
-        if axis not in wrong:
-            both[name] = attempt(arm, source, _variant, Variant(**variant), name, plain, source)
-            wrong |= {axis} if both[name] is None else set()
-    # Arms of axes are compared with the methods that the file lists, whether or not they run.
-    listed, also = before.methods, [*config.variants, *arms]
-    for name in dict.fromkeys([*config.methods, *(listed if config.axes else [])]):
-        if name not in also:
-            source = str(configs / "methods" / f"{name}.yaml")
-            both[name] = attempt(arm, source, files.read, "method", name, f"{where}: methods", also)
-    methods = {name: each[0] for name, each in both.items() if each}
-    training = {name: each[1] for name, each in both.items() if each}
-    # The command line may leave the reference out, but it must be a method all the same.
-    if "methods" in overridden and config.reference not in methods:
-        place = f"{where}: reference"
-        if (method := attempt(plain.read, "method", config.reference, place, also)) and not (
-            method.train
-        ):
-            mistakes.append(f"{place}: {config.reference!r} is not a trained method")
-    if not mistakes:
-        whole = {name: _arm(method, training[name]) for name, method in methods.items()}
-        attempt(check_axes, config.axes, whole, where)
-    complete = not mistakes
-    run_as = shared_points(config.axes, listed, whole) if complete else {arm: arm for arm in arms}
-    config = _with_arms(config, run_as, chosen="methods" in given)
+    files = NamedFiles(path.parents[1], of_named, overridden)
+    env = files.read("env", config.env, f"{where}: env")
+    model = files.read("model", config.model, f"{where}: model")
+    arms, of_axes = _read_arms(config, files, before.methods, path)
+    if "methods" in overridden:
+        _check_reference_file(config, files, [*config.variants, *of_axes], where)
+    whole = {name: _arm(*arm) for name, arm in arms.items()}
+    check_axes(config.axes, whole, where)
+    run_as = shared_points(config.axes, before.methods, whole)
+    config = _with_arms(config, run_as, chosen="methods" in typed)
     axis_arms = members(config.axes, run_as)
-    made = {key: names for key, names in made.items() if methods.keys() >= {*names}}
-    if complete:
-        made |= {f"axes.{axis}": axis_arms[axis].values() for axis in given.get("axes", ())}
-    mistakes.extend(_of_other_arms(typed, made, config.methods) if config.methods else ())
-    if config.axes and "methods" in given:
+    made = {f"variants.{name}": [name] for name in typed.get("variants") or ()}
+    made |= {f"axes.{axis}": axis_arms[axis].values() for axis in typed.get("axes", ())}
+    _check_readers(of_named, made, config.methods)
+    if config.axes and "methods" in typed:
         # Also if the file lists the same ones, because then the axes' arms are left out.
         overridden["methods"] = config.methods
-    study = Study(
-        config,
-        env,
-        model,
-        {name: methods[name] for name in config.methods if name in methods},
-        {name: training[name] for name in config.methods if name in methods},
-        overridden,
-        axis_arms,
-    )
-    attempt(check, study, path, complete)
-    return None if mistakes else study
+    methods, training = ({name: arms[name][k] for name in config.methods} for k in (0, 1))
+    study = Study(config, env, model, methods, training, overridden, axis_arms)
+    check(study, path)
+    return study
 
 
-def _of_other_arms(
-    typed: Mapping, made: Mapping[str, Collection[str]], arms: Collection[str]
-) -> list[str]:
-    """A mistake for each change of the command line that no arm of the run reads.
+def _by_arm(
+    path: Path, stated: Mapping, typed: Mapping, of_named: Mapping, listed: Collection[str]
+) -> tuple[Mapping, Mapping]:
+    """Both kinds of overrides, with those of methods by arm, and those of variants in the file."""
+    chosen = validate(StudyConfig, merge(stated, typed), str(path))
+    others = [file.stem for file in (path.parents[1] / "methods").glob("*.yaml")]
+    keys = by_method(of_named["methods"], [*listed, *chosen.methods, *chosen.variants], others)
+    for name in keys.keys() & chosen.variants.keys():
+        change = parse_overrides(keys[name], MethodConfig, f"methods.{name}.")
+        typed = merge(typed, {"variants": {name: change}})
+    return typed, {**of_named, **{f"methods.{name}": each for name, each in keys.items()}}
 
-    `typed` maps `methods.<name>` to overrides; `made` maps keys of variants and axes to their arms.
+
+Arm = tuple[MethodConfig, TrainingConfig]
+
+
+def _read_arms(
+    config: StudyConfig, files: NamedFiles, listed: Collection[str], path: Path
+) -> tuple[dict[str, Arm], Collection[str]]:
+    """All variants, arms of axes and methods, and the names of the arms of axes.
+
+    Variants and arms of axes are checked too if they are not among the methods. Arms of axes are
+    compared with the methods that the file lists (`listed`), whether or not they run.
     """
-    places = [place for place in typed if place.startswith("methods.")]
-    keys = {f"{each}.{next(iter(typed[each]))}": [each.removeprefix("methods.")] for each in places}
-    said = f"no arm of this run reads it; its arms are {', '.join(arms)}"
-    by_key = {**keys, **made}.items()
-    return [f"command line: {key}: {said}" for key, names in by_key if not {*arms} & {*names}]
+    where, plain = str(path), NamedFiles(files.configs)
+    arms: dict[str, Arm] = {}
+
+    def add(name: str, method: MethodConfig, source: str) -> None:
+        merged = {"training": merge(config.training.model_dump(), method.training)}
+        arms[name] = method, validate(_MethodTraining, merged, source).training
+
+    for name, variant in config.variants.items():
+        source = f"{where}: variants.{name}"
+        add(name, _variant(variant, name, plain, source), source)
+    for axis, settings in config.axes.items():
+        plain.read("method", settings.of, f"{where}: axes.{axis}.of")
+    of_axes = arms_of_axes(config.axes, config.variants, path.parent, where)
+    for name, (axis, variant) in of_axes.items():
+        source = f"{where}: axes.{axis}: {name}"
+        add(name, _variant(Variant(**variant), name, plain, source), source)
+    also = [*config.variants, *of_axes]
+    for name in dict.fromkeys([*config.methods, *(listed if config.axes else [])]):
+        if name not in also:
+            source = str(files.configs / "methods" / f"{name}.yaml")
+            add(name, files.read("method", name, f"{where}: methods", also), source)
+    return arms, of_axes
+
+
+def _check_reference_file(
+    config: StudyConfig, files: NamedFiles, arms: Collection[str], where: str
+) -> None:
+    """Refuse a reference that is no trained method, also if the command line leaves it out."""
+    name = config.reference
+    if name in (*config.methods, *arms):
+        return
+    method = NamedFiles(files.configs).read("method", name, f"{where}: reference", arms)
+    if not method.train:
+        raise UserError(f"{where}: reference: {name!r} is not a trained method")
+
+
+def _check_readers(
+    of_named: Mapping, made: Mapping[str, Collection[str]], arms: Collection[str]
+) -> None:
+    """Refuse a change of the command line that no arm of the run reads.
+
+    `of_named` maps `methods.<name>` to overrides; `made` maps keys of variants and axes to their
+    arms.
+    """
+    places = [place for place in of_named if place.startswith("methods.")]
+    keys = {f"{p}.{next(iter(of_named[p]))}": [p.removeprefix("methods.")] for p in places}
+    for key, names in {**keys, **made}.items():
+        if not {*arms} & {*names}:
+            raise UserError(
+                f"command line: {key}: no arm of this run reads it; its arms are {', '.join(arms)}"
+            )
 
 
 def _with_axes_of(stated: Mapping, path: Path, where: str) -> Mapping:
     """What a study states, with the axes of the study beside `path` that `axes_of` names."""
-    other, own = stated.get("axes_of"), stated.get("axes", {})
-    if not isinstance(other, str) or not isinstance(own, Mapping):
+    other, further = stated.get("axes_of"), stated.get("axes", {})
+    if not isinstance(other, str) or not isinstance(further, Mapping):
         return stated
     content, source = named(path.parent, other, f"{where}: axes_of")
     axes = content.get("axes")
     if not isinstance(axes, Mapping):
         raise UserError(f"{where}: axes_of: {source} has no section `axes`")
-    return {**stated, "axes": {**axes, **own}}
+    return {**stated, "axes": {**axes, **further}}
 
 
 def _with_arms(config: StudyConfig, run_as: Mapping[str, str], chosen: bool) -> StudyConfig:
@@ -408,13 +392,13 @@ def _with_arms(config: StudyConfig, run_as: Mapping[str, str], chosen: bool) -> 
     )
 
 
-def _with_claims(config: StudyConfig, stated: Mapping, given: Mapping) -> StudyConfig:
-    """The study with overrides. Its file's gates speak of its reference, and of no other.
+def _with_claims(config: StudyConfig, stated: Mapping, typed: Mapping) -> StudyConfig:
+    """The study with overrides, without the file's gates and pairs if its reference changed.
 
-    The same holds for its pairs, because one of them may hold the new reference.
+    The gates are claims about the file's reference, and a pair may hold the new one.
     """
     usual = stated.get("reference", StudyConfig.model_fields["reference"].default)
-    section = given.get("evaluation")
+    section = typed.get("evaluation")
     left = {"gates", "pairs"} - ({*section} if isinstance(section, Mapping) else set())
     if config.reference == usual or not left:
         return config
@@ -435,7 +419,7 @@ def _variant(variant: Variant, name: str, files: NamedFiles, where: str) -> Meth
 
 
 def _changed(base: dict, credit: CreditConfig, changes: Mapping[str, object]) -> dict:
-    """The method `base`, whose section `credit` is given, with a variant's changes merged in.
+    """The method `base`, with its section `credit`, and a variant's changes merged in.
 
     The label of `base` is dropped, because it names another arm. If the variant changes the kind of
     credit, the old kind's settings are dropped, because the new kind does not have them, and so is
@@ -450,13 +434,8 @@ def _changed(base: dict, credit: CreditConfig, changes: Mapping[str, object]) ->
 
 def _arm(method: MethodConfig, training: TrainingConfig) -> dict:
     """A method with all its settings of training, as plain JSON types."""
-    own = method.model_dump(mode="json", exclude={"training"})
-    return own | {"training": training.model_dump(mode="json")}
-
-
-def _merge_training(config: StudyConfig, method: MethodConfig, source: str) -> TrainingConfig:
-    merged = merge(config.training.model_dump(), method.training)
-    return validate(_MethodTraining, {"training": merged}, source).training
+    settings = method.model_dump(mode="json", exclude={"training"})
+    return settings | {"training": training.model_dump(mode="json")}
 
 
 class _MethodTraining(Strict):

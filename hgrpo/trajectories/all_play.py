@@ -1,4 +1,4 @@
-"""Counts all that a run has played: its rollouts, and the continuations that its credit asked for.
+"""Counts all play of a run: its rollouts, and the continuations of its credit.
 
 A continuation is one trajectory, although it starts midway. Its replies are the new ones; turns
 that were only played again up to its start are none. Its tokens are those of the whole sequence.

@@ -12,23 +12,23 @@ _PREFIX = "collapse"
 Numbers = Mapping[str, float | None]
 
 
-def as_row(found: Mapping[str, Numbers]) -> dict[str, float | None]:
+def as_row(versions: Mapping[str, Numbers]) -> dict[str, float | None]:
     """Log entries of the numbers of each version, `FIRST` and `ANY`."""
     return {
         f"{_PREFIX}_{version}_{name}": value
-        for version, numbers in found.items()
+        for version, numbers in versions.items()
         for name, value in numbers.items()
     }
 
 
 def from_row(row: Mapping) -> dict[str, dict[str, float | None]]:
-    """What `as_row` made log entries of, from a log row; empty if nothing was measured."""
-    found = {}
+    """The inverse of `as_row`, from a whole log row; empty if nothing was measured."""
+    versions = {}
     for version in (FIRST, ANY):
         start = f"{_PREFIX}_{version}_"
         numbers = {k.removeprefix(start): v for k, v in row.items() if k.startswith(start)}
-        found |= {version: numbers} if numbers else {}
-    return found
+        versions |= {version: numbers} if numbers else {}
+    return versions
 
 
 def in_summary(rows: Sequence[Mapping]) -> dict[str, dict]:
@@ -36,5 +36,5 @@ def in_summary(rows: Sequence[Mapping]) -> dict[str, dict]:
 
     It holds the numbers of the last step.
     """
-    found = from_row(rows[-1]) if rows else {}
-    return {_PREFIX: found} if found else {}
+    versions = from_row(rows[-1]) if rows else {}
+    return {_PREFIX: versions} if versions else {}

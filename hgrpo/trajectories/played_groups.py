@@ -33,8 +33,8 @@ def read_groups(folder: Path, tasks: Sequence[Task]) -> list[PlayedGroup]:
         tasks: the panel that the round was played on.
 
     Raises:
-        UserError: a file is missing, damaged, empty or not a table of a round; the two files
-            disagree; a trajectory has two rows; a task is not in the panel, or its content has
+        UserError: a file is missing, damaged, empty or not a table of a round; the files disagree
+            about a trajectory's turns or tokens; a task is not in the panel, or its content has
             changed since. The message names the file.
     """
     turns_path, path = Path(folder) / store.TURNS_FILE, Path(folder) / store.SEQUENCES_FILE
@@ -43,21 +43,12 @@ def read_groups(folder: Path, tasks: Sequence[Task]) -> list[PlayedGroup]:
     for row in store.read_turns(turns_path).to_pylist():
         turns[_key(row)].append(row)
     groups: dict[tuple, list[Trajectory]] = {}
-    seen = set()
     for row in store.read_sequences(path).to_pylist():
         key = _key(row)
         where = f"{path}: step {row['step']}, {row['task_id']} rollout {row['rollout']}"
-        if key in seen:
-            raise UserError(f"{where}: has two rows")
-        seen.add(key)
-        own = sorted(turns.pop(key, []), key=lambda turn: turn["turn"])
-        trajectory = _trajectory(row, own, _task(row, panel, where), turns_path, where)
+        turn_rows = sorted(turns.pop(key, []), key=lambda turn: turn["turn"])
+        trajectory = _trajectory(row, turn_rows, _task(row, panel, where), where)
         groups.setdefault(key[:-1], []).append(trajectory)
-    for _, step, task_id, rollout in turns:
-        raise UserError(
-            f"{turns_path}: step {step}, {task_id} rollout {rollout}: turns without a row in "
-            f"{path.name}; are both files of one round?"
-        )
     if not groups:
         raise UserError(f"{path}: it holds no trajectory")
     return [
@@ -82,23 +73,19 @@ def _task(row: Mapping, panel: Mapping[str, Task], where: str) -> Task:
     return task
 
 
-def _trajectory(
-    row: Mapping, turns: Sequence[Mapping], task: Task, turns_path: Path, where: str
-) -> Trajectory:
+def _trajectory(row: Mapping, turns: Sequence[Mapping], task: Task, where: str) -> Trajectory:
     spans, length = row["spans"], len(row["spans"])
-    if [turn["turn"] for turn in turns] != list(range(length)):
+    ends = list(itertools.accumulate((end - start for start, end in spans), initial=0))
+    numbers = [turn["turn"] for turn in turns]
+    if numbers != list(range(length)) or ends[-1] != len(row["behaviour_logprobs"]):
         raise UserError(
-            f"{where}: {length} spans, but {turns_path.name} numbers its turns "
-            f"{[turn['turn'] for turn in turns]}; are both files whole and of one round?"
+            f"{where}: {length} spans of {ends[-1]} tokens, {len(row['behaviour_logprobs'])} "
+            f"log-probs and turns {numbers}; are {store.TURNS_FILE} and {store.SEQUENCES_FILE} "
+            "whole and of one round?"
         )
-    if any(turn["content_hash"] != row["content_hash"] for turn in turns):
-        raise UserError(f"{where}: {turns_path.name} has another content_hash for it")
-    if sum(turn["env_reward"] for turn in turns) != row["env_return"]:
-        raise UserError(f"{where}: env_return is not the sum of env_reward in {turns_path.name}")
-    _check_spans(row, where)
     embeddings = store.unpacked(row["embeddings"], length, where)
     goal = store.unpacked(row["goal_embedding"], 1, where)
-    ends = list(itertools.accumulate((end - start for start, end in spans), initial=0))
+    final = [row[f"final_{name}"] for name in store.OF_FINAL_STATE]
     return Trajectory(
         task=task,
         goal_embedding=None if goal is None else goal[0],
@@ -113,28 +100,6 @@ def _trajectory(
             )
             for index, (turn, span) in enumerate(zip(turns, spans, strict=True))
         ],
-        final=_final(row, where),
+        final=None if final[0] is None else FinalState(*final),
         **{name: row[name] for name in store.OF_TRAJECTORY},
     )
-
-
-def _final(row: Mapping, where: str) -> FinalState | None:
-    names = [f"final_{name}" for name in store.OF_FINAL_STATE]
-    parts = [row[name] for name in names]
-    if all(part is None for part in parts):
-        return None
-    if any(part is None for part in parts):
-        raise UserError(f"{where}: {', '.join(names)} are given in part; all or none were expected")
-    return FinalState(*parts)
-
-
-def _check_spans(row: Mapping, where: str) -> None:
-    """UserError unless spans lie in order inside the tokens, with a log-prob for each token."""
-    edges = [0, *(edge for span in row["spans"] for edge in span), len(row["token_ids"])]
-    if any(len(span) != 2 for span in row["spans"]) or edges != sorted(edges):
-        raise UserError(f"{where}: spans do not lie in order inside its tokens")
-    sampled = sum(end - start for start, end in row["spans"])
-    if sampled != len(row["behaviour_logprobs"]):
-        raise UserError(
-            f"{where}: {len(row['behaviour_logprobs'])} log-probs for {sampled} sampled tokens"
-        )

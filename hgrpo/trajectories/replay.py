@@ -22,26 +22,25 @@ def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Obs
     Raises:
         ReplayError: an observation differs from the observation of the same turn in `trajectory`.
     """
-    seen = env.reset(trajectory.task)
-    given = "the reset"
+    answer, move = env.reset(trajectory.task), "the reset"
     for index in range(turns + 1):
         known = trajectory.turns[index].observation if index < len(trajectory.turns) else None
-        if known not in (None, seen.text):
+        if known not in (None, answer.text):
             raise ReplayError(
-                f"{trajectory.task.task_id} rollout {trajectory.rollout}: {given} played again "
-                f"was answered with {seen.text!r}, not {known!r}"
+                f"{trajectory.task.task_id} rollout {trajectory.rollout}: {move} played again "
+                f"was answered with {answer.text!r}, not {known!r}"
             )
-        yield seen
+        yield answer
         if index < turns:
             action = trajectory.turns[index].action
-            seen, given = env.step(action).observation, repr(action)
+            answer, move = env.step(action).observation, repr(action)
 
 
 class Replay:
     """Plays a trajectory again, as far as needed, and hands out environments at its turns.
 
     Args:
-        take_env: returns an environment that nobody uses.
+        take_env: returns an idle environment.
     """
 
     def __init__(self, trajectory: Trajectory, take_env: Callable[[], TextEnv]):

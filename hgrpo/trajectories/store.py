@@ -1,8 +1,7 @@
-"""The store of trajectories: the only module that writes and reads a round's two tables.
+"""Writes and reads the two tables of a round's trajectories.
 
 turns.parquet has one row per turn, sequences.parquet one row per trajectory. docs/artefacts.md
-explains the columns. The tables do not say whether a reply was cut at the token limit or whether
-a trajectory ran out of context. They hold embeddings as float16.
+explains the columns. Embeddings are float16, and `overlong` and `context_overflow` are missing.
 """
 
 from collections.abc import Sequence
@@ -155,18 +154,18 @@ def read_sequences(
 
 
 def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | None) -> pa.Table:
-    kept = None if step is None else pc.field("step") == step
+    rows = None if step is None else pc.field("step") == step
     try:
-        found = pq.read_schema(path)
-        read = columns if step is None else ["step", *columns]
-        if lacking := [name for name in read if name not in found.names]:
-            raise UserError(f"{path}: not a table of a round: no column {', '.join(lacking)}")
-        for name in read:
-            given, expected = found.field(name).type, schema.field(name).type
-            if given != expected:
-                raise UserError(f"{path}: column {name} is {given}, not {expected}")
+        columns_read = columns if step is None else ["step", *columns]
+        types = {field.name: field.type for field in pq.read_schema(path)}
+        for name in columns_read:
+            if types.get(name) != schema.field(name).type:
+                raise UserError(
+                    f"{path}: not a table of a round: column {name} is {types.get(name)}, not "
+                    f"{schema.field(name).type}"
+                )
         table = pq.read_table(
-            path, columns=list(columns), filters=kept, partitioning=None, **parquet.READ
+            path, columns=list(columns), filters=rows, partitioning=None, **parquet.READ
         )
     except FileNotFoundError:
         raise UserError(f"{path}: missing") from None

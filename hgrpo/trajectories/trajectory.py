@@ -17,12 +17,12 @@ class Turn:
         logprobs: N log-probabilities of these tokens at the sampling temperature.
         progress: change of the environment's potential in the turn, see `envs.base.Step`.
         overlong: whether the reply was cut at the token limit.
-        state: fingerprint of what the agent could know before the turn, for example where it is
-            and what it holds. Empty within continuations.
+        state: fingerprint of the agent's knowledge before the turn, for example where it is and
+            what it holds. Empty within continuations.
         commands: fingerprint of the commands that were admissible before the turn. Empty if
             `state` is empty.
         embedding: float [D], the policy's embedding of the turn; None if none was computed. The
-            assigner says which of the policy's states it holds.
+            assigner chooses which of the policy's states it holds.
         target: the turn's verdict from counterfactual episodes, for TurnRD to learn from; None if
             there is no verdict.
         credit, advantage: None until `learning.batch.group_advantages` sets them. The advantage is
@@ -88,7 +88,7 @@ class Trajectory:
 
     @property
     def name(self) -> str:
-        """What messages call the trajectory."""
+        """Name of the trajectory in messages."""
         return f"task {self.task.task_id} rollout {self.rollout}"
 
     @property

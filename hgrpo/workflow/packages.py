@@ -1,7 +1,6 @@
 """Which of the packages that pyproject.toml names are installed."""
 
 import importlib.metadata
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,7 +8,7 @@ from packaging.requirements import Requirement
 
 # Packages whose versions are always shown; others only if they are lacking.
 PACKAGES = ("torch", "transformers", "peft", "tokenizers", "pandas", "pyarrow", "snakemake")
-_OWN = "hgrpo"  # an extra may take in another one: "hgrpo[fetch]"
+_PROJECT = "hgrpo"  # an extra may take in another one: "hgrpo[fetch]"
 
 
 @dataclass(frozen=True)
@@ -17,27 +16,26 @@ class Finding:
     """One thing that a study needs.
 
     Attributes:
-        name: what it is.
-        found: what the machine has, such as a version; or what is wrong.
+        name: such as the name of a package.
+        text: the state of the machine, such as a version; or the problem.
         lacking: whether the study cannot run without it; None if only a node can show it.
     """
 
     name: str
-    found: str
+    text: str
     lacking: bool | None = False
 
 
-def plugins(executor: str) -> Iterator[Finding]:
+def plugins(executor: str) -> list[Finding]:
     """Snakemake's plug-ins that an executor needs, from the extra that is named as its executor."""
-    if executor != "local":
-        plugin = Requirement(f"snakemake-executor-plugin-{executor}")
-        yield from packages(executor) or [_package(plugin)]
+    plugin = Requirement(f"snakemake-executor-plugin-{executor}")
+    return [] if executor == "local" else packages(executor) or [_package(plugin)]
 
 
-def checked_packages(extras: list[str]) -> Iterator[Finding]:
-    """Those of `PACKAGES`, and any that is missing or older than pyproject.toml asks for."""
-    for extra in ["", *extras]:
-        yield from (each for each in packages(extra) if each.lacking or each.name in PACKAGES)
+def checked_packages(extras: list[str]) -> list[Finding]:
+    """Those of `PACKAGES`, and any that is missing or older than pyproject.toml requires."""
+    checked = [each for extra in ["", *extras] for each in packages(extra)]
+    return [each for each in checked if each.lacking or each.name in PACKAGES]
 
 
 def packages(extra: str) -> list[Finding]:
@@ -57,13 +55,12 @@ def _package(requirement: Requirement, extra: str = "") -> Finding:
     return Finding(requirement.name, f"{version or 'not installed'}; {needed}", lacking=True)
 
 
-def _requirements(extra: str) -> list[Requirement]:
-    """What this project asks for under an extra, or always if the extra is "" ."""
-    found = map(Requirement, importlib.metadata.requires(_OWN) or [])
-    asked = [
-        each
-        for each in found
-        if (each.marker.evaluate({"extra": extra}) if each.marker else not extra)
-    ]
-    others = [_requirements(other) for each in asked if each.name == _OWN for other in each.extras]
-    return [each for each in asked if each.name != _OWN] + list(itertools.chain(*others))
+def _requirements(extra: str) -> Iterator[Requirement]:
+    """The packages of an extra of this project, or of its dependencies if the extra is ""."""
+    for each in map(Requirement, importlib.metadata.requires(_PROJECT) or []):
+        if each.marker.evaluate({"extra": extra}) if each.marker else not extra:
+            if each.name == _PROJECT:
+                for other in each.extras:
+                    yield from _requirements(other)
+            else:
+                yield each

@@ -1,30 +1,25 @@
 """Checks before the first job that jobs will find variables, packages, whole files and Slurm.
 
-Also that the bucket with the results can be asked: without credentials, Snakemake would plan all
-the same, with an error for every file.
+Also that there are credentials for a bucket with the results: without them, Snakemake would plan
+all the same, with an error for every file.
 """
 
-import json
-import os
 import subprocess
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hgrpo.config.user_path import missing, user_path
+from hgrpo.config.user_path import missing
 from hgrpo.envs import kinds as environments
 from hgrpo.envs.environment import UserFile
 from hgrpo.errors import UserError
 from hgrpo.learning.method import MethodConfig
-from hgrpo.stages.order import STAGES, load
+from hgrpo.stages.order import load
 from hgrpo.study.study import Study
-from hgrpo.workflow.exchange.other_code import said_revision
 
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow
 
-_SUFFIX = ".safetensors"
 # The S3 plugin's documented variables begin so, and its settings hold their values.
 _PREFIX = "SNAKEMAKE_STORAGE_S3"
 
@@ -49,26 +44,24 @@ def check_jobs(
         UserError: something is missing. The message has a line for each thing.
     """
     stages = {stage for stage, _ in jobs}
-    if "credit_agreement" in stages:
-        credited = study.methods
-    else:
-        credited = dict.fromkeys(method for stage, method in jobs if stage == "rl_round" and method)
+    trained = dict.fromkeys(method for stage, method in jobs if stage == "rl_round" and method)
+    credited = study.methods if "credit_agreement" in stages else trained
     lacks = [
         f"{method}: {line}"
         for method in credited
         for line in missing_variables(study.methods[method], environment).values()
     ]
     if not elsewhere:
-        lacks += lacking_user_files(study, stages)
-        # Rules without a stage, such as `all`, need nothing.
-        playing = stages.intersection(STAGES)
-        if any("make" in vars(load(stage)).get("ENGINE_USES", ()) for stage in playing):
+        # `fetch_assets` downloads the others, or fails first.
+        files = [each for each in user_paths(study) if each.stage in stages and not each.made]
+        lacks += filter(None, map(problem, files))
+        if any("engine" in load(stage).USES for stage in stages - {"base"}):
             try:
                 study.config.engine.engine.check_installed()
             except UserError as error:
                 lacks.append(str(error))
-    answers, text = ask_slurm() if executor == "slurm" else (True, "")
-    lacks += [] if answers else [text]
+    if executor == "slurm" and not (slurm := ask_slurm())[0]:
+        lacks.append(slurm[1])
     if lacks:
         raise UserError("\n".join(lacks))
 
@@ -76,7 +69,7 @@ def check_jobs(
 def missing_variables(method: MethodConfig, environment: Mapping[str, str]) -> dict[str, str]:
     """Map each unset environment variable that a method's credit needs to the message about it."""
     needed = method.credit.declared.environment_variables if method.train else {}
-    return {name: said for name, said in needed.items() if not environment.get(name, "").strip()}
+    return {name: text for name, text in needed.items() if not environment.get(name, "").strip()}
 
 
 def set_variables(study: Study, environment: Mapping[str, str]) -> list[str]:
@@ -93,83 +86,31 @@ class UserPath(UserFile):
     """A user's path that a stage reads: of the environment, a model or an SFT policy.
 
     Attributes:
-        hint: what the message adds if the path does not exist.
+        hint: the remedy if the path or one of its files does not exist.
     """
 
     hint: str = ""
 
 
-def lacking_user_files(study: Study, stages: Collection[str]) -> Iterator[str]:
-    """A line, with config, key and path, for each of the user's paths that stages lack.
-
-    Either the path does not exist, or an environment variable in it is not set.
-    """
-    for file in user_paths(study):
-        if file.stage in stages or (file.made and "fetch_assets" in stages):
-            try:
-                gone = missing(file.path, file.key, file.holds)
-            except UserError as error:
-                yield str(error)
-                continue
-            if gone is not None and not file.made:
-                whole = gone == user_path(file.path, file.key)
-                hint = f"; {file.hint}" if file.hint and whole else ""
-                yield f"{file.key}: {file.path}: there is no {gone}{hint}"
-
-
-def check_given_adapter(study: Study, results: Path) -> None:
-    """Refuse to take the SFT policy out of the folder that its job writes.
-
-    Snakemake deletes a job's old outputs before the job starts.
-
-    Args:
-        study: the study to run.
-        results: results/<study>.
-
-    Raises:
-        UserError: the policy is there. The message names the setting.
-    """
-    given = study.config.sft.adapter
-    if given is None:
-        return
-    place = user_path(given, "sft.adapter").resolve()
-    if place.is_relative_to((results / "sft").resolve()):
-        raise UserError(
-            f"sft.adapter: {given}: the stage sft of this study writes this folder; copy the "
-            "policy to another one first"
-        )
-
-
-def other_revision_line(study: Study, mine: str | None) -> str:
-    """One line if another revision of hgrpo made the SFT policy that the user gives.
-
-    The line is "" if the revisions are the same, or if one of them is not known.
-
-    Args:
-        study: the study to run.
-        mine: the git revision of this checkout, from `hgrpo.provenance.revision`; None if unknown.
-    """
-    given = study.config.sft.adapter
-    if given is None or mine is None:
-        return ""
+def problem(file: UserPath) -> str:
+    """What is wrong with a user's path, with the remedy; "" if all that it must hold is there."""
     try:
-        summary = json.loads((user_path(given, "sft.adapter") / "summary.json").read_bytes())
-        theirs = summary.get("revision")
-    except (UserError, OSError, ValueError, AttributeError):
-        return ""  # the stage sft says what is wrong
-    if not isinstance(theirs, str) or theirs == mine:
-        return ""
-    return (
-        f"sft.adapter: {given}: this policy was made at {said_revision(theirs)} of hgrpo; yours is "
-        f"{said_revision(mine)}"
-    )
+        gone = missing(file.path, file.key, file.holds)
+        if gone is None:
+            return ""
+        text = f"{file.key}: {file.path}: there is no {gone}"
+    except UserError as error:  # an environment variable in the path is not set
+        text = str(error)
+    return f"{text}; {file.hint}" if file.hint else text
 
 
 def user_paths(study: Study) -> list[UserPath]:
     """The paths in the study that lead to the user's own files."""
-    files = environments.load(study.env.name).user_files(study.env)
-    env = f"env {study.config.env}"
-    paths = [UserPath(**asdict(file) | {"key": f"{env}: {file.key}"}) for file in files]
+    env, fetch = f"env {study.config.env}", f"`make fetch-assets STUDY={study.config.name}`"
+    paths = []
+    for file in environments.load(study.env.name).user_files(study.env):
+        hint = f"{fetch} downloads it" if file.made else ""
+        paths.append(UserPath(**asdict(file) | {"key": f"{env}: {file.key}"}, hint=hint))
     model, name = study.model, f"model {study.config.model}"
     if model.path is not None:
         hint = "the folder of a Hugging Face model was expected, not a name on the hub"
@@ -177,10 +118,11 @@ def user_paths(study: Study) -> list[UserPath]:
         holds = ("config.json", "*.safetensors")
         paths.append(UserPath("base", f"{name}: path", model.path, holds=holds, hint=hint))
     if study.config.sft.adapter is not None:
-        given = study.config.sft.adapter
         hint = "a folder that the stage sft wrote was expected"
         holds = ("summary.json", "adapter/*.safetensors")
-        paths.append(UserPath("sft", "sft.adapter", given, holds=holds, hint=hint))
+        paths.append(
+            UserPath("sft", "sft.adapter", study.config.sft.adapter, holds=holds, hint=hint)
+        )
     if model.package is not None and model.package.wheel is not None:
         paths.append(UserPath("base", f"{name}: wheel", model.package.wheel))
     return paths
@@ -203,80 +145,21 @@ def ask_slurm(command: str = "sinfo") -> tuple[bool, str]:
     return True, "; ".join(done.stdout.splitlines())
 
 
-def check_read_weights(jobs: Iterable[tuple[Collection[str], Collection[str]]]) -> None:
-    """Refuse to start if a job would lose its earlier results because it reads damaged weights.
-
-    A damaged file is newer than the results that were made from it, so their jobs run again. Each
-    of these jobs would find the damage, but only after Snakemake has removed its earlier outputs.
-    Weights that the same run makes anew are not read, nor those of jobs without earlier outputs.
-
-    Args:
-        jobs: (input files, output files) of each job to run.
-
-    Raises:
-        UserError: a file is no whole safetensors file, or does not match the checksum in it. The
-            message says how to make it again: a later run of the study might not miss it.
-    """
-    jobs = list(jobs)
-    made = {path for _, outputs in jobs for path in outputs}
-    read = {
-        path
-        for inputs, outputs in jobs
-        if any(map(os.path.exists, outputs))
-        for path in inputs
-        if path.endswith(_SUFFIX) and path not in made and os.path.exists(path)
-    }
-    if not read:
-        return
-    # Imported here: most runs do not need the packages that read weights.
-    from hgrpo.base_model.safetensors_file import DamagedFileError, check_checksum
-
-    for path in sorted(read):
-        try:
-            check_checksum(Path(path))
-        except DamagedFileError as error:
-            # The error's own advice is for downloaded models too.
-            raise UserError(
-                f"{error.damage}; nothing has run, and all results are kept; delete the file, then "
-                f"`snakemake {path}`, with this command's profile and --config, makes it again"
-            ) from None
-
-
 def check_bucket(workflow: "Workflow") -> None:
     """Refuse to plan a study whose results are in an S3 bucket if there are no credentials.
 
     Raises:
         UserError: they are missing. The message names the variables.
     """
-    if workflow.storage_settings.default_storage_provider == "s3":
-        tagged = (workflow.storage_provider_settings or {}).get("s3")
-        check_keys(tagged.get_settings() if tagged else None, has_own_credentials)
-
-
-def check_keys(settings: object, found_elsewhere: Callable[[], bool]) -> None:
-    """Refuse a bucket without credentials.
-
-    Args:
-        settings: those of the S3 plugin, with `access_key` and `secret_key`; None without any.
-        found_elsewhere: says whether AWS's own places hold credentials.
-
-    Raises:
-        UserError: they are missing. The message names the variables.
-    """
-    keys = ("access_key", "secret_key")
-    missing = [key for key in keys if not getattr(settings, key, None)]
-    if not missing or (len(missing) == len(keys) and found_elsewhere()):
+    if workflow.storage_settings.default_storage_provider != "s3":
         return
-    names = " and ".join(f"{_PREFIX}_{key.upper()}" for key in missing)
-    raise UserError(f"{names}: not set; the bucket with the results needs them")
-
-
-def has_own_credentials() -> bool:
-    """Whether AWS's library finds credentials: in variables, in ~/.aws, or of the machine."""
+    tagged = (workflow.storage_provider_settings or {}).get("s3")
+    settings = tagged.get_settings() if tagged else None
+    keys = [getattr(settings, key, None) for key in ("access_key", "secret_key")]
     import boto3
-    from botocore.exceptions import BotoCoreError
 
-    try:
-        return boto3.Session().get_credentials() is not None
-    except BotoCoreError:
-        return False
+    # Without keys of the plugin's, AWS's library looks in its own variables, in ~/.aws, and asks
+    # the machine.
+    if not all(keys) and (any(keys) or boto3.Session().get_credentials() is None):
+        names = f"{_PREFIX}_ACCESS_KEY and {_PREFIX}_SECRET_KEY"
+        raise UserError(f"{names}: not set; the bucket with the results needs them")

@@ -1,28 +1,24 @@
 """What a study needs of a machine, and whether the machine has it."""
 
-import importlib.metadata
+import contextlib
 import json
 import platform
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from hgrpo.config.user_path import missing, user_path
+from tqdm import tqdm
+
+from hgrpo.config.user_path import user_path
 from hgrpo.envs import kinds as environments
 from hgrpo.errors import UserError
+from hgrpo.store.entry import sha256
+from hgrpo.store.plan import Plan
 from hgrpo.study.study import Study
 from hgrpo.workflow.packages import Finding, checked_packages, plugins
 from hgrpo.workflow.planning.estimates import Estimates
-from hgrpo.workflow.planning.jobs import SHARED
 from hgrpo.workflow.planning.profile import Profile
-from hgrpo.workflow.planning.tables import size
-from hgrpo.workflow.preflight import UserPath, ask_slurm, missing_variables, user_paths
-from hgrpo.workflow.reuse import sha256
-from hgrpo.workflow.rules import results_folder
-from hgrpo.workflow.watch.jobs import study_jobs
-
-# Owner of every model on the Hugging Face hub whose name begins like this.
-_HUB_OWNER = "Qwen"
+from hgrpo.workflow.preflight import ask_slurm, missing_variables, problem, user_paths
 
 
 def findings(
@@ -61,8 +57,8 @@ def extras(study: Study) -> list[str]:
     credit = [arm.credit.declared.extras for arm in study.methods.values() if arm.train]
     env = environments.load(study.env.name).extras(study.env)
     packaged = ["smollm2"] if study.model.package is not None else []
-    wanted = ["train", "workflow", *env, *(extra for each in credit for extra in each), *packaged]
-    return list(dict.fromkeys(wanted))
+    of_credit = (extra for each in credit for extra in each)
+    return list(dict.fromkeys(["train", "workflow", *env, *of_credit, *packaged]))
 
 
 def _engine(study: Study) -> Finding:
@@ -71,16 +67,14 @@ def _engine(study: Study) -> Finding:
         study.config.engine.engine.check_installed()
     except UserError as error:
         return Finding(f"engine {kind}", str(error), lacking=True)
-    names = importlib.metadata.packages_distributions().get(kind, [])
-    versions = [f"{name} {importlib.metadata.version(name)}" for name in dict.fromkeys(names)]
-    return Finding(f"engine {kind}", ", ".join(versions) or "installed")
+    return Finding(f"engine {kind}", "installed")
 
 
 def _gpus(study: Study, executor: str) -> Iterator[Finding]:
-    """The GPUs that PyTorch sees; nothing if no job of the study asks for one."""
-    wanted = max(stage.gpu for stage in dict(study.config.resources).values())
-    name = f"GPU ({wanted} for a job)"
-    if not wanted:
+    """The GPUs that PyTorch sees; nothing if no job of the study needs one."""
+    needed = max(stage.gpu for stage in dict(study.config.resources).values())
+    name = f"GPU ({needed} for a job)"
+    if not needed:
         return
     if executor != "local":
         yield Finding(name, "needed on the nodes, not on this machine", None)
@@ -90,93 +84,54 @@ def _gpus(study: Study, executor: str) -> Iterator[Finding]:
         import torch
     except ImportError:
         return  # it is among the packages that are lacking
-    seen = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
-    there = [f"{gpu.name} with {gpu.total_memory / 2**30:.0f} GiB" for gpu in seen]
-    found = ", ".join(there) or "none that PyTorch sees"
-    yield Finding(name, found, lacking=len(there) < wanted)
+    gpus = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
+    names = [f"{gpu.name} with {gpu.total_memory / 2**30:.0f} GiB" for gpu in gpus]
+    yield Finding(name, ", ".join(names) or "PyTorch sees no GPU", lacking=len(names) < needed)
 
 
 def _keys(study: Study, environment: Mapping[str, str]) -> Iterator[Finding]:
     """Each variable once, with all methods that need it."""
-    needing: dict[str, list[str]] = {}
+    methods: dict[str, list[str]] = {}
     for method in study.methods.values():
-        for name in method.credit.declared.environment_variables if method.train else ():
-            needing.setdefault(name, []).append(method.name)
-    for name, methods in needing.items():
-        lacking = name in missing_variables(study.methods[methods[0]], environment)
-        found = f"not set; needed by {', '.join(methods)}" if lacking else "set"
-        yield Finding(name, found, lacking)
+        for name in missing_variables(method, {}):
+            methods.setdefault(name, []).append(method.name)
+    for name, names in methods.items():
+        lacking = name in missing_variables(study.methods[names[0]], environment)
+        text = f"not set; needed by {', '.join(names)}" if lacking else "set"
+        yield Finding(name, text, lacking)
 
 
 def _data(study: Study) -> Iterator[Finding]:
     """The environment's data files, and the user's model or SFT policy."""
     for file in user_paths(study):
-        remedy = _remedy(file, study)
-        try:
-            gone = missing(file.path, file.key, file.holds)
-        except UserError as error:
-            hint = f"; set it, then {remedy}" if remedy else ""
-            yield Finding(file.path, f"{error}{hint}", lacking=True)
-            continue
-        if gone is not None:
-            hint = f"; {remedy}" if remedy else ""
-            yield Finding(file.path, f"there is no {gone}{hint}", lacking=True)
-        elif damage := _damage(file):
-            yield Finding(file.path, f"{damage}; remove it, then {remedy}", lacking=True)
-        elif file.path == study.model.path and (refusal := _refusal(study)):
-            yield Finding(file.path, refusal, lacking=True)
-        else:
-            same = ", with the official file's SHA-256" if file.sha256 else ""
-            yield Finding(file.path, f"there{same}")
-
-
-def _damage(file: UserPath) -> str:
-    """What is wrong with a file whose hash is known; "" if nothing is, or if it is not known."""
-    if file.sha256 is None:
-        return ""
-    try:
-        same = sha256(user_path(file.path, file.key)) == file.sha256
-    except OSError as error:
-        return f"cannot be read ({error.strerror})"
-    return "" if same else "damaged: its SHA-256 is not the official file's"
+        text = problem(file)
+        if not text and file.sha256 and sha256(user_path(file.path, file.key)) != file.sha256:
+            text = f"damaged: its SHA-256 is not the official file's; remove it, then {file.hint}"
+        if not text and file.path == study.model.path:
+            text = _refusal(study)
+        yield Finding(file.path, text or "there", lacking=bool(text))
 
 
 def _refusal(study: Study) -> str:
     """Why no conversation can be made for the user's model; "" if one can."""
-    try:
-        # Imported here: the package tokenizers may be among those that are lacking.
+    # The package tokenizers may be among those that are lacking.
+    with contextlib.suppress(ImportError):
         from hgrpo.agent.conversation import conversation_for
 
-        conversation_for(user_path(study.model.path, "path"), study.model.system)
-    except UserError as error:
-        return str(error)
-    except ImportError:
-        pass
+        try:
+            conversation_for(user_path(study.model.path, "path"), study.model.system)
+        except UserError as error:
+            return str(error)
     return ""
 
 
-def _remedy(file: UserPath, study: Study) -> str:
-    """How to get a file that is not there; "" if only its owner knows."""
-    if file.made:
-        return f"`make fetch-assets STUDY={study.config.name}` downloads it"
-    if file.path != study.model.path:
-        return ""
-    name = Path(file.path).name
-    key = f"`path` in configs/models/{study.model.name}.yaml names the folder"
-    if not name.startswith(_HUB_OWNER):
-        return f"put a Hugging Face model there; {key}"
-    fetch = f"`hf download {_HUB_OWNER}/{name} --local-dir {file.path}`"
-    return f"{fetch} fetches it from the Hugging Face hub; {key}"
-
-
 def _disk(study: Study, folder: Path) -> Finding:
-    free, results = shutil.disk_usage(folder).free, folder / results_folder(study)
-    estimates = Estimates(study, results)
-    jobs = study_jobs(study, results)
-    left = [job for job in jobs if not all(Path(path).exists() for path in job.outputs)]
-    need = sum(estimates.bytes(job.stage, job.method or SHARED).value for job in left)
-    found = f"{size(free)} free; the {len(left)} jobs without results write up to {size(need)}"
-    return Finding("disk", found, lacking=free < need)
+    plan, free = Plan(study), shutil.disk_usage(folder).free
+    estimates, left = Estimates(plan), plan.to_run()
+    need = sum(estimates.bytes(job.stage, job.arm).value for job in left)
+    sizes = [tqdm.format_sizeof(count, "B") for count in (free, need)]
+    text = f"{sizes[0]} free; the {len(left)} jobs to run write up to {sizes[1]}"
+    return Finding("disk", text, lacking=free < need)
 
 
 def one_step(study: Study) -> list[str]:
@@ -188,9 +143,9 @@ def one_step(study: Study) -> list[str]:
     """
     untrained = [name for name, arm in study.methods.items() if not arm.train]
     fitted = [name for name, arm in study.methods.items() if arm.credit.declared.fits]
-    called = [key for key, arm in study.methods.items() if arm.credit.declared.outside_calls(1, 1)]
+    paid = [key for key, arm in study.methods.items() if arm.credit.declared.outside_calls(1, 1)]
     lead = study.config.reference if study.has_reference else next(iter(study.round_trajectories))
-    methods = dict.fromkeys([*untrained, lead, *fitted[:1], *called])
+    methods = dict.fromkeys([*untrained, lead, *fitted[:1], *paid])
     games = {
         f"evaluation.{panel}_games": min(size, 4)
         for panel, size in study.config.evaluation.panel_sizes.items()
@@ -205,13 +160,7 @@ def one_step(study: Study) -> list[str]:
         "evaluation.endpoint": "last_round",
         "truth": None,
     }
-    kept = {
-        key: value for key, value in study.overridden.items() if key.partition(".")[0] != "truth"
-    }
-    words = [f"{key}={_as_text(value)}" for key, value in (kept | changed).items()]
-    return [f"study={study.config.name}", *words]
-
-
-def _as_text(value: object) -> str:
-    """A value as `parse_overrides` reads it: text as it is, everything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value)
+    others = {key: v for key, v in study.overridden.items() if key.partition(".")[0] != "truth"}
+    # `parse_overrides` reads text as it is, and everything else as JSON.
+    values = {k: v if isinstance(v, str) else json.dumps(v) for k, v in (others | changed).items()}
+    return [f"study={study.config.name}", *(f"{key}={value}" for key, value in values.items())]

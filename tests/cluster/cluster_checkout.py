@@ -52,13 +52,13 @@ ACCIDENT = """\
 import os, pathlib, sys, threading, time
 
 def accident(signal, told):
-    while not list(pathlib.Path("results").glob("*/scratch/*/*/*/*/step_00000")):
+    while not list(pathlib.Path("results/store").glob("*/unfinished/*/step_00000")):
         time.sleep(0.002)
     told.write_text(f"{os.getpid()} {os.environ.get('CUDA_VISIBLE_DEVICES')}", encoding="utf-8")
     os.kill(os.getpid(), int(signal))
 
 told = pathlib.Path("accident")
-if "hgrpo.cli.rl_round" in sys.orig_argv and not told.exists():
+if {"hgrpo.cli.stage", "rl_round"} <= {*sys.orig_argv} and not told.exists():
     signal = os.environ.get("ACCIDENT")
     if signal:
         threading.Thread(target=accident, args=(signal, told), daemon=True).start()
@@ -80,8 +80,8 @@ class Checkout:
     def environment(self, accident: int | None = None) -> dict[str, str]:
         """A signal as `accident` is what the first round gets after its first step."""
         path = os.pathsep.join([str(self.root / "accidents"), str(self.root)])
-        given = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-        return os.environ | given | ({"ACCIDENT": str(accident)} if accident else {})
+        variables = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+        return os.environ | variables | ({"ACCIDENT": str(accident)} if accident else {})
 
     def snakemake(
         self, *arguments: str, accident: int | None = None

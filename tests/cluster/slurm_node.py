@@ -101,12 +101,12 @@ def listening(program: str) -> set[str]:
     ]
     # Columns: number, local address:port, remote one, state (0A: listens), ..., inode.
     sockets = {f"socket:[{row[9]}]": row[1].split(":")[0] for row in listed if row[3] == "0A"}
-    found = set()
+    addresses = set()
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if (folder / "comm").read_text(encoding="utf-8").strip() == program:
-                found |= {sockets.get(os.readlink(fd)) for fd in (folder / "fd").iterdir()}
-    return found - {None}
+                addresses |= {sockets.get(os.readlink(fd)) for fd in (folder / "fd").iterdir()}
+    return addresses - {None}
 
 
 def _configuration(root: Path, controller_port: int, node_port: int) -> dict[str, str]:
@@ -202,13 +202,13 @@ def _free_ports(count: int) -> list[int]:
 def _wait_until_idle(root: Path, daemons: list[subprocess.Popen], seconds: float = 30) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end and not any(daemon.poll() is not None for daemon in daemons):
-        asked = subprocess.run(
+        reply = subprocess.run(
             ["sinfo", "--noheader", "--partition=gpu", "--format=%T"],
             capture_output=True,
             encoding="utf-8",
             check=False,
         )
-        if asked.stdout.strip() == "idle":
+        if reply.stdout.strip() == "idle":
             return
         time.sleep(0.1)
     logs = [

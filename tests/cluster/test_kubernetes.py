@@ -12,6 +12,9 @@ from chat_models import write_chat
 from cluster_checkout import NAME, SAME_FILES, STUDY, make_checkout
 from pretend_kubernetes import running_cluster
 
+from hgrpo.store.plan import Plan
+from hgrpo.study.study import load_study
+
 pytest.importorskip("snakemake_executor_plugin_kubernetes", reason="needs the extra `kubernetes`")
 pytest.importorskip("snakemake_storage_plugin_s3", reason="needs the extra `kubernetes`")
 pytest.importorskip("moto", reason="needs the extra `bucket`")
@@ -78,14 +81,22 @@ def snakemake(
     )
 
 
+def no_results(checkout) -> bool:
+    """Whether nothing but what jobs' commands read lies beside the checkout."""
+    files = [path for path in (checkout.root / "results").rglob("*") if path.is_file()]
+    shared = ("settings", "code")
+    return all(path.name == "job.json" or path.parent.name in shared for path in files)
+
+
 def test_a_plan_needs_a_bucket_and_no_cluster(project, tmp_path, bucket):
     checkout = make_checkout(project, tmp_path / "checkout")
     _, variables = bucket
     planned = snakemake(checkout, variables, "-n", "--printshellcmds")
     assert planned.returncode == 0, planned.stdout + planned.stderr
     assert "Tables and the report" in planned.stdout
-    assert f"s3/{BUCKET}/hgrpo/results/{NAME}/report/report.html" in planned.stdout
-    assert not (checkout.root / "results").exists()
+    page = rf"s3/{BUCKET}/hgrpo/results/store/[0-9a-f]{{16}}/report/findings\.txt"
+    assert re.search(page, planned.stdout)
+    assert no_results(checkout)
 
 
 def test_a_plan_without_credentials_is_one_line(project, tmp_path):
@@ -159,9 +170,10 @@ def test_a_study_of_pods_that_share_nothing_but_a_bucket(local, project, tmp_pat
     logs = "\n".join(path.read_text(encoding="utf-8") for path in cluster.output.values())
     assert done.returncode == 0, done.stdout + done.stderr + logs
     for name in SAME_FILES:
-        stored = made.Object(f"hgrpo/results/{NAME}/{name}").get()["Body"].read()
-        assert stored == (local.results / name).read_bytes(), name
-    assert not (checkout.root / "results").exists()
+        file = (local.results / name).resolve()
+        stored = made.Object(f"hgrpo/{file.relative_to(local.root.resolve())}").get()["Body"].read()
+        assert stored == file.read_bytes(), name
+    assert no_results(checkout)
 
     containers = [
         manifest["spec"]["template"]["spec"]["containers"][0] for manifest in cluster.jobs.values()
@@ -201,15 +213,16 @@ def test_a_chat_model_travels_whole(project, tmp_path, bucket):
     )
     subprocess.run(["git", "init", "--quiet"], cwd=checkout.root, check=True)
     subprocess.run(["git", "add", "--all"], cwd=checkout.root, check=True)
-    wanted = f"results/{NAME}/eval/flatGRPO/seed_11/round_1/episodes.parquet"
+    plan = Plan(load_study(configs / f"studies/{NAME}.yaml"))
+    episodes = plan.stored("eval/flatGRPO/seed_11/round_1/episodes.parquet")
     made, variables = bucket
     made.objects.all().delete()
     with running_cluster(tmp_path / "cluster", lambda command: False) as (cluster, kubeconfig):
         done = snakemake(
             checkout,
             variables | {"KUBECONFIG": str(kubeconfig)},
-            *(wanted, "--seconds-between-status-checks=1", "--latency-wait=5"),
+            *(episodes, "--seconds-between-status-checks=1", "--latency-wait=5"),
         )
     logs = "\n".join(path.read_text(encoding="utf-8") for path in cluster.output.values())
     assert done.returncode == 0, done.stdout + done.stderr + logs
-    assert made.Object(f"hgrpo/{wanted}").content_length
+    assert made.Object(f"hgrpo/{episodes}").content_length

@@ -12,8 +12,22 @@ from pathlib import Path
 import pytest
 import yaml
 from forks import Forks
-from grid_study import STUDY
 from project_copy import copy_project
+
+STUDY = {
+    "name": "grid",
+    # Text in braces is no wildcard.
+    "description": "{two} arms and {method}",
+    "env": "alfworld-laptop",
+    "model": "tiny",
+    "methods": ["SFTOnly", "flatGRPO", "Progressive"],
+    "seeds": [11, 23],
+    "rounds": 2,
+}
+
+# In rules/common.smk, the folder of the Python that runs jobs.
+PYTHON = "BIN = shlex.quote(os.path.dirname(sys.executable))"
+STUB = 'BIN = workflow.basedir + "/stub"'
 
 
 @dataclass(frozen=True)
@@ -29,7 +43,7 @@ class Checkout:
         return Checkout(root, self.forks)
 
     def snakemake(self, *arguments: str, alone: bool = False) -> subprocess.CompletedProcess:
-        """Run snakemake here, on the study `grid` unless told otherwise; `alone`, not as a fork."""
+        """Run snakemake here, on the study `grid`; another may be named; `alone`, not as a fork."""
         if not any(argument.startswith("study=") for argument in arguments):
             config = ["--config", "study=grid"]
         else:
@@ -49,8 +63,21 @@ class Checkout:
         """Messages of the jobs that a run would execute, without the target's own."""
         done = self.snakemake("-n", *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
-        said = re.findall(r"^Job \d+: (.*)$", done.stdout + done.stderr, re.MULTILINE)
-        return {*said} - {"The whole study"}
+        messages = re.findall(r"^Job \d+: (.*)$", done.stdout + done.stderr, re.MULTILINE)
+        return {*messages} - {"The whole study"}
+
+    def links(self, name: str = "grid") -> dict[str, str]:
+        """Path below results/<study> -> the key of the job that it leads to."""
+        root = self.root / "results" / name
+        targets = {path: os.readlink(path) for path in root.rglob("*") if path.is_symlink()}
+        return {
+            str(path.relative_to(root)): target.partition("store/")[2].partition("/")[0]
+            for path, target in targets.items()
+        }
+
+    def take_real_commands(self) -> None:
+        """Let jobs run the project's own commands, and not the stub."""
+        self.edit("rules/common.smk", STUB, PYTHON)
 
     def edit(self, name: str, old: str, new: str) -> None:
         """Replace `old`, which must be there, in a file."""
@@ -79,11 +106,11 @@ def finished(project: Path, forks: Forks, tmp_path_factory: pytest.TempPathFacto
     body = (project / "tests/dag/stub_python").read_text(encoding="utf-8")
     stub.write_text(f"#!{sys.executable} -IS\n{body}", encoding="utf-8")
     stub.chmod(0o755)
-    with (root / "Snakefile").open("a", encoding="utf-8") as handle:
-        # Each copy of the checkout has a stub of its own, which imports nothing.
-        handle.write('\nshell.prefix("export PATH=" + workflow.basedir + "/stub:$PATH; ")\n')
-        handle.write("warm.start = lambda *_: None\n")
     checkout = Checkout(root, forks)
+    # Each copy of the checkout has a stub of its own, which imports nothing.
+    checkout.edit("rules/common.smk", PYTHON, STUB)
+    with (root / "Snakefile").open("a", encoding="utf-8") as handle:
+        handle.write("\nfrom hgrpo.workflow import warm\nwarm.start = lambda: None\n")
     done = checkout.snakemake(alone=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return checkout

@@ -23,7 +23,7 @@ def test_a_slurm_job_has_the_key_of_the_shell_that_started_the_run(checkout):
     stub = root / "stub/python"
     stub.rename(root / "stub/own_python")
     stub.write_text(
-        f'#!/bin/sh\n[ "$2" = hgrpo.cli.rl_round ] && printenv OPENAI_API_KEY > {root}/seen\n'
+        f'#!/bin/sh\n[ "$3" = rl_round ] && printenv OPENAI_API_KEY > {root}/seen\n'
         f'exec {root}/stub/own_python "$@"\n',
         encoding="utf-8",
     )
@@ -45,5 +45,5 @@ def test_a_slurm_job_has_the_key_of_the_shell_that_started_the_run(checkout):
     assert (root / "seen").read_text(encoding="utf-8") == f"{KEY}\n"
     (root / "seen").unlink()
     assert KEY not in done.stdout + done.stderr + (slurm / "commands").read_text(encoding="utf-8")
-    found = subprocess.run(["grep", "-rl", KEY, root], capture_output=True, encoding="utf-8")
-    assert found.stdout == ""
+    matches = subprocess.run(["grep", "-rl", KEY, root], capture_output=True, encoding="utf-8")
+    assert matches.stdout == ""

@@ -1,6 +1,7 @@
 """A checkout that may not be written: results go where `--directory` points."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -26,15 +27,19 @@ def run(project):
     return run
 
 
-@pytest.mark.parametrize(
-    "command", [("snakemake", "-n", "--config"), ("hgrpo.cli.plan",)], ids=["snakemake", "plan"]
-)
-def test_one_line_says_that_it_cannot_be_written(run, project, command):
-    done = run(*command, "study=smoke")
+def test_a_run_ends_with_the_path_that_cannot_be_written(run, project):
+    done = run("snakemake", "--config", "study=smoke")
     assert done.returncode != 0
-    *others, last = done.stderr.splitlines()
-    assert f"error: {project}: cannot be written; give --directory" in last
-    assert all(line.startswith("Using workflow specific profile") for line in others)
+    last = done.stderr.rstrip().splitlines()[-1]
+    assert re.search(rf"Read-only file system: '({re.escape(str(project))}/)?\.snakemake", last), (
+        last
+    )
+
+
+def test_the_plan_writes_nothing(run):
+    done = run("hgrpo.cli.plan", "study=smoke")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^(\d+ jobs to run, |nothing to run)", done.stdout, re.MULTILINE)
 
 
 def test_a_directory_elsewhere_takes_the_results(run, tmp_path):

@@ -45,8 +45,8 @@ class Sandbox:
     def planned(self, *words: str) -> set[str]:
         done = self.snakemake("-n", *words)
         assert done.returncode == 0, done.stdout + done.stderr
-        said = set(re.findall(r"^Job \d+: (.*)$", done.stdout + done.stderr, re.MULTILINE))
-        return {name for name in said if name.startswith(("Sandbox, ", "Sandbox: "))}
+        messages = set(re.findall(r"^Job \d+: (.*)$", done.stdout + done.stderr, re.MULTILINE))
+        return {name for name in messages if name.startswith(("Sandbox, ", "Sandbox: "))}
 
     def edit(self, name: str, old: str, new: str) -> None:
         path = self.root / name
@@ -124,7 +124,7 @@ def test_nothing_runs_again_and_an_equal_arm_has_run_once(ran):
             FIGURES | {"Sandbox: the page"},
         ),
         (
-            "hgrpo/sandbox/rl/rules/dg.py",
+            "hgrpo/formulas/fresh_dg.py",
             "fresh * gates * seen.advantages",
             "2 * fresh * gates * seen.advantages",
             {
@@ -133,9 +133,9 @@ def test_nothing_runs_again_and_an_equal_arm_has_run_once(ran):
             },
         ),
         (
-            "hgrpo/learning/objectives/dg.py",
-            "def dg_gates(",
-            "def _unused(): ...\ndef dg_gates(",
+            "hgrpo/formulas/dg.py",
+            "torch.sigmoid(delight(logprobs, advantages) / eta)",
+            "torch.sigmoid(delight(logprobs, advantages) / (1 * eta))",
             {"Sandbox, first: plain", "Sandbox, first: fresh", *REPORT},
         ),
         ("hgrpo/sandbox/rl/train.py", "_PATIENCE = 10", "_PATIENCE = 11", RUNS | REPORT),
@@ -145,6 +145,23 @@ def test_nothing_runs_again_and_an_equal_arm_has_run_once(ran):
 def test_an_edit_brings_what_depends_on_it(sandbox, name, old, new, expected):
     sandbox.edit(name, old, new)
     assert sandbox.planned("sandbox_all") == expected
+
+
+def test_an_edit_that_is_undone_brings_nothing(sandbox):
+    sandbox.edit("hgrpo/sandbox/studies/figures.py", "_PANEL = 1.75", "_PANEL = 1.8")
+    assert sandbox.planned("sandbox_all") == FIGURES | {"Sandbox: the page"}
+    sandbox.edit("hgrpo/sandbox/studies/figures.py", "_PANEL = 1.8", "_PANEL = 1.75")
+    assert sandbox.planned("sandbox_all") == set()
+
+
+def test_an_arm_that_was_edited_back_comes_back_to_the_tables(sandbox):
+    name, old, new = "configs/sandbox/first.yaml", "replay_capacity: 4", "replay_capacity: 5"
+    sandbox.edit(name, old, new)
+    done = sandbox.snakemake("--cores", "1", "sandbox_all")
+    assert done.returncode == 0, done.stdout + done.stderr
+    sandbox.edit(name, new, old)
+    # Its run is there.
+    assert sandbox.planned("sandbox_all") == {name for name in REPORT if "second" not in name}
 
 
 def test_targets(sandbox):
@@ -167,7 +184,7 @@ def test_targets(sandbox):
             "configs/sandbox/first.yaml",
             "method: DG",
             "method: DGG",
-            r"first.yaml: plain: method: 'DGG': there is no such one; did you mean 'DG'",
+            r"first.yaml: plain: method: 'DGG': there is no such rule; did you mean 'DG'",
         ),
         ("configs/sandbox/first.yaml", "seeds: 2", "seds: 2", r"first.yaml: seds: unknown key"),
     ],
@@ -175,6 +192,6 @@ def test_targets(sandbox):
 def test_a_mistake_takes_one_line_and_leaves_other_studies_alone(sandbox, name, old, new, expected):
     sandbox.edit(name, old, new)
     done = sandbox.snakemake("-n", "sandbox_first")
-    said = [line for line in done.stderr.splitlines() if line.startswith("error:")]
-    assert done.returncode == 1 and len(said) == 1 and re.search(expected, said[0]), done.stderr
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+    assert done.returncode == 1 and len(errors) == 1 and re.search(expected, errors[0]), done.stderr
     assert sandbox.planned("sandbox_second") == set()

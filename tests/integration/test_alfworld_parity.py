@@ -75,12 +75,15 @@ def test_generated_games(tmp_path, count, steps):
 @pytest.fixture(scope="module")
 def games(tmp_path_factory) -> dict[str, dict]:
     """A cool game and a light game, generated."""
-    found = {}
+    matches = {}
     for _, files in generate(
         GenerateSettings(), {"train": 6, "validation": 0, "test": 0}, "move", 2
     ):
-        found[files.trajectory["task_type"]] = files.game
-    return {"cool": found["pick_cool_then_place_in_recep"], "light": found["look_at_obj_in_light"]}
+        matches[files.trajectory["task_type"]] = files.game
+    return {
+        "cool": matches["pick_cool_then_place_in_recep"],
+        "light": matches["look_at_obj_in_light"],
+    }
 
 
 def edited(data: dict, key: str, old: str, new: str) -> dict:
@@ -170,11 +173,11 @@ def test_the_memoised_engine_is_the_untouched_one(games):
     expected = [(stock.reset(), stock.admissible_commands())]
     expected += [(stock.step(c), stock.admissible_commands()) for c in commands]
     with memoised():
-        found = [(quick.reset(), quick.admissible_commands())]
-        found += [(quick.step(c), quick.admissible_commands()) for c in commands]
+        replayed = [(quick.reset(), quick.admissible_commands())]
+        replayed += [(quick.step(c), quick.admissible_commands()) for c in commands]
         native = NativeGame(CompiledGame(data))
         compare_walk("walkthrough", commands, quick, native, report)
-    assert found == expected
+    assert replayed == expected
     assert stock.won and quick.won
     assert (report.steps, report.mismatches) == (len(commands), [])
 
@@ -304,7 +307,7 @@ def test_older_language_changes_commands_and_answers(games):
     data = older_language(games["cool"])
     play = NativeGame(CompiledGame(data))
     play.reset()
-    said = [play.step(command) for command in data["walkthrough"]]
+    replies = [play.step(command) for command in data["walkthrough"]]
     assert play.won
     assert data["walkthrough"][-1].startswith("put ")
-    assert said[-1].startswith("You put the ")
+    assert replies[-1].startswith("You put the ")

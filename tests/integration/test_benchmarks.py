@@ -16,6 +16,6 @@ def test_the_benchmark_of_objectives_runs(tmp_path):
         [sys.executable, script, tmp_path], capture_output=True, encoding="utf-8", check=False
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert set(found["ratios"]) == {"entropy", "ppo", "analysis"}
-    assert all(ratio > 0 for ratios in found["ratios"].values() for ratio in ratios)
+    row = json.loads(done.stdout.splitlines()[-1])
+    assert set(row["ratios"]) == {"entropy", "ppo", "analysis"}
+    assert all(ratio > 0 for ratios in row["ratios"].values() for ratio in ratios)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from watched_study import record
+from watched_study import Watched
 
 from hgrpo.report.board import scalars
 
@@ -19,19 +19,17 @@ ROWS = [
 
 
 @pytest.fixture
-def results(tmp_path):
+def results(tmp_path, monkeypatch):
     """A study of one run, one round finished and the next begun."""
-    folder = tmp_path / "results/mine"
-    record(folder, methods=["flatGRPO"])
-    done = folder / "rl/flatGRPO/seed_11/round_1/train_log.json"
-    begun = folder / "scratch/flatGRPO/seed_11/round_2/key/step_00000/rows.json"
-    for path in (done, begun):
-        path.parent.mkdir(parents=True)
-    done.write_text(
-        json.dumps({"rows": [row | {"elapsed_s": 1.0} for row in ROWS[:2]]}), encoding="utf-8"
-    )
-    begun.write_text(json.dumps([ROWS[2] | {"elapsed_s": 1.0}]), encoding="utf-8")
-    return folder
+    monkeypatch.chdir(tmp_path)
+    study = Watched(methods=["flatGRPO"])
+    rows = [row | {"elapsed_s": 1.0} for row in ROWS]
+    study.finish("flatGRPO seed 11 round 1", train_log={"rows": rows[:2]})
+    second = study.jobs["flatGRPO seed 11 round 2"]
+    begun = second.entry / "unfinished/key/step_00000/rows.json"
+    begun.parent.mkdir(parents=True)
+    begun.write_text(json.dumps(rows[2:]), encoding="utf-8")
+    return study.results
 
 
 def board(results, *arguments, **environment):
@@ -40,7 +38,6 @@ def board(results, *arguments, **environment):
         command,
         capture_output=True,
         encoding="utf-8",
-        cwd=results.parents[1],
         env=os.environ | environment,
         check=False,
     )
@@ -54,7 +51,7 @@ def test_tensorboard_reads_every_row_once(results, tmp_path):
         done = board(results, "--tensorboard", tmp_path / "boards")
         assert done.returncode == 0, done.stderr
         assert done.stdout == "3 steps sent\n"
-    events = reading.EventAccumulator(str(tmp_path / "boards/mine/flatGRPO/seed_11")).Reload()
+    events = reading.EventAccumulator(str(tmp_path / "boards/smoke/flatGRPO/seed_11")).Reload()
     assert set(events.Tags()["scalars"]) == {"mean_reward", "grad_norm", "dead_groups", "elapsed_s"}
     assert [(e.step, e.value) for e in events.Scalars("mean_reward")] == [
         *((0, 0.25), (1, 0.5), (2, 0.75))
@@ -70,7 +67,7 @@ def test_wandb_without_a_network(results, tmp_path):
     files = list(tmp_path.glob("wandb/offline-run-*/*.wandb"))
     assert len(files) == 1
     content = files[0].read_bytes()
-    assert b"mean_reward" in content and b"mine-flatGRPO-seed_11" in content
+    assert b"mean_reward" in content and b"smoke-flatGRPO-seed_11" in content
 
 
 @pytest.mark.extra("board")
@@ -78,9 +75,9 @@ def test_wandb_without_a_key_is_one_line(results, tmp_path):
     home = {"HOME": str(tmp_path / "home"), "NETRC": str(tmp_path / "netrc")}
     done = board(results, "--wandb", "project", WANDB_MODE="online", WANDB_API_KEY="", **home)
     assert done.returncode == 2
-    said = [line for line in done.stderr.splitlines() if not line.startswith("wandb: ")]
-    assert len(said) == 1, done.stderr
-    assert said[0].startswith("error: --wandb: project: No API key configured")
+    messages = [line for line in done.stderr.splitlines() if not line.startswith("wandb: ")]
+    assert len(messages) == 1, done.stderr
+    assert messages[0].startswith("error: --wandb: project: No API key configured")
 
 
 def test_a_board_must_be_named(results):

@@ -23,9 +23,10 @@ from project_copy import copy_project
 
 pytestmark = pytest.mark.slow
 
-STUDY = Path("results/chaos")
-PLAYED = ("rl", "eval", "report", "scratch", "cache")
-TRAINER = "hgrpo.cli.rl_round"
+STUDY, STORE = Path("results/chaos"), Path("results/store")
+# Stages before the first round.
+FIRST = {"study_config", "assets", "expert", "base", "sft"}
+TRAINER = {b"hgrpo.cli.stage", b"rl_round"}
 
 
 class Checkout:
@@ -48,31 +49,31 @@ class Checkout:
 
     def run(self, *arguments):
         process = self.start(*arguments)
-        said, _ = process.communicate(timeout=300)
-        return process.returncode, said
+        output, _ = process.communicate(timeout=300)
+        return process.returncode, output
 
     def finish(self):
-        code, said = self.run()
-        assert code == 0, said
+        code, output = self.run()
+        assert code == 0, output
 
-    def jobs(self, name=TRAINER):
-        """Ids of the processes of this checkout that run a command."""
-        found = []
+    def jobs(self, command=TRAINER):
+        """Ids of the processes of this checkout whose command has some words."""
+        jobs = []
         for place in Path("/proc").glob("[0-9]*"):
             try:
                 words = (place / "cmdline").read_bytes().split(b"\0")
                 here = (place / "cwd").resolve() == self.root
             except OSError:
                 continue
-            if here and name.encode() in words:
-                found.append(int(place.name))
-        return found
+            if here and command <= set(words):
+                jobs.append(int(place.name))
+        return jobs
 
     def await_job(self, process):
         """Return the id of a trainer of a running study, as soon as there is one."""
         while process.poll() is None:
-            if found := self.jobs():
-                return found[0]
+            if jobs := self.jobs():
+                return jobs[0]
             time.sleep(0.02)
         raise AssertionError(process.stdout.read())
 
@@ -85,27 +86,34 @@ class Checkout:
             except ProcessLookupError:
                 continue
 
+    def made(self):
+        """Key -> record of every finished job."""
+        records = (self.root / STORE).glob("*/made.json")
+        return {path.parent.name: json.loads(path.read_bytes()) for path in records}
+
+    def unfinished(self, pattern):
+        """(key, path) of the files that unfinished jobs have saved."""
+        paths = sorted((self.root / STORE).glob(f"*/unfinished/*/{pattern}"))
+        return [(path.relative_to(self.root / STORE).parts[0], path) for path in paths]
+
     def finished_steps(self):
-        """(arm, round's name) -> log rows of the steps that an unfinished round has behind it."""
-        found = {}
-        for path in (self.root / STUDY / "scratch").glob("*/seed_11/round_*/*/step_*/rows.json"):
-            arm, _, name = path.relative_to(self.root / STUDY / "scratch").parts[:3]
-            found[arm, name] = json.loads(path.read_bytes())
-        return found
+        """Key -> log rows of the steps that an unfinished round has behind it."""
+        steps = self.unfinished("step_*/rows.json")
+        return {key: json.loads(path.read_bytes()) for key, path in steps}
 
     def artefacts(self):
         """Everything that a study's numbers rest on: weights as bytes, tables as rows."""
-        home = self.root / STUDY
-        found = {}
-        for path in sorted(home.rglob("*")):
-            name = str(path.relative_to(home))
-            if path.suffix == ".safetensors":
-                found[name] = path.read_bytes()
-            elif path.suffix == ".parquet" and not name.startswith("scratch"):
-                found[name] = pd.read_parquet(path).to_json()
-            elif path.suffix == ".csv" and path.parent.name == "tables" and path.stem != "cost":
-                found[name] = path.read_text(encoding="utf-8")
-        return found
+        files = {}
+        for key, record in self.made().items():
+            for name in record["files"]:
+                path = self.root / STORE / key / name
+                if path.suffix == ".safetensors":
+                    files[key, name] = path.read_bytes()
+                elif path.suffix == ".parquet":
+                    files[key, name] = pd.read_parquet(path).to_json()
+                elif path.suffix == ".csv" and path.stem != "cost":
+                    files[key, name] = path.read_text(encoding="utf-8")
+        return files
 
 
 @contextmanager
@@ -179,19 +187,20 @@ def checkout(calm, tmp_path):
     """A copy of the calm run whose rounds are still to be played."""
     root = (tmp_path / "copy").resolve()
     shutil.copytree(calm.root, root, symlinks=True)
-    for part in PLAYED:
-        shutil.rmtree(root / STUDY / part, ignore_errors=True)
+    shutil.rmtree(root / STUDY / "cache", ignore_errors=True)
     copied = Checkout(root)
+    for key, record in copied.made().items():
+        if record["stage"] not in FIRST:
+            shutil.rmtree(root / STORE / key)
     yield copied
-    for name in (TRAINER, "snakemake"):
-        for job in copied.jobs(name):
+    for command in (TRAINER, {b"snakemake"}):
+        for job in copied.jobs(command):
             os.kill(job, signal.SIGKILL)
 
 
 def round_seconds(calm):
     """Mean duration of a round of the calm run."""
-    files = (calm.root / STUDY / "benchmarks/rl_round").glob("*.jsonl")
-    seconds = [float(pd.read_json(path, lines=True)["s"].iloc[0]) for path in files]
+    seconds = [each["seconds"] for each in calm.made().values() if each["stage"] == "rl_round"]
     return sum(seconds) / len(seconds)
 
 
@@ -212,12 +221,12 @@ def test_the_trainer_is_killed(calm, checkout, judge, draw):
     checkout.kill_a_job(process)
     process.communicate(timeout=300)
     assert process.returncode != 0
-    kept = checkout.finished_steps()
+    steps = checkout.finished_steps()
     checkout.finish()
     assert checkout.artefacts() == calm.artefacts()
     # Finished steps were not played again: not even their times have changed.
-    for (arm, name), rows in kept.items():
-        log = checkout.root / STUDY / f"rl/{arm}/seed_11/{name}/train_log.json"
+    for key, rows in steps.items():
+        (log,) = (checkout.root / STORE / key).glob("rl/*/seed_11/*/train_log.json")
         assert json.loads(log.read_bytes())["rows"][: len(rows)] == rows
 
 
@@ -229,13 +238,13 @@ def test_snakemake_itself_is_killed(calm, checkout, judge, draw):
     process.kill()
     process.communicate(timeout=300)
     orphans = checkout.jobs()
-    code, said = checkout.run()
-    assert code != 0 and "unlock" in said.lower()
+    code, output = checkout.run()
+    assert code != 0 and "unlock" in output.lower()
     assert checkout.run("--unlock")[0] == 0
     if orphans:
-        code, said = checkout.run()
+        code, output = checkout.run()
         # Either the orphan finished first, or a second process is refused its round.
-        assert code == 0 or "another process is running this job" in said, said
+        assert code == 0 or "another process is running this job" in output, output
     for orphan in checkout.jobs():
         os.kill(orphan, signal.SIGKILL)
     checkout.finish()
@@ -245,41 +254,55 @@ def test_snakemake_itself_is_killed(calm, checkout, judge, draw):
 def test_two_snakemakes_on_one_folder(calm, checkout, judge):
     first = checkout.start()
     checkout.await_job(first)
-    code, said = checkout.run()
-    assert code != 0 and "lock" in said.lower()
-    said, _ = first.communicate(timeout=300)
-    assert first.returncode == 0, said
+    code, output = checkout.run()
+    assert code != 0 and "lock" in output.lower()
+    output, _ = first.communicate(timeout=300)
+    assert first.returncode == 0, output
     assert checkout.artefacts() == calm.artefacts()
+
+
+def judged_steps(checkout):
+    """Whether an unfinished round of the arm with a judge has played a step."""
+    turns = checkout.unfinished("turns_00000.parquet")
+    jobs = [json.loads((path.parents[2] / "job.json").read_bytes())["job"] for _, path in turns]
+    return any(job["method"] == "Judged" for job in jobs)
 
 
 def test_the_judge_is_killed(calm, checkout, port):
     with served(port) as judge:
         process = checkout.start("--keep-going")
         deadline = time.monotonic() + 120
-        folder = checkout.root / STUDY / "scratch/Judged"
-        while not any(folder.glob("*/*/*/turns_00000.parquet")) and time.monotonic() < deadline:
+        while not judged_steps(checkout) and time.monotonic() < deadline:
             time.sleep(0.02)
         judge.kill()
-        said, _ = process.communicate(timeout=300)
+        output, _ = process.communicate(timeout=300)
     assert process.returncode != 0
-    assert "fallback" in said, said
+    assert "fallback" in output, output
     assert not (checkout.root / STUDY / "report/report.html").exists()
     with served(port):
         checkout.finish()
     assert checkout.artefacts() == calm.artefacts()
 
 
+def pages_of(folder):
+    """Bytes that the files of a folder take on a disk."""
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    return sum(-(-size // 4096) * 4096 for size in sizes)
+
+
 def test_the_disk_is_full(calm, checkout, judge):
-    disk = checkout.root / STUDY / "rl"
+    disk = checkout.root / STORE
+    there = disk.rename(disk.with_name("there"))
     disk.mkdir()
-    needed = sum(p.stat().st_size for p in (calm.root / STUDY / "rl").rglob("*") if p.is_file())
-    size = f"size={needed * 6 // 10}"
+    has, needed = pages_of(there), pages_of(calm.root / STORE)
+    size = f"size={has + (needed - has) * 6 // 10}"
     if subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", disk]).returncode:
         pytest.skip("needs the right to mount a small tmpfs")
     try:
-        code, said = checkout.run()
-        assert code != 0 and "No space left" in said, said
-        subprocess.run(["mount", "-o", "remount,size=100m", disk], check=True)
+        shutil.copytree(there, disk, dirs_exist_ok=True)
+        code, output = checkout.run()
+        assert code != 0 and "No space left" in output, output
+        subprocess.run(["mount", "-o", f"remount,size={needed + 10**8}", disk], check=True)
         checkout.finish()
         assert checkout.artefacts() == calm.artefacts()
     finally:

@@ -15,11 +15,11 @@ pytestmark = pytest.mark.slow
 
 def test_pip_resolves_it_to_the_tested_versions(project, tmp_path):
     pip = [sys.executable, "-m", "pip"]
-    asked = subprocess.run(
+    report = subprocess.run(
         [*pip, "index", "versions", "snakemake"], capture_output=True, encoding="utf-8"
     )
-    if asked.returncode:
-        pytest.skip(f"pip reaches no package index: {asked.stderr.strip().splitlines()[-1]}")
+    if report.returncode:
+        pytest.skip(f"pip reaches no package index: {report.stderr.strip().splitlines()[-1]}")
     root = tmp_path / "checkout"
     root.mkdir()
     copy_project(project, root)
@@ -38,16 +38,16 @@ def test_pip_resolves_it_to_the_tested_versions(project, tmp_path):
         encoding="utf-8",
     )
     assert done.returncode == 0, done.stderr
-    found = {
+    packages = {
         canonicalize_name(each["metadata"]["name"]): each["metadata"]["version"]
         for each in json.loads((root / "report.json").read_bytes())["install"]
     }
     lines = (project / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pins = dict(line.split("==") for line in lines if not line.startswith("#"))
     pins = {canonicalize_name(name): version for name, version in pins.items()}
-    assert {"hgrpo", "torch", "snakemake", "openai"} <= set(found)
+    assert {"hgrpo", "torch", "snakemake", "openai"} <= set(packages)
     # A local build of torch adds a part of its own to the version: 2.13.0+cpu.
-    both = found.keys() & pins.keys()
-    assert {name: found[name].partition("+")[0] for name in both} == {
+    both = packages.keys() & pins.keys()
+    assert {name: packages[name].partition("+")[0] for name in both} == {
         name: pins[name] for name in both
     }

@@ -96,7 +96,7 @@ def test_buckets_hold_every_group_once(root):
 
 
 @pytest.mark.parametrize(
-    ("policy", "seed", "number", "said"),
+    ("policy", "seed", "number", "message"),
     [
         ("rl/PPO/seed_11/round_1/adapter", 11, -1, "--round: -1; 0 is the SFT policy"),
         ("rl/PPO/seed_11/round_1/adapter", 11, 2, "is the policy after round 1"),
@@ -105,9 +105,9 @@ def test_buckets_hold_every_group_once(root):
         ("rl/FilterTopP/seed_11/round_1/adapter", 11, 1, "is of method FilterTopP"),
     ],
 )
-def test_another_policy_is_refused(root, tmp_path, policy, seed, number, said):
+def test_another_policy_is_refused(root, tmp_path, policy, seed, number, message):
     done = measure(root, tmp_path, policy, seed, number)
-    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
@@ -131,8 +131,9 @@ def measure(root, tmp_path, policy, seed, number):
     }
     options = [word for name, path in paths.items() for word in (f"--{name}", path)]
     (tmp_path / "config.json").write_text(config, encoding="utf-8")
-    given = ("--config", tmp_path / "config.json", "--seed", seed, "--round", number)
-    return run(root, "hgrpo.cli.gradients_round", *given, *options)
+    numbers = ("--seed", seed, "--round", number)
+    config = ("--config", tmp_path / "config.json")
+    return run(root, "hgrpo.cli.stage", "gradients_round", *config, *numbers, *options)
 
 
 def run(root, module, *words):

@@ -86,9 +86,9 @@ def serve(*options):
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
     )
     try:
-        said = process.stdout.readline()
-        head, _, url = said.strip().rpartition(" ")
-        assert head == "judge server: offline-rubric at", said + process.stdout.read()
+        line = process.stdout.readline()
+        head, _, url = line.strip().rpartition(" ")
+        assert head == "judge server: offline-rubric at", line + process.stdout.read()
         yield Served(process, url)
     finally:
         process.kill()
@@ -150,9 +150,9 @@ def test_five_faults_at_once_are_counted_alike_and_spoil_nothing(tmp_path, judge
         uniform = sum(not row.any() for row in rows)
         assert uniform == report["fallbacks"]
         right = [[by_rules(one)] for one in played]
-        kept = cached_scores(tmp_path)
-        assert len(kept) == stats["answered"]
-        assert all(scores in right for scores in kept)
+        cached = cached_scores(tmp_path)
+        assert len(cached) == stats["answered"]
+        assert all(scores in right for scores in cached)
 
         # A second job asks only for what the first one did not get.
         second = judge_of(server, retries=40, fallback_limit=0.0, **patience)
@@ -265,8 +265,8 @@ def test_it_passes_for_no_other_model(healthy, judge_of):
 
 def ask(url, prompt):
     """The server's answer to a prompt, sent as the client sends it."""
-    asked = {"model": "offline-rubric", "messages": prompt.messages}
-    body = json.dumps(asked | {"response_format": prompt.response_format}).encode()
+    content = {"model": "offline-rubric", "messages": prompt.messages}
+    body = json.dumps(content | {"response_format": prompt.response_format}).encode()
     request = urllib.request.Request(url + "/chat/completions", data=body)
     with urllib.request.urlopen(request) as answer:
         return json.load(answer)
@@ -276,13 +276,13 @@ def test_it_refuses_what_its_rules_cannot_score(healthy):
     prompt = prompt_of(failures(2))
     with pytest.raises(urllib.error.HTTPError) as caught:
         ask(healthy.url, prompt)
-    said = json.load(caught.value)["error"]["message"]
-    assert said == "response_format asks for one trajectory, the prompt shows 2"
+    message = json.load(caught.value)["error"]["message"]
+    assert message.startswith("not a request of hgrpo's judge")
     chess = json.loads(json.dumps(prompt.messages).replace("alfworld", "go"))
     with pytest.raises(urllib.error.HTTPError) as caught:
         ask(healthy.url, replace(prompt, messages=chess))
-    said = json.load(caught.value)["error"]["message"]
-    assert said.startswith("no environment 'go'; known: alfworld")
+    message = json.load(caught.value)["error"]["message"]
+    assert "no environment 'go'; known: alfworld" in message
 
 
 @pytest.mark.parametrize(
@@ -342,18 +342,6 @@ def test_a_mistaken_fault_is_named(fault):
     )
     assert done.returncode == 2
     assert f"{fault!r} is not NAME=SHARE" in done.stderr
-
-
-@pytest.mark.parametrize("port", ["99999", "-1", "http"])
-def test_a_port_that_is_none_is_named(port):
-    done = subprocess.run(
-        [sys.executable, "-m", "hgrpo.cli.judge_server", f"--port={port}"],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 2
-    assert f"{port!r} is not a number in 0..65535" in done.stderr
 
 
 def test_the_help_shows_every_fault_with_an_example():

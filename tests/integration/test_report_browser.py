@@ -81,7 +81,7 @@ def test_the_page_stands_in_a_browser(browser, pages, shape, width, scheme):
     )
     assert content <= room <= window == width
     wider = browser.execute_script(WIDER)
-    assert [found for found in wider if not found[0]] == []
+    assert [clipped for clipped in wider if not clipped[0]] == []
     assert (width == 390) <= bool(wider)  # the wide tables are there, and say that they scroll
     assert browser.execute_script(TEXT_OUTSIDE) == []
     sizes = browser.execute_script(

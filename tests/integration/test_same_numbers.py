@@ -58,11 +58,11 @@ def compare(project, folders, monkeypatch, capsys):
 
 
 def test_equal_folders_are_equal(compare, folders):
-    code, said = compare()
+    code, lines = compare()
     assert code == 0
-    assert said[-1] == f"{len(WEIGHTS + TABLES)} files compared, 0 different"
-    assert {line.split()[1] for line in said[:-1]} == {*WEIGHTS, *TABLES}
-    assert all(line.startswith("equal ") for line in said[:-1])
+    assert lines[-1] == f"{len(WEIGHTS + TABLES)} files compared, 0 different"
+    assert {line.split()[1] for line in lines[:-1]} == {*WEIGHTS, *TABLES}
+    assert all(line.startswith("equal ") for line in lines[:-1])
 
 
 def test_every_difference_is_named(compare, folders):
@@ -72,11 +72,11 @@ def test_every_difference_is_named(compare, folders):
     write_table(after / TABLES[0], credit=[0.5, 0.26])
     write_table(after / TABLES[1], more=[1, 2])
     pq.write_table(pa.table({"turn": [0]}), after / TABLES[2])
-    code, said = compare()
-    assert code == 1 and said[-1] == "7 files compared, 5 different"
-    found = dict(line.removeprefix("DIFFERENT ").split(": ", 1) for line in said if ": " in line)
+    code, lines = compare()
+    assert code == 1 and lines[-1] == "7 files compared, 5 different"
+    reasons = dict(line.removeprefix("DIFFERENT ").split(": ", 1) for line in lines if ": " in line)
     names = "['turn', 'credit']"
-    assert found == {
+    assert reasons == {
         WEIGHTS[0]: "tensor b",
         WEIGHTS[1]: "tensor b in one file alone",
         TABLES[0]: "column credit",
@@ -93,18 +93,20 @@ def test_numbers_that_are_equal_to_some_digits_are_different(compare, folders):
 def test_a_file_of_one_folder_alone_is_named(compare, folders):
     (folders[0] / TABLES[0]).unlink()
     (folders[1] / WEIGHTS[0]).unlink()
-    code, said = compare()
-    assert code == 0 and said[-1] == "5 files compared, 0 different"
-    assert {f"only one: {TABLES[0]}", f"only one: {WEIGHTS[0]}"} < set(said)
+    code, lines = compare()
+    assert code == 0 and lines[-1] == "5 files compared, 0 different"
+    assert {f"only one: {TABLES[0]}", f"only one: {WEIGHTS[0]}"} < set(lines)
 
 
-def test_fits_are_found_under_their_former_folder(compare, folders):
-    before, after = folders
-    (before / "credit_fit").rename(before / "turnrd")
+def test_seconds_in_the_reports_tables_may_differ(compare, folders):
+    name, text = "report/tables/cost.csv", "method,tokens,seconds\nflatGRPO,{},{}\n"
+    for folder, seconds in zip(folders, (1.5, 2.5), strict=True):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text(text.format(7, seconds), encoding="utf-8")
     assert compare()[0] == 0
-    write_weights(after / f"credit_fit/{FIT}", 1.0)
-    code, said = compare()
-    assert code == 1 and f"DIFFERENT credit_fit/{FIT}: tensor b" in said
+    (folders[1] / name).write_text(text.format(8, 1.5), encoding="utf-8")
+    code, lines = compare()
+    assert code == 1 and any(line.startswith(f"DIFFERENT {name}: ") for line in lines)
 
 
 def test_folders_with_nothing_to_compare_are_not_equal(compare, folders):

@@ -41,11 +41,12 @@ def page(tmp_path_factory):
     root = tmp_path_factory.mktemp("sandbox")
     rules = SandboxRules(Path(__file__).parents[2] / "configs/sandbox", str(root), tiny=True)
     for name in STUDIES:
-        config = rules.tiny_cfg(name)
-        main(["tiny", "--config", config, "--output", str(root / "studies" / name)])
-    whole = json.loads(rules.page_cfg())
-    told = whole | {"studies": {name: whole["studies"][name] for name in STUDIES}}
-    main(["page", "--config", json.dumps(told), "--output", str(root / "sandbox.html")])
+        main(
+            ["tiny", "--config", rules.job("tiny", name), "--output", str(root / "studies" / name)]
+        )
+    whole = rules.settings("page")
+    some = whole | {"studies": {name: whole["studies"][name] for name in STUDIES}}
+    main(["page", "--config", json.dumps(some), "--output", str(root / "sandbox.html")])
     return root / "sandbox.html"
 
 

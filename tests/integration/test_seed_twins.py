@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -12,8 +13,8 @@ import pytest
 import yaml
 from project_copy import copy_project
 
+from hgrpo.store.plan import stages_of
 from hgrpo.study.study import load_study
-from hgrpo.workflow.rules import StudyRules, stages_of
 
 pytestmark = pytest.mark.slow
 
@@ -57,22 +58,22 @@ def summary(twin, arm, seed, number):
 def test_every_stage_ran_every_job(twin):
     root, name = twin
     study = load_study(root / f"configs/studies/{name}.yaml")
-    logs = Counter(path.parent.name for path in (results(twin) / "logs").glob("*/*.log"))
+    rows = json.loads((results(twin) / "plan.json").read_bytes())
+    jobs = Counter(row["stage"] for row in rows)
     trained, seeds, rounds = 5, 2, 2
-    assert set(logs) == set(stages_of(study))
-    assert logs["rl_round"] == trained * seeds * rounds
-    assert logs["evaluate"] == logs["rl_round"] + seeds
-    assert logs["credit_fit"] == 2 * seeds * (rounds - 1)
-    written = StudyRules(study, f"results/{name}").everything()
-    assert [path for path in written if not (root / path).is_file()] == []
-    assert "Nothing to be done" in snakemake(root, name, "-n").stdout
+    assert set(jobs) == set(stages_of(study))
+    assert jobs["rl_round"] == trained * seeds * rounds
+    assert jobs["evaluate"] == jobs["rl_round"] + 1
+    assert jobs["credit_fit"] == 2 * seeds * (rounds - 1)
+    assert all((root / f"results/store/{row['key']}/made.json").is_file() for row in rows)
+    assert re.search(r"^total +1$", snakemake(root, name, "-n").stdout, re.MULTILINE)
 
 
 def test_every_arm_is_evaluated_and_reported(twin):
     episodes = pd.read_parquet(results(twin) / "report/episodes.parquet")
-    found = episodes.groupby("method")["round"].max().to_dict()
+    rounds = episodes.groupby("method")["round"].max().to_dict()
     study = load_study(twin[0] / f"configs/studies/{twin[1]}.yaml")
-    assert found == {name: 2 if arm.train else 0 for name, arm in study.methods.items()}
+    assert rounds == {name: 2 if arm.train else 0 for name, arm in study.methods.items()}
     greedy = episodes[(episodes["temperature"] == 0) & (episodes["panel"] == "test")]
     assert set(greedy.groupby(["method", "seed", "round"]).size()) == {8}
     evaluated = json.loads(
@@ -130,29 +131,22 @@ def test_the_probe_passes_and_leaves_nothing(twin):
 def test_its_adapter_travels_into_another_study(twin, tmp_path):
     root, name = twin
     study = yaml.safe_load((root / f"configs/studies/{name}.yaml").read_bytes())
-    given = tmp_path / "sft"
-    (results(twin) / "sft").rename(given)
-    try:
-        study |= {"name": "travelled", "methods": ["SFTOnly", "flatGRPO"], "seeds": [11]}
-        study |= {"variants": {}, "rounds": 1, "sft": {"adapter": str(given)}}
-        (root / "configs/studies/travelled.yaml").write_text(
-            yaml.safe_dump(study), encoding="utf-8"
-        )
-        done = snakemake(root, "travelled")
-        assert done.returncode == 0, done.stdout + done.stderr
-        weights = json.loads((given / "summary.json").read_bytes())["weights"]
-        taken = json.loads((root / "results/travelled/sft/summary.json").read_bytes())
-        assert (taken["weights"], taken["taken_from"]) == (weights, str(given))
-        page = (root / "results/travelled/report/report.html").read_text(encoding="utf-8")
-        assert f"weights {weights}, taken from {given}" in page
-        # A policy of the other world is refused by name.
-        summary = json.loads((given / "summary.json").read_bytes())
-        summary["trained_on"]["env"] = "elsewhere"
-        (given / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
-        refused = snakemake(root, "travelled")
-        assert refused.returncode != 0
-        assert (
-            f"{given}/summary.json: trained_on.env: 'elsewhere', but the study's" in refused.stderr
-        )
-    finally:
-        given.rename(results(twin) / "sft")
+    adapter = tmp_path / "sft"
+    shutil.copytree(results(twin) / "sft", adapter)
+    study |= {"name": "travelled", "methods": ["SFTOnly", "flatGRPO"], "seeds": [11]}
+    study |= {"variants": {}, "rounds": 1, "sft": {"adapter": str(adapter)}}
+    (root / "configs/studies/travelled.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
+    done = snakemake(root, "travelled")
+    assert done.returncode == 0, done.stdout + done.stderr
+    weights = json.loads((adapter / "summary.json").read_bytes())["weights"]
+    taken = json.loads((root / "results/travelled/sft/summary.json").read_bytes())
+    assert (taken["weights"], taken["taken_from"]) == (weights, str(adapter))
+    page = (root / "results/travelled/report/report.html").read_text(encoding="utf-8")
+    assert f"weights {weights}, taken from {adapter}" in page
+    # A policy of the other world is refused by name.
+    summary = json.loads((adapter / "summary.json").read_bytes())
+    summary["trained_on"]["env"] = "elsewhere"
+    (adapter / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    refused = snakemake(root, "travelled")
+    assert refused.returncode != 0
+    assert f"{adapter}/summary.json: trained_on.env: 'elsewhere', but the study's" in refused.stderr

@@ -33,7 +33,7 @@ def model(project):
 
 
 def command(stage, config, variables=None, **options):
-    words = [sys.executable, "-m", f"hgrpo.cli.{stage}", "--config", json.dumps(config)]
+    words = [sys.executable, "-m", "hgrpo.cli.stage", stage, "--config", json.dumps(config)]
     for name, value in options.items():
         words += [f"--{name}", str(value)]
     env = environment() | (variables or {})
@@ -70,17 +70,17 @@ def test_turn_by_turn_is_what_transformers_makes_of_the_whole(opened, system):
 
     whole = AutoTokenizer.from_pretrained(opened, local_files_only=True)
     conversation = conversation_for(opened, system)
-    said = [] if system is None else [{"role": "system", "content": system}]
+    messages = [] if system is None else [{"role": "system", "content": system}]
     ids = []
     for observation, reply in MESSAGES:
         ids += conversation.observation(observation) if ids else conversation.opening(observation)
-        said.append({"role": "user", "content": observation})
-        asked = whole.apply_chat_template(said, add_generation_prompt=True, return_dict=False)
-        assert ids == asked
+        messages.append({"role": "user", "content": observation})
+        prompt = whole.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+        assert ids == prompt
         ids += conversation.reply(reply)
-        said.append({"role": "assistant", "content": reply})
+        messages.append({"role": "assistant", "content": reply})
     line_end = whole.encode("\n", add_special_tokens=False)
-    assert ids + line_end == whole.apply_chat_template(said, return_dict=False)
+    assert ids + line_end == whole.apply_chat_template(messages, return_dict=False)
 
 
 def test_digits_are_tokens_of_their_own(opened):

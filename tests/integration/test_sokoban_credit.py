@@ -104,19 +104,19 @@ def test_a_group_can_meet_in_the_same_situation(groups):
 
 
 @pytest.mark.parametrize(
-    "name", [n for n, given in CREDIT.items() if given["kind"] not in {"oracle", "exact"}]
+    "name", [n for n, credit in CREDIT.items() if credit["kind"] not in {"oracle", "exact"}]
 )
 def test_every_assigner_credits_every_turn(name, policy, collector, groups, tmp_path):
-    given = computations({name: CreditConfig(**CREDIT[name])}, {})[0].credit
+    config = computations({name: CreditConfig(**CREDIT[name])}, {})[0].credit
     fitted = None
-    if given.kind == "turnrd":
-        fitted, own = tmp_path / "fitted", Settings(**given.settings)
+    if config.kind == "turnrd":
+        fitted, settings = tmp_path / "fitted", Settings(**config.settings)
         fitted.mkdir()
         width = policy.causal_lm.config.hidden_size
-        save_model(build_model(own.model, width, 3), own.model, width, {}, fitted)
+        save_model(build_model(settings.model, width, 3), settings.model, width, {}, fitted)
     conversation = Conversation(policy.tokenizer)
     context = Context("sokoban", policy, conversation, collector, tmp_path / "cache", fitted)
-    assigner = make_assigner(given, context)
+    assigner = make_assigner(config, context)
     for group in groups[:2]:
         stream = ("train", 1, 1, 0, group[0].task.task_id)
         credit = assigner.assign(Group(group, stream))
@@ -124,14 +124,11 @@ def test_every_assigner_credits_every_turn(name, policy, collector, groups, tmp_
         assert all(np.isfinite(row).all() for row in credit)
 
 
-@pytest.mark.parametrize(
-    ("name", "lacks"),
-    [("Oracle", "know what a choice is worth"), ("Exact", "say what its future depends on")],
-)
+@pytest.mark.parametrize(("name", "lacks"), [("Oracle", "worths"), ("Exact", "exact_state")])
 def test_oracle_and_exact_credit_name_what_sokoban_lacks(name, lacks, policy, collector, groups):
     context = Context("sokoban", policy, Conversation(policy.tokenizer), collector)
     assigner = make_assigner(CreditConfig(**CREDIT[name]), context)
-    with pytest.raises(UserError, match=f"'sokoban': it does not {lacks}"):
+    with pytest.raises(UserError, match=f"'sokoban': credit.kind .* needs `{lacks}`"):
         assigner.assign(Group(groups[0], ("stream",)))
 
 
@@ -143,9 +140,9 @@ def test_continuations_play_on_from_every_turn(collector, groups):
         for turn in range(len(trajectory.turns))
     ]
     continuations = Continuations(collector)
-    found = continuations.returns(points, 3)
-    assert found.shape == (len(points), 3)
-    assert np.array_equal(found, continuations.returns(points, 3))
-    assert len(np.unique(found)) > 3
+    returns = continuations.returns(points, 3)
+    assert returns.shape == (len(points), 3)
+    assert np.array_equal(returns, continuations.returns(points, 3))
+    assert len(np.unique(returns)) > 3
     # Either solved, or lost at the price of the whole budget and more for what was not understood.
-    assert np.all((found > 8) | (found <= -1 + 1e-9))
+    assert np.all((returns > 8) | (returns <= -1 + 1e-9))

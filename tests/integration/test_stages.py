@@ -47,14 +47,14 @@ def played(study):
 
 def outputs(folder: Path) -> dict[str, object]:
     """Every file of a round, its times of the clock taken out."""
-    found: dict[str, object] = {}
+    contents: dict[str, object] = {}
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         name = str(path.relative_to(folder))
         if path.suffix == ".json":
-            found[name] = untimed(json.loads(path.read_bytes()))
+            contents[name] = untimed(json.loads(path.read_bytes()))
         else:
-            found[name] = path.read_bytes()
-    return found
+            contents[name] = path.read_bytes()
+    return contents
 
 
 def untimed(value: object) -> object:
@@ -130,9 +130,9 @@ def test_weights_moved(study, played):
 def test_kill_9_and_rerun_is_byte_identical(study, played, tmp_path, when):
     out = tmp_path / "round"
     options = study.round_options(out)
-    wanted = {"first step": "*/turns_00000.parquet", "between": "*/step_00001"}.get(when)
-    if wanted:
-        seen = partial(has_any, Path(options["scratch"]), wanted)
+    pattern = {"first step": "*/turns_00000.parquet", "between": "*/step_00001"}.get(when)
+    if pattern:
+        seen = partial(has_any, Path(options["scratch"]), pattern)
     else:
         seen = partial(has_any, tmp_path, ".round.tmp-*")
     kill_9_when(study.command("rl_round", **options), seen)
@@ -172,8 +172,8 @@ def test_kill_9_of_a_ppo_round_keeps_critic_and_stop_counter(study, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     done = study.run("rl_round", **study.round_options(whole, config=config))
     assert done.returncode == 0, done.stderr
-    said = json.loads((whole / "summary.json").read_bytes())["ended"]
-    assert (said["status"], said["rule"], said["step"]) == ("stopped", "reward_collapse", 3)
+    ended = json.loads((whole / "summary.json").read_bytes())["ended"]
+    assert (ended["status"], ended["rule"], ended["step"]) == ("stopped", "reward_collapse", 3)
     options = study.round_options(killed, config=config)
     kill_9_when(
         study.command("rl_round", **options),
@@ -188,11 +188,13 @@ def test_kill_9_of_a_ppo_round_keeps_critic_and_stop_counter(study, tmp_path):
 
 # The command with a checkpoint at every step: by default one is kept every 30 s.
 SFT_SAVING_EVERY_STEP = """
-from hgrpo.cli.stage import run_stage
+import sys
+from hgrpo.cli.run_stage import run_stage
+from hgrpo.command import run
 from hgrpo.policy.compatible import weights_digest
 from hgrpo.stages import sft
 sft._SAVE_EVERY_S = 0.0
-run_stage(sft)
+run(lambda: run_stage(sft, sys.argv[1:]))
 """
 
 
@@ -203,7 +205,7 @@ def test_kill_9_of_sft_and_rerun_is_byte_identical(study, tmp_path):
     assert done.returncode == 0, done.stderr
     options |= {"scratch": tmp_path / "scratch", "out": tmp_path / "sft"}
     words = study.command("sft", **options)
-    words[1:3] = ["-c", SFT_SAVING_EVERY_STEP]
+    words[1:4] = ["-c", SFT_SAVING_EVERY_STEP]
     process = subprocess.Popen(
         words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -240,24 +242,24 @@ def test_two_processes_play_the_round_of_one(study, played, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"mismatch_limit": 1e-12}, "step 1: training.mismatch_limit: 1e-12: "),
         ({"lr": 1e25, "warmup_steps": 0}, "step 1: the loss is not finite"),
         ({"lr": 1e25, "warmup_steps": 0, "minibatches": 1}, "step 2: "),
     ],
 )
-def test_training_that_cannot_go_on_is_one_line(study, tmp_path, change, said):
+def test_training_that_cannot_go_on_is_one_line(study, tmp_path, change, message):
     out = tmp_path / "round"
     config = study.configs["rl_round"]
     config = config | {"training": config["training"] | change}
     options = study.round_options(out)
     line = one_line_error(study.run("rl_round", config=config, **options))
-    assert said in line
+    assert message in line
     assert not out.exists()
-    kept = list(Path(options["scratch"]).glob("*/step_*"))
-    assert [path.name for path in kept] == (["step_00000"] if said == "step 2: " else [])
-    assert (str(kept[0].parent) in line) if kept else "none is kept" in line
+    steps = list(Path(options["scratch"]).glob("*/step_*"))
+    assert [path.name for path in steps] == (["step_00000"] if message == "step 2: " else [])
+    assert (str(steps[0].parent) in line) if steps else "none is kept" in line
 
 
 @pytest.mark.slow
@@ -457,5 +459,5 @@ def test_no_demonstrations_are_too_few_not_too_long(study, tmp_path):
     rows.to_parquet(expert / "trajectories.parquet")
     done = study.run("sft", base=study.root / "base", expert=expert, out=tmp_path / "sft")
     share = study.configs["sft"]["sft"]["validation_share"]
-    said = f"too few to hold any out: with sft.validation_share: {share} there are 0 to train on"
-    assert f": 0 trajectories are {said}" in one_line_error(done)
+    message = f"too few to hold any out: with sft.validation_share: {share} there are 0 to train on"
+    assert f": 0 trajectories are {message}" in one_line_error(done)

@@ -139,8 +139,8 @@ def test_every_filter_answers_at_once(browser, page):
             everything = not value or name in ("order", "colour")
             assert (length == 500) == (everything or (name, value) == ("text", "sidetable"))
         browser.execute_script(ANSWER, name, options[name][0] if name != "text" else "")
-    shown = ", ".join(f"{name} {spent:.0f}" for name, spent in slowest.items())
-    print(f"{page.stat().st_size / 1e6:.1f} MB; slowest answers in ms: {shown}")
+    seconds = ", ".join(f"{name} {spent:.0f}" for name, spent in slowest.items())
+    print(f"{page.stat().st_size / 1e6:.1f} MB; slowest answers in ms: {seconds}")
     assert max(slowest.values()) < 2000
     assert browser.get_log("browser") == []
 
@@ -204,12 +204,12 @@ def test_the_turn_about_which_arms_disagree_is_marked_in_words(browser, tmp_path
     # Sorted by disagreement, the third comes first.
     browser.execute_script(ANSWER, "order", "disagree")
     assert browser.find_element("css selector", "h2").text == one["goal"]
-    told = [17, "arms disagree most here", "Arms disagree most about turn 18"]
-    assert browser.execute_script(DISPUTED) == [*told, False, 1]
+    notes = [17, "arms disagree most here", "Arms disagree most about turn 18"]
+    assert browser.execute_script(DISPUTED) == [*notes, False, 1]
     browser.execute_script(
         "document.querySelector('#detail .steps:not(:first-child) button').click()"
     )
-    assert browser.execute_script(DISPUTED) == [*told, True, 1]
+    assert browser.execute_script(DISPUTED) == [*notes, True, 1]
     keep_screenshot(browser, f"disputed-{width}")
     assert browser.get_log("browser") == []
 
@@ -243,9 +243,9 @@ def test_the_page_is_legible(browser, page, width, scheme):
         )
         assert content <= room == width
         assert browser.execute_script(SMALL_LETTERS) == []
-        found = browser.execute_script(TINTED)
-        assert len(found) > 10
-        for ink, paper, text in found:
+        cells = browser.execute_script(TINTED)
+        assert len(cells) > 10
+        for ink, paper, text in cells:
             assert contrast(ink, paper) >= 4.5, (text, ink, paper)
     assert browser.get_log("browser") == []
 

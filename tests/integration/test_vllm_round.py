@@ -58,14 +58,14 @@ def test_each_of_two_processes_has_an_engine_of_its_own(study, played, tmp_path)
 
 @pytest.mark.parametrize("policy", ["sft", "round"])
 def test_greedy_episodes_are_those_of_the_torch_engine(study, played, policy):
-    found = {}
+    episodes = {}
     for kind in ("torch", "vllm"):
         out = study.root / f"eval-{policy}-{kind}"
         options = study.evaluation_options(out, policy=study.root / policy / "adapter")
         config = study.configs["evaluate"] | {"engine": {"kind": kind}}
         done = study.run("evaluate", **options, config=config)
         assert done.returncode == 0, done.stderr
-        found[kind] = pd.read_parquet(out / "episodes.parquet")
-    greedy = {kind: frame[frame["temperature"] == 0] for kind, frame in found.items()}
+        episodes[kind] = pd.read_parquet(out / "episodes.parquet")
+    greedy = {kind: frame[frame["temperature"] == 0] for kind, frame in episodes.items()}
     assert len(greedy["torch"]) == 36
     pd.testing.assert_frame_equal(greedy["vllm"], greedy["torch"])

@@ -73,15 +73,15 @@ def test_readers_share_one_folder(packed, monkeypatch):
 def test_a_reader_waits_for_the_one_that_unpacks(packed):
     home = packed.parent / ".tasks"
     home.mkdir()
-    found = []
+    folders = []
     with (home / "lock").open("w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        reader = threading.Thread(target=lambda: found.append(unpacked(packed)))
+        reader = threading.Thread(target=lambda: folders.append(unpacked(packed)))
         reader.start()
         reader.join(0.2)
-        assert reader.is_alive() and not found
+        assert reader.is_alive() and not folders
     reader.join(30)
-    assert files(found[0]) == PACKED
+    assert files(folders[0]) == PACKED
 
 
 def test_another_archive_of_the_name_is_unpacked_anew_and_the_old_folder_goes(packed, tmp_path):
@@ -149,18 +149,13 @@ def test_a_tar_that_is_cut_off_is_named(packed, blocks):
     assert not list(packed.parent.rglob("tasks-*"))
 
 
-@pytest.mark.parametrize("left", [0.0, 0.2, 0.6, 0.99])
-def test_an_archive_that_is_cut_off_is_named(packed, left):
-    content = packed.read_bytes()
-    packed.write_bytes(content[: int(left * len(content))])
-    with pytest.raises(UserError, match=r"tasks\.tar\.gz: damaged archive .* delete it and run"):
-        unpacked(packed)
-
-
-@pytest.mark.parametrize("place", [0, 20, 60, -6])
-def test_a_changed_byte_is_named(packed, place):
+@pytest.mark.parametrize("place", [0, 20, 60, -6, "cut"])
+def test_a_changed_byte_or_a_cut_is_named(packed, place):
     content = bytearray(packed.read_bytes())
-    content[place] ^= 0x55
+    if place == "cut":
+        del content[len(content) // 2 :]
+    else:
+        content[place] ^= 0x55
     packed.write_bytes(content)
     with pytest.raises(UserError, match=r"tasks\.tar\.gz: damaged archive"):
         unpacked(packed)
@@ -174,12 +169,6 @@ def test_a_damaged_header_is_named_and_does_not_end_the_archive(packed):
         unpacked(packed)
 
 
-def test_an_archive_that_is_missing_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"tasks\.tar\.gz: missing; run the stage that writes it"):
-        unpacked(tmp_path / "tasks.tar.gz")
-    assert not list(tmp_path.iterdir())
-
-
 def test_files_beside_the_archive_are_linked_and_move_with_the_results(packed, tmp_path):
     (packed.parent / "weights").write_text("of the model", encoding="utf-8")
     folder = unpacked(packed, beside=["weights"])
@@ -188,12 +177,6 @@ def test_files_beside_the_archive_are_linked_and_move_with_the_results(packed, t
     shutil.rmtree(tmp_path / "source")
     moved = unpacked(tmp_path / "moved/tasks.tar.gz", beside=["weights"])
     assert files(moved) == PACKED | {"weights": "of the model"}
-
-
-def test_a_file_missing_beside_the_archive_is_named(packed):
-    with pytest.raises(UserError, match=r"out/weights: missing; it belongs to tasks\.tar\.gz"):
-        unpacked(packed, beside=["weights"])
-    assert not list(packed.parent.rglob("tasks-*"))
 
 
 @pytest.mark.parametrize("error", [PermissionError(13, "denied"), OSError(30, "read-only")])
@@ -221,12 +204,3 @@ def test_results_that_cannot_be_written_are_unpacked_in_a_temporary_folder(
     monkeypatch.setattr(Path, "mkdir", refuse)
     assert unpacked(other) != folder
     assert files(unpacked(other)) == files(folder) == PACKED
-
-
-def test_a_full_disk_is_no_reason_to_unpack_elsewhere(packed, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(module, "_extract", full)
-    with pytest.raises(OSError, match="No space left"):
-        unpacked(packed)

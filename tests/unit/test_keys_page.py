@@ -16,15 +16,15 @@ def test_the_page_in_the_tree_is_that_of_the_code(project):
 
 
 def test_every_key_has_a_meaning():
-    found = keys_page.sections()
+    sections = keys_page.sections()
     silent = [
         f"{section.model.__module__}.{section.model.__name__}.{name}"
-        for section in found
+        for section in sections
         for name, field in section.model.model_fields.items()
         if not field.description
     ]
     assert silent == []
-    assert {section.file for section in found} >= {
+    assert {section.file for section in sections} >= {
         "Study",
         "Method",
         "Model",
@@ -36,18 +36,10 @@ def test_every_key_has_a_meaning():
     ("kind", "field", "words", "default"),
     [
         (int, Field(gt=0, description="it"), "whole number from 1", "required"),
-        (
-            int,
-            Field(3, ge=2, le=10_000, description="it"),
-            "whole number from 2, up to 10,000",
-            "`3`",
-        ),
         (float, Field(0.5, gt=0, lt=1, description="it"), "number above 0, below 1", "`0.5`"),
         (float | None, Field(None, ge=0, description="it"), "number from 0, or `null`", "`null`"),
         (bool, Field(True, description="it"), "true or false", "`true`"),
-        (str, Field("", description="it"), "text", "empty"),
         (str, Field(description="text; default: the other"), "text", "see meaning"),
-        (Literal["a", "b"], Field("a", description="it"), "one of `a`, `b`", "`a`"),
         (
             tuple[Literal["a", "b", "c"], ...],
             Field(("a", "b", "c"), description="it"),
@@ -60,7 +52,6 @@ def test_every_key_has_a_meaning():
             "list: whole number from 0",
             "`[11]`",
         ),
-        (tuple[int, int], Field((1, 2), description="it"), "list of 2: whole number", "`[1, 2]`"),
         (dict[str, int], Field(default_factory=dict, description="it"), "section", "none"),
         (
             CreditConfig,
@@ -72,15 +63,4 @@ def test_every_key_has_a_meaning():
 )
 def test_types_and_defaults_in_words(kind, field, words, default):
     model: type[BaseModel] = create_model("Model", key=(kind, field))
-    found = keys_page.described(model.model_fields["key"])
-    assert found == [words, default, field.description]
-
-
-def test_a_key_of_a_plug_in_has_a_section_of_its_own():
-    named = {f"{section.file}: {section.name}" for section in keys_page.sections()}
-    assert {
-        "Method: credit.fit, kind turnrd",
-        "Method: credit.terms.key, kind state_graph",
-        "Study: engine, kind vllm",
-        "Environment webshop: products.generate",
-    } <= named
+    assert keys_page.described(model.model_fields["key"]) == [words, default, field.description]

@@ -8,12 +8,14 @@ import hgrpo
 PACKAGE = Path(hgrpo.__file__).parent
 # From the ground up; docs/architecture.md draws them.
 ROOMS = (
-    *("errors", "zip_errors", "streams", "atomic", "archive", "parquet", "config", "command"),
+    *("errors", "zip_errors", "streams", "atomic", "archive", "parquet", "progress"),
+    *("config", "command"),
     "standardise",
+    "formulas",
     *("agent", "envs", "base_model", "policy", "trajectories", "rollout", "credit"),
     *("learning", "evaluation", "report", "results", "provenance"),
     "sandbox",
-    *("stages", "study", "workflow", "cli"),
+    *("stages", "study", "store", "workflow", "cli"),
 )
 
 

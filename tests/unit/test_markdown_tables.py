@@ -8,7 +8,6 @@ import publish
 import pytest
 
 from hgrpo.errors import UserError
-from hgrpo.report.tables import SCRIPTED
 
 
 @pytest.fixture
@@ -36,16 +35,6 @@ def tables():
         "against_sft": pd.DataFrame(
             [{"method": name, "verdict": "better"} | sft | difference for name in ("flat", "A")]
         ),
-        "cost": pd.DataFrame(
-            [
-                {"method": "flat", "label": "flat GRPO", "trajectories": 7680.0},
-                {"method": "A", "label": "arm A", "trajectories": 7680.0},
-            ]
-        ).assign(
-            judge_calls=[float("nan"), 6000.0],
-            judge_cache_hits=[float("nan"), 80.0],
-            cf_replies=float("nan"),
-        ),
         "effects": pd.DataFrame([{"label": "K: 4\ninstead of 8", "verdict": "worse"} | difference]),
     }
 
@@ -60,76 +49,6 @@ def test_results_by_hand(tables):
         f"| SFT, T = 0.7 (best on validation) | 35.5\u00a0%{around} |  |  |",
         f"| flat GRPO | 40.0\u00a0%{around} | reference | {gain}, better |",
         f"| arm A | 42.1\u00a0%{around} | {gain}, inconclusive | {gain}, better |",
-    ]
-
-
-def test_a_score_stands_beside_success_where_parts_are_paid(tables):
-    methods = tables["methods"].assign(mean_return=[0.5, 0.6, 0.7, 0.7754])
-    lines = markdown.results(tables | {"methods": methods}).splitlines()
-    assert [line.split(" | ")[2].strip() for line in lines] == [
-        *("score", "---"),
-        *(f"{score} (20.0 to 87.5)" for score in ("50.0", "60.0", "70.0", "77.5")),
-    ]
-
-
-def test_the_declared_endpoint_is_what_results_show(tables):
-    rows = [
-        ["area", "success", True, "SFTOnly", 0.0, 0.3],
-        ["area", "success", True, "SFTOnly", 0.7, 0.31],
-        ["area", "success", True, "flat", 0.0, 0.2],
-        ["area", "success", True, "A", 0.0, 0.25],
-        ["last_round", "success", False, "A", 0.0, 0.9],
-    ]
-    columns = ["endpoint", "score", "declared", "method", "temperature", "mean"]
-    endpoints = pd.DataFrame(rows, columns=columns).assign(lower=0.1, upper=0.5)
-    lines = markdown.results(tables | {"endpoints": endpoints}).splitlines()
-    assert lines[0].startswith("| arm | area: mean test success | against flat GRPO")
-    assert lines[-1].startswith("| arm A | 25.0\u00a0% (10.0\u00a0% to 50.0\u00a0%) | +2.1")
-    returns = endpoints.assign(score="return", endpoint="budget_1536")
-    lines = markdown.results(tables | {"endpoints": returns}).splitlines()
-    assert lines[0].startswith("| arm | test score, 1,536 trajectories | against flat GRPO")
-    assert lines[4].startswith("| flat GRPO | 20.0 (10.0 to 50.0) | reference")
-
-
-def test_areas_are_means_of_the_rounds(tables):
-    rounds = pd.DataFrame(
-        [
-            ["SFT", 0, "test", 0.3],
-            *(["flat GRPO", number, "test", value] for number, value in ((1, 0.4), (2, 0.8))),
-            ["flat GRPO", 1, "validation", 0.9],
-            *(["arm A", number, "test", value] for number, value in ((2, 0.5), (1, 0.25))),
-        ],
-        columns=["label", "round", "panel", "success"],
-    )
-    assert markdown.areas({"rounds": rounds}).splitlines() == [
-        "| arm | after round 1 | area, rounds 1 to 2 | after round 2 |",
-        "| --- | --- | --- | --- |",
-        "| flat GRPO | 40.0\u00a0% | 60.0\u00a0% | 80.0\u00a0% |",
-        "| arm A | 25.0\u00a0% | 37.5\u00a0% | 50.0\u00a0% |",
-    ]
-
-
-def test_scripted_players_follow_the_arms(tables):
-    players = pd.DataFrame(
-        [["the expert", "train", 90, 0.41, 0.6], ["the oracle", "test", 20, 0.9, 0.975]],
-        columns=SCRIPTED,
-    )
-    lines = markdown.results(tables | {"scripted": players}).splitlines()
-    assert lines[-2:] == [
-        "| the expert, training tasks | 41.0\u00a0% |  |  |",
-        "| the oracle, test tasks | 90.0\u00a0% |  |  |",
-    ]
-    methods = tables["methods"].assign(mean_return=[0.5, 0.6, 0.7, 0.7754])
-    lines = markdown.results(tables | {"scripted": players, "methods": methods}).splitlines()
-    assert lines[-1] == "| the oracle, test tasks | 90.0\u00a0% | 97.5 |  |  |"
-
-
-def test_cost_leaves_out_what_no_arm_logged(tables):
-    assert markdown.cost(tables).splitlines() == [
-        "| arm | trajectories | judge calls and cache hits |",
-        "| --- | --- | --- |",
-        "| flat GRPO | 7,680 |  |",
-        "| arm A | 7,680 | 6,080 |",
     ]
 
 
@@ -201,77 +120,6 @@ def test_a_calibration_that_is_published_has_nothing_left_to_write(project):
         assert "TO WRITE" not in page
 
 
-@pytest.fixture
-def calibrated(tables):
-    """A study with gates, thresholds and doses, in returns."""
-    endpoints = pd.DataFrame(
-        [["area", "return", True, name, 0.0, 0.4] for name in ("SFTOnly", "flat", "A")],
-        columns=["endpoint", "score", "declared", "method", "temperature", "mean"],
-    ).assign(lower=0.3, upper=0.5)
-    gates = pd.DataFrame(
-        [
-            ["A", "arm A", "above", 10.0, 0.12, 0.02, 0.22, "passed"],
-            ["B", "arm B", "equivalent", 5.0, -0.01, -0.07, 0.05, "failed"],
-            ["C", "arm C", "not_above", None, None, None, None, "open"],
-        ],
-        columns=["method", "label", "expect", "points", "difference", "lower", "upper", "result"],
-    )
-    thresholds = pd.DataFrame(
-        [
-            [0.5, "flat", "flat GRPO", 2, 1700.4, -10.0, 2900.0],
-            [0.5, "A", "arm A", 3, 500.0, 250.0, 750.0],
-            [0.75, "flat", "flat GRPO", 0, 2048.0, None, None],
-            [0.75, "A", "arm A", 3, 1024.0, 512.0, 1536.0],
-        ],
-        columns=["threshold", "method", "label", "reached", "restricted_mean", "lower", "upper"],
-    ).assign(n_seeds=3)
-    seeds = pd.DataFrame(
-        {"difference": [0.03, 0.1], "seeds": [None, 30.0], "fewest": [24.0, 5.0], "most": None}
-    )
-    doses = pd.DataFrame(
-        [
-            ["endpoint", None, "A", 0.5, None, 0.6, 0.5, 0.7, None, None, None, None],
-            ["endpoint", None, "A", 0.5, 11.0, 0.6, None, None, None, None, None, None],
-            ["endpoint", None, "flat", None, None, 0.4, 0.3, 0.5, None, None, None, None],
-            ["trajectories", 0.5, "A", 0.5, None, 500, 250, 750, 3, 4.0, 2.0, 6.0],
-            ["trajectories", 0.5, "flat", None, None, 1000, 500, 1500, 2, 8.0, 4.0, 12.0],
-        ],
-        columns=[
-            *("measure", "threshold", "method", "correlation", "seed", "value", "lower", "upper"),
-            *("reached", "steps", "steps_lower", "steps_upper"),
-        ],
-    ).assign(n_seeds=3)
-    return tables | {
-        "endpoints": endpoints,
-        "gates": gates,
-        "thresholds": thresholds,
-        "seeds_needed": seeds,
-        "dose_response": doses,
-    }
-
-
-def test_gates_by_hand(calibrated):
-    lines = markdown.gates(calibrated).splitlines()
-    assert lines[0].startswith("**Gates failed: ")
-    assert lines[2] == "| control | claim, against flat GRPO, points | found (interval) | result |"
-    assert lines[4:] == [
-        "| arm A | above 0, estimate 10 or more | +12.0 (+2.0 to +22.0) | **passed** |",
-        "| arm B | equivalent within ±5 | \u22121.0 (\u22127.0 to +5.0) | **failed** |",
-        "| arm C | not above | \u2013 | **open** |",
-    ]
-
-
-def test_a_gate_that_was_judged_again_shows_the_result_before(calibrated):
-    table = calibrated["gates"].assign(
-        notice=10.0, power=[0.876, None, 0.25], result_before=["passed", "passed", "open"]
-    )
-    lines = markdown.gates(calibrated | {"gates": table}).splitlines()
-    assert lines[2].endswith("| found (interval) | a repeat | result |")
-    assert lines[4].endswith("| passes in 88\u00a0% at +10 | **passed** |")
-    assert lines[5].endswith("|  | **failed** (was passed) |")
-    assert lines[6].endswith("| fails in 25\u00a0% at +10 | **open** |")
-
-
 def test_a_verdict_that_changed_stands_beside_the_old_one(tables):
     rows = {"difference": 0.021, "lower": -0.01, "upper": 0.052, "n_seeds": 5}
     verdicts = [("better", "inconclusive"), ("better", "better"), ("inconclusive", "worse")]
@@ -296,167 +144,25 @@ def test_a_verdict_that_changed_stands_beside_the_old_one(tables):
     assert note.startswith("*3 seeds give [no verdict]")
 
 
-def test_pairs_by_hand(calibrated):
-    table = pd.DataFrame(
-        [["A", "arm A", "flat", 0.12, 0.02, 0.22, "better"]],
-        columns=["method", "label", "baseline", "difference", "lower", "upper", "verdict"],
-    )
-    assert markdown.pairs(calibrated | {"pairs": table}).splitlines()[2:] == [
-        "| arm A | flat GRPO | +12.0 (+2.0 to +22.0), better |"
-    ]
-
-
-def test_thresholds_by_hand(calibrated):
-    assert markdown.thresholds(calibrated).splitlines() == [
-        "| arm | to 50 | to 75 |",
-        "| --- | --- | --- |",
-        "| flat GRPO | 1,700 (\u221210 to 2,900), 2 of 3 runs | 2,048, 0 of 3 runs |",
-        "| arm A | 500 (250 to 750), 3 of 3 runs | 1,024 (512 to 1,536), 3 of 3 runs |",
-    ]
-
-
-def test_seeds_needed_by_hand(calibrated):
-    assert markdown.seeds_needed(calibrated).splitlines()[2:] == [
-        "| 3 | more than 200 | 24 | more than 200 |",
-        "| 10 | 30 | 5 | more than 200 |",
-    ]
-
-
-def test_doses_by_hand(calibrated):
-    table = calibrated["dose_response"]
-    assert markdown.dose_response(calibrated).splitlines() == [
-        "| correlation with the oracle | arm | area: mean test score | steps to 50 |",
-        "| --- | --- | --- | --- |",
-        "| 0.5 | arm A | 60.0 (50.0 to 70.0) | 4.0 (2.0 to 6.0), 3 of 3 runs |",
-        "|  | flat GRPO | 40.0 (30.0 to 50.0) | 8.0 (4.0 to 12.0), 2 of 3 runs |",
-    ]
-    without = calibrated | {"dose_response": table.assign(steps=None)}
-    lines = markdown.dose_response(without).splitlines()
-    assert lines[0].endswith("trajectories to 50 |")
-    assert lines[2].endswith("500 (250 to 750), 3 of 3 runs |")
-
-
-def test_a_study_that_is_planned_is_said_not_to_have_run(calibrated):
+def test_a_study_that_is_planned_is_marked_as_not_published(tables):
     page = "".join(
         f"<!-- {kind} {study}{name} -->\nold\n<!-- end -->\n"
         for study in ("first", "second")
-        for kind, name in (("gates", ""), ("figure", " forest"))
+        for kind, name in (("effects", ""), ("figure", " forest"))
     )
     figures = {"first": {"forest"}}
-    filled = page_blocks.fill(page, {"first": calibrated}, {"first", "second"}, figures)
+    filled = page_blocks.fill(page, {"first": tables}, {"first", "second"}, figures)
     assert filled.count(page_blocks.NOT_PUBLISHED) == 2
     assert "![Paired differences](figures/first/forest.svg)\n<!-- end -->" in filled
-    assert "**Gates failed: " in filled.split("second")[0]
-    assert page_blocks.fill(filled, {"first": calibrated}, {"second"}, figures) == filled
-    with pytest.raises(UserError, match="gates second -->: no such study"):
-        page_blocks.fill(page, {"first": calibrated}, {"first"}, figures)
+    assert "| K: 4 instead of 8 |" in filled.split("second")[0]
+    with pytest.raises(UserError, match="effects second -->: no such study"):
+        page_blocks.fill(page, {"first": tables}, {"first"}, figures)
     with pytest.raises(UserError, match="the figure is not published"):
-        page_blocks.fill(page, {"first": calibrated}, {"second"})
-    without = {name: table for name, table in calibrated.items() if name != "gates"}
-    with pytest.raises(UserError, match="gates first -->: 'gates' is not published"):
-        page_blocks.fill(page, {"first": without}, {"second"}, figures)
+        page_blocks.fill(page, {"first": tables}, {"second"})
+    with pytest.raises(UserError, match="effects first -->: 'effects' is not published"):
+        page_blocks.fill(page, {"first": {}}, {"second"}, figures)
     with pytest.raises(UserError, match="no such table or figure"):
         page_blocks.fill("<!-- figure first other -->\n<!-- end -->", {}, {"first"})
-
-
-def test_pages_show_gates_and_the_dose_response(tmp_path, calibrated):
-    docs, studies = tmp_path / "docs", tmp_path / "configs/studies"
-    for folder in (docs / "tables/hard", docs / "figures/hard", studies):
-        folder.mkdir(parents=True)
-    for name, table in calibrated.items():
-        table.to_csv(docs / f"tables/hard/{name}.csv", index=False)
-    (docs / "figures/hard/dose_response.svg").touch()
-    for name in ("hard", "easy"):
-        (studies / f"{name}.yaml").write_text("", encoding="utf-8")
-    (docs / "results.md").write_text("results", encoding="utf-8")
-    (docs / "published.md").write_text("published", encoding="utf-8")
-    (docs / "statistics.md").write_text("statistics", encoding="utf-8")
-    blocks = ("gates hard", "dose_response hard", "figure hard dose_response", "gates easy")
-    page = "".join(f"<!-- {block} -->\n<!-- end -->\n" for block in blocks)
-    (docs / "calibration.md").write_text(page, encoding="utf-8")
-    filled = publish.filled(docs, studies)[docs / "calibration.md"]
-    assert "| arm A | above 0, estimate 10 or more | +12.0 (+2.0 to +22.0) | **passed** |" in filled
-    assert "| 0.5 | arm A | 60.0 (50.0 to 70.0) | 4.0 (2.0 to 6.0), 3 of 3 runs |" in filled
-    assert "(figures/hard/dose_response.svg)" in filled
-    assert filled.count(page_blocks.NOT_PUBLISHED) == 1
-
-
-def test_truth_by_hand():
-    nothing = float("nan")
-    rows = [
-        (0, "flat", "flat GRPO", (0.28, 0.25, 0.31), (nothing,) * 3, "no"),
-        (0, "near", "near", (0.41, 0.37, 0.45), (0.34, 0.28, 0.4), "yes"),
-        (0, "shuffled", "Truth, shuffled", (0.09, -0.07, 0.27), (-0.01, -0.18, 0.2), "no"),
-    ]
-    names = [f"{kind}_pearson{end}" for kind in ("advantage", "within") for end in ENDS]
-    columns = ["round", "method", "label", *names, "beats_shuffled"]
-    table = pd.DataFrame([(*a, *b, *c, d) for *a, b, c, d in rows], columns=columns)
-    assert markdown.truth({"truth": table}).splitlines()[2:] == [
-        "| near | 0.41 (0.37 to 0.45) | 0.34 (0.28 to 0.40), beats shuffled |",
-        "| flat GRPO | 0.28 (0.25 to 0.31) |  |",
-        "| Truth, shuffled | 0.09 (\u22120.07 to 0.27) | \u22120.01 (\u22120.18 to 0.20) |",
-    ]
-
-
-ENDS = ("", "_lower", "_upper")
-
-
-def test_an_axis_by_hand(calibrated):
-    table = pd.DataFrame(
-        [
-            ["0", 0.6, 0.5, 0.7, 3, 0, 2.0, 1.5, 1.0, 1.0],
-            ["0.1", 0.1, 0.0, 0.2, 3, 2, 2.0, 0.25, 1.0, 4.0],
-        ],
-        columns=[
-            *("value", "endpoint", "lower", "upper", "seeds", "failed"),
-            *("mutual_information_first", "mutual_information_last"),
-            *("conditional_entropy_first", "conditional_entropy_last"),
-        ],
-    )
-    # Unescaped, the bar of H(Z|X) would begin another column.
-    assert markdown.axis(calibrated | {"axis_kl": table}, "kl").splitlines() == [
-        "| kl | area: mean test score | runs ended by a rule | I(X;Z), nats, first to last step "
-        r"| H(Z\|X), nats, first to last step |",
-        "| --- | --- | --- | --- | --- |",
-        "| 0 | 60.0 (50.0 to 70.0) | 0 of 3 | 2.00 to 1.50 | 1.00 to 1.00 |",
-        "| 0.1 | 10.0 (0.0 to 20.0) | 2 of 3 | 2.00 to 0.25 | 1.00 to 4.00 |",
-    ]
-
-
-def test_slopes_and_dominance_by_hand():
-    nothing = float("nan")
-    slopes = pd.DataFrame(
-        [
-            ["PPO", 3, "prefilter", "task", 2.5, 1.234, 1.0, 1.5, 0.004, 0.02, "rises"],
-            ["PPO", 3, "prefilter", "regularisers", 1.0, -0.5, *4 * [nothing], "inconclusive"],
-            ["PPO", 3, "prefilter", "kl", 9.0, 9.0, 9.0, 9.0, 0.1, 0.1, "rises"],
-        ],
-        columns=[
-            *("method", "round", "pass", "component", "mean"),
-            *("slope", "slope_lower", "slope_upper", "p", "p_holm", "verdict"),
-        ],
-    )
-    page = "<!-- slopes s -->\n<!-- end -->\n<!-- dominance s -->\n<!-- end -->"
-    dominance = pd.DataFrame(
-        [
-            ["PPO", 3, "prefilter", "lowest", 0.5, 0.1, 0.9, 0.02, "the regularisers dominate"],
-            ["PPO", 3, "postfilter", "highest", 9.0, 9.0, 9.0, 1.0, "inconclusive"],
-        ],
-        columns=[
-            *("method", "round", "pass", "place"),
-            *("difference", "difference_lower", "difference_upper", "p_holm", "verdict"),
-        ],
-    )
-    filled = page_blocks.fill(page, {"s": {"slopes": slopes, "dominance": dominance}})
-    task = "| PPO | 3 | all groups | task | 2.5 | 1.23 (1 to 1.5) | 0.004 | 0.020 | rises |"
-    assert task in filled
-    assert "| KL and entropy | 1 | \u22120.5 | \u2013 | \u2013 | inconclusive |" in filled
-    first = (
-        "| PPO | 3 | all groups | least | 0.5 (0.1 to 0.9) | 0.020 | the regularisers dominate |"
-    )
-    assert first in filled
-    assert "| PPO | 3 | after the filter | most | 9 (9 to 9) | 1.000 | inconclusive |" in filled
-    assert filled.count("| PPO") == 4
 
 
 def test_the_comparison_with_truth_is_copied_if_its_target_has_run(tmp_path, monkeypatch):

@@ -58,9 +58,9 @@ def test_every_test_that_a_page_names_exists(project):
         for path, tests in TEST_FILE.findall(page.read_text(encoding="utf-8")):
             file = project / path if path.startswith("tests/") else project / "tests/unit" / path
             code = file.read_text(encoding="utf-8") if file.exists() else ""
-            wanted = re.findall(r"test_\w+", tests)
-            named += 1 + len(wanted)
+            names = re.findall(r"test_\w+", tests)
+            named += 1 + len(names)
             missing += [] if code else [f"{page.name}: {path}"]
-            missing += [f"{path}: {name}" for name in wanted if f"def {name}(" not in code]
+            missing += [f"{path}: {name}" for name in names if f"def {name}(" not in code]
     assert missing == []
     assert named > 50

@@ -23,11 +23,11 @@ def libraries_calls(tree: ast.AST):
     ("names", "options", "least"), [(WRITERS, "parquet.WRITE", 5), (READERS, "parquet.READ", 5)]
 )
 def test_every_call_gives_the_options(names, options, least):
-    found = [
+    calls = [
         (path.name, name, options in spread)
         for path in sorted((PROJECT / "hgrpo").rglob("*.py"))
         for name, spread in libraries_calls(ast.parse(path.read_text(encoding="utf-8")))
         if name in names
     ]
-    assert len(found) >= least
-    assert [call for call in found if not call[-1]] == []
+    assert len(calls) >= least
+    assert [call for call in calls if not call[-1]] == []

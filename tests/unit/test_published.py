@@ -1,6 +1,5 @@
 """Published numbers can be recomputed, and a change of what they rest on is found."""
 
-import json
 import re
 import shutil
 
@@ -11,7 +10,6 @@ import older_pages
 import pandas as pd
 import pytest
 
-from hgrpo.errors import UserError
 from hgrpo.evaluation import statistics
 
 
@@ -26,15 +24,15 @@ def copied(project, tmp_path):
 
 
 def test_every_published_table_is_what_its_files_give(project):
-    found = {
+    checks = {
         str(path.parent.relative_to(project / "docs/tables")): check_published.check(
             path.parent, {}
         )
         for path in (project / "docs/tables").glob("**/seeds.csv")
     }
-    assert len(found) >= 18
-    assert {study: wrong for study, (wrong, _) in found.items() if wrong} == {}
-    assert found["first_look/bfloat16"][1] == [
+    assert len(checks) >= 18
+    assert {study: wrong for study, (wrong, _) in checks.items() if wrong} == {}
+    assert checks["first_look/bfloat16"][1] == [
         "dose_response.csv"
     ]  # a figure's data, which takes drawing
 
@@ -59,18 +57,6 @@ def test_a_flipped_game_and_a_changed_dead_group_are_found(copied):
         assert any(table in each for each in wrong), table
 
 
-def test_runs_of_two_precisions_are_not_published_together(tmp_path, project):
-    for seed, dtype in ((11, "bfloat16"), (23, "float32")):
-        folder = tmp_path / f"rl/A/seed_{seed}/round_1"
-        folder.mkdir(parents=True)
-        (folder / "summary.json").write_text(f'{{"train_dtype": "{dtype}"}}', encoding="utf-8")
-    with pytest.raises(UserError, match="trained in bfloat16 and float32"):
-        evidence.of_run(tmp_path, project / "configs/studies/first_look.yaml")
-    for name, dtype in (("first_look/bfloat16", "bfloat16"), ("first_look", "float32")):
-        settings = json.loads((project / f"docs/tables/{name}/study.json").read_bytes())
-        assert settings["train_dtype"] == dtype
-
-
 def test_tuning_is_published_and_gives_the_table_in_the_studys_file(project):
     runs = pd.read_csv(project / "docs/tables/first_look" / evidence.TUNING)
     runs = runs[(runs["round"] > 0) & (runs["training.max_grad_norm"] > 1)]
@@ -87,8 +73,8 @@ def test_tuning_is_published_and_gives_the_table_in_the_studys_file(project):
     assert len(lines) == 4
     for rate, line in lines:
         written = re.findall(r"([\d.]+) \( ?([\d.]+)\)", line)
-        found = [means.loc[(float(rate), *column)] for column in columns]
-        assert written == [(f"{row['mean']:.1f}", f"{row['std']:.1f}") for row in found]
+        rows = [means.loc[(float(rate), *column)] for column in columns]
+        assert written == [(f"{row['mean']:.1f}", f"{row['std']:.1f}") for row in rows]
 
 
 def test_an_older_page_is_judged_as_its_games_would_be(copied):
@@ -107,8 +93,8 @@ def test_an_older_page_is_judged_as_its_games_would_be(copied):
     ]
     older = expected.drop(columns="repeats_alike").assign(standard_error=errors)
     runs = older_pages.read_runs(folder)
-    found = older_pages.family(older, older_pages.of_games(older, runs), runs)
-    assert check_published.differences(found[list(expected)], expected) == []
+    family = older_pages.family(older, older_pages.of_games(older, runs), runs)
+    assert check_published.differences(family[list(expected)], expected) == []
 
 
 def test_a_changed_seed_or_verdict_of_an_older_page_is_found(copied):

@@ -1,4 +1,4 @@
-"""LLMJudge: a language model, or the offline rubric, says which turns earned the return."""
+"""LLMJudge: a language model, or the offline rubric, scores the turns."""
 
 import os
 from typing import TYPE_CHECKING
@@ -21,9 +21,8 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
     The packages that only judges use are imported here, so that reading a study needs none of them.
 
     Raises:
-        UserError: one of these is missing: a package, the API key, the environment's judge text,
-            the offline rubric (if it is the judge), or `cache_dir`; or the database cannot be
-            opened.
+        UserError: one of these is missing: the API key, the environment's judge text, the offline
+            rubric (if it is the judge), or `cache_dir`; or the database cannot be opened.
     """
     name, text = context.environment, load(context.environment).judge_text()
     if settings.model == RUBRIC and text.score is None:
@@ -38,25 +37,18 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
         key = os.environ.get(variable, "").strip()
         if not key:
             raise UserError(complaint)
-    try:
-        from hgrpo.credit.judge.accounting import Account
-        from hgrpo.credit.judge.assigner import JudgeCredit
-        from hgrpo.credit.judge.cache import Database, ScoreCache
+    from hgrpo.credit.judge.accounting import Account
+    from hgrpo.credit.judge.assigner import JudgeCredit
+    from hgrpo.credit.judge.cache import Database, ScoreCache
 
-        database = Database(context.cache_dir / "judge.sqlite")
-        account = Account(settings, database)
-        if settings.base_url == SERVICE:
-            from hgrpo.credit.judge.rubric import RubricJudge
+    database = Database(context.cache_dir / "judge.sqlite")
+    account = Account(settings, database)
+    if settings.base_url == SERVICE:
+        from hgrpo.credit.judge.rubric import RubricJudge
 
-            judge: Judge = RubricJudge(text, account)
-        else:
-            from hgrpo.credit.judge.endpoint import EndpointJudge
+        judge: Judge = RubricJudge(text, account)
+    else:
+        from hgrpo.credit.judge.endpoint import EndpointJudge
 
-            judge = EndpointJudge(settings, key, account)
-    except ModuleNotFoundError as error:
-        if error.name not in {"openai", "tenacity"}:
-            raise
-        raise UserError(
-            f"credit kind 'judge' needs the package {error.name!r}: pip install -e '.[judge]'"
-        ) from None
+        judge = EndpointJudge(settings, key, account)
     return JudgeCredit(settings, name, text, ScoreCache(database), judge, account)

@@ -48,22 +48,19 @@ class JudgeCredit(CreditAssigner):
             # If the rubric's rules change, the cache must not return scores of the old rules.
             self._version += f"+rubric-{self.text.rubric_version}"
 
-    def assign(self, group: Group) -> list[np.ndarray]:
-        """Credit of every turn: K float64 arrays [T_k].
-
-        UserError if the judge or cache cannot be used, or if the share of trajectories without a
-        judgement exceeds `fallback_limit`.
-        """
-        return self.assign_many([group])[0]
-
     def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
-        """`assign` for several groups; the judge gets all their prompts together."""
-        shown = [self._questions(group) for group in groups]
-        answers = self._answers([question for rows in shown for question, _ in rows])
+        """Credit of every turn; the judge gets the prompts of all groups together.
+
+        Raises:
+            UserError: the judge or cache cannot be used, or the share of trajectories without a
+                judgement exceeds `fallback_limit`.
+        """
+        questions = [self._questions(group) for group in groups]
+        answers = self._answers([question for row in questions for question, _ in row])
         results = []
-        for group, rows in zip(groups, shown, strict=True):
+        for group, row in zip(groups, questions, strict=True):
             scores: list[list[float] | None] = [None] * len(group.trajectories)
-            for question, positions in rows:
+            for question, positions in row:
                 answer = answers[question.key]
                 if isinstance(answer, Judgement):
                     for k, values in zip(positions, answer.scores, strict=True):
@@ -88,25 +85,26 @@ class JudgeCredit(CreditAssigner):
 
     def _questions(self, group: Group) -> list[tuple[Question, list[int]]]:
         """The questions about a group, each with the indices of the trajectories that it shows."""
-        asked = self.settings
+        settings, variant = self.settings, self.settings.variant
         judged = [k for k, trajectory in enumerate(group.trajectories) if trajectory.turns]
-        calls = [judged] if judged and asked.variant == "group" else [[k] for k in judged]
-        found = []
+        calls = [judged] if judged and variant == "group" else [[k] for k in judged]
+        judge = self._version, settings.base_url, settings.model, settings.temperature
+        questions = []
         for positions in calls:
-            shown = tuple(group.trajectories[k] for k in positions)
-            judge = self._version, asked.base_url, asked.model, asked.temperature
-            found.append((Question(self.environment, asked.variant, *judge, shown), positions))
-        return found
+            trajectories = tuple(group.trajectories[k] for k in positions)
+            question = Question(self.environment, variant, *judge, trajectories)
+            questions.append((question, positions))
+        return questions
 
     def _answers(self, questions: list[Question]) -> dict[str, Judgement | CallError]:
-        """Question key -> answer. Equal questions are asked once, but each of them is counted."""
+        """Question key -> answer. Equal questions share one call, but each of them is counted."""
         distinct = {question.key: question for question in questions}
         known = {key: self.cache.get(question) for key, question in distinct.items()}
         unknown = {key: distinct[key] for key, answer in known.items() if answer is None}
         answers: dict[str, Judgement | CallError] = {**known}
         prompts = {
-            key: prompt(self.environment, self.text.primer, asked.trajectories, asked.variant)
-            for key, asked in unknown.items()
+            key: prompt(self.environment, self.text.primer, each.trajectories, each.variant)
+            for key, each in unknown.items()
         }
         with closing(self.judge.ask_all(prompts)) as arriving:
             for key, answer in arriving:
@@ -118,7 +116,7 @@ class JudgeCredit(CreditAssigner):
         return answers
 
     def _count(
-        self, questions: list[Question], answers: dict[str, Judgement | CallError], asked: set[str]
+        self, questions: list[Question], answers: dict[str, Judgement | CallError], new: set[str]
     ) -> None:
         """Count the answers; UserError if too many trajectories since the last report failed."""
         failed: Counter[str] = Counter()
@@ -131,13 +129,13 @@ class JudgeCredit(CreditAssigner):
             judged += size
             if isinstance(answer, CallError):
                 failed[answer.reason] += size
-            elif question.key in asked:
-                asked.remove(question.key)
+            elif question.key in new:
+                new.remove(question.key)
             else:
                 hits += size
         fallbacks = {f"fallback_{reason}": count for reason, count in failed.items()}
         self.account.count(judged=judged, cache_hits=hits, fallbacks=failed.total(), **fallbacks)
-        # A step with dynamic sampling asks several times, and a small refill may fail by chance.
+        # A step with dynamic sampling calls several times, and a small refill may fail by chance.
         step, limit = self._since_report(), self.settings.fallback_limit
         if step["fallbacks"] > limit * step["judged"]:
             shares = ((name, step[f"fallback_{name}"]) for name in FALLBACKS)

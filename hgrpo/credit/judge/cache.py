@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
-from hgrpo.credit.judge.protocol import CallError, Judgement
+from hgrpo.credit.judge.protocol import Judgement
 from hgrpo.credit.judge.scores import check
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.errors import UserError
@@ -120,9 +120,9 @@ class Question:
 
     @property
     def judge(self) -> tuple[object, ...]:
-        """The fields that describe the judge and how it is asked: all but the trajectories."""
-        asked = self.environment, self.variant, self.version
-        return *asked, self.endpoint, self.model, float(self.temperature)
+        """All fields but the trajectories."""
+        prompt = self.environment, self.variant, self.version
+        return *prompt, self.endpoint, self.model, float(self.temperature)
 
     @cached_property
     def key(self) -> str:
@@ -143,16 +143,8 @@ class ScoreCache:
         rows = self._database.execute(query, (question.key,))
         if not rows:
             return None
-        ((text, answered_by),) = rows
-        try:
-            scores = json.loads(text)
-            check(scores, question.turns)
-        except (ValueError, TypeError, CallError):
-            raise UserError(
-                f"{self._database.path}: the row with key {question.key} holds no judgement; "
-                "delete it"
-            ) from None
-        return Judgement(scores, answered_by)
+        ((scores, answered_by),) = rows
+        return Judgement(json.loads(scores), answered_by)
 
     def put(self, question: Question, judgement: Judgement) -> Judgement:
         """Store a judgement, unless another job has stored one; return the stored judgement.

@@ -55,7 +55,7 @@ class EndpointJudge:
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
         """Yield answers as they arrive, with at most `concurrency` calls at once.
 
-        UserError if the server refuses the API key or does not know the address or the model, or if
+        UserError if the server refuses the API key, the address or the model, or if
         the account's database cannot be used.
         """
         if not prompts:

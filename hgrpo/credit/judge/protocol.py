@@ -1,4 +1,4 @@
-"""Prompts, and the protocol of a judge: it answers with scores, or says why there are none.
+"""Prompts, and the protocol of a judge: it answers with scores, or with the reason of a failure.
 
 A prompt shows the goal, every turn and the outcome, uncut. Each of these is a JSON object on its
 own line, so text from the game or the agent cannot look like another turn or like an instruction.
@@ -58,7 +58,7 @@ class Prompt:
 def prompt(
     environment: str, primer: str, trajectories: Sequence[Trajectory], variant: Variant
 ) -> Prompt:
-    """Write the prompt that asks a judge to score one task's trajectories.
+    """The prompt to score one task's trajectories.
 
     Every trajectory must have at least one turn.
     """
@@ -69,8 +69,8 @@ def prompt(
     lines.append(_line(environment=environment, goal=trajectories[0].goal))
     for index, trajectory in enumerate(trajectories):
         for i, turn in enumerate(trajectory.turns):
-            shown = {"observation": turn.observation, "action": turn.action}
-            lines.append(_line(trajectory=index, turn=i, **shown))
+            content = {"observation": turn.observation, "action": turn.action}
+            lines.append(_line(trajectory=index, turn=i, **content))
         outcome = {
             "success": bool(trajectory.success),
             "env_return": round(float(trajectory.env_return), 4),
@@ -124,7 +124,7 @@ def _object(**properties: dict) -> dict:
 class CallError(Exception):
     """A call gave no judgement.
 
-    `reason` is one of `FALLBACKS`. `retry_after` is how many seconds the server asks to wait, or 0.
+    `reason` is one of `FALLBACKS`. `retry_after` is the server's wait in seconds, or 0.
     """
 
     def __init__(self, reason: str, message: str = "", retry_after: float = 0.0):

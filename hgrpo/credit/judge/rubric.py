@@ -27,7 +27,7 @@ _BYTES_PER_TOKEN = 4
 class RubricJudge:
     """Runs the rubric of one environment in this process; a `protocol.Judge`.
 
-    Calls and tokens are counted, so that a study shows what a paid judge would read and write.
+    Calls and tokens are counted as those of a paid judge.
     """
 
     def __init__(self, text: JudgeText, account: "Account"):
@@ -53,9 +53,9 @@ class RubricJudge:
                 f"the offline rubric of environment {environment!r}: {error}; see `score` in "
                 f"hgrpo/envs/{environment}/judge.py"
             ) from None
-        asked = count_tokens(*(message["content"] for message in prompt.messages))
-        answered = count_tokens(answer(scores, prompt.variant))
-        self._account.answered(aside, Usage(asked, answered))
+        size = count_tokens(*(message["content"] for message in prompt.messages))
+        answer_size = count_tokens(answer(scores, prompt.variant))
+        self._account.answered(aside, Usage(size, answer_size))
         return Judgement(scores, RUBRIC)
 
 
@@ -68,37 +68,27 @@ class Record:
 
 
 def read(message: str) -> tuple[str, str, list[Record]]:
-    """Environment, goal and trajectories in a judge's user message; UserError for other text."""
-    try:
-        lines = [json.loads(line) for line in message.split("\n") if line.startswith("{")]
-        environment, goal = lines[0]["environment"], lines[0]["goal"]
-        records: list[Record] = []
-        for line in lines[1:]:
-            if line["trajectory"] == len(records):
-                records.append(Record())
-            record = records[line["trajectory"]]
-            if "outcome" in line:
-                record.completed = line["outcome"]["success"]
-            else:
-                record.turns.append((line["observation"], line["action"]))
-        if not isinstance(environment, str) or not isinstance(goal, str):
-            raise TypeError
-    except (ValueError, KeyError, IndexError, TypeError):
-        raise UserError("the message is not a judge's prompt") from None
-    if not records or not all(record.turns for record in records):
-        raise UserError("the message shows no turn to score")
-    return environment, goal, records
+    """Environment, goal and trajectories in a judge's user message."""
+    lines = [json.loads(line) for line in message.split("\n") if line.startswith("{")]
+    records: list[Record] = []
+    for line in lines[1:]:
+        if line["trajectory"] == len(records):
+            records.append(Record())
+        record = records[line["trajectory"]]
+        if "outcome" in line:
+            record.completed = line["outcome"]["success"]
+        else:
+            record.turns.append((line["observation"], line["action"]))
+    return lines[0]["environment"], lines[0]["goal"], records
 
 
 def judge(text: JudgeText, goal: str, records: Sequence[Record]) -> Scores:
-    """Scores of every turn of every trajectory; UserError if the environment has no rubric."""
-    if text.score is None:
-        raise UserError("this environment has no offline rubric")
+    """Scores of every turn of every trajectory; the environment must have a rubric."""
     return [text.score(goal, record.turns, record.completed) for record in records]
 
 
 def answer(scores: Scores, variant: str) -> str:
-    """The scores as JSON text, in the form that `prompts.answer_format` asks of a judge."""
+    """The scores as JSON text, in the form of `protocol.answer_format`."""
     lists = [[{"turn": i, "score": s} for i, s in enumerate(row)] for row in scores]
     if variant == "trajectory":
         (only,) = lists

@@ -110,18 +110,19 @@ def _values(text: str) -> Iterator[object]:
 
 def _read(value: object, turns: Sequence[int]) -> list[list] | CallError:
     """The scores in a JSON value if it has one entry for each turn."""
-    found = list(_entries(value))
-    if any(type(number) is not int for place, _ in found for number in place):
+    entries = list(_entries(value))
+    if any(type(number) is not int for place, _ in entries for number in place):
         return CallError("malformed", "an index is not an integer")
     rows = [[(k, i) for i in range(length)] for k, length in enumerate(turns)]
     # Some answers count turns from 1; only a whole answer shows which way it counts.
     for shift in (0, 1):
-        scores = {(k, i - shift): score for (k, i), score in found}
-        if sorted(scores) == [place for row in rows for place in row] and len(found) == len(scores):
+        scores = {(k, i - shift): score for (k, i), score in entries}
+        complete = sorted(scores) == [place for row in rows for place in row]
+        if complete and len(entries) == len(scores):
             return [[scores[place] for place in row] for row in rows]
     lists = [value.get(key) for key in ("scores", "trajectories")] if type(value) is dict else []
     if any(isinstance(each, list) for each in lists):
-        counts = f"{len(found)} entries for {sum(turns)} turns, or not one for each"
+        counts = f"{len(entries)} entries for {sum(turns)} turns, or not one for each"
         return CallError("wrong_length", counts)
     return CallError("malformed", "the answer has no JSON of the requested form")
 

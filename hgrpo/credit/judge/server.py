@@ -165,32 +165,23 @@ def complete(body: bytes, fault: str | None = None) -> dict:
     """
     try:
         request = json.loads(body)
-        model, asked = request["model"], request["response_format"]
-        message = next(m["content"] for m in request["messages"] if m["role"] == "user")
-        texts = [m["content"] for m in request["messages"]]
-        prompt_tokens = rubric.count_tokens(*texts)
-    except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
-        raise RefusalError("a chat request with a response_format was expected") from None
+        texts = [message["content"] for message in request["messages"]]
+        model, form = request["model"], request["response_format"]
+        variant = next(known for known in get_args(Variant) if form == answer_format(known))
+        environment, goal, records = rubric.read(texts[-1])
+        scores = rubric.judge(load(environment).judge_text(), goal, records)
+        content = rubric.answer(scores, variant)
+    except (AttributeError, LookupError, TypeError, ValueError, StopIteration, UserError) as error:
+        raise RefusalError(f"not a request of hgrpo's judge: {error}") from None
     if model != RUBRIC:
         raise RefusalError(f"only {RUBRIC!r} is served, not {model!r}", 404, "model_not_found")
-    variant = next((known for known in get_args(Variant) if asked == answer_format(known)), None)
-    if variant is None:
-        raise RefusalError("response_format asks for another form than scores")
-    try:
-        environment, goal, records = rubric.read(message)
-        scores = rubric.judge(load(environment).judge_text(), goal, records)
-    except UserError as error:
-        raise RefusalError(str(error)) from None
-    if variant == "trajectory" and len(scores) != 1:
-        raise RefusalError(
-            f"response_format asks for one trajectory, the prompt shows {len(scores)}"
-        )
     if fault == "wrong-length":
         scores[-1].pop()
-    content = rubric.answer(scores, variant)
+        content = rubric.answer(scores, variant)
     if fault == "malformed":
         content = content[: len(content) // 2]
     reply = {"role": "assistant", "content": content}
+    prompt_tokens = rubric.count_tokens(*texts)
     used = {"prompt_tokens": prompt_tokens, "completion_tokens": rubric.count_tokens(content)}
     return {
         "id": "chatcmpl-offline-rubric",

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from typing import Any, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
@@ -15,6 +14,7 @@ RUBRIC = "offline-rubric"
 SERVICE = "service"
 MAX_PAID_CALLS = 50_000
 
+_ADDRESS = r"https?://(\[[\da-fA-F:.]+\]|[^][\s:/?#@]+)(:\d+)?(/[^\s?#@]*)?"
 _PRICES = ("dollars_per_million_input", "dollars_per_million_output")
 
 Variant = Literal["trajectory", "group"]
@@ -22,11 +22,11 @@ Normalisation = Literal["centred", "share"]
 
 
 class Settings(ToGoSettings):
-    """The judge: which model to ask, how, at what price, and when to give up.
+    """The judge: its model, calls, prices, caps and limits.
 
-    A cap limits what a whole study asks of one model at one address. All seeds, rounds and methods
-    share the cap, also after a resume. Answers from the cache do not count. `max_calls: 0` allows
-    only the cache. The value null removes a cap.
+    A cap limits a whole study's calls to one model at one address. All seeds, rounds and methods
+    share it, also after a resume. Answers from the cache do not count. `max_calls: 0` allows only
+    the cache, and null removes a cap.
     """
 
     # Errors show no values, since a user may put the API key itself into `api_key_env`.
@@ -40,7 +40,7 @@ class Settings(ToGoSettings):
 
     model: str = Field(
         min_length=1,
-        description="language model to ask; `offline-rubric`: rules without a language model",
+        description="language model; `offline-rubric`: rules without a language model",
     )
     base_url: str = Field(
         OPENAI,
@@ -51,7 +51,7 @@ class Settings(ToGoSettings):
         "OPENAI_API_KEY",
         description="environment variable that holds the key; null if the server needs none",
     )
-    variant: Variant = Field("trajectory", description="what one call shows and scores")
+    variant: Variant = Field("trajectory", description="what one call scores")
     normalisation: Normalisation = Field(
         "centred",
         description="centred: (score - group mean) / 10; share: score * return / sum of scores",
@@ -115,12 +115,12 @@ class Settings(ToGoSettings):
         }
 
     def outside_calls(self, groups: int, rollouts: int) -> str:
-        """Says how many calls, not counting retries, may leave this process, and names the caps."""
+        """Number of calls, without retries, that may leave this process, with the caps."""
         if self.base_url == SERVICE:
             return ""
         calls = groups * (rollouts if self.variant == "trajectory" else 1)
-        given = {"max_calls": self.max_calls, "max_dollars": self.max_dollars}
-        caps = ", ".join(f"{name} {cap}" for name, cap in given.items() if cap is not None)
+        limits = {"max_calls": self.max_calls, "max_dollars": self.max_dollars}
+        caps = ", ".join(f"{name} {cap}" for name, cap in limits.items() if cap is not None)
         few = self.max_calls is not None and self.max_calls < calls
         return (
             f"up to {calls:,} calls to {self.model} at {self.base_url}, without repeats; known "
@@ -131,19 +131,19 @@ class Settings(ToGoSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_in(cls, given: Any) -> Any:
+    def _fill_in(cls, section: Any) -> Any:
         """Fill in prices and the call cap from the model and its address."""
-        if not isinstance(given, Mapping):
-            return given
-        model, base_url = given.get("model"), given.get("base_url", OPENAI)
+        if not isinstance(section, Mapping):
+            return section
+        model, base_url = section.get("model"), section.get("base_url", OPENAI)
         if not isinstance(model, str) or not isinstance(base_url, str):
             # The fields' own checks report this mistake, so do not also report missing prices.
-            return dict.fromkeys(_PRICES, 0.0) | {"max_calls": None} | dict(given)
+            return dict.fromkeys(_PRICES, 0.0) | {"max_calls": None} | dict(section)
         if base_url == SERVICE and model != RUBRIC:
             raise ValueError(
                 f"base_url `{SERVICE}` serves only {RUBRIC}; OpenAI's address is {OPENAI}"
             )
-        filled = dict(given)
+        filled = dict(section)
         known = {RUBRIC: (0.0, 0.0)}  # free at every address
         if base_url.rstrip("/") == OPENAI:
             known |= AT_OPENAI
@@ -170,13 +170,9 @@ class Settings(ToGoSettings):
             raise ValueError("api_key_env must be the name of an environment variable")
         if self.base_url == SERVICE:
             return self
-        try:
-            url = urlsplit(self.base_url)
-            host, _ = url.hostname, url.port
-        except ValueError:
-            host = None
-        if not host or url.scheme not in {"http", "https"}:
-            raise ValueError("base_url must be `service` or an http(s) address")
-        if url.username or url.password or url.query or url.fragment:
-            raise ValueError("base_url must hold no user, password, query or fragment")
+        if not re.fullmatch(_ADDRESS, self.base_url):
+            raise ValueError(
+                "base_url must be `service` or an http(s) address without a user, a password, a "
+                "query or a fragment"
+            )
         return self

@@ -1,7 +1,7 @@
 """Credit from the graph of states that a group's rollouts share, by one configurable assigner.
 
-Rollouts of a task often reach the same state. The actions that the rollouts took there, and how the
-rollouts ended, tell what each action was worth. The settings can express these methods:
+Rollouts of a task often reach the same state. An action's value there is estimated from the ends of
+the rollouts that took it. The settings can express these methods:
 - GiGPO, "Group-in-Group Policy Optimization for LLM Agent Training",
   https://arxiv.org/abs/2505.10978
 - HGPO, "Hierarchy-of-Groups Policy Optimization for Long-Horizon Agentic Tasks",
@@ -18,7 +18,7 @@ rollouts ended, tell what each action was worth. The settings can express these 
   Agents", https://arxiv.org/abs/2606.25556
 - GAGPO, "Generalized Advantage Grouped Policy Optimization", https://arxiv.org/abs/2605.13217
 - RTMC, "Step-Level Credit Assignment via Rollout Trees", https://arxiv.org/abs/2604.11037
-- CRBC, GRAFT and GraphHCA (2026), without a source that can be found: built from a description
+- CRBC, GRAFT and GraphHCA (2026), built from a description; we know no paper
 
 With `mixture: sum`, turn t of a rollout gets
 

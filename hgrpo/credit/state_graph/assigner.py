@@ -24,9 +24,8 @@ from hgrpo.credit.state_graph.normalise import (
     rollout_advantages,
     variance_gate,
 )
-from hgrpo.credit.state_graph.settings import Settings
+from hgrpo.credit.state_graph.settings import Key, Settings, Term
 from hgrpo.credit.state_graph.steps import step_credit
-from hgrpo.credit.state_graph.terms import Key, Term
 from hgrpo.credit.state_graph.values import returns_to_go, term_values
 from hgrpo.trajectories.trajectory import Trajectory
 

@@ -92,7 +92,7 @@ class Tally:
         sums = self._sums
         if not sums["turns"]:
             return {}
-        found = {
+        numbers = {
             "step_nonzero_share": sums["nonzero"] / sums["turns"],
             "state_single_share": sums["single"] / sums["turns"],
             "state_one_rollout_share": sums["one_rollout"] / sums["turns"],
@@ -102,7 +102,7 @@ class Tally:
             "step_corr_gigpo": self._to_gigpo.value(),
             "step_corr_grpo": self._to_grpo.value(),
         }
-        return {name: float(value) for name, value in found.items() if value is not None}
+        return {name: float(value) for name, value in numbers.items() if value is not None}
 
 
 def _one_rollout(turns: Turns, graph: Graph) -> np.ndarray:

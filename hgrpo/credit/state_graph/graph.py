@@ -161,8 +161,8 @@ def means(
 
 def first_visits(graph: Graph, turns: Turns) -> Graph:
     """The graph in which only a rollout's first turn with a (state, action) pair is counted."""
-    own_pair = turns.rollout * graph.n_pairs + graph.pair
-    first = np.isin(np.arange(len(turns)), np.unique(own_pair, return_index=True)[1])
+    rollout_pair = turns.rollout * graph.n_pairs + graph.pair
+    first = np.isin(np.arange(len(turns)), np.unique(rollout_pair, return_index=True)[1])
     return replace(graph, successor=np.where(first, graph.successor, UNKNOWN))
 
 
@@ -179,8 +179,8 @@ def build_graph(
 ) -> Graph:
     """Build the graph of N turns.
 
-    The last turn of a success leads into the sink of success. `timeout` says where the last turn of
-    a truncated rollout leads. `failure` says the same for all other failed rollouts.
+    The last turn of a success leads into the sink of success. `timeout` decides where the last turn
+    of a truncated rollout leads, and `failure` where that of all other failed rollouts leads.
     - `fail`, `absorb`: into the sink of failure.
     - `observed`: into the state seen after the turn. If no turn left that state, it is a dead end.
     - `clamp`: as `observed`, but the state's Bellman value is 0, even if another rollout won from

@@ -8,7 +8,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 from hgrpo.credit.state_graph.graph import Turns, numbered
-from hgrpo.credit.state_graph.terms import Key
+from hgrpo.credit.state_graph.settings import Key
 from hgrpo.errors import UserError
 from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 
@@ -56,16 +56,15 @@ def states(
         UserError: the turns hold no fingerprints, which an older round may lack.
         RuntimeError: a trajectory lacks its final state.
     """
-    own = iter(_own_labels(trajectories, key, hidden))
+    turn_labels = iter(_labels(trajectories, key, hidden))
     labels: list[Hashable] = []
     final: list[Hashable] = []
-    read = set(ended)
     for index, trajectory in enumerate(trajectories):
         stays = False
-        for turn, label in zip(trajectory.turns, own, strict=False):
+        for turn, label in zip(trajectory.turns, turn_labels, strict=False):
             labels.append(labels[-1] if stays else label)
             stays = key.noop == "carry" and not turn.admissible
-        if index in read:
+        if index in ended:
             final.append(labels[-1] if stays else LABELS[key.state](_final(trajectory)))
     labels += final
     if key.state == "sim":
@@ -74,10 +73,10 @@ def states(
     return numbered(labels)
 
 
-def _own_labels(
+def _labels(
     trajectories: Sequence[Trajectory], key: Key, hidden: np.ndarray | None
 ) -> list[Hashable]:
-    """What tells each turn's state apart if no turn before it left the agent where it was."""
+    """The label of each turn's state, before `noop: carry`."""
     if key.state == "hidden":
         return cosine_clusters(hidden, key.theta).tolist()
     label_of = LABELS[key.state]

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hgrpo.credit.state_graph.graph import Graph, Turns, means, sums
-from hgrpo.credit.state_graph.settings import Settings
-from hgrpo.credit.state_graph.terms import Term
+from hgrpo.credit.state_graph.settings import Settings, Term
 
 EPS = 1e-6
 # Rounding makes equal values differ. A standard deviation below this therefore counts as 0.
@@ -58,17 +57,17 @@ def normalise(raw: np.ndarray, graph: Graph, term: Term) -> Normalised:
         free = np.maximum(visits - (term.std == "sample"), 1)
         spread = np.sqrt(sums(counted * centred**2, bucket, size) / free)
     divisor = _divisor(spread, term)
-    speaks = spread >= ZERO
+    differs = spread >= ZERO
     present = defined
     if by_state:
         gate = graph.actions >= 2 if term.gate == "actions2" else visits >= 2
-        speaks = speaks & gate
+        differs = differs & gate
         present = defined & (gate[bucket] | (term.gate == "sign"))
-    credit = np.where(defined & speaks[bucket], centred / divisor[bucket], 0.0)
+    credit = np.where(defined & differs[bucket], centred / divisor[bucket], 0.0)
     if by_state and term.gate == "sign":
         alone = defined & (visits == 1)[bucket] & (np.abs(raw) >= ZERO_SIGN)
         credit = np.where(alone, np.sign(raw), credit)
-    floored = np.zeros(size, dtype=bool) if term.floor is None else speaks & (spread < term.floor)
+    floored = np.zeros(size, dtype=bool) if term.floor is None else differs & (spread < term.floor)
     return Normalised(credit, present, floored[bucket])
 
 
@@ -81,7 +80,7 @@ def _divisor(spread: np.ndarray, term: Term) -> np.ndarray:
 
 
 def action_factor(graph: Graph, shrink: float, lone: str) -> np.ndarray:
-    """What the mean credit Q - V of each turn's action is multiplied by, [N].
+    """Factor of the mean credit Q - V of each turn's action, [N].
 
     n is the number of counted turns with the turn's state and action. `shrink` draws the action's
     value towards the state's, (n Q + shrink V) / (n + shrink), as in ECPO ("When Denser Credit Is
@@ -126,7 +125,7 @@ def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
     https://arxiv.org/abs/2402.03300) with the sample deviation (n - 1). Mode `loo` is RLOO ("Back
     to Basics: Revisiting REINFORCE Style Optimization for Learning from Human Feedback in LLMs",
     https://arxiv.org/abs/2402.14740): the score minus the mean of the other scores; without
-    others, what `lone` says.
+    others, as `lone`.
     """
     rule = settings.trajectory
     scores = settings.scale * turns.success

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import splu
 
 from hgrpo.credit.state_graph.graph import Graph, Turns, means, sums
-from hgrpo.credit.state_graph.terms import Term
+from hgrpo.credit.state_graph.settings import Term
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ def with_prior(values: Values, graph: Graph, turns: Turns, prior: float) -> Valu
     """
     visits = graph.visits
     state = values.state.copy()
-    own = state[: graph.n_states]
-    state[: graph.n_states] = (visits * own + prior * turns.success.mean()) / (visits + prior)
+    mean = state[: graph.n_states]
+    state[: graph.n_states] = (visits * mean + prior * turns.success.mean()) / (visits + prior)
     return Values(state, values.action)
 
 

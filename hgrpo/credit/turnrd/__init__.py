@@ -24,11 +24,11 @@ LOG = "train_log.json"
 
 
 def make(settings: Settings, context: Context) -> "TurnRDCredit":
-    """Make the assigner, with a player of counterfactuals if the settings ask for them."""
+    """Make the assigner, with a player of counterfactuals if the settings have them."""
     from hgrpo.credit.turnrd.assigner import TurnRDCredit
 
-    wanted = settings.counterfactual
-    targets = None if wanted is None else counterfactual.make(wanted, context)
+    play = settings.counterfactual
+    targets = None if play is None else counterfactual.make(play, context)
     return TurnRDCredit(settings, context, targets)
 
 

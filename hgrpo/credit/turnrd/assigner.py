@@ -53,12 +53,12 @@ class TurnRDCredit(CreditAssigner):
         if not played:
             return [np.zeros(0) for _ in group.trajectories]
         with torch.inference_mode():
-            said = self._model.eval()(self._batch(played))
+            output = self._model.eval()(self._batch(played))
         credits = []
         for row, trajectory in enumerate(played):
             length = len(trajectory.turns)
-            alpha = said.alpha[row, :length].double().numpy()
-            values = None if said.values is None else said.values[row, :length].double().numpy()
+            alpha = output.alpha[row, :length].double().numpy()
+            values = None if output.values is None else output.values[row, :length].double().numpy()
             self._seen.append((alpha, np.array([turn.progress for turn in trajectory.turns])))
             credits.append(read_out(self._settings, alpha, values, trajectory.env_return))
         rows = iter(credits)
@@ -67,12 +67,12 @@ class TurnRDCredit(CreditAssigner):
     def report(self) -> dict[str, float]:
         """Diagnostics of alpha and of the weights, and counts of counterfactuals, for the log."""
         seen, self._seen = self._seen, []
-        found = alpha_diagnostics(seen) if seen else {}
+        numbers = alpha_diagnostics(seen) if seen else {}
         if self._model is not None:
-            found |= self._model.measures()
+            numbers |= self._model.measures()
         if self._targets is not None:
-            found |= self._targets.report()
-        return found
+            numbers |= self._targets.report()
+        return numbers
 
     def _embed(self, trajectories: Sequence) -> None:
         missing = [t for t in trajectories if t.turns[0].embedding is None]

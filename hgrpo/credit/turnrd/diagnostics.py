@@ -26,11 +26,11 @@ def alpha_diagnostics(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[st
             entropy(alpha) / np.log(len(alpha)) for alpha in alphas if len(alpha) > 1
         ],
     }
-    found = {name: float(np.mean(numbers)) for name, numbers in parts.items() if numbers}
+    result = {name: float(np.mean(numbers)) for name, numbers in parts.items() if numbers}
     correlation = mean_correlation(pairs)
     if correlation is not None:
-        found["alpha_progress_corr"] = correlation
-    return found
+        result["alpha_progress_corr"] = correlation
+    return result
 
 
 def entropy(alpha: np.ndarray) -> float:
@@ -41,12 +41,12 @@ def entropy(alpha: np.ndarray) -> float:
 
 def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
     """Mean Pearson correlation over pairs in which both sides vary; None without such a pair."""
-    found = [
+    correlations = [
         np.corrcoef(first, second)[0, 1]
         for first, second in pairs
         if len(first) > 1 and np.ptp(first) > 1e-12 and np.ptp(second) > 1e-12
     ]
-    return float(np.mean(found)) if found else None
+    return float(np.mean(correlations)) if correlations else None
 
 
 def pooled_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:

@@ -23,7 +23,7 @@ from hgrpo.streams import generator, key
 def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:
     """Probability of drawing each trajectory, [N].
 
-    `rounds`, int [N], says which round played each trajectory. The probability halves with every
+    `rounds`, int [N], is the round of each trajectory. The probability halves with every
     `half_life` rounds of age. If `half_life` is None, all probabilities are equal.
     """
     if half_life is None:
@@ -33,25 +33,25 @@ def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:
 
 
 def loss_parts(
-    said: Decomposition, batch: TurnBatch, targets: Targets, settings: FitSettings
+    output: Decomposition, batch: TurnBatch, targets: Targets, settings: FitSettings
 ) -> dict[str, Tensor]:
     """The weighted parts of the loss, without parts of weight 0; the fit minimises their sum."""
-    parts = {"return": ((said.returns - targets.returns) ** 2).mean()}
+    parts = {"return": ((output.returns - targets.returns) ** 2).mean()}
     if w := settings.value_weight:
-        parts["value"] = w * losses.value_loss(said.values, targets.values, batch.mask)
+        parts["value"] = w * losses.value_loss(output.values, targets.values, batch.mask)
     if w := settings.rank_weight:
-        parts["rank"] = w * losses.rank_loss(said.returns, targets.returns, settings.rank_margin)
+        parts["rank"] = w * losses.rank_loss(output.returns, targets.returns, settings.rank_margin)
     if w := settings.prior_weight:
-        parts["prior"] = w * losses.prior_loss(said.alpha, batch.mask)
+        parts["prior"] = w * losses.prior_loss(output.alpha, batch.mask)
     if w := settings.entropy_weight:
-        parts["entropy"] = w * losses.entropy(said.alpha, batch.mask).mean()
+        parts["entropy"] = w * losses.entropy(output.alpha, batch.mask).mean()
     if w := settings.contrastive_weight:
         parts["contrastive"] = w * losses.contrastive_loss(
-            said.hidden, targets.returns, batch.mask, settings.contrastive_temperature
+            output.hidden, targets.returns, batch.mask, settings.contrastive_temperature
         )
     if w := settings.supervision_weight:
         parts["supervision"] = w * losses.supervision_loss(
-            said.alpha, targets.supervision, targets.drawn
+            output.alpha, targets.supervision, targets.drawn
         )
     return parts
 
@@ -159,8 +159,8 @@ def _batches(
     for start in range(0, len(rows), settings.batch):
         part = rows[start : start + settings.batch]
         batch, targets = make_batch(part, settings)
-        said = model(batch)
-        yield part, said, loss_parts(said, batch, targets, settings)
+        output = model(batch)
+        yield part, output, loss_parts(output, batch, targets, settings)
 
 
 def _mean_losses(phase: str, totals: Mapping[str, float], count: int) -> dict[str, float]:
@@ -186,20 +186,20 @@ def evaluate(
     model.eval()
     totals: Counter[str] = Counter()
     predicted, alphas, taught = [], [], []
-    for part, said, parts in _batches(model, rows, settings):
+    for part, output, parts in _batches(model, rows, settings):
         for name, value in parts.items():
             totals[name] += value.item() * len(part)
-        predicted += said.returns.tolist()
+        predicted += output.returns.tolist()
         for index, row in enumerate(part):
-            alpha = said.alpha[index, : len(row.progress)].double().numpy()
+            alpha = output.alpha[index, : len(row.progress)].double().numpy()
             alphas.append((alpha, row.progress))
             target, drawn = supervision_target(row), drawn_turns(row)
             if target.any():
                 share = alpha[drawn] / max(alpha[drawn].sum(), np.finfo(np.float32).tiny)
                 taught.append((share, target[drawn]))
-    found = _mean_losses("validation", totals, len(rows)) | alpha_diagnostics(alphas)
+    numbers = _mean_losses("validation", totals, len(rows)) | alpha_diagnostics(alphas)
     returns = np.array([row.env_return for row in rows])
-    found["return_corr"] = mean_correlation([(np.array(predicted), returns)])
-    found["alpha_cf_corr"] = pooled_correlation(taught)
-    found["supervised_share"] = len(taught) / len(rows)
-    return found
+    numbers["return_corr"] = mean_correlation([(np.array(predicted), returns)])
+    numbers["alpha_cf_corr"] = pooled_correlation(taught)
+    numbers["supervised_share"] = len(taught) / len(rows)
+    return numbers

@@ -145,7 +145,7 @@ def drawn_turns(row: ReplayRow) -> np.ndarray:
 def supervision_target(row: ReplayRow) -> np.ndarray:
     """Positive verdicts as a distribution over the drawn turns, [T]; all 0 if there is no target.
 
-    Only drawn turns have verdicts, so the target says only how to split alpha among these turns.
+    Only drawn turns have verdicts, so the target only splits alpha among these turns.
     A target needs at least two drawn turns and at least one positive verdict.
     """
     drawn = drawn_turns(row)

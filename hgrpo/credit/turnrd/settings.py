@@ -50,7 +50,7 @@ class FitSettings(Strict):
     rank_weight: float = Field(
         0.0, ge=0, description="weight of the hinge loss on pairs of trajectories"
     )
-    rank_margin: float = Field(0.1, gt=0, description="distance that the hinge loss asks for")
+    rank_margin: float = Field(0.1, gt=0, description="margin of the hinge loss")
     prior_weight: float = Field(0.0, ge=0, description="weight of KL(alpha || softmax(t / T))")
     entropy_weight: float = Field(0.0, ge=0, description="weight of the mean entropy of alpha")
     contrastive_weight: float = Field(

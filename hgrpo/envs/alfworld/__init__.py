@@ -1,12 +1,12 @@
 """ALFWorld: household games in text."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hgrpo.agent.cut import Cut
 from hgrpo.envs.alfworld.settings import AlfworldSettings
-from hgrpo.envs.base import Task, TextEnv
+from hgrpo.envs.base import Panels, Task, TextEnv
 from hgrpo.envs.environment import Environment, JudgeText, UserFile
 
 _ENTITY = r"[a-z]+ [0-9]+"
@@ -40,12 +40,7 @@ class Alfworld(Environment):
         return make(settings, seed, out, skipped)
 
     def demonstrate(
-        self,
-        settings: AlfworldSettings,
-        tasks: Path,
-        panels: Mapping[str, list[Task]],
-        seed: int,
-        skipped: Counter[str],
+        self, settings: AlfworldSettings, tasks: Path, panels: Panels, seed: int, skipped: Counter
     ) -> Iterator[dict]:
         from hgrpo.envs.alfworld.expert import demonstrate
 

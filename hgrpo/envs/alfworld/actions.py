@@ -44,7 +44,7 @@ class Action:
         self.named = None if named is None else key_getter(named)
         self._reads = pddl.predicates(schema.precondition) & fluent
         self.conditions = len(self._reads)
-        self._found = self.slots.fresh()
+        self._results = self.slots.fresh()
 
     def finish(
         self, compiler: FormulaCompiler, negations: dict[int, int], shadows: dict[int, int]
@@ -59,16 +59,16 @@ class Action:
 
     def applicable(self, facts: Facts, frame: Frame) -> set[Arguments]:
         """Argument tuples that meet the precondition and for which the action is not idle."""
-        frame[self._found] = found = set()
+        frame[self._results] = results = set()
         for step in self._steps:
             step(facts, frame)
-        return found
+        return results
 
     def _search(self, compiler: FormulaCompiler) -> list[Step]:
-        found, arity = self._found, self.arity
+        results, arity = self._results, self.arity
 
         def collect(facts: Facts, frame: Frame) -> bool:
-            frame[found].add(tuple(frame[:arity]))
+            frame[results].add(tuple(frame[:arity]))
             return False
 
         steps = []

@@ -5,21 +5,18 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tqdm import tqdm
-
-from hgrpo import streams
 from hgrpo.config.user_path import user_path
 from hgrpo.envs.alfworld import gamefile, generator
 from hgrpo.envs.alfworld.native import NativeGame
 from hgrpo.envs.alfworld.settings import AlfworldSettings, GamesSettings
 from hgrpo.envs.alfworld.vocabulary import PUT
 from hgrpo.envs.base import Task
-from hgrpo.envs.left_out import leave_out
-from hgrpo.envs.panels import SPLITS, share_out
+from hgrpo.envs.panels import SPLITS, leave_out, share_out, stratified
 from hgrpo.errors import UserError
+from hgrpo.progress import Bar
 
 # Keys of traj_data.json that the pipeline or the official loader reads; others are dropped.
-_KEPT = ("task_id", "task_type", "pddl_params", "scene", "turk_annotations")
+_KEYS = ("task_id", "task_type", "pddl_params", "scene", "turk_annotations")
 
 
 def make(
@@ -41,7 +38,7 @@ def make(
     else:
         source = _collect(config.games, sizes, seed, skipped)
     total = None if None in sizes.values() else sum(sizes.values())
-    for split, files in tqdm(source, total=total, desc="assets", unit="game", mininterval=1):
+    for split, files in Bar(source, total=total, desc="assets", unit="game"):
         name = f"{split}/{files.folder}"
         _check(files.game, name, config, skipped)
         generator.write(root / split, files)
@@ -79,8 +76,7 @@ def _collect(
     content equals an earlier game's. `skipped` counts these games by reason.
 
     Raises:
-        UserError: a folder is missing, has fewer games than `sizes` wants, or has more or fewer
-            games than `games.expected` says.
+        UserError: a folder is missing, or has more or fewer games than `games.expected`.
     """
     root = user_path(games.folder or "", "games.folder")
     hashes: set[str] = set()
@@ -90,37 +86,18 @@ def _collect(
             raise UserError(f"games.splits.{split}: no such folder: {place}")
         before = skipped.copy()
         tasks = gamefile.list_games(place, skipped)
-        if games.expected is not None:
-            reasons = skipped - before
-            _check_number(len(tasks), getattr(games.expected, split), split, place, reasons)
+        if games.expected and len(tasks) != (expected := getattr(games.expected, split)):
+            raise UserError(
+                f"games.expected.{split}: {expected} games were expected, {place} has "
+                f"{len(tasks)}; left out: {dict(skipped - before)}"
+            )
         fresh = {task.content_hash: task for task in tasks if task.content_hash not in hashes}
         skipped["same content as another game"] += len(tasks) - len(fresh)
         hashes.update(fresh)
-        ordered = _in_turn(list(fresh.values()), (seed, split))
-        for panel, chosen in share_out(split, ordered, sizes, place, "games").items():
-            for task in chosen:
-                trajectory = json.loads((place / task.path / gamefile.TASK_FILE).read_bytes())
-                kept = {key: trajectory[key] for key in _KEPT if key in trajectory}
-                game = gamefile.read_game(place / task.path)
-                yield panel, generator.GameFiles(task.path, game, kept)
-
-
-def _check_number(found: int, expected: int, split: str, place: Path, reasons: Counter) -> None:
-    if found != expected:
-        left_out = ", ".join(f"{reason}: {count}" for reason, count in sorted(reasons.items()))
-        raise UserError(
-            f"games.expected.{split}: {expected} games were expected, {place} has {found}"
-            + (f" (left out: {left_out})" if left_out else "")
-        )
-
-
-def _in_turn(tasks: list[Task], name: tuple) -> list[Task]:
-    """Shuffle the tasks of each type, then alternate types, so that every prefix is stratified."""
-    queues: dict[str, list[Task]] = {}
-    for task in tasks:
-        queues.setdefault(task.task_type, []).append(task)
-    ranked = []
-    for kind in sorted(queues):
-        order = streams.generator("alfworld-panel", *name, kind).permutation(len(queues[kind]))
-        ranked += [(rank, kind, queues[kind][i]) for rank, i in enumerate(order)]
-    return [task for _, _, task in sorted(ranked, key=lambda row: row[:2])]
+        stream = "alfworld-panel", seed, split
+        ordered = stratified(fresh.values(), lambda task: task.task_type, *stream)
+        for panel, task in share_out(split, ordered, sizes):
+            trajectory = json.loads((place / task.path / gamefile.TASK_FILE).read_bytes())
+            known = {key: trajectory[key] for key in _KEYS if key in trajectory}
+            game = gamefile.read_game(place / task.path)
+            yield panel, generator.GameFiles(task.path, game, known)

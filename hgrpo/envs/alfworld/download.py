@@ -14,11 +14,10 @@ import re
 import zipfile
 from pathlib import Path
 
-from tqdm import tqdm
-
 from hgrpo.atomic import atomic_file, write_json
 from hgrpo.envs.source import Source, fetch_for
 from hgrpo.errors import UserError
+from hgrpo.progress import Bar
 from hgrpo.zip_errors import BROKEN_ZIP
 
 _RELEASES = "https://github.com/alfworld/alfworld/releases/download"
@@ -27,7 +26,7 @@ ARCHIVES = {
     "json.zip": Source(f"{_RELEASES}/0.2.2/json_2.1.1_json.zip"),
 }
 RECEIPT = "downloaded.json"
-_WANTED = re.compile(
+_MEMBER = re.compile(
     r"json_2\.1\.1/(?P<path>(?:train|valid_seen|valid_unseen)/[^/.\\][^/\\]*/[^/.\\][^/\\]*"
     r"/(?:game\.tw-pddl|traj_data\.json))"
 )
@@ -44,37 +43,25 @@ def fetch_games(root: Path) -> list[dict]:
     an interrupted call can resume.
 
     Raises:
-        UserError: there is no network, a file is not a zip archive of games, or the receipt is
-            damaged.
+        UserError: there is no network, or a file is not a zip archive of games.
     """
     receipt = root / RECEIPT
     if receipt.exists():
-        return _read(receipt)
+        return json.loads(receipt.read_bytes())
     unpacking = any((root / name).exists() for name in ARCHIVES)
     if not unpacking and any(root.glob("*/*/*/game.tw-pddl")):
         return []
-    found = [
+    rows = [
         {"name": source.url} | fetch_for(source, root / name, "games.download")
         for name, source in ARCHIVES.items()
     ]
     for name in ARCHIVES:
         _unpack(root / name, root)
     with atomic_file(receipt) as path:
-        write_json(path, found)
+        write_json(path, rows)
     for name in ARCHIVES:
         (root / name).unlink()
-    return found
-
-
-def _read(receipt: Path) -> list[dict]:
-    try:
-        found = json.loads(receipt.read_bytes())
-        return [{key: row[key] for key in ("name", "size", "sha256")} for row in found]
-    except (ValueError, LookupError, TypeError):
-        raise UserError(
-            f"{receipt}: damaged; remove the folder {receipt.parent} to fetch the games again, or "
-            "this file alone to keep them as your own"
-        ) from None
+    return rows
 
 
 def _unpack(archive: Path, root: Path) -> None:
@@ -83,13 +70,11 @@ def _unpack(archive: Path, root: Path) -> None:
             members = {
                 member: match["path"]
                 for member in opened.namelist()
-                if (match := _WANTED.fullmatch(member))
+                if (match := _MEMBER.fullmatch(member))
             }
             if not members:
                 raise UserError(f"{archive}: no games of json_2.1.1 in it; remove it to try again")
-            for member, path in tqdm(
-                members.items(), desc=archive.name, unit="file", mininterval=1
-            ):
+            for member, path in Bar(members.items(), desc=archive.name, unit="file"):
                 size = opened.getinfo(member).file_size
                 if size > _LARGEST:
                     raise UserError(f"{archive}: {member}: {size:,} bytes are too many for a game")

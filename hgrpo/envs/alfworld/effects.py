@@ -76,9 +76,9 @@ def compile_effects(
         gained = [(row, row.fact(frame)) for row in adds if row.fires(facts, frame)]
         lost = [(row, row.fact(frame)) for row in removals if row.fires(facts, frame)]
         # If an action adds and deletes the same fact, the fact holds afterwards.
-        kept = {(row.predicate, fact) for row, fact in gained}
+        added = {(row.predicate, fact) for row, fact in gained}
         for row, fact in lost:
-            if (row.predicate, fact) not in kept:
+            if (row.predicate, fact) not in added:
                 row.remove(facts, fact)
         for row, fact in gained:
             row.add(facts, fact)

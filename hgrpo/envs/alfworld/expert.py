@@ -58,10 +58,10 @@ class Searcher:
         language: str = "move",
         favourites: Favourites | None = None,
     ):
-        asked = read(goal)
-        if asked is None:
+        parsed = read(goal)
+        if parsed is None:
             raise UserError(f"the expert does not understand the goal {goal!r}")
-        self.goal = asked
+        self.goal = parsed
         self.config = config
         self.rng = rng
         self.put = PUT[language]

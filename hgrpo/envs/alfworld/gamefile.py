@@ -15,8 +15,8 @@ from hgrpo.envs.alfworld.native import CompiledGame
 from hgrpo.envs.alfworld.potential import View, potential
 from hgrpo.envs.alfworld.settings import TASK_TYPES
 from hgrpo.envs.base import Task
-from hgrpo.envs.left_out import leave_out
-from hgrpo.errors import UserError
+from hgrpo.envs.panels import leave_out
+from hgrpo.errors import UserError, one_line
 
 GAME_FILE = "game.tw-pddl"
 TASK_FILE = "traj_data.json"
@@ -60,9 +60,7 @@ def read_game(folder: Path) -> dict:
     path = folder / GAME_FILE
     data = _read_json(path)
     for key in _TEXTS:
-        if key not in data:
-            raise UserError(f"{path}: the key {key!r} is missing")
-        if not isinstance(data[key], str):
+        if not isinstance(data.get(key), str):
             raise UserError(f"{path}: the key {key!r} must hold text")
     return data
 
@@ -77,21 +75,6 @@ def read_walkthrough(data: dict, source: object) -> tuple[str, ...]:
     if not isinstance(walkthrough, list) or not all(isinstance(text, str) for text in walkthrough):
         raise UserError(f"{source}: the key 'walkthrough' must hold a list of commands")
     return tuple(walkthrough)
-
-
-def read_task_type(folder: Path) -> str:
-    """The task type in a folder's traj_data.json.
-
-    Raises:
-        UserError: the file is missing or malformed, or the type is unknown.
-    """
-    path = folder / TASK_FILE
-    data = _read_json(path)
-    if "task_type" not in data:
-        raise UserError(f"{path}: the key 'task_type' is missing")
-    if data["task_type"] not in TASK_TYPES:
-        raise UserError(f"{path}: unknown task_type {data['task_type']!r}")
-    return data["task_type"]
 
 
 def _read_json(path: Path) -> dict:
@@ -125,6 +108,9 @@ def _compile(data: dict, source: object) -> CompiledGame:
         raise UserError(f"{source}: {error}") from None
     except RecursionError:
         raise UserError(f"{source}: conditions or effects are nested too deeply") from None
+    except (LookupError, TypeError, ValueError) as error:
+        kind = type(error).__name__
+        raise UserError(f"{source}: malformed ({kind}: {one_line(error)})") from None
 
 
 @lru_cache(maxsize=4096)
@@ -140,7 +126,6 @@ def load_compiled(folder: Path) -> Game:
     walkthrough = read_walkthrough(data, path)
     if data.get("solvable") is False:
         raise UserError(f"{path}: the file says that the game cannot be solved (solvable: false)")
-    read_task_type(folder)
     compiled = compile_game(data, path)
     _, lead, goal = compiled.intro.rpartition(GOAL_LEAD)
     if not lead:
@@ -202,7 +187,9 @@ def _task(folder: Path, name: str) -> Task | str:
         return "movable receptacles are not supported"
     if "Sliced" in name:
         return "slicing tasks are not supported"
-    kind = read_task_type(folder)
+    kind = _read_json(folder / TASK_FILE).get("task_type")
+    if kind not in TASK_TYPES:
+        raise UserError(f"{folder / TASK_FILE}: unknown task_type {kind!r}")
     if not (folder / GAME_FILE).is_file():
         return "no game file"
     game = read_game(folder)

@@ -53,18 +53,18 @@ def _read(name: str) -> str:
     return files("hgrpo.envs.alfworld").joinpath(name).read_text(encoding="utf-8")
 
 
-def game(house: House, goal: Goal, said: str, language: str) -> dict:
-    """The content of a `game.tw-pddl` file; `said` is the goal sentence without its full stop."""
+def game(house: House, goal: Goal, text: str, language: str) -> dict:
+    """The content of a `game.tw-pddl` file; `text` is the goal sentence without its full stop."""
     return {
         "pddl_domain": domain(language),
-        "grammar": grammar(language).replace("UNKNOWN GOAL", said),
+        "grammar": grammar(language).replace("UNKNOWN GOAL", text),
         "pddl_problem": pddl(house, goal),
         "solvable": True,
         "walkthrough": walkthrough(house, goal, language),
     }
 
 
-def _shown(types: Sequence[str]) -> list[str]:
+def _display_names(types: Sequence[str]) -> list[str]:
     """The names that players see, numbered 1, 2, ... within each type, in order."""
     return [f"{name.lower()} {types[: i + 1].count(name)}" for i, name in enumerate(types)]
 
@@ -133,32 +133,32 @@ def pddl(house: House, goal: Goal) -> str:
 def walkthrough(house: House, goal: Goal, language: str) -> list[str]:
     """Commands that win the game for a player who knows where everything is."""
     spec = KINDS[goal.task_type]
-    kinds, shown = house.receptacles, _shown(house.receptacles)
+    kinds, names = house.receptacles, _display_names(house.receptacles)
     object_types = [name for name, _ in house.objects]
-    items = _shown(object_types)
+    items = _display_names(object_types)
     commands: list[str] = []
     here, opened = -1, set()
 
     def go(place: int) -> None:
         nonlocal here
         if place != here:
-            commands.append(f"go to {shown[place]}")
+            commands.append(f"go to {names[place]}")
             here = place
 
     def reach_into(place: int) -> None:
         go(place)
         if RECEPTACLES[kinds[place]].openable and place not in opened:
-            commands.append(f"open {shown[place]}")
+            commands.append(f"open {names[place]}")
             opened.add(place)
 
     for item in range(spec.copies):  # targets stand first among the objects
         place = house.objects[item][1]
         reach_into(place)
-        commands.append(f"take {items[item]} from {shown[place]}")
+        commands.append(f"take {items[item]} from {names[place]}")
         if spec.change:
             tool = kinds.index(TOOLS[spec.change])
             go(tool)
-            commands.append(f"{spec.change} {items[item]} with {shown[tool]}")
+            commands.append(f"{spec.change} {items[item]} with {names[tool]}")
         if goal.toggle:
             lamp = object_types.index(goal.toggle)
             go(house.objects[lamp][1])
@@ -166,7 +166,7 @@ def walkthrough(house: House, goal: Goal, language: str) -> list[str]:
         else:
             home = kinds.index(goal.receptacle)
             reach_into(home)
-            commands.append(PUT[language].format(items[item], shown[home]))
+            commands.append(PUT[language].format(items[item], names[home]))
     return commands
 
 
@@ -202,7 +202,7 @@ def generate(
     for place, split in enumerate(PANELS):
         for index in range(sizes.get(split, 0)):
             kind = config.task_types[index % len(config.task_types)]
-            house, goal, said = _fresh(household, kind, drawn, cores, (seed, split, index))
+            house, goal, text = _fresh(household, kind, drawn, cores, (seed, split, index))
             number = place * 1_000_000 + index
             task = f"{kind}-{goal.target}-None-{goal.receptacle or goal.toggle}-{number}"
             trial = f"trial_T{seed:08d}_{place:06d}_{index:06d}"
@@ -217,9 +217,9 @@ def generate(
                     "toggle_target": goal.toggle,
                 },
                 "scene": {"floor_plan": f"FloorPlan{number}", "room": house.room},
-                "turk_annotations": {"anns": [{"task_desc": said}]},
+                "turk_annotations": {"anns": [{"task_desc": text}]},
             }
-            content = game(house, goal, said, language)
+            content = game(house, goal, text, language)
             yield split, GameFiles(f"{task}/{trial}", content, trajectory)
 
 

@@ -89,6 +89,6 @@ def read(goal: str) -> Goal | None:
     text = goal.strip().rstrip(".").removeprefix("Your task is to: ").strip()
     for kind, pattern in _PATTERNS:
         if match := pattern.fullmatch(text):
-            found = match.groupdict()
-            return Goal(kind, found["obj"], found.get("recep", ""), found.get("toggle", ""))
+            groups = match.groupdict()
+            return Goal(kind, groups["obj"], groups.get("recep", ""), groups.get("toggle", ""))
     return None

@@ -133,9 +133,8 @@ def _action(grammar: Grammar, name: str, text: str, at: int) -> int:
     end = _END.match(text, at)
     if end is None:
         raise UserError(f"action {name}: cannot read {_excerpt(text, at)!r}")
-    for key in ("template", "feedback"):
-        if key not in texts:
-            raise UserError(f"action {name}: no {key}")
+    if not {"template", "feedback"} <= texts.keys():
+        raise UserError(f"action {name}: template and feedback were expected")
     grammar.actions[name.lower()] = ActionText(
         parse_symbols(texts["template"]), parse_symbols(texts["feedback"])
     )
@@ -240,10 +239,10 @@ def parse_query(text: str) -> Query:
             raise UserError(f"unsupported condition {text!r}")
         placeholders = []
         for argument in match[2].split(",") if match[2].strip() else ():
-            found = _PLACEHOLDER.fullmatch(argument)
-            if found is None:
+            parsed = _PLACEHOLDER.fullmatch(argument)
+            if parsed is None:
                 raise UserError(f"unsupported condition {text!r}")
-            placeholders.append((found[1], found[2] or found[1].rstrip("'")))
+            placeholders.append((parsed[1], parsed[2] or parsed[1].rstrip("'")))
         literals.append(Literal(match[1], tuple(placeholders)))
     return tuple(literals)
 

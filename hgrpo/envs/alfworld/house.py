@@ -82,18 +82,18 @@ class Household:
         Args:
             listed: types of the room's receptacles. They tell which room it is.
         """
-        found = [(r, o) for r in self.objects for o in self.objects[r] if o.lower() == kind]
-        if not found:
+        matches = [(r, o) for r in self.objects for o in self.objects[r] if o.lower() == kind]
+        if not matches:
             return set()
-        shown = {room: set(map(str.lower, self.receptacles[room])) for room, _ in found}
-        room, target = max(found, key=lambda pair: len(shown[pair[0]] & listed))
+        visible = {room: set(map(str.lower, self.receptacles[room])) for room, _ in matches}
+        room, target = max(matches, key=lambda pair: len(visible[pair[0]] & listed))
         return {place.lower() for place in self.favourites[room, target]}
 
     def _goals(self, kind: str) -> dict[str, list[Goal]]:
         """The possible goals of a task type, by room; rooms without a goal are left out."""
         change = KINDS[kind].change
         tool = TOOLS.get(change)
-        found: dict[str, list[Goal]] = {}
+        by_room: dict[str, list[Goal]] = {}
         for room in self.config.rooms:
             if tool and tool not in self.receptacles[room]:
                 continue
@@ -107,8 +107,8 @@ class Household:
                 elif kind != "look_at_obj_in_light" and len(places) > 1:
                     goals = [Goal(kind, target, place, "") for place in places if place != tool]
                 if goals:
-                    found.setdefault(room, []).extend(goals)
-        return found
+                    by_room.setdefault(room, []).extend(goals)
+        return by_room
 
     def draw(self, kind: str, rng: np.random.Generator) -> tuple[House, Goal]:
         """Draw a house and a goal in it.
@@ -122,14 +122,14 @@ class Household:
         goal = _pick(rng, [goal for goal in choices if goal.target == target])
         copies = KINDS[kind].copies + self.config.spare_targets
         starts = [place for place in self.places(room, target) if place != goal.receptacle]
-        wanted = [(target, self._place(rng, room, target, starts)) for _ in range(copies)]
+        required = [(target, self._place(rng, room, target, starts)) for _ in range(copies)]
         if LAMP in self.objects[room]:
-            wanted.append((LAMP, self._place(rng, room, LAMP, self.places(room, LAMP))))
-        needed = {place for _, place in wanted} | {goal.receptacle} - {""}
+            required.append((LAMP, self._place(rng, room, LAMP, self.places(room, LAMP))))
+        needed = {place for _, place in required} | {goal.receptacle} - {""}
         if tool := TOOLS.get(KINDS[kind].change):
             needed.add(tool)
         receptacles = self._receptacles(rng, room, needed)
-        objects = wanted + self._distractors(rng, room, target, len(wanted), set(receptacles))
+        objects = required + self._distractors(rng, room, target, len(required), set(receptacles))
         instances: dict[str, list[int]] = {}
         for index, name in enumerate(receptacles):
             instances.setdefault(name, []).append(index)

@@ -38,7 +38,7 @@ from hgrpo.envs.alfworld.vocabulary import TOOLS, kind_of
 from hgrpo.envs.environment import JudgeText, Turns
 
 _NAME = r"([a-z]+ \d+)"
-_SHOWN = re.compile(rf"\ban? {_NAME}")
+_VISIBLE = re.compile(rf"\ban? {_NAME}")
 _WISHES = {
     "heat": {"heat", "heated", "hot", "warm"},
     "cool": {"cool", "cooled", "cold", "chilled"},
@@ -58,7 +58,7 @@ def score(goal: str, turns: Turns, completed: bool) -> list[float]:
 
 
 class _Household:
-    """What the trajectory has shown so far, and the rules that score its turns."""
+    """The state read from the trajectory so far, and the rules that score its turns."""
 
     def __init__(self, goal: str):
         self.words = set(re.findall(r"[a-z]+", goal.lower()))
@@ -107,7 +107,7 @@ class _Household:
 
     def _take(self, thing: str, _place: str, result: str) -> float:
         self.held.add(thing)
-        if not self._asked(thing):
+        if not self._in_goal(thing):
             return 2.0
         if thing in self.home:
             self.home.remove(thing)
@@ -118,7 +118,7 @@ class _Household:
 
     def _put(self, thing: str, place: str, result: str) -> float:
         self.held.discard(thing)
-        if self._ready(thing) and self._asked(place):
+        if self._ready(thing) and self._in_goal(place):
             self.home.add(thing)
             return 10.0
         return 2.0
@@ -126,38 +126,38 @@ class _Household:
     def _change(self, change: str, thing: str, _tool: str, result: str) -> float:
         new = (change, thing) not in self.changed
         self.changed.add((change, thing))
-        return 10.0 if new and self._asked(thing) and change in self.wished else 2.0
+        return 10.0 if new and self._in_goal(thing) and change in self.wished else 2.0
 
     def _use(self, thing: str, result: str) -> float:
-        if not self._asked(thing):
+        if not self._in_goal(thing):
             return 2.0
-        return 10.0 if any(map(self._asked, self.held)) else 4.0
+        return 10.0 if any(map(self._in_goal, self.held)) else 4.0
 
-    def _asked(self, name: str) -> bool:
+    def _in_goal(self, name: str) -> bool:
         return kind_of(name) in self.words
 
     def _ready(self, thing: str) -> bool:
         done = {change for change, changed in self.changed if changed == thing}
-        return self._asked(thing) and self.wished <= done
+        return self._in_goal(thing) and self.wished <= done
 
     def _finds(self, place: str, result: str) -> bool:
         """Whether `result` shows a goal object that was not seen at `place` before.
 
-        From now on, the objects shown count as seen there.
+        From now on, these objects count as seen there.
         """
-        shown = {(t, place) for t in _shown(result) if self._asked(t) and t not in self.home}
-        new = not shown <= self.seen
-        self.seen |= shown
+        sights = {(t, place) for t in _visible(result) if self._in_goal(t) and t not in self.home}
+        new = not sights <= self.seen
+        self.seen |= sights
         return new
 
     def _needed(self, place: str, result: str) -> bool:
         """Whether a goal object in hand is needed at `place`."""
         for thing in self.held:
-            if not self._asked(thing):
+            if not self._in_goal(thing):
                 continue
             if self._ready(thing):
-                kinds = {kind_of(shown) for shown in _shown(result)} - {kind_of(thing)}
-                if self._asked(place) or kinds & self.words:
+                kinds = {kind_of(name) for name in _visible(result)} - {kind_of(thing)}
+                if self._in_goal(place) or kinds & self.words:
                     return True
             elif kind_of(place) in {TOOLS[change].lower() for change in self.wished}:
                 return True
@@ -174,8 +174,8 @@ _RULES: dict[str, Callable[..., float]] = {
 }
 
 
-def _shown(result: str) -> list[str]:
-    return _SHOWN.findall(result.lower().partition("you see")[2])
+def _visible(result: str) -> list[str]:
+    return _VISIBLE.findall(result.lower().partition("you see")[2])
 
 
 JUDGE_TEXT = JudgeText(

@@ -230,8 +230,8 @@ class FormulaCompiler:
 
         An `or` becomes several conjunctions only if it has a variable that no other relation binds.
         """
-        found = self._expand(formula, scope, kinds)
-        for clause in found:
+        clauses = self._expand(formula, scope, kinds)
+        for clause in clauses:
             # A variable may take only values of its type. If no relation ensures this, add one.
             # `typed` maps a slot to the types that the domain declares for the slot's relations.
             typed: dict[int, list[str]] = {}
@@ -243,7 +243,7 @@ class FormulaCompiler:
                     listing = type_predicate(kind)
                     relation = Relation(self.vocabulary.predicate(listing), (slot,))
                     clause.relations.append((relation, listing))
-        return found
+        return clauses
 
     def _expand(
         self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str]

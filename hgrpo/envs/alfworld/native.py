@@ -17,7 +17,7 @@ from hgrpo.envs.alfworld.facts import Facts, Vocabulary
 from hgrpo.envs.alfworld.grammar import Grammar, RuleCall, parse_grammar, parse_symbols
 from hgrpo.envs.alfworld.matching import FormulaCompiler, Slots, Step, succeed, type_predicate
 from hgrpo.envs.alfworld.potential import View
-from hgrpo.envs.alfworld.text import NEGATION, Entities, TextCompiler, shown_names
+from hgrpo.envs.alfworld.text import NEGATION, Entities, TextCompiler, display_names
 from hgrpo.errors import UserError
 
 NOTHING = "Nothing happens."
@@ -142,7 +142,6 @@ class CompiledGame:
         task, grammar_text = _split_task(data["grammar"])
         sizes = {name: len(rows.get(name, ())) for name in domain.predicates}
         self.program = program = _program(data["pddl_domain"], grammar_text, sizes)
-        _check_types(rows, problem.objects, domain)
         ids = sorted(problem.objects)
         self.goal_formula = problem.goal
         self.number = {name: i for i, name in enumerate(ids)}
@@ -211,8 +210,8 @@ class CompiledGame:
             key = tuple([facts.index[number].get((), ()) for number in action.watches])
             if key in memo:
                 return memo[key]
-        found = sorted(action.applicable(facts, self.frames[index][:]), reverse=True)
-        commands = {self._command(facts, index, args): args for args in found}
+        applicable = sorted(action.applicable(facts, self.frames[index][:]), reverse=True)
+        commands = {self._command(facts, index, args): args for args in applicable}
         if key is not None:
             if len(memo) >= _MEMO:
                 memo.clear()
@@ -223,24 +222,12 @@ class CompiledGame:
 def _names(problem: pddl.Problem, rows: Iterable[list[tuple[str, ...]]]) -> list[str]:
     """The names that players see, in the order of the ids.
 
-    An entity that occurs in no fact is shown by its id.
+    An entity outside all facts has its id as name.
     """
     used = {name for facts in rows for fact in facts for name in fact}
     used |= {name for fact in problem.numeric if fact[0] != "total-cost" for name in fact[1:-1]}
-    shown = shown_names(used)
-    return [shown.get(name, name) for name in sorted(problem.objects)]
-
-
-def _check_types(
-    rows: dict[str, list[tuple[str, ...]]], objects: dict[str, str], domain: pddl.Domain
-) -> None:
-    for name, atoms in rows.items():
-        for column, expected in zip(zip(*atoms, strict=True), domain.predicates[name], strict=True):
-            for kind in {objects[arg] for arg in column}:
-                if not domain.is_a(kind, expected):
-                    raise UserError(
-                        f"a fact {name!r} holds a {kind} where the domain says {expected}"
-                    )
+    names = display_names(used)
+    return [names.get(name, name) for name in sorted(problem.objects)]
 
 
 def _split_task(grammar_text: str) -> tuple[str, str]:

@@ -129,19 +129,14 @@ def _nested(text: str) -> list:
     for token in _TOKEN.findall(_strip(text)):
         if token == "(":
             stack.append([])
-        elif token == ")":
-            if len(stack) == 1:
-                raise UserError("a ')' too many")
+        elif token == ")" and len(stack) > 1:
             inner = stack.pop()
             stack[-1].append(inner)
         else:
             stack[-1].append(token)
-    if len(stack) > 1:
-        raise UserError("a ')' is missing")
-    (top,) = stack
-    if len(top) != 1 or not isinstance(top[0], list):
-        raise UserError("one parenthesised (define ...) was expected")
-    return top[0]
+    if len(stack) > 1 or len(stack[0]) != 1 or not isinstance(stack[0][0], list):
+        raise UserError("one expression in balanced parentheses was expected")
+    return stack[0][0]
 
 
 def _typed(words: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -150,15 +145,11 @@ def _typed(words: Iterable[str]) -> Iterator[tuple[str, str]]:
     words = iter(words)
     for word in words:
         if word == "-":
-            kind = next(words, None)
-            if kind is None:
-                raise UserError("a type is missing after '-'")
+            kind = next(words, ROOT_TYPE)
             yield from ((name, kind) for name in names)
             names = []
-        elif isinstance(word, str):
-            names.append(word)
         else:
-            raise UserError(f"a name was expected, not ({' '.join(map(str, word))})")
+            names.append(word)
     yield from ((name, ROOT_TYPE) for name in names)
 
 
@@ -213,8 +204,6 @@ class _Conditions:
             return
         elif head == "not" and len(node) == 2:
             yield Effect(condition, self.atom(node[1]), negated=True)
-        elif head == "forall":
-            raise UserError("an effect with forall is not supported")
         else:
             yield Effect(condition, self.atom(node), negated=False)
 
@@ -275,6 +264,7 @@ def parse_problem(text: str, domain: Domain) -> Problem:
 
     Raises:
         UserError: the text is malformed, or names an unknown predicate or an undeclared object.
+        LookupError, TypeError, ValueError: the text is malformed.
     """
     sections = {
         section[0]: section[1:]
@@ -284,45 +274,23 @@ def parse_problem(text: str, domain: Domain) -> Problem:
     for key in (":objects", ":init", ":goal"):
         if key not in sections:
             raise UserError(f"the section {key} is missing")
-    objects = dict(domain.constants)
-    for name, kind in _typed(sections[":objects"]):
-        if name in objects:
-            raise UserError(f"object {name!r} is declared twice")
-        objects[name] = kind
-    init, numeric = _init(sections[":init"], objects, domain)
-    if len(sections[":goal"]) != 1:
-        raise UserError("malformed goal: one condition was expected")
-    try:
-        goal = _Conditions(domain.predicates).formula(sections[":goal"][0])
-    except UserError as error:
-        raise UserError(f"malformed goal: {error}") from None
-    for name in [arg for atom in atoms(goal) for arg in atom.args]:
-        if not name.startswith("?") and name not in objects:
-            raise UserError(f"malformed goal: undeclared object {name!r}")
-    return Problem(objects, init, numeric, goal)
-
-
-def _init(
-    facts: list, objects: dict[str, str], domain: Domain
-) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]:
-    init: set[tuple[str, ...]] = set()
+    objects = dict(domain.constants) | dict(_typed(sections[":objects"]))
+    conditions = _Conditions(domain.predicates)
+    init: set[Atom] = set()
     numeric: list[tuple[str, ...]] = []
-    expected = {name: len(kinds) + 1 for name, kinds in domain.predicates.items()}
-    for fact in facts:
-        try:
-            atom = tuple(fact)
-            if expected.get(atom[0]) == len(atom):
-                init.add(atom)
-                continue
-        except (TypeError, IndexError):
-            raise UserError(f"cannot read the initial fact {_show(fact)!r}") from None
-        if atom[0] == "=" and len(atom) == 3 and isinstance(atom[1], list):
-            numeric.append((*atom[1], str(atom[2])))
-        elif atom[0] != "not":
-            reason = "takes other arguments" if atom[0] in expected else "is unknown"
-            raise UserError(f"predicate {atom[0]!r} {reason} in the initial fact {_show(fact)}")
+    for fact in sections[":init"]:
+        if fact[0] == "=" and isinstance(fact[1], list):
+            numeric.append((*fact[1], str(fact[2])))
+        elif fact[0] != "not":
+            init.add(conditions.atom(fact))
+    (condition,) = sections[":goal"]
+    goal = conditions.formula(condition)
+    for name in [arg for atom in (*init, *atoms(goal)) for arg in atom.args]:
+        if not name.startswith("?") and name not in objects:
+            raise UserError(f"undeclared object {name!r}")
     for atom in init:
-        for name in atom[1:]:
-            if name not in objects:
-                raise UserError(f"undeclared object {name!r} in {_show(list(atom))}")
-    return tuple(init), tuple(numeric)
+        kinds = zip(atom.args, domain.predicates[atom.predicate], strict=True)
+        if not all(domain.is_a(objects[name], kind) for name, kind in kinds):
+            raise UserError(f"{atom.predicate!r} holds an object of a type outside the domain's")
+    facts = tuple((atom.predicate, *atom.args) for atom in init)
+    return Problem(objects, facts, tuple(numeric), goal)

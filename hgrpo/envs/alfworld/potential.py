@@ -141,12 +141,12 @@ def _placing(shape: _Shape, candidates: Candidates) -> Value | None:
 
 def _lighting(shape: _Shape, candidates: Candidates) -> Value | None:
     """Potential of a goal that asks to hold an object by a lit lamp; None for other goals."""
-    found = {name: args for name, *args in shape.relations}
+    relations = {name: args for name, *args in shape.relations}
     expected = {"receptacleatlocation", "atlocation", "inreceptacle", "holds"}
-    if set(found) != expected or len(shape.relations) != len(expected) or shape.unequal:
+    if set(relations) != expected or len(shape.relations) != len(expected) or shape.unequal:
         return None
-    (lamp, place), thing = found["inreceptacle"], found["holds"][1]
-    if found["receptacleatlocation"] != [place, found["atlocation"][1]] or thing == lamp:
+    (lamp, place), thing = relations["inreceptacle"], relations["holds"][1]
+    if relations["receptacleatlocation"] != [place, relations["atlocation"][1]] or thing == lamp:
         return None
     if shape.states != {lamp: {"istoggled"}} or set(shape.static) != {lamp, thing}:
         return None

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from hgrpo.config.bounds import Bounds, Share, distinct
-from hgrpo.config.strict import Strict, refuse_unread
-from hgrpo.envs.environment import EnvSettings, ExpertSettings, PanelSizes
+from hgrpo.config.strict import Strict
+from hgrpo.envs.environment import EnvSettings, ExpertSettings, FolderOrGenerate, PanelSizes
 
 Room = Literal["kitchen", "bedroom", "bathroom"]
 TaskType = Literal[
@@ -74,9 +74,10 @@ class SplitFolders(Strict):
     test: str = Field("valid_unseen", description="folder of the test games")
 
 
-class GamesSettings(Strict):
+class GamesSettings(FolderOrGenerate):
     """Where games come from: either the user's folder or the generator."""
 
+    OF_FOLDERS = ("download", "expected")
     folder: str | None = Field(
         None, description="games in the published layout, e.g. $ALFWORLD_DATA/json_2.1.1"
     )
@@ -88,14 +89,6 @@ class GamesSettings(Strict):
         "on other games cannot be compared; null: not checked",
     )
     generate: GenerateSettings | None = Field(None, description="settings of the generator")
-
-    @model_validator(mode="after")
-    def _one_source(self) -> "GamesSettings":
-        if (self.folder is None) == (self.generate is None):
-            raise ValueError("give either `folder` or `generate`, and not both")
-        if self.generate is not None:
-            refuse_unread(self, ("download", False, "`folder`"), ("expected", False, "`folder`"))
-        return self
 
 
 class PanelSettings(PanelSizes):

@@ -29,7 +29,7 @@ _SYMBOLS = {"_bar_": "|", "_minus_": "-", "_plus_": "+", "_dot_": ".", "_comma_"
 
 @dataclass(frozen=True, slots=True)
 class Entities:
-    """The shown name and the id of each entity, and the game's task sentence."""
+    """The display name and the id of each entity, and the game's task sentence."""
 
     names: list[str]
     ids: list[str]
@@ -76,12 +76,12 @@ class TextCompiler:
         last = self._optional("list_last_separator", scope)
 
         def write(facts: Facts, frame: Frame, entities: Entities) -> str:
-            found = items(facts, frame, entities)
-            if len(found) > 1:
-                comma = separator(facts, frame, entities) if len(found) > 2 else ""
-                head = comma.join(found[:-1])
-                return head + last(facts, frame, entities) + found[-1]
-            return found[0] if found else empty(facts, frame, entities)
+            texts = items(facts, frame, entities)
+            if len(texts) > 1:
+                comma = separator(facts, frame, entities) if len(texts) > 2 else ""
+                head = comma.join(texts[:-1])
+                return head + last(facts, frame, entities) + texts[-1]
+            return texts[0] if texts else empty(facts, frame, entities)
 
         return write
 
@@ -102,18 +102,18 @@ class TextCompiler:
             write = self._expression(each.expression, inner)
         if not each.query:
             return lambda facts, frame, entities: [write(facts, frame, entities)]
-        found, known = self.slots.fresh(), self.slots.fresh()
+        texts, known = self.slots.fresh(), self.slots.fresh()
 
         def emit(facts: Facts, frame: Frame) -> bool:
-            frame[found].append(write(facts, frame, frame[known]))
+            frame[texts].append(write(facts, frame, frame[known]))
             return False
 
         run = self._query(each.query, scope, emit)
 
         def items(facts: Facts, frame: Frame, entities: Entities) -> list[str]:
-            frame[found], frame[known] = [], entities
+            frame[texts], frame[known] = [], entities
             run(facts, frame)
-            return frame[found]
+            return frame[texts]
 
         return items
 
@@ -228,7 +228,7 @@ def _concatenate(parts: Iterable[str | Writer]) -> Writer:
     return write
 
 
-def shown_names(ids: Iterable[str]) -> dict[str, str]:
+def display_names(ids: Iterable[str]) -> dict[str, str]:
     """Map each of ALFRED's ids to the name that players see, which depends on all the ids.
 
     For example, `mug_bar__minus_00_dot_84_bar_...` becomes `mug 2`. The ids of a kind are sorted,
@@ -243,11 +243,11 @@ def shown_names(ids: Iterable[str]) -> dict[str, str]:
             kind += "basin"
         kinds[name] = kind if bar else None
     left = Counter(kinds.values())
-    shown: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name, kind in kinds.items():
-        shown[name] = _plain(name) + " " if kind is None else f"{_plain(kind)} {left[kind]}"
+        names[name] = _plain(name) + " " if kind is None else f"{_plain(kind)} {left[kind]}"
         left[kind] -= 1
-    return shown
+    return names
 
 
 @lru_cache(maxsize=4096)

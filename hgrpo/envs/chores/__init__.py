@@ -5,11 +5,11 @@ place. The game knows which choices were right, so credit can be compared with t
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 
 from hgrpo.agent.cut import Cut
-from hgrpo.envs.base import Task, TextEnv
+from hgrpo.envs.base import Panels, Task, TextEnv
 from hgrpo.envs.chores.settings import ChoresSettings
 from hgrpo.envs.environment import Environment, JudgeText
 
@@ -30,17 +30,12 @@ class Chores(Environment):
     def make_tasks(
         self, settings: ChoresSettings, seed: int, out: Path, skipped: Counter[str]
     ) -> Iterator[tuple[str, Task]]:
-        from hgrpo.envs.chores.tasks import make
+        from hgrpo.envs.chores.assets import make
 
         return make(settings, seed)
 
     def demonstrate(
-        self,
-        settings: ChoresSettings,
-        tasks: Path,
-        panels: Mapping[str, list[Task]],
-        seed: int,
-        skipped: Counter[str],
+        self, settings: ChoresSettings, tasks: Path, panels: Panels, seed: int, skipped: Counter
     ) -> Iterator[dict]:
         from hgrpo.envs.chores.expert import demonstrate
 

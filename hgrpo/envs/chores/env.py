@@ -103,11 +103,11 @@ class ChoresEnv(PickledByReplay):
     def right_command(self) -> str:
         """The command that the habits ask for, even if the chore does not count."""
         right = self._habits.bag if self._bag_is_due else self._habits.place
-        return right[self.asks_about]
+        return right[self.subject]
 
     @property
-    def asks_about(self) -> str:
-        """The thing whose place is asked for, or the client whose bag is."""
+    def subject(self) -> str:
+        """Subject of the question: a thing or, for the bag, the client."""
         return self._game.client if self._bag_is_due else self._game.things[len(self._chosen)]
 
     @property

@@ -57,7 +57,7 @@ def choice(
     if not counts and rng.random() < settings.expert.routine:
         return commands[0]
     if rng.random() < settings.expert.sure:
-        return beliefs(settings)[env.asks_about]
+        return beliefs(settings)[env.subject]
     return commands[rng.integers(len(commands))]
 
 

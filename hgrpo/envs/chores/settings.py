@@ -4,29 +4,24 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from hgrpo.config.bounds import Share
 from hgrpo.envs.environment import EnvSettings, ExpertSettings
 
 
 class ChoresExpert(ExpertSettings):
     """An expert who believes something about every kind of thing, and is wrong about some kinds."""
 
-    knows: float = Field(
+    knows: Share = Field(
         0.4,
-        ge=0,
-        le=1,
         description="share of the kinds, and of the clients' bags, that the expert is right about",
     )
-    sure: float = Field(
+    sure: Share = Field(
         0.3,
-        ge=0,
-        le=1,
         description="probability of the place that the expert believes in; otherwise any place is "
         "drawn",
     )
-    routine: float = Field(
+    routine: Share = Field(
         0.0,
-        ge=0,
-        le=1,
         description="probability of the first place for a kind that never counts; otherwise any "
         "place is drawn (needs counted: kinds)",
     )
@@ -73,12 +68,9 @@ class ChoresSettings(EnvSettings):
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
         turns = self.chores + (self.delay > 0)
-        if self.turn_cap < turns:
-            raise ValueError(f"turn_cap: a game takes {turns} turns, but only {self.turn_cap} fit")
-        if self.expert.turn_cap < turns:
-            raise ValueError(
-                f"expert.turn_cap: a game takes {turns} turns, but only {self.expert.turn_cap} fit"
-            )
+        for key, cap in (("turn_cap", self.turn_cap), ("expert.turn_cap", self.expert.turn_cap)):
+            if cap < turns:
+                raise ValueError(f"{key}: a game takes {turns} turns, but only {cap} fit")
         if self.expert.routine and self.counted != "kinds":
             raise ValueError("expert.routine: needs counted: kinds")
         return self

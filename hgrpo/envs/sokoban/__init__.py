@@ -1,11 +1,11 @@
 """Sokoban: a player pushes boxes onto targets, in rooms where a push too many cannot be undone."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hgrpo.agent.cut import Cut
-from hgrpo.envs.base import Task, TextEnv
+from hgrpo.envs.base import Panels, Task, TextEnv
 from hgrpo.envs.environment import Environment, JudgeText, UserFile
 from hgrpo.envs.sokoban.settings import SokobanSettings
 
@@ -36,12 +36,7 @@ class Sokoban(Environment):
         return make(settings, seed, out, skipped)
 
     def demonstrate(
-        self,
-        settings: SokobanSettings,
-        tasks: Path,
-        panels: Mapping[str, list[Task]],
-        seed: int,
-        skipped: Counter[str],
+        self, settings: SokobanSettings, tasks: Path, panels: Panels, seed: int, skipped: Counter
     ) -> Iterator[dict]:
         from hgrpo.envs.sokoban.expert import demonstrate
 

@@ -4,25 +4,16 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-from tqdm import tqdm
-
-from hgrpo import streams
 from hgrpo.config.user_path import files_below, user_path, user_text
 from hgrpo.envs.base import Task
-from hgrpo.envs.left_out import leave_out
-from hgrpo.envs.panels import SPLITS, share_out
+from hgrpo.envs.panels import SPLITS, leave_out, share_out, stratified
 from hgrpo.envs.sokoban.distances import TooManyBoardsError
-from hgrpo.envs.sokoban.files import (
-    compiled,
-    content_hash,
-    split_levels,
-    write_levels,
-)
+from hgrpo.envs.sokoban.files import compiled, content_hash, split_levels, write_levels
 from hgrpo.envs.sokoban.generator import generate, task_type
 from hgrpo.envs.sokoban.level import Level, LevelError, canonical, read_level
 from hgrpo.envs.sokoban.settings import SokobanSettings
 from hgrpo.errors import UserError
+from hgrpo.progress import Bar
 
 FOLDER = "levels"
 _SUFFIXES = (".txt", ".xsb", ".sok")
@@ -49,9 +40,7 @@ def make(
     total = None if None in sizes.values() else sum(sizes.values())
     written: dict[str, list[tuple[str, str]]] = {split: [] for split in sizes}
     splits: dict[str, str] = {}  # canonical text -> the first split that has it
-    for split, name, level, length in tqdm(
-        source, total=total, desc="assets", unit="level", mininterval=1
-    ):
+    for split, name, level, length in Bar(source, total=total, desc="assets", unit="level"):
         place = f"{FOLDER}/{split}.xsb#{len(written[split])}"
         written[split].append((name, level.text))
         if splits.setdefault(canonical(level, crop=True), split) != split:
@@ -76,9 +65,8 @@ def _collected(
 ) -> Iterator[Row]:
     """Yield the levels of the user's folder, bands in turn, levels of a band shuffled by `seed`.
 
-    A bad level and a twin of an earlier level of its split are left out and counted, and so is a
-    level that cannot be solved, if the settings want it. All levels are checked, also such as no
-    panel takes.
+    Bad levels and twins of earlier levels of their split are left out and counted. So are unsolved
+    levels with `leave_out_unsolvable`. All levels are checked, also those outside the panels.
     """
     root = user_path(config.levels.folder or "", "levels.folder")
     owners: dict[str, tuple[str, str]] = {}  # canonical text -> (split, where it was found)
@@ -91,14 +79,18 @@ def _collected(
             for number, (title, text) in enumerate(levels):
                 where = f"{file}: level {title}"
                 try:
-                    level, length = _certified(text, where, config.actions)
-                except _UnsolvableError as error:
-                    if not config.levels.leave_out_unsolvable:
-                        raise
-                    skipped[error.reason] += 1
+                    level, length = _certified(text, config.actions)
+                except LevelError as error:
+                    leave_out(skipped, "level", UserError(f"{where}: {error}"), root)
                     continue
-                except UserError as error:
-                    leave_out(skipped, "level", error, root)
+                if length is None:
+                    reason = f"no solution of at most {config.actions} actions is known"
+                    if not config.levels.leave_out_unsolvable:
+                        raise UserError(
+                            f"{where}: solution: {reason} (the key `actions`; "
+                            "`levels.leave_out_unsolvable` leaves such levels out)"
+                        )
+                    skipped[reason] += 1
                     continue
                 entry = split, where
                 owner = owners.setdefault(canonical(level, crop=True), entry)
@@ -111,10 +103,9 @@ def _collected(
                         f"{where}: levels.splits.{split}: up to symmetry and position the same as "
                         f"{owner[1]}, which is of {owner[0]}"
                     )
-        place = root / getattr(config.levels.splits, split)
-        ordered = _in_turn(rows, config.lengths, seed)
-        for panel, chosen in share_out(split, ordered, sizes, place, "levels").items():
-            yield from ((panel, *row[1:]) for row in chosen)
+        stream = "sokoban-panel", seed, split
+        ordered = stratified(rows, lambda row: task_type(row[3], config.lengths), *stream)
+        yield from ((panel, *row[1:]) for panel, row in share_out(split, ordered, sizes))
 
 
 def _files(place: Path, split: str) -> list[tuple[Path, str]]:
@@ -129,44 +120,10 @@ def _files(place: Path, split: str) -> list[tuple[Path, str]]:
     return files
 
 
-class _UnsolvableError(UserError):
-    """A valid level that is not known to be solvable; `reason` names the count of such levels."""
-
-    def __init__(self, message: str, reason: str):
-        super().__init__(message)
-        self.reason = reason
-
-
-def _certified(text: str, where: str, actions: int) -> tuple[Level, int]:
-    """The level and the length of its shortest solution."""
+def _certified(text: str, actions: int) -> tuple[Level, int | None]:
+    """The level and the length of its shortest solution; None if the search finds no solution."""
+    level = read_level(text)
     try:
-        level = read_level(text)
-        length = compiled(level.text, actions)[1].get(level.start)
-    except LevelError as error:
-        raise UserError(f"{where}: {error}") from None
-    except TooManyBoardsError as error:
-        raise _UnsolvableError(
-            f"{where}: solution: {error} (the key `actions`; `levels.leave_out_unsolvable` leaves "
-            "such levels out)",
-            "too many boards to look for a solution",
-        ) from None
-    if length is None:
-        raise _UnsolvableError(
-            f"{where}: solution: none takes at most {actions} actions (the key `actions`; "
-            "`levels.leave_out_unsolvable` leaves such levels out)",
-            f"no solution of at most {actions} actions",
-        )
-    return level, length
-
-
-def _in_turn(rows: list[Row], lengths: tuple[int, int], seed: int) -> list[Row]:
-    """Shuffle the levels of each band, then alternate bands, so that prefixes are stratified."""
-    bands: dict[str, list[Row]] = {}
-    for row in rows:
-        bands.setdefault(task_type(row[3], lengths), []).append(row)
-    ranked: list[tuple[int, str, Row]] = []
-    for band, members in sorted(bands.items()):
-        order = streams.generator("sokoban-panel", seed, members[0][0], band)
-        shuffled: np.ndarray = order.permutation(len(members))
-        ranked += [(rank, band, members[i]) for rank, i in enumerate(shuffled)]
-    return [row for _, _, row in sorted(ranked, key=lambda each: each[:2])]
+        return level, compiled(level.text, actions)[1].get(level.start)
+    except TooManyBoardsError:
+        return level, None

@@ -36,18 +36,18 @@ def board_distances(
         targets: cells of the targets, ascending.
     """
     frontier = [(cell, targets) for cell, open_ in enumerate(free) if open_ and cell not in targets]
-    found = dict.fromkeys(frontier, 0)
+    lengths = dict.fromkeys(frontier, 0)
     for distance in range(1, depth + 1):
         reached = []
         for board in frontier:
             for before in _before(free, deltas, *board):
-                if before not in found:
-                    found[before] = distance
+                if before not in lengths:
+                    lengths[before] = distance
                     reached.append(before)
-        if len(found) > MOST_BOARDS:
+        if len(lengths) > MOST_BOARDS:
             raise TooManyBoardsError(f"more than {MOST_BOARDS:,} boards within {depth} actions")
         frontier = reached
-    return found
+    return lengths
 
 
 def _before(free: bytes, deltas: tuple[int, ...], player: int, boxes: Boxes) -> Iterator[Board]:

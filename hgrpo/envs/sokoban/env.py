@@ -124,7 +124,7 @@ class SokobanEnv(PickledByReplay):
     def situation(self) -> tuple[str, str]:
         """Fingerprints of the board, and of the commands.
 
-        The commands are told apart by the number of actions that a reply may have.
+        The number of actions of a reply stands for the commands.
         """
         if self._task is None:
             raise RuntimeError("situation before reset")

@@ -90,24 +90,24 @@ def content_hash(text: str) -> str:
 
 
 Compiled = tuple[Level, dict[Board, int]]
-_kept: dict[tuple[str, int], Compiled] = {}
-_MOST_KEPT = 250_000  # boards in all; about 50 MB
+_cache: dict[tuple[str, int], Compiled] = {}
+_MOST_CACHED = 250_000  # boards in all; about 50 MB
 
 
 def compiled(text: str, depth: int) -> Compiled:
     """A level with its table of distances.
 
-    The tables of the latest levels are kept, some thousand of small rooms or one of a large room.
+    The latest levels stay in memory: some thousand small rooms, or one large room.
 
     Raises:
         TooManyBoardsError: the level has too many boards.
     """
-    found = _kept.get((text, depth))
-    if found is None:
+    entry = _cache.get((text, depth))
+    if entry is None:
         level = Level(text)
-        found = _kept[text, depth] = level, distances(level, depth)
-        boards = sum(len(table) for _, table in _kept.values())
-        while boards > _MOST_KEPT and len(_kept) > 1:
-            _, table = _kept.pop(next(iter(_kept)))
+        entry = _cache[text, depth] = level, distances(level, depth)
+        boards = sum(len(table) for _, table in _cache.values())
+        while boards > _MOST_CACHED and len(_cache) > 1:
+            _, table = _cache.pop(next(iter(_cache)))
             boards -= len(table)
-    return found
+    return entry

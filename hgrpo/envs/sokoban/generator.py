@@ -1,9 +1,9 @@
-"""Draws levels: a room, targets in it, and a start whose shortest solution has a wanted length.
+"""Draws levels: a room, targets in it, and a start with a shortest solution of a given length.
 
 The rooms are those of Boxoban and gym-sokoban (Weber et al. 2017, "Imagination-Augmented Agents",
 appendix on level generation): a random walk clears small patches. These generators then search
 backwards for a hard start, without a bound on its solution. Here the search gives the length of
-every start's shortest solution, so a start is drawn among those of the wanted length.
+every start's shortest solution, so a start is drawn among those of one length.
 """
 
 from collections.abc import Iterator
@@ -87,12 +87,12 @@ def _draw(
     targets = tuple(sorted(cells[int(i)] for i in chosen))
     deltas = (-config.columns, config.columns, -1, 1)
     open_ = bytes(cell in free for cell in range(config.rows * config.columns))
-    found = board_distances(open_, deltas, targets, band[-1])
-    lengths = sorted({length for length in found.values() if length in band})
+    distances = board_distances(open_, deltas, targets, band[-1])
+    lengths = sorted({length for length in distances.values() if length in band})
     if not lengths:
         return None
     length = lengths[rng.integers(len(lengths))]
-    starts = sorted(board for board, actions in found.items() if actions == length)
+    starts = sorted(board for board, actions in distances.items() if actions == length)
     board = starts[rng.integers(len(starts))]
     text = draw_level(config.rows, config.columns, free, board, set(targets))
     try:

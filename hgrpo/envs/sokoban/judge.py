@@ -82,7 +82,7 @@ def _board(observation: str, legend: re.Match | None) -> _Seen:
     text = observation[head.end() :].strip("\n") if head else ""
     if "Walls:" in text:
         lines = dict(line.split(":", 1) for line in text.split("\n") if ":" in line)
-        cells = {name: _cells(given) for name, given in lines.items()}
+        cells = {name: _cells(row_text) for name, row_text in lines.items()}
         player = cells.get("You", frozenset()) | cells.get("You on a target", frozenset())
         on = cells.get("Boxes on targets", frozenset())
         boxes = cells.get("Boxes", frozenset()) | on
@@ -95,8 +95,8 @@ def _board(observation: str, legend: re.Match | None) -> _Seen:
         symbol: frozenset(
             (i, j)
             for i, row in enumerate(text.split("\n"))
-            for j, found in enumerate(row)
-            if found == symbol
+            for j, cell in enumerate(row)
+            if cell == symbol
         )
         for symbol in (target, box, box_on, you, you_on)
     }

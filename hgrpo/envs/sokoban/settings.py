@@ -5,8 +5,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from hgrpo.config.bounds import Bounds, Share
-from hgrpo.config.strict import Strict, refuse_unread
-from hgrpo.envs.environment import EnvSettings, ExpertSettings, PanelSizes
+from hgrpo.config.strict import Strict
+from hgrpo.envs.environment import EnvSettings, ExpertSettings, FolderOrGenerate, PanelSizes
 
 View = Literal["grid", "coord", "grid_coord"]
 Penalties = Literal["fair", "ragen"]
@@ -48,9 +48,10 @@ class SplitPlaces(Strict):
     test: str = Field("test", description="test levels")
 
 
-class LevelSettings(Strict):
+class LevelSettings(FolderOrGenerate):
     """Where levels come from: either the user's folder or the generator."""
 
+    OF_FOLDERS = ("leave_out_unsolvable",)
     folder: str | None = Field(
         None, description="levels as XSB text, such as Boxoban's; may hold $VARIABLES"
     )
@@ -63,13 +64,6 @@ class LevelSettings(Strict):
         "or with too many boards to look for one; otherwise such a level stops the run",
     )
     generate: GenerateSettings | None = Field(None, description="settings of the generator")
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        if (self.folder is None) == (self.generate is None):
-            raise ValueError("give either `folder` or `generate`, and not both")
-        refuse_unread(self, ("leave_out_unsolvable", self.folder is not None, "`folder`"))
-        return self
 
 
 class SokobanPanels(PanelSizes):

@@ -91,5 +91,5 @@ class Picture:
 
 @lru_cache(maxsize=1000)
 def picture(level: Level, view: View, symbols: str) -> Picture:
-    """A `Picture`; those of the last levels are kept."""
+    """A `Picture`, cached for the last 1000 levels."""
     return Picture(level, view, symbols)

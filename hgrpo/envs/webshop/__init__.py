@@ -1,11 +1,11 @@
 """WebShop: an agent follows a written instruction and shops on pages of text."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hgrpo.agent.cut import Cut
-from hgrpo.envs.base import Task, TextEnv
+from hgrpo.envs.base import Panels, Task, TextEnv
 from hgrpo.envs.environment import Environment, JudgeText, UserFile
 from hgrpo.envs.webshop.settings import WebshopSettings
 
@@ -37,21 +37,16 @@ class Webshop(Environment):
         return make(settings, seed, out, skipped)
 
     def demonstrate(
-        self,
-        settings: WebshopSettings,
-        tasks: Path,
-        panels: Mapping[str, list[Task]],
-        seed: int,
-        skipped: Counter[str],
+        self, settings: WebshopSettings, tasks: Path, panels: Panels, seed: int, skipped: Counter
     ) -> Iterator[dict]:
-        from hgrpo.envs.webshop.demonstrate import demonstrate
+        from hgrpo.envs.webshop.expert import demonstrate
 
         return demonstrate(settings, tasks, panels, seed, skipped)
 
     def ceiling(
         self, settings: WebshopSettings, tasks: Path, panel: list[Task], seed: int
     ) -> list[dict]:
-        from hgrpo.envs.webshop.demonstrate import ceiling
+        from hgrpo.envs.webshop.expert import ceiling
 
         return ceiling(settings, tasks, panel)
 
@@ -61,7 +56,7 @@ class Webshop(Environment):
         return data_files(settings)
 
     def demonstration_data_files(self, settings: WebshopSettings) -> list[dict]:
-        from hgrpo.envs.webshop.demonstrate import data_files
+        from hgrpo.envs.webshop.expert import data_files
 
         return data_files(settings)
 
@@ -77,10 +72,10 @@ class Webshop(Environment):
             return UserFile(stage, key, path, made=True, sha256=source.sha256)
 
         folder = products.folder
-        found = [
+        files = [
             file("assets", "products.folder", f"{folder}/{name}") for name in settings.data_names
         ]
-        return found + ([file("expert", "expert.recorded", recorded)] if recorded else [])
+        return files + ([file("expert", "expert.recorded", recorded)] if recorded else [])
 
     def extras(self, settings: WebshopSettings) -> tuple[str, ...]:
         return ("webshop",) if settings.data_names else ()

@@ -89,14 +89,14 @@ def analyse(text: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 17)
 def _terms(text: str) -> tuple[str, ...]:
-    kept = []
+    terms = []
     for word in _WORD.findall(text):
         for piece in [word] if len(word) <= _LONGEST else _pieces(word):
             lower = piece.lower() if piece.isascii() else _lower(piece)
             lower = lower[:-2] if lower.endswith(_POSSESSIVES) else lower
             if lower and lower not in STOP_WORDS:
-                kept.append(stem(lower))
-    return tuple(kept)
+                terms.append(stem(lower))
+    return tuple(terms)
 
 
 def _pieces(word: str) -> list[str]:

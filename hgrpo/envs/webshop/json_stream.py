@@ -1,4 +1,4 @@
-"""Reads a large JSON file value by value, with Python's own JSON parser, and checks types.
+"""Reads a large JSON file value by value, with Python's own JSON parser; checks values.
 
 The original uses this parser too. It reads `NaN` and `Infinity` as numbers, although JSON does not
 have them.
@@ -9,7 +9,9 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from hgrpo.errors import UserError
 
@@ -21,8 +23,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 # If the end of the buffer cuts a value off, the parser's error lies within this many characters of
 # the end, or reports an unterminated string.
 _LONGEST_TOKEN = 16
-_KINDS = {str: "text", list: "a list", dict: "an object"}
-_LONGEST = 60
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def elements(path: Path, top: bytes) -> Iterator:
@@ -92,9 +93,9 @@ class _Values:
 
     def take(self, mark: str) -> None:
         """Skip the punctuation mark `mark`; ValueError if anything else comes next."""
-        found = self.mark()
-        if found != mark:
-            raise ValueError(f"{mark!r} was expected, not {found!r}" if found else "it ends early")
+        char = self.mark()
+        if char != mark:
+            raise ValueError(f"{mark!r} was expected, not {char!r}" if char else "it ends early")
         self._at += 1
 
     def value(self) -> object:
@@ -102,7 +103,7 @@ class _Values:
         self.mark()
         while True:
             try:
-                found, end = _DECODER.raw_decode(self._text, self._at)
+                parsed, end = _DECODER.raw_decode(self._text, self._at)
                 # Near the buffer's end a number may be cut off: "0." would be read as 0.
                 if end < len(self._text) - _LONGEST_TOKEN or not self._read_on():
                     break
@@ -115,8 +116,8 @@ class _Values:
         raw.encode()
         if "\\ud" in raw or "\\uD" in raw:
             # Half a surrogate pair cannot be written to a file. Replace it with "?".
-            return json.loads(json.dumps(found, ensure_ascii=False).encode(errors="replace"))
-        return found
+            return json.loads(json.dumps(parsed, ensure_ascii=False).encode(errors="replace"))
+        return parsed
 
     def _read_on(self) -> bool:
         """Drop what was taken, and read more. At the end of the file, only return False.
@@ -130,24 +131,16 @@ class _Values:
         return bool(more)
 
 
-def expect(kind: type, value: object, place: str) -> Any:
-    """The value, if its type is `kind` (str, list or dict); UserError otherwise."""
-    if not isinstance(value, kind):
-        raise UserError(f"{place}: {_KINDS[kind]} was expected, not {shown(value)}")
-    return value
+def checked(model: type[Model], value: object, place: str) -> Model:
+    """Build `model` from a JSON value; UserError with `place` and the first mistake.
 
-
-def texts(value: object, place: str) -> tuple[str, ...]:
-    """A list of texts as a tuple; UserError for any other value."""
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise UserError(f"{place}: a list of texts was expected, not {shown(value)}")
-    return tuple(value)
-
-
-def shown(value: object) -> str:
-    """A value's `repr` for error messages, cut if it is long."""
+    A value that is a UserError, for text that is not JSON, is raised.
+    """
+    if isinstance(value, UserError):
+        raise value
     try:
-        text = repr(value)
-    except RecursionError:
-        return "something nested very deeply"
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        keys = "".join(f"{key}: " for key in first["loc"])
+        raise UserError(f"{place}: {keys}{first['msg']}, not {first['input']!r:.60}") from None

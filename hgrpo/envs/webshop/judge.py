@@ -3,8 +3,8 @@
 The rubric reads a turn's effect from the next turn's observation. Pages in plain text do not show
 which options are chosen. There, the rubric scores a click on an option by the click itself.
 
-The wanted words are the words of the instruction, without its price limit and without words such as
-"find me". The match of a text is the share of the wanted words that the text contains.
+The goal words are the words of the instruction, without its price limit and without words such as
+"find me". The match of a text is the share of the goal words that the text contains.
 
 The first line that fits a turn gives the turn's score:
 
@@ -15,7 +15,7 @@ score   turn
 9         if the instruction names the value
 2         if it does not, or if the click is on the option's name, which looks like a value
 0       no action, or an action that does not change the page
-        the last turn, whose effect is not shown:
+        the last turn; no observation shows its effect:
 10        the purchase that completes the task
 3 to 8    another purchase: 3 + 5 x match of the product's page
 2         any other action
@@ -35,7 +35,7 @@ import re
 
 from hgrpo.envs.environment import JudgeText, Turns
 from hgrpo.envs.webshop import pages
-from hgrpo.envs.webshop.instruction_words import PLAIN, words
+from hgrpo.envs.webshop.goals import PLAIN, words
 from hgrpo.envs.webshop.prices import split_limit
 
 _ACTION = re.compile(r"(search|click)\[(.+)\]")
@@ -48,7 +48,7 @@ _TABS = {tab.lower() for tab in pages.TABS}
 def score(goal: str, turns: Turns, completed: bool) -> list[float]:
     """Score one trajectory by the rules above: one score from 0 to 10 for each turn."""
     text, most = split_limit(goal.lower())
-    wanted = set(words(text)) - PLAIN
+    goal_words = set(words(text)) - PLAIN
     results: list[str | None] = [observation for observation, _ in turns[1:]]
     tried: set[tuple[str, str]] = set()
     scores = []
@@ -63,26 +63,26 @@ def score(goal: str, turns: Turns, completed: bool) -> list[float]:
             scores.append(0.0)
         elif result is None:
             bought = action == "click[buy now]"
-            match = _match(wanted, page, text)
+            match = _match(goal_words, page, text)
             scores.append(10.0 if completed else 3 + 5 * match if bought else 2.0)
         elif repeated:
             scores.append(1.0)
         else:
-            scores.append(_effect(*parsed.groups(), result, wanted, text, most))
+            scores.append(_effect(*parsed.groups(), result, goal_words, text, most))
     return scores
 
 
 def _effect(
-    verb: str, argument: str, result: str, wanted: set[str], goal: str, most: float
+    verb: str, argument: str, result: str, goal_words: set[str], goal: str, most: float
 ) -> float:
     """Score of a new action, not the last one, that changed the page to `result`."""
     if verb == "search":
         pieces = _PIECES.split(result.lower())
-        return 2 + 6 * max(_match(wanted, piece, goal) for piece in pieces)
+        return 2 + 6 * max(_match(goal_words, piece, goal) for piece in pieces)
     if "buy now" in result.lower() and argument not in result.lower():
         price = _PRICE.search(result.partition("Price:")[2])
         affordable = price is None or float(price[1]) <= most
-        return 2 + 6 * _match(wanted, result, goal) + (1 if affordable else -1)
+        return 2 + 6 * _match(goal_words, result, goal) + (1 if affordable else -1)
     if "buy now" in result.lower():
         return 9.0 if _names(goal, argument) else 2.0
     return 3.0 if argument == "next >" or argument in _TABS else 2.0
@@ -105,10 +105,10 @@ def _names(goal: str, value: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(value)}(?![\w:])", goal) is not None
 
 
-def _match(wanted: set[str], text: str, goal: str) -> float:
-    """Share of the wanted words in a text. The text's copy of the instruction does not count."""
+def _match(goal_words: set[str], text: str, goal: str) -> float:
+    """Share of the goal words in a text. The text's copy of the instruction does not count."""
     seen = set(words(text.lower().replace(goal, " ")))
-    return len(wanted & seen) / len(wanted) if wanted else 0.0
+    return len(goal_words & seen) / len(goal_words) if goal_words else 0.0
 
 
 JUDGE_TEXT = JudgeText(

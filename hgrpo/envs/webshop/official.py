@@ -13,16 +13,76 @@ from contextlib import closing
 from decimal import Decimal, InvalidOperation
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from hgrpo.envs.left_out import leave_out
-from hgrpo.envs.webshop.json_stream import elements, expect, shown, texts
+from pydantic import BaseModel, BeforeValidator, Field
+
+from hgrpo.envs.panels import leave_out
+from hgrpo.envs.webshop.json_stream import checked, elements
 from hgrpo.envs.webshop.records import Instruction, Product
 from hgrpo.errors import UserError
 
 _ASIN_LENGTH = 10
 _NO_PRICE = (100.0,)
 _NO_ATTRIBUTES = ("DUMMY_ATTR",)
+Phrases = tuple[str, ...]
+
+
+def _prices(pricing: object) -> tuple[float, ...]:
+    """One price, or the two ends of a range, in dollars; further prices are dropped.
+
+    Like the original, this keeps only digits and dots, so a negative price loses its sign.
+    """
+    if not pricing:
+        return _NO_PRICE
+    prices = tuple(map(_dollars, str(pricing).split("$")[1:]))
+    if not prices or not all(map(math.isfinite, prices)):
+        raise ValueError('no number after "$"')
+    return prices[:2]
+
+
+def _dollars(text: str) -> float:
+    """The number that a text's digits and dots form; NaN if they form none."""
+    try:
+        return float(Decimal(re.sub(r"[^\d.]", "", text)))
+    except InvalidOperation:
+        return math.nan
+
+
+class _Value(BaseModel):
+    value: str
+
+
+class _Record(BaseModel):
+    """A product of `items_shuffle*.json`; the file has more keys."""
+
+    asin: str = Field(min_length=1)
+    name: str
+    full_description: str
+    small_description: str | Phrases
+    product_category: str
+    category: str
+    query: str
+    pricing: Annotated[tuple[float, ...], BeforeValidator(_prices)] = _NO_PRICE
+    customization_options: Annotated[
+        dict[str, list[_Value] | None], BeforeValidator(lambda options: options or {})
+    ]
+
+
+class _Entry(BaseModel):
+    """An entry of `items_ins_v2*.json`. As in the original, only `attributes` must not be null."""
+
+    attributes: Phrases = ()
+    instruction: str | None = None
+    instruction_attributes: Phrases | None = None
+
+
+class _Wish(BaseModel):
+    """One instruction of `items_human_ins.json`."""
+
+    instruction: str
+    instruction_attributes: Phrases
+    instruction_options: Phrases
 
 
 def products(
@@ -33,7 +93,7 @@ def products(
     Args:
         attributes: asin -> entry, from `attributes`.
         limit: how many records to read, including those left out; None reads all.
-        counts: reason -> number of records left out or kept with a defect; updated here.
+        counts: reason -> number of records left out, or with a default; updated here.
 
     Raises:
         UserError: the file is missing, is not an array or is cut off; raised when the stream
@@ -41,26 +101,24 @@ def products(
     """
     seen: set[str] = set()
     with closing(elements(items, b"[")) as records:
-        for number, record in enumerate(islice(records, limit), 1):
-            place, notes = f"{items}: record {number}", Counter()
+        for number, fields in enumerate(islice(records, limit), 1):
             try:
-                asin = _text(expect(dict, record, place), "asin", place)
-                if not asin:
-                    raise UserError(f"{place}: asin: the text is empty")
-                if asin == "nan" or len(asin) > _ASIN_LENGTH:
-                    counts["product left out: asin is nan or longer than 10 characters"] += 1
-                    continue
-                if asin in seen:
-                    counts["product left out: asin came before"] += 1
-                    continue
-                entry = attributes.get(asin, {})
-                product = _product(record, entry, f"{place} ({asin})", notes)
+                record = checked(_Record, fields, f"{items}: record {number}")
             except UserError as error:
                 leave_out(counts, "product", error, items.parent)
                 continue
-            counts.update(notes)
-            seen.add(asin)
-            yield product
+            if record.asin == "nan" or len(record.asin) > _ASIN_LENGTH:
+                counts["product left out: asin is nan or longer than 10 characters"] += 1
+            elif record.asin in seen:
+                counts["product left out: asin came before"] += 1
+            else:
+                seen.add(record.asin)
+                entry = attributes.get(record.asin, {})
+                if "attributes" not in entry:
+                    counts["product without attributes: DUMMY_ATTR"] += 1
+                if not fields.get("pricing"):
+                    counts["product without a price: 100.0 dollars"] += 1
+                yield _product(record, entry.get("attributes", _NO_ATTRIBUTES))
 
 
 def attributes(path: Path, counts: Counter[str]) -> dict[str, dict]:
@@ -73,21 +131,15 @@ def attributes(path: Path, counts: Counter[str]) -> dict[str, dict]:
     entries: dict[str, dict] = {}
     for asin, entry in elements(path, b"{"):
         try:
-            entries[asin] = _entry(entry, f"{path}: {asin}")
+            entry = checked(_Entry, entry, f"{path}: {asin}")
         except UserError as error:
             leave_out(counts, "entry of attributes", error, path.parent)
+            continue
+        fields = entry.model_dump(exclude_unset=True, exclude_none=True)
+        for key in fields.keys() - {"instruction"}:
+            fields[key] = tuple(map(sys.intern, fields[key]))
+        entries[asin] = fields
     return entries
-
-
-def _entry(entry: object, place: str) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
-    # As in the original, null means absent. Only `attributes` must not be null.
-    for key, value in expect(dict, entry, place).items():
-        if key == "instruction" and value is not None:
-            kept[key] = expect(str, value, f"{place}: {key}")
-        elif key == "attributes" or (key == "instruction_attributes" and value is not None):
-            kept[key] = tuple(map(sys.intern, texts(value, f"{place}: {key}")))
-    return kept
 
 
 def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instruction]]:
@@ -99,125 +151,49 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
     """
     instructions: dict[str, list[Instruction]] = {}
     for asin, entries in elements(path, b"{"):
-        kept = []
+        usable = []
         for number, entry in enumerate(entries if isinstance(entries, list) else [entries], 1):
             try:
-                instruction = _human(entry, f"{path}: {asin}: instruction {number}")
+                wish = checked(_Wish, entry, f"{path}: {asin}: instruction {number}")
             except UserError as error:
                 leave_out(counts, "human instruction", error, path.parent)
                 continue
-            if instruction.attributes:
-                kept.append(instruction)
+            if phrases := wish.instruction_attributes:
+                text = wish.instruction.strip(".")
+                usable.append(Instruction(text, phrases, wish.instruction_options))
             else:
                 counts["human instruction left out: no instruction_attributes"] += 1
         # If a key occurs twice, the later one counts, as in the original's JSON reader.
         instructions.pop(asin, None)
-        if kept:
-            instructions[asin] = kept
+        if usable:
+            instructions[asin] = usable
     return instructions
 
 
 def synthetic_instruction(asin: str, entry: Mapping[str, Any]) -> Instruction:
     """The synthetic instruction in an entry of `attributes`; UserError if it names no attribute."""
-    wanted = entry.get("instruction_attributes")
-    if not wanted:
+    phrases = entry.get("instruction_attributes")
+    if not phrases:
         raise UserError(f"{asin}: instruction_attributes: an instruction needs at least one")
-    return Instruction(entry["instruction"], wanted, None)
+    return Instruction(entry["instruction"], phrases, None)
 
 
-def _human(entry: object, place: str) -> Instruction:
-    entry = expect(dict, entry, place)
-    return Instruction(
-        _text(entry, "instruction", place).strip("."),
-        _phrases(entry, "instruction_attributes", place),
-        _phrases(entry, "instruction_options", place),
-    )
-
-
-def _product(record: dict, entry: dict, place: str, counts: Counter[str]) -> Product:
-    phrases, points = entry.get("attributes"), record.get("small_description")
-    if phrases is None:
-        counts["product without attributes: DUMMY_ATTR"] += 1
+def _product(record: _Record, attributes: Phrases) -> Product:
+    points = record.small_description
+    options = {
+        name.lower(): tuple(v.value.strip().replace("/", " | ").lower() for v in values)
+        for name, values in record.customization_options.items()
+        if values is not None
+    }
     return Product(
-        asin=record["asin"],
-        title=_text(record, "name", place),
-        description=_text(record, "full_description", place),
-        bullet_points=(
-            (points,) if isinstance(points, str) else _phrases(record, "small_description", place)
-        ),
-        prices=_prices(record.get("pricing"), place, counts),
-        category=_text(record, "category", place),
-        query=_text(record, "query", place).lower().strip(),
-        product_category=_text(record, "product_category", place),
-        options=_options(record, place, counts),
-        attributes=_NO_ATTRIBUTES if phrases is None else tuple(phrases),
+        asin=record.asin,
+        title=record.name,
+        description=record.full_description,
+        bullet_points=(points,) if isinstance(points, str) else points,
+        prices=record.pricing,
+        category=record.category,
+        query=record.query.lower().strip(),
+        product_category=record.product_category,
+        options=options,
+        attributes=attributes,
     )
-
-
-def _prices(pricing: object, place: str, counts: Counter[str]) -> tuple[float, ...]:
-    """One price, or the two ends of a range, in dollars; further prices are dropped.
-
-    Like the original, this keeps only digits and dots, so a negative price loses its sign.
-    """
-    if not pricing:
-        counts["product without a price: 100.0 dollars"] += 1
-        return _NO_PRICE
-    parts = expect(str, pricing, f"{place}: pricing").split("$")[1:]
-    prices = tuple(map(_dollars, parts))
-    if not prices or any(map(math.isnan, prices)):
-        raise UserError(f'{place}: pricing: no number after "$" in {shown(pricing)}')
-    if any(map(math.isinf, prices)):
-        raise UserError(f"{place}: pricing: too large a number in {shown(pricing)}")
-    if len(prices) > 2:
-        counts["product with more than two prices: the first two are kept"] += 1
-    if not all(map(_PLAIN_PRICE.fullmatch, parts)):
-        counts["product with a price that is no plain number: its digits and dots are kept"] += 1
-    return prices[:2]
-
-
-# "to", a hyphen or a comma may stand between two prices.
-_PLAIN_PRICE = re.compile(r"\s*\d[\d,]*(\.\d+)?\s*(to|-|,)?\s*")
-
-
-def _dollars(text: str) -> float:
-    """The number that a text's digits and dots form; NaN if they form none."""
-    try:
-        return float(Decimal(re.sub(r"[^\d.]", "", text)))
-    except InvalidOperation:
-        return math.nan
-
-
-def _options(record: dict, place: str, counts: Counter[str]) -> dict[str, tuple[str, ...]]:
-    contents = _field(record, "customization_options", place)
-    place = f"{place}: customization_options"
-    options: dict[str, tuple[str, ...]] = {}
-    for name, values in expect(dict, contents or {}, place).items():
-        if values is None:
-            continue
-        if name.lower() in options:
-            counts["product with an option name twice: the later values are kept"] += 1
-        inside = f"{place}: {name}"
-        options[name.lower()] = tuple(
-            _text(expect(dict, value, inside), "value", inside).strip().replace("/", " | ").lower()
-            for value in expect(list, values, inside)
-        )
-    distinct = {name: set(values) for name, values in options.items()}
-    if any(len(distinct[name]) < len(values) for name, values in options.items()):
-        counts["product with an option value twice under one name: kept"] += 1
-    if len(set().union(*distinct.values())) < sum(map(len, distinct.values())):
-        counts["product with an option value under two names: kept"] += 1
-    return options
-
-
-def _field(record: dict, key: str, place: str) -> Any:
-    if key not in record:
-        raise UserError(f"{place}: {key}: the key is missing")
-    return record[key]
-
-
-def _text(record: dict, key: str, place: str) -> str:
-    return expect(str, _field(record, key, place), f"{place}: {key}")
-
-
-def _phrases(record: dict, key: str, place: str) -> tuple[str, ...]:
-    return texts(_field(record, key, place), f"{place}: {key}")

@@ -141,10 +141,10 @@ def clickables(page: Page) -> dict[str, Piece]:
     If two pieces have the same text, the later one is listed. For example, if two options share a
     value, a click on it chooses the value of the second option.
     """
-    found: dict[str, Piece] = {}
+    pieces: dict[str, Piece] = {}
     for kind in ("button", "product"):
-        found |= {piece.text.lower(): piece for piece in page if piece.kind == kind}
-    return found | {piece.text: piece for piece in page if piece.kind == "option"}
+        pieces |= {piece.text.lower(): piece for piece in page if piece.kind == kind}
+    return pieces | {piece.text: piece for piece in page if piece.kind == "option"}
 
 
 def _head(instruction: str) -> Page:

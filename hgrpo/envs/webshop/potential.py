@@ -1,17 +1,17 @@
 """Progress of a session as a potential in [0, 1].
 
-- On a page of results, the potential is 0.25 if the wanted product is listed, else 0.
+- On a page of results, the potential is 0.25 if the goal's product is listed, else 0.
 - With a product open, the potential is 0.75 times the mean of the parts below.
 - After the purchase, the potential is the mean of the parts below.
 
 The parts are:
 
-- whether this is the wanted product (0 or 1);
+- whether this is the goal's product (0 or 1);
 - the share of the goal's attributes that the product has;
 - the share of the goal's options that are chosen; a goal without options lacks this part;
 - whether the price is within the limit (0 or 1).
 
-Only buying the wanted product with all of the goal's options gives 1. Leaving the wanted product
+Only buying the goal's product with all of the goal's options gives 1. Leaving the goal's product
 lowers the potential. The reward is less strict: it accepts other products with the same attributes.
 """
 

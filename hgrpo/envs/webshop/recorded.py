@@ -1,10 +1,10 @@
 """Matches people's trajectories to the tasks of this shop, and replays their actions."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hgrpo.envs.base import Task
+from hgrpo.envs.base import Panels, Task
 from hgrpo.envs.webshop.env import open_goals
 from hgrpo.envs.webshop.human import HumanTrajectory
 from hgrpo.envs.webshop.prices import split_limit
@@ -19,7 +19,7 @@ _QUOTES = str.maketrans("", "", "\"'")
 def on_panel(
     trajectories: Iterable[HumanTrajectory],
     assets: Path,
-    panels: Mapping[str, list[Task]],
+    panels: Panels,
     counts: Counter[str],
 ) -> list[tuple[HumanTrajectory, Task]]:
     """The trajectories whose goal is on the train panel, in the given order, each with its task.
@@ -42,16 +42,14 @@ def on_panel(
         if split != "train"
         for task in others
     }
-    found = []
+    matched = []
     for trajectory in trajectories:
-        candidates = numbers[_wording(trajectory.goal)]
-        task = next((tasks[number] for number in candidates if number in tasks), None)
-        reason = _unfit(goals, candidates, held_out, task)
-        if reason is None:
-            found.append((trajectory, task))
+        task = _task(goals, numbers[_wording(trajectory.goal)], held_out, tasks)
+        if isinstance(task, Task):
+            matched.append((trajectory, task))
         else:
-            counts[f"left out: {reason}"] += 1
-    return found
+            counts[f"left out: {task}"] += 1
+    return matched
 
 
 def _wording(instruction: str) -> str:
@@ -63,25 +61,19 @@ def _wording(instruction: str) -> str:
     return " ".join(text.translate(_QUOTES).split())
 
 
-def _unfit(
-    goals: GoalList, candidates: list[int], held_out: dict[int, str], task: Task | None
-) -> str | None:
-    """The reason why a trajectory cannot be used; None if it can.
-
-    `candidates` are the goals with the trajectory's wording. `task` is the task of a candidate on
-    the train panel, if there is one.
-    """
+def _task(
+    goals: GoalList, candidates: list[int], held_out: dict[int, str], tasks: dict[int, Task]
+) -> Task | str:
+    """The training task of the goals `candidates`, or the reason why there is none."""
     if not candidates:
         return "its instruction is not one of this shop's"
     splits = {held_out[number] for number in candidates if number in held_out}
     if splits:
         return f"its goal is on the {min(splits)} panel"
-    if task is None:
-        return "its goal is on no panel"
     # Goals that are equal in all fields count as one.
     if len({goals.goal(number) for number in candidates}) > 1:
         return "its instruction is that of several goals"
-    return None
+    return next((tasks[n] for n in candidates if n in tasks), "its goal is on no panel")
 
 
 def as_shown(actions: Iterable[str], session: Session) -> Iterator[str]:
@@ -105,9 +97,9 @@ def reward_differs(recorded: float, session: Session) -> bool:
     Each process of the original draws its own price limits. So in the recording, the price may have
     been on the other side of the limit. A difference for this reason does not count.
     """
-    found = session.bought
-    paid = found.total if found else 0.0
-    asked = len(session.goal.attributes) + len(session.goal.options) + 1
+    purchase = session.bought
+    paid = purchase.total if purchase else 0.0
+    parts = len(session.goal.attributes) + len(session.goal.options) + 1
     # How much the reward would change if the price were on the other side of the limit.
-    swing = 0.0 if found is None else (-1 if found.price_hit else 1) / asked * found.r_type
+    swing = 0.0 if purchase is None else (-1 if purchase.price_hit else 1) / parts * purchase.r_type
     return not any(abs(recorded - other) <= _CLOSE for other in (paid, paid + swing))

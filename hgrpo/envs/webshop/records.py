@@ -10,7 +10,7 @@ class Product:
     Attributes:
         asin: the product's identifier, at most 10 characters.
         prices: one price in dollars, or the two ends of a range in the file's order.
-        query: the search that found the product for the data set, in lower case.
+        query: the data set's search that lists the product, in lower case.
         product_category: path of categories, joined by " › ".
         options: option name -> values, all in lower case, in the file's order.
         attributes: phrases from which goals are made; ("DUMMY_ATTR",) if the file has none.

@@ -44,28 +44,28 @@ class Reward:
     price_hit: bool
 
 
-def reward(bought: Item, wanted: Item, goal: Goal, chosen: Mapping[str, str]) -> Reward:
-    """The reward of buying `bought` with the `chosen` options; the goal was made from `wanted`."""
-    score = title_score(bought.nouns, wanted.nouns)
-    kind = type_reward(bought.product, wanted.product, score)
+def reward(bought: Item, target: Item, goal: Goal, chosen: Mapping[str, str]) -> Reward:
+    """The reward of buying `bought` with the `chosen` options; the goal was made from `target`."""
+    score = title_score(bought.nouns, target.nouns)
+    kind = type_reward(bought.product, target.product, score)
     attributes = attribute_hits(bought.product, goal.attributes)
     options = option_hits(tuple(chosen.values()), goal.options)
     affordable = bought.price <= goal.price_limit
-    asked = len(goal.attributes) + len(goal.options) + 1
-    total = (attributes + options + affordable) / asked * kind
+    parts = len(goal.attributes) + len(goal.options) + 1
+    total = (attributes + options + affordable) / parts * kind
     return Reward(total, kind, attributes, options, affordable)
 
 
-def title_score(bought: Sequence[str], wanted: Sequence[str]) -> float:
-    """Share of the wanted title's nouns that the bought title has; 0.2 if no nouns are wanted.
+def title_score(bought: Sequence[str], target: Sequence[str]) -> float:
+    """Share of the target title's nouns in the bought title; 0.2 if the target has no nouns.
 
-    If the wanted title repeats a noun, the numerator counts the noun once, and the denominator
+    If the target title repeats a noun, the numerator counts the noun once, and the denominator
     counts every repetition.
     """
-    return len(set(bought) & set(wanted)) / len(wanted) if wanted else _NO_NOUNS
+    return len(set(bought) & set(target)) / len(target) if target else _NO_NOUNS
 
 
-def type_reward(bought: Product, wanted: Product, score: float) -> float:
+def type_reward(bought: Product, target: Product, score: float) -> float:
     """The factor for the kind of product. The first rule that fits gives it:
 
     - 0.0 if the title score is 0
@@ -79,8 +79,8 @@ def type_reward(bought: Product, wanted: Product, score: float) -> float:
     if score < 0.1:
         return 0.1
     alike = (
-        bought.query == wanted.query
-        or len(_path(bought) & _path(wanted)) >= _SHARED_CATEGORIES
+        bought.query == target.query
+        or len(_path(bought) & _path(target)) >= _SHARED_CATEGORIES
         or score > 0.2
     )
     return 1.0 if alike else 0.5
@@ -90,7 +90,7 @@ def _path(product: Product) -> set[str]:
     return {part.strip() for part in product.product_category.split(_CATEGORY_SEPARATOR)}
 
 
-def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
+def attribute_hits(bought: Product, phrases: Sequence[str]) -> int:
     """How many of the goal's attributes match a product attribute or occur in the product's texts.
 
     The texts are the title, the joined bullet points and the description, in lower case. The case
@@ -99,9 +99,9 @@ def attribute_hits(bought: Product, attributes: Sequence[str]) -> int:
     written = bought.title, " ".join(bought.bullet_points), bought.description
     texts = [text.lower() for text in written]
     return sum(
-        any(token_set_ratio(own, wanted) > _FUZZY for own in bought.attributes)
-        or any(wanted in text for text in texts)
-        for wanted in attributes
+        any(token_set_ratio(attribute, phrase) > _FUZZY for attribute in bought.attributes)
+        or any(phrase in text for text in texts)
+        for phrase in phrases
     )
 
 
@@ -111,8 +111,8 @@ def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]])
     One chosen value may match several options. In a (name, value) pair, the name is compared too.
     """
     values = [normalise(value) for value in chosen]
-    asked = [normalise(option) for option in options]
-    return sum(any(token_set_ratio(value, text) > _FUZZY for value in values) for text in asked)
+    texts = [normalise(option) for option in options]
+    return sum(any(token_set_ratio(value, text) > _FUZZY for value in values) for text in texts)
 
 
 def normalise(option: str | tuple[str, str]) -> str:

@@ -87,8 +87,8 @@ class Session:
         # asin may be spelt like a product's button, so these buttons need an open product.
         kind = self._taken_for()
         if text == pages.BUY.lower() and self.item is not None:
-            wanted = self.shop.item(self.goal.row)
-            self.bought = reward(self.item, wanted, self.goal, self.chosen)
+            target = self.shop.item(self.goal.row)
+            self.bought = reward(self.item, target, self.goal, self.chosen)
             asin, paid = self.item.product.asin, self.bought.total
             self._show("done", pages.done(asin, self.chosen, paid))
         elif text == pages.BACK.lower():
@@ -136,8 +136,8 @@ class Session:
     def _show_results(self, number: int) -> None:
         self.number = number
         self.item, self.chosen = None, {}
-        shown = [self.shop.item(row) for row in self._on_page()]
-        self._show("results", pages.results(self.goal.text, number, len(self._hits), shown))
+        items = [self.shop.item(row) for row in self._on_page()]
+        self._show("results", pages.results(self.goal.text, number, len(self._hits), items))
 
     def _on_page(self) -> list[int]:
         first = (self.number - 1) * PAGE_SIZE

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from hgrpo.config.bounds import Share, distinct
 from hgrpo.config.strict import Strict, refuse_unread
-from hgrpo.envs.environment import EnvSettings, ExpertSettings, PanelSizes
+from hgrpo.envs.environment import EnvSettings, ExpertSettings, FolderOrGenerate, PanelSizes
 
 _NAMES = "kitchen garden beauty grocery electronics fashion toys sports office pets tools travel"
 DEPARTMENTS = tuple(_NAMES.split())
@@ -14,12 +14,8 @@ DEPARTMENTS = tuple(_NAMES.split())
 
 def _within(least: int, most: int) -> AfterValidator:
     def check(bounds: tuple[int, int]) -> tuple[int, int]:
-        low, high = bounds
-        if not least <= low <= high <= most:
-            raise ValueError(
-                f"bounds [low, high] must satisfy {least} <= low <= high <= {most}, "
-                f"not [{low}, {high}]"
-            )
+        if not least <= bounds[0] <= bounds[1] <= most:
+            raise ValueError(f"bounds must satisfy {least} <= low <= high <= {most}, not {bounds}")
         return bounds
 
     return AfterValidator(check)
@@ -54,9 +50,10 @@ class CatalogueSettings(Strict):
     )
 
 
-class ProductsSettings(Strict):
+class ProductsSettings(FolderOrGenerate):
     """Where products come from: either official files or the generator."""
 
+    OF_FOLDERS = ("download", "items_file", "attributes_file", "human_file", "limit")
     folder: str | None = Field(
         None, description="folder of the official data files, e.g. $WEBSHOP_DATA"
     )
@@ -76,15 +73,6 @@ class ProductsSettings(Strict):
         None, gt=0, description="products read from the head of the file; null for all"
     )
     generate: CatalogueSettings | None = Field(None, description="settings of the generator")
-
-    @model_validator(mode="after")
-    def _one_source(self) -> "ProductsSettings":
-        if (self.folder is None) == (self.generate is None):
-            raise ValueError("give either `folder` or `generate`, and not both")
-        if self.generate is not None:
-            files = ("download", "items_file", "attributes_file", "human_file", "limit")
-            refuse_unread(self, *((name, False, "`folder`") for name in files))
-        return self
 
 
 class PanelsSettings(PanelSizes):

@@ -1,11 +1,11 @@
 """Scripted shoppers, for demonstrations and for the ceiling.
 
-The oracle knows the wanted product. It searches for the title, turns pages until it finds the
+The oracle knows the goal's product. It searches for the title, turns pages until it finds the
 product, chooses the goal's options, and buys. Its reward may be below 1.
 
 `Reader` knows the instruction and the pages, as an agent does. It searches for the instruction's
 words, opens the product that fits best and is not too dear, and chooses the values that the
-instruction names. It buys once the product's pages have shown enough of the words. When its
+instruction names. It buys once the product's pages hold enough of the words. When its
 patience ends, it buys the best product that it has opened.
 """
 
@@ -14,7 +14,7 @@ import re
 import numpy as np
 
 from hgrpo.envs.webshop import pages
-from hgrpo.envs.webshop.instruction_words import PLAIN, words
+from hgrpo.envs.webshop.goals import PLAIN, words
 from hgrpo.envs.webshop.prices import split_limit
 from hgrpo.envs.webshop.records import Product
 from hgrpo.envs.webshop.session import Session
@@ -30,8 +30,8 @@ def oracle(session: Session) -> str | None:
     """The oracle's next action; None if the search does not find the product."""
     if session.item is not None:
         offered = set(session.clicks)
-        for wanted in session.goal.options:
-            name, value = wanted if isinstance(wanted, tuple) else (None, wanted)
+        for goal_option in session.goal.options:
+            name, value = goal_option if isinstance(goal_option, tuple) else (None, goal_option)
             option = session.clickables[value].option if value in offered else ""
             fits = value in offered and name in (None, option)
             if fits and session.chosen.get(option) != value:
@@ -62,8 +62,8 @@ class Reader:
         """The next action. It ignores the last observation, because the session says more."""
         session = self._session
         if session.kind == "index":
-            kept = [w for w in self._words if self._rng.random() >= self._knobs.forget_word]
-            return f"search[{searchable(' '.join(kept or self._words))}]"
+            query = [w for w in self._words if self._rng.random() >= self._knobs.forget_word]
+            return f"search[{searchable(' '.join(query or self._words))}]"
         if session.item is None:
             return self._open()
         if pages.BUY.lower() not in session.clickables:
@@ -91,7 +91,7 @@ class Reader:
     def _on_product(self, product: Product) -> str:
         """The next action on a product's page: choose an option, look, buy or go back."""
         if product.asin not in self._matches:
-            self._matches[product.asin] = self._match(_shown(product))
+            self._matches[product.asin] = self._match(_visible_text(product))
         offered = set(self._session.clicks)
         for name, values in product.options.items():
             if name in self._done:
@@ -104,7 +104,7 @@ class Reader:
         if features not in self._done:
             self._done.add(features)
             if self._rng.random() < self._knobs.look:
-                text = " ".join((_shown(product), *product.bullet_points))
+                text = " ".join((_visible_text(product), *product.bullet_points))
                 self._matches[product.asin] = self._match(text)
                 return click(features)
         content = self._matches[product.asin] >= self._knobs.content_with
@@ -127,7 +127,7 @@ class Reader:
         return max(named, key=len, default=None)
 
 
-def _shown(product: Product) -> str:
+def _visible_text(product: Product) -> str:
     """What a product's page says: its title and the values of its options."""
     return " ".join((product.title, *(v for values in product.options.values() for v in values)))
 

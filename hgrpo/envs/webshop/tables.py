@@ -19,7 +19,7 @@ from hgrpo.envs.webshop.records import Goal, Item, Product
 from hgrpo.errors import UserError
 
 _BATCH = 8192
-_KEPT = 8192
+_CACHED = 8192
 _TEXTS = pa.list_(pa.string())
 # The fields of `Product`, with options as names and values, and the fields that `Item` adds.
 _ITEMS = pa.schema(
@@ -95,7 +95,7 @@ class Catalogue(_Rows):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _ITEMS, "catalogue")
-        self.item = lru_cache(maxsize=_KEPT)(self.read)
+        self.item = lru_cache(maxsize=_CACHED)(self.read)
 
     def items(self) -> Iterator[Item]:
         """Every item in order, read batch by batch and not cached."""
@@ -145,8 +145,8 @@ def write_goals(path: Path, goals: Iterable[Goal]) -> None:
 
 def goal_hash(goal: Goal, item: Item) -> str:
     """SHA-256 (hex) of a goal and of the product that it was made from."""
-    asked = goal.text, goal.attributes, goal.options, goal.price_limit
-    content = json.dumps((item.product.asin, item.price, *asked))
+    request = goal.text, goal.attributes, goal.options, goal.price_limit
+    content = json.dumps((item.product.asin, item.price, *request))
     return hashlib.sha256(content.encode()).hexdigest()
 
 

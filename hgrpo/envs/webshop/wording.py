@@ -15,11 +15,11 @@ _TITLES = {
         "{brand} {first} and {second} {type}",
     ),
 }
-_TOLD = (
+_POINTS = (
     *("{attribute} for {use}", "{attribute} by design", "{attribute} and well made"),
     *("made to be {attribute}", "known to be {attribute}", "always {attribute}"),
 )
-_UNTOLD = (
+_FILLERS = (
     *("good for {use}", "a gift for friends", "comes in a plain box", "one year of support"),
     *("ships in two days", "simple to use", "liked by many homes"),
 )
@@ -119,9 +119,9 @@ def _description(name: str, attribute: str, uses: tuple[str, ...], draws: Draws)
 def _bullet_points(attributes: list[str], uses: tuple[str, ...], draws: Draws) -> list[str]:
     count = draws.between((3, 5))
     # At least one bullet point mentions no attribute, as in any shop.
-    told = attributes[: count - 1]
-    lines = [draws.pick(_TOLD).format(attribute=name, use=draws.pick(uses)) for name in told]
-    lines += [line.format(use=draws.pick(uses)) for line in draws.some(_UNTOLD, count - len(told))]
+    head, rest = attributes[: count - 1], max(1, count - len(attributes))
+    lines = [draws.pick(_POINTS).format(attribute=a, use=draws.pick(uses)) for a in head]
+    lines += [line.format(use=draws.pick(uses)) for line in draws.some(_FILLERS, rest)]
     return [_upper_first(line) for line in draws.some(lines, count)]
 
 

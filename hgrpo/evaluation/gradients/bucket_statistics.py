@@ -112,10 +112,10 @@ def bucket_statistics(groups: GroupProducts, counts: np.ndarray | None = None) -
     with_sum = (counts @ flat.T).reshape(-1, components, number, components)
     sums = np.einsum("rg,ragb->rab", counts, with_sum)
     square = np.einsum("raa->ra", sums) / total[:, None] ** 2
-    own = np.einsum("agag->ag", groups.products)
+    lengths_squared = np.einsum("agag->ag", groups.products)
     to_mean = np.einsum("raga->rag", with_sum) / total[:, None, None]
     sizes = groups.sizes
-    residual = own[None] - 2 * sizes * to_mean + sizes**2 * square[:, :, None]
+    residual = lengths_squared[None] - 2 * sizes * to_mean + sizes**2 * square[:, :, None]
     spread = np.einsum("rg,rag->ra", counts, residual)
     noise = number / (number - 1) * np.maximum(spread, 0.0) / total[:, None] ** 2
     lengths = np.sqrt(np.maximum(np.einsum("raa->ra", sums), 0.0))
@@ -137,9 +137,11 @@ def cosine_to_all(groups: GroupProducts, chosen: np.ndarray) -> np.ndarray:
     mask = np.zeros(len(groups.sizes))
     mask[chosen] = 1.0
     every = np.ones(len(groups.sizes))
-    own = np.einsum("agah->agh", groups.products)
-    between = np.einsum("agh,g,h->a", own, mask, every)
-    lengths = np.einsum("agh,g,h->a", own, mask, mask) * np.einsum("agh,g,h->a", own, every, every)
+    products = np.einsum("agah->agh", groups.products)
+    between = np.einsum("agh,g,h->a", products, mask, every)
+    lengths = np.einsum("agh,g,h->a", products, mask, mask) * np.einsum(
+        "agh,g,h->a", products, every, every
+    )
     return _ratio(between, np.sqrt(np.maximum(lengths, 0.0)))
 
 

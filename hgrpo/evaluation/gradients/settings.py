@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from hgrpo.config.rising import RisingRounds
+from hgrpo.config.bounds import RisingRounds
 from hgrpo.config.strict import Strict, refuse_unread
 from hgrpo.evaluation.gradients.buckets import BucketMode
 from hgrpo.learning.settings import KlForm

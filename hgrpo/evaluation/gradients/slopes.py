@@ -1,4 +1,4 @@
-"""Tests over seeds: slopes of squared norms over deviations of returns, and which part dominates.
+"""Buckets over seeds: means, norms, tests of slopes over deviations, and which part dominates.
 
 RAGEN reads its own plots so: the task's norm rises with the deviation of the returns, those of the
 regularisers stay flat, and so the regularisers dominate where returns differ little
@@ -6,19 +6,58 @@ regularisers stay flat, and so the regularisers dominate where returns differ li
 """
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from hgrpo.evaluation.gradients.buckets import ALL
 from hgrpo.evaluation.gradients.table import REGULARISERS, TASK
-from hgrpo.evaluation.gradients.weighted_norms import BY
 from hgrpo.evaluation.over_seeds import seed_interval
 from hgrpo.evaluation.statistics import holm
 
+BY = ["method", "round", "pass"]
+_NUMBERS = ["norm", "noise", "square", "lower", "upper"]
+Numbers = TypeVar("Numbers", float, np.ndarray, pd.Series)
+KEYS = ["method", "round", "pass", "bucket", "component"]
+COUNTS = ("groups", "tokens")
+MEASURES = ("norm", "corrected", "signal_to_noise", "cosine_to_all")
 INCONCLUSIVE, RISES, FALLS = "inconclusive", "rises", "falls"
 NO_GRADIENT, NO_TASK = "no gradient", "the task has no gradient"
 REGULARISERS_DOMINATE, TASK_DOMINATES = "the regularisers dominate", "the task dominates"
+
+
+def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
+    """Norms of the buckets times the coefficients, and their squares without what noise adds.
+
+    Args:
+        table: rows of buckets.csv with the columns method, seed and round.
+
+    Returns:
+        The columns of `BY`, seed, bucket, component, groups, deviation, norm, noise, square, lower
+        and upper. `norm` is that of the gradient as it was measured, `noise` is the part of its
+        square that noise adds, and `square` is the rest. It is not cut off at 0, because that would
+        bias it. `lower` and `upper` are the ends of a seed's own interval for the norm without
+        noise, by a bootstrap over groups.
+    """
+    rows = table[table["bucket"] != ALL].copy()
+    rows["norm"] *= rows["coefficient"]
+    rows["square"] = rows["coefficient"] ** 2 * rows["signal"]
+    rows["noise"] = rows["norm"] ** 2 - rows["square"]
+    for end in ("lower", "upper"):
+        rows[end] = rows["coefficient"] * rows[f"corrected_{end}"]
+    columns = [*BY, "seed", "bucket", "component", "groups", "deviation", *_NUMBERS]
+    return rows[columns].reset_index(drop=True)
+
+
+def signed_root(square: Numbers) -> Numbers:
+    """The root of |square| with the sign of `square`.
+
+    A squared norm without what noise adds is below 0 where the noise was large by chance. Setting
+    such norms to 0 would make means too large; with their sign they stay visible.
+    """
+    return np.sign(square) * np.sqrt(np.abs(square))
 
 
 def student(name: str, values: Sequence[float], level: float) -> dict[str, float]:
@@ -30,8 +69,8 @@ def student(name: str, values: Sequence[float], level: float) -> dict[str, float
     mean = float(np.mean(values)) if len(values) else np.nan
     lower = upper = np.nan
     if len(values) > 1 and np.isfinite(values).all():
-        found = seed_interval(np.asarray(values), level)
-        lower, upper = found.lower, found.upper
+        interval = seed_interval(np.asarray(values), level)
+        lower, upper = interval.lower, interval.upper
     return {name: mean, f"{name}_lower": lower, f"{name}_upper": upper}
 
 
@@ -64,7 +103,7 @@ def slopes(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     even if there were no gradient at all.
 
     Args:
-        norms: from `hgrpo.evaluation.gradients.weighted_norms`.
+        norms: from `weighted_norms`.
 
     Returns:
         The columns of `BY`, component and seeds; `mean`, the mean square of its buckets and seeds;
@@ -76,7 +115,7 @@ def slopes(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     """
     rows = []
     for (*key, component), part in norms.groupby([*BY, "component"], sort=False):
-        each = [_slope(own) for _, own in part.groupby("seed")]
+        each = [_slope(run) for _, run in part.groupby("seed")]
         tested = bool(part["norm"].any())
         rows.append(
             dict(zip(BY, key, strict=True))
@@ -113,7 +152,7 @@ def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     and not tested.
 
     Args:
-        norms: from `hgrpo.evaluation.gradients.weighted_norms`.
+        norms: from `weighted_norms`.
 
     Returns:
         The columns of `BY`; `place` (lowest or highest); the difference with its interval over
@@ -123,7 +162,7 @@ def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     rows = []
     for key, part in norms.groupby(BY, sort=False):
         for place in ("lowest", "highest"):
-            ends = [_end(own, place) for _, own in part.groupby("seed")]
+            ends = [_end(run, place) for _, run in part.groupby("seed")]
             each = [float(end["square", REGULARISERS] - end["square", TASK]) for end in ends]
             tested = any(end["norm", TASK] for end in ends)
             rows.append(
@@ -153,3 +192,40 @@ def _verdict(difference: float, sure: bool) -> str:
     if not sure:
         return INCONCLUSIVE
     return REGULARISERS_DOMINATE if difference > 0 else TASK_DOMINATES
+
+
+def bucket_means(table: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
+    """One row for each of `KEYS`, in the table's order.
+
+    Counts and the deviation are means over seeds. A measure is a mean over seeds with Student's
+    interval, which seeds without a value leave out. `corrected` is the root of the mean signal,
+    with its sign: a mean of norms that are set to 0 where noise explains them would be too large.
+    With one seed a measure has the interval that the table gives, if any. `cosine` is that of the
+    task with the regularisers, in rows of either.
+
+    Args:
+        table: rows of buckets.csv with the columns method, seed and round.
+    """
+    other = {TASK: REGULARISERS, REGULARISERS: TASK}
+    rows = []
+    for key, part in table.groupby(KEYS, sort=False):
+        row = dict(zip(KEYS, key, strict=True))
+        row |= {name: part[name].mean() for name in (*COUNTS, "deviation")}
+        component = row["component"]
+        cosine = part[f"cosine_to_{other[component]}"] if component in other else None
+        for name in MEASURES:
+            row |= _measure(name, part, level)
+        row["cosine"] = np.nan if cosine is None else cosine.mean()
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _measure(name: str, part: pd.DataFrame, level: float) -> dict[str, float]:
+    if len(part) > 1 and name == "corrected":
+        interval = student(name, part["signal"].tolist(), level)
+        return {column: signed_root(value) for column, value in interval.items()}
+    if len(part) > 1:
+        return student(name, part[name].dropna().tolist(), level)
+    ends = (f"{name}_lower", f"{name}_upper")
+    row = part.iloc[0]
+    return {name: row[name]} | {end: row.get(end, np.nan) for end in ends}

@@ -22,7 +22,7 @@ SHOWN = (TASK, "task_unwhitened", "kl", "entropy", REGULARISERS)
 PASSES = ("prefilter", "postfilter")
 
 
-def shown(
+def mix(
     measured: GroupProducts, shift: float, scale: float, kl: float, entropy: float
 ) -> GroupProducts:
     """The components `SHOWN`, from those of `components.COMPONENTS`.
@@ -47,7 +47,7 @@ class Pass:
 
     Attributes:
         groups: their indices among all groups that were played, [M].
-        products: of their gradients, with the components that `shown` reads.
+        products: of their gradients, with the components that `mix` reads.
         trajectories, tokens: how many trajectories and sampled tokens of each group, int [M].
     """
 
@@ -76,18 +76,18 @@ def bucket_table(
     coefficients = (1.0, 1.0, *weights, 1.0)
     rows, places = [], {}
     for name, measured in passes.items():
-        own = deviations[measured.groups]
-        if len(own) < 2:
+        spread = deviations[measured.groups]
+        if len(spread) < 2:
             continue
-        cut = buckets(own, config.mode, min(config.buckets, len(own) // 2))
+        cut = buckets(spread, config.mode, min(config.buckets, len(spread) // 2))
         places[name] = {
             int(measured.groups[index]): bucket.name
             for bucket in cut[:-1]
             for index in bucket.groups
         }
-        found = shown(measured.products, shift, scale, *weights)
-        counted = replace(measured, products=found)
-        rows += [{"pass": name, **row} for row in _bucket_rows(counted, cut, own, coefficients)]
+        mixed = mix(measured.products, shift, scale, *weights)
+        counted = replace(measured, products=mixed)
+        rows += [{"pass": name, **row} for row in _bucket_rows(counted, cut, spread, coefficients)]
     return pd.DataFrame(rows), places
 
 

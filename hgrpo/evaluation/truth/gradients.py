@@ -21,7 +21,7 @@ from hgrpo.evaluation.truth.resampling import ratio
 
 
 def cosine(
-    own: np.ndarray,
+    of_method: np.ndarray,
     with_truth: np.ndarray,
     halves: np.ndarray,
     weights: np.ndarray,
@@ -35,11 +35,11 @@ def cosine(
     method needs.
 
     Args:
-        own: [G, G], g_k . g_l.
+        of_method: [G, G], g_k . g_l.
         with_truth: [G, G], g_k . t_l.
         halves: [G, G], first half of t_k . second half of t_l.
     """
-    parts = (own, with_truth, halves)
+    parts = (of_method, with_truth, halves)
     length, along, true = (_of_sums(part, weights, groups) for part in parts)
     return ratio(along, np.sqrt(np.maximum(length, 0) * np.maximum(true, 0)))
 
@@ -81,8 +81,8 @@ class Expected:
         Infinite if mu points away from nu.
         """
         along = np.maximum(self.along, 0) ** 2
-        found = ratio(np.maximum(self.truth, 0) * self.variance, groups * along)
-        return np.where(self.along <= 0, np.inf, found)
+        relative = ratio(np.maximum(self.truth, 0) * self.variance, groups * along)
+        return np.where(self.along <= 0, np.inf, relative)
 
     def signal_to_noise(self, groups: float) -> np.ndarray:
         """n |mu|^2 / v: signal to noise of an update from n groups."""
@@ -90,16 +90,16 @@ class Expected:
 
 
 def expected(
-    own: np.ndarray, with_truth: np.ndarray, truth: np.ndarray, weights: np.ndarray
+    of_method: np.ndarray, with_truth: np.ndarray, truth: np.ndarray, weights: np.ndarray
 ) -> Expected:
     """The moments, from [G, G] matrices of g_k . g_l, of g_k . t_l and of t_k . t_l.
 
-    If `own` is the product of two estimates of the same gradient with independent noise, the
+    If `of_method` is the product of two estimates of the same gradient with independent noise, the
     variance is that without the noise.
     """
-    signal = _pairs(own, weights)
+    signal = _pairs(of_method, weights)
     pairs = (_pairs(products, weights) for products in (with_truth, truth))
-    return Expected(signal, *pairs, _same(own, weights) - signal)
+    return Expected(signal, *pairs, _same(of_method, weights) - signal)
 
 
 def _of_sums(products: np.ndarray, weights: np.ndarray, groups: int) -> np.ndarray:

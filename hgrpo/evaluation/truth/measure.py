@@ -61,16 +61,16 @@ class Measurement:
         Raises:
             UserError: the panel has too few games, or kept rollouts are damaged.
         """
-        kept = self.folder / "rollouts"
-        if not kept.is_dir():
+        stored = self.folder / "rollouts"
+        if not stored.is_dir():
             tasks = truth_tasks(panel, self.config.groups, self.seed)
             stream = ("truth", self.seed, self.round)
             groups = self.collector.collect(tasks, self.size, stream, on_done)
-            with atomic_folder(kept) as out:
+            with atomic_folder(stored) as out:
                 for step, group in enumerate(groups):
                     write_step(group, self.round, step, out)
                 join_steps(out, len(groups), out)
-        return read_groups(kept, panel)
+        return read_groups(stored, panel)
 
     def finished(self, group: PlayedGroup) -> bool:
         """Whether the group's truth is kept already."""
@@ -92,8 +92,8 @@ class Measurement:
         played = time.perf_counter()
         starts = np.cumsum([len(t.turns) for t in trajectories])[:-1]
         truths = [
-            turn_truth(own, t.env_return)
-            for own, t in zip(np.split(returns, starts), trajectories, strict=True)
+            turn_truth(part, t.env_return)
+            for part, t in zip(np.split(returns, starts), trajectories, strict=True)
         ]
         sketches = [self.sketcher.of_turns(t.token_ids, t.spans) for t in trajectories]
         table = truth_table(group, truths, each, np.concatenate(sketches))

@@ -35,8 +35,8 @@ def action_kind(action: str, admissible: bool) -> str:
 def common_kinds(kinds: list[str]) -> np.ndarray:
     """The kinds, object [N], with all but the `KINDS` most common ones replaced by `OTHER`."""
     ranked = sorted(Counter(kinds).items(), key=lambda item: (-item[1], item[0]))
-    kept = {kind for kind, _ in ranked[:KINDS]}
-    return np.array([kind if kind in kept else OTHER for kind in kinds], dtype=object)
+    common = {kind for kind, _ in ranked[:KINDS]}
+    return np.array([kind if kind in common else OTHER for kind in kinds], dtype=object)
 
 
 @dataclass(frozen=True)

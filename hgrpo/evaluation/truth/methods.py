@@ -1,7 +1,6 @@
 """The tables that compare every method of a study with the truth, for one policy's rollouts."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -19,26 +18,18 @@ from hgrpo.evaluation.truth.update import update_advantages
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
 
 
-@dataclass(frozen=True)
-class TruthTables:
-    """What `truth.csv`, `truth_gradients.csv` and `truth_errors.csv` hold.
-
-    Attributes:
-        methods: a row for each method, then one for the shuffled truth; see `scoring.score`. Price
-            per trajectory: `seconds`, `dollars` and `extra_trajectories` that were played.
-        gradients: a row for each method, and for the exact truth, at several numbers of groups.
-        errors: a row for each method and turn number or kind of action; see `errors.error_rows`.
-    """
-
-    methods: pd.DataFrame
-    gradients: pd.DataFrame
-    errors: pd.DataFrame
-
-
 def truth_tables(
     played: Played, updates: Mapping[str, ArmUpdate], labels: Mapping[str, str]
-) -> TruthTables:
+) -> dict[str, pd.DataFrame]:
     """Compare credit with the truth of the same rollouts, which must be there.
+
+    Returns:
+        - truth: a row for each method, then one for the shuffled truth; see `scoring.score`. Price
+          per trajectory: `seconds`, `dollars` and `extra_trajectories` that were played.
+        - truth_gradients: a row for each method, and for the exact truth, at several numbers of
+          groups.
+        - truth_errors: a row for each method and turn number or kind of action; see
+          `errors.error_rows`.
 
     Args:
         updates: method -> what turns its credit into advantages.
@@ -62,13 +53,8 @@ def truth_tables(
     methods.append(head | shuffled_row(truth))
     head = where | {"method": TRUTH, "label": TRUTH_LABEL}
     gradients += [head | row for row in true_gradient_rows(truth)]
-    return TruthTables(*map(pd.DataFrame, (methods, gradients, errors)))
-
-
-def joined(tables: Sequence[TruthTables]) -> TruthTables:
-    """The tables of several policies, one below the other."""
-    parts = zip(*((t.methods, t.gradients, t.errors) for t in tables), strict=True)
-    return TruthTables(*(pd.concat(part, ignore_index=True) for part in parts))
+    tables = {"truth": methods, "truth_gradients": gradients, "truth_errors": errors}
+    return {name: pd.DataFrame(rows) for name, rows in tables.items()}
 
 
 def price(computed: Computation, rollouts: SharedRollouts) -> dict[str, float]:
@@ -78,10 +64,10 @@ def price(computed: Computation, rollouts: SharedRollouts) -> dict[str, float]:
     """
     starts = np.cumsum(rollouts.lengths) - rollouts.lengths
     credited = max(1, int(np.isfinite(computed.values[starts]).sum()))
-    said = computed.report
-    dollars = said.get("judge_dollars", 0.0) + said.get("judge_dollars_unconfirmed", 0.0)
+    report = computed.report
+    dollars = report.get("judge_dollars", 0.0) + report.get("judge_dollars_unconfirmed", 0.0)
     return {
         "seconds": computed.seconds / credited,
         "dollars": dollars / credited,
-        "extra_trajectories": said.get("cf_branches", 0) / credited,
+        "extra_trajectories": report.get("cf_branches", 0) / credited,
     }

@@ -49,10 +49,10 @@ def read_credits(path: Path, places: pd.DataFrame) -> tuple[np.ndarray, np.ndarr
             turn, holds a turn or trajectory that was not published, or a number is not finite.
     """
     table = _read(path)
-    given = table.select(list(TURN)).to_pandas()
-    if twice := _twice(given):
+    rows = table.select(list(TURN)).to_pandas()
+    if twice := _twice(rows):
         raise UserError(f"{path}: {twice}")
-    _check_turns(path, given, places)
+    _check_turns(path, rows, places)
     frame = table.to_pandas().set_index(list(TURN))
     ordered = frame.loc[pd.MultiIndex.from_frame(places)]
     numbers: Mapping[str, np.ndarray] = {
@@ -81,33 +81,33 @@ def _read(path: Path) -> pa.Table:
     for name in table.column_names:
         kind = table.schema.field(name).type
         if name == "task_id":
-            fits, wanted = pa.types.is_string(kind) or pa.types.is_large_string(kind), "text"
+            fits, expected = pa.types.is_string(kind) or pa.types.is_large_string(kind), "text"
         elif name in TURN:
-            fits, wanted = pa.types.is_integer(kind), "whole numbers"
+            fits, expected = pa.types.is_integer(kind), "whole numbers"
         else:
-            fits, wanted = pa.types.is_floating(kind) or pa.types.is_integer(kind), "numbers"
+            fits, expected = pa.types.is_floating(kind) or pa.types.is_integer(kind), "numbers"
         if not fits:
-            raise UserError(f"{path}: column {name!r} holds {kind}, not {wanted}")
+            raise UserError(f"{path}: column {name!r} holds {kind}, not {expected}")
         if name in TURN and table[name].null_count:
             raise UserError(f"{path}: column {name!r} is empty in {table[name].null_count} rows")
     return parquet.check_numbers(table, path)
 
 
-def _check_turns(path: Path, given: pd.DataFrame, places: pd.DataFrame) -> None:
+def _check_turns(path: Path, rows: pd.DataFrame, places: pd.DataFrame) -> None:
     trajectory = list(TURN[:2])
     lengths = places.groupby(trajectory).size()
-    theirs = given.groupby(trajectory).size()
+    theirs = rows.groupby(trajectory).size()
     for task, rollout in theirs.index.difference(lengths.index):
         raise UserError(f"{path}: {task} rollout {rollout}: no such trajectory was published")
     for task, rollout in lengths.index.difference(theirs.index):
         raise UserError(f"{path}: {task} rollout {rollout}: the trajectory is missing")
-    known, found = (pd.MultiIndex.from_frame(each) for each in (places, given))
-    for task, rollout, turn in found.difference(known):
+    known, listed = (pd.MultiIndex.from_frame(each) for each in (places, rows))
+    for task, rollout, turn in listed.difference(known):
         length = lengths[task, rollout]
         raise UserError(
             f"{path}: {task} rollout {rollout}: turn {turn}, but its turns are 0 to {length - 1}"
         )
-    for task, rollout, turn in known.difference(found):
+    for task, rollout, turn in known.difference(listed):
         raise UserError(f"{path}: {task} rollout {rollout}: turn {turn} is missing")
 
 

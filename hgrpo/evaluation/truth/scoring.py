@@ -85,10 +85,10 @@ def score(credit: np.ndarray, advantage: np.ndarray, truth: MeasuredTruth) -> di
     row["clear_turns"] = int(truth.clear.sum())
     row |= _columns("credit_pearson", _pearson(credit, truth))
     row |= _columns("advantage_pearson", _pearson(advantage, truth))
-    own = truth.centred(advantage)
-    inside = _pearson(own, truth.within)
+    centred = truth.centred(advantage)
+    inside = _pearson(centred, truth.within)
     row |= _columns("within_pearson", inside)
-    row["beats_shuffled"] = _beats(inside) if own.any() else NO
+    row["beats_shuffled"] = _beats(inside) if centred.any() else NO
     signs = sign_accuracy(advantage, truth.advantage, truth.clear, truth.owner, truth.weights)
     row |= _columns("sign_accuracy", signs)
     return row | _columns("cosine", cosine(*_products(advantage, truth), truth.weights))
@@ -117,10 +117,10 @@ def gradient_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str,
     """
     known = np.isfinite(advantage)
     truth = truth.of(known)
-    own, along, halves = _products(advantage[known], truth)
+    products, along, halves = _products(advantage[known], truth)
     true = update_sketches(truth.advantage, truth)
-    moments = expected(own, along, true @ true.T, truth.weights)
-    return _by_groups(truth, moments, lambda n: cosine(own, along, halves, truth.weights, n))
+    moments = expected(products, along, true @ true.T, truth.weights)
+    return _by_groups(truth, moments, lambda n: cosine(products, along, halves, truth.weights, n))
 
 
 def true_gradient_rows(truth: MeasuredTruth) -> list[dict[str, float]]:
@@ -193,9 +193,9 @@ def _products(
     advantage: np.ndarray, truth: MeasuredTruth
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Inner products of groups' gradients: own, own with the truth's, the truth's two halves."""
-    own, true = (update_sketches(values, truth) for values in (advantage, truth.advantage))
+    of_method, true = (update_sketches(values, truth) for values in (advantage, truth.advantage))
     first, second = (update_sketches(half, truth) for half in truth.halves)
-    return own @ own.T, own @ true.T, first @ second.T
+    return of_method @ of_method.T, of_method @ true.T, first @ second.T
 
 
 def _shuffled_cosine(truth: MeasuredTruth) -> np.ndarray:
@@ -206,5 +206,5 @@ def _shuffled_cosine(truth: MeasuredTruth) -> np.ndarray:
     spread = shuffled_spread(truth.halves, truth.sketches, truth.lengths)
     starts = np.cumsum(truth.lengths) - truth.lengths
     extra = np.bincount(truth.owner[starts], spread, minlength=truth.groups)
-    own = dealt_first @ dealt_second.T + np.diag(extra)
-    return cosine(own, dealt_first @ second.T, first @ second.T, truth.weights)
+    dealt = dealt_first @ dealt_second.T + np.diag(extra)
+    return cosine(dealt, dealt_first @ second.T, first @ second.T, truth.weights)

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from hgrpo.config.rising import RisingRounds
+from hgrpo.config.bounds import RisingRounds
 from hgrpo.config.strict import Strict
 
 

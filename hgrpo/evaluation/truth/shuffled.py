@@ -47,8 +47,8 @@ def shuffled_signs(
     # A hit is linear in the dealt sign, so its mean over all orders follows from the mean sign.
     hits = (1 + trajectory_means(signs, lengths) * signs) / 2
     columns = np.array([clear * hits, clear], dtype=np.float64)
-    found, turns = (weights @ sums_by_group(columns, owner, weights.shape[1])).T
-    return ratio(found, turns)
+    right, turns = (weights @ sums_by_group(columns, owner, weights.shape[1])).T
+    return ratio(right, turns)
 
 
 def trajectory_means(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -29,13 +29,13 @@ def update_advantages(credit: np.ndarray, groups: Sequence[Group], update: ArmUp
     """
     sizes = [sum(len(t.turns) for t in group.trajectories) for group in groups]
     parts = np.split(credit, np.cumsum(sizes)[:-1])
-    known = [k for k, given in enumerate(parts) if np.isfinite(given).all()]
+    known = [k for k, part in enumerate(parts) if np.isfinite(part).all()]
     made = {k: _advantages(groups[k], parts[k], update) for k in known}
-    found = [np.full(size, np.nan) for size in sizes]
+    by_group = [np.full(size, np.nan) for size in sizes]
     for k, advantages in made.items():
         turns = [turn for t in groups[k].trajectories for turn in t.turns]
-        found[k][:] = [0.0 if advantages.dead else turn.advantage for turn in turns]
-    return np.concatenate(found)
+        by_group[k][:] = [0.0 if advantages.dead else turn.advantage for turn in turns]
+    return np.concatenate(by_group)
 
 
 def _advantages(group: Group, credit: np.ndarray, update: ArmUpdate) -> GroupAdvantages:

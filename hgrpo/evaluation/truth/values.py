@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hgrpo.credit.value_changes import value_changes
-
 
 @dataclass(frozen=True)
 class TurnTruth:
@@ -63,7 +61,7 @@ def turn_truth(returns: np.ndarray, final: float) -> TurnTruth:
         se_before=errors,
         value_after=after,
         se_after=errors_after,
-        advantage=value_changes(values, final),
+        advantage=np.diff(values, append=final),
         advantage_se=np.hypot(errors, errors_after),
         advantage_first=_advantages(returns[:, :half], final),
         advantage_second=_advantages(returns[:, half:], final),
@@ -71,4 +69,4 @@ def turn_truth(returns: np.ndarray, final: float) -> TurnTruth:
 
 
 def _advantages(returns: np.ndarray, final: float) -> np.ndarray:
-    return value_changes(returns.mean(axis=1), final)
+    return np.diff(returns.mean(axis=1), append=final)

@@ -5,10 +5,10 @@ via Multi-Turn Reinforcement Learning", https://arxiv.org/abs/2504.20073) and RA
 (https://arxiv.org/abs/2604.06268). Where returns barely differ within a group, its task gradient
 is weak, but the gradient of entropy bonus and KL penalty is not. The filter gives each group a
 score and keeps the groups of the largest or smallest scores (`groups`), or a share of
-the trajectories of each group. `batch` scales what is left and puts all of it together, and says
-of it what the log says.
+the trajectories of each group. `batch` applies these steps, scales the advantages and makes the log
+entries.
 
-A batch has G groups; a group has K trajectories of one task. All functions are pure. What is left
-out is masked; nothing is duplicated. Ties go by the order of groups, and within a group by the
-order of trajectories.
+A batch has G groups; a group has K trajectories of one task. All functions are pure. Dropped
+trajectories are masked; no trajectory is duplicated. Ties go by the order of groups, and within a
+group by the order of trajectories.
 """

@@ -1,4 +1,4 @@
-"""The filter, applied to a batch of groups: their scores, and what the log says of the batch."""
+"""The filter applied to a batch of groups: scores, masks, weights and log entries."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -58,69 +58,35 @@ _SCORES: dict[Score, Callable[[Measures], float]] = {
     "success_variance": lambda group: sample_variance(group.successes),
     "mean": lambda group: float(np.mean(group.returns)),
     "sum": lambda group: float(np.sum(group.returns)),
-    "entropy": lambda group: float(np.mean(_entropies(group))),
-    "entropy_deviation": lambda group: sample_deviation(_entropies(group)),
+    "entropy": lambda group: float(np.mean(group.entropies)),
+    "entropy_deviation": lambda group: sample_deviation(group.entropies),
     "length": lambda group: float(np.mean(group.lengths)),
 }
 
 
 def group_scores(groups: Sequence[Measures], score: Score) -> np.ndarray:
-    """The scores of groups, float64 [G]; spreads are the sample's (ddof 1), and 0 at K = 1.
-
-    Raises:
-        ValueError: the score needs entropies that are not there.
-    """
+    """The scores of groups, float64 [G]; spreads are the sample's (ddof 1), and 0 at K = 1."""
     return np.array([_SCORES[score](group) for group in groups], dtype=np.float64)
 
 
-def _entropies(group: Measures) -> np.ndarray:
-    if group.entropies is None:
-        raise ValueError("a score of entropy needs the entropies of the policy's tokens")
-    return group.entropies
-
-
-@dataclass(frozen=True)
-class Filtered:
-    """What the filter says of a batch.
-
-    Attributes:
-        scores: float64 [G].
-        trajectories: G arrays bool [K], whether each trajectory is kept.
-        weights: float64 [G], factors of the groups' advantages: soft weights and loss scaling. 0
-            for groups of which nothing is kept.
-        row: entries of the step's log row, see `filter_row`.
-    """
-
-    scores: np.ndarray
-    trajectories: list[np.ndarray]
-    weights: np.ndarray
-    row: dict[str, float | None]
-
-    @property
-    def groups(self) -> np.ndarray:
-        """bool [G], whether something of each group is kept."""
-        return kept_groups(self.trajectories)
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing is left to learn from."""
-        return not np.any(self.weights)
-
-
-def filter_batch(groups: Sequence[Measures], config: FilterConfig) -> Filtered:
+def filter_batch(
+    groups: Sequence[Measures], config: FilterConfig
+) -> tuple[list[np.ndarray], np.ndarray, dict[str, float | None]]:
     """Apply the filter to a batch of groups.
 
-    Raises:
-        ValueError: a score needs entropies that are not there.
+    Returns:
+        Whether each trajectory is kept, G arrays bool [K]. The factors of the groups' advantages
+        from soft weights and loss scaling, float64 [G], 0 for dropped groups. And the log entries,
+        see `filter_row`.
     """
     scores = group_scores(groups, config.score)
     returns = [group.returns for group in groups]
-    kept = select_trajectories(returns, select_groups(scores, config), config)
-    left = np.concatenate(kept) if kept else np.zeros(0, bool)
-    weights = kept_groups(kept) * loss_factor(config.loss_scaling, int(left.sum()), left.size)
+    masks = select_trajectories(returns, select_groups(scores, config), config)
+    left = np.concatenate(masks) if masks else np.zeros(0, bool)
+    weights = kept_groups(masks) * loss_factor(config.loss_scaling, int(left.sum()), left.size)
     if config.soft:
         weights = soft_weights(scores, config.zero_tolerance)
-    return Filtered(scores, kept, weights, filter_row(scores, kept, weights, config))
+    return masks, weights, filter_row(scores, masks, weights, config)
 
 
 def soft_weights(scores: np.ndarray, zero_tolerance: float) -> np.ndarray:
@@ -130,14 +96,14 @@ def soft_weights(scores: np.ndarray, zero_tolerance: float) -> np.ndarray:
     return np.zeros_like(scores) if zero.all() else np.where(zero, 0.0, scores / scores.max())
 
 
-def loss_factor(scaling: LossScaling, kept: int, total: int) -> float:
-    """The factor of the kept advantages, if `kept` of `total` trajectories are kept.
+def loss_factor(scaling: LossScaling, part: int, total: int) -> float:
+    """The factor of the kept advantages, if `part` of `total` trajectories are kept.
 
     With groups of one size kept as a whole, the kept share is RAGEN's share of kept groups.
     """
     if scaling == "none" or total == 0:
         return 1.0
-    share = kept / total
+    share = part / total
     return share if scaling == "linear" else share**0.5
 
 
@@ -175,7 +141,7 @@ def kept_mass(scores: np.ndarray, groups: np.ndarray) -> float | None:
 
 
 def filter_row(
-    scores: np.ndarray, kept: Sequence[np.ndarray], weights: np.ndarray, config: FilterConfig
+    scores: np.ndarray, masks: Sequence[np.ndarray], weights: np.ndarray, config: FilterConfig
 ) -> dict[str, float | None]:
     """Log entries of the filter; None where something is not defined, such as a mean of nothing.
 
@@ -183,10 +149,10 @@ def filter_row(
     groups the batch amounts to before the selection. If it is near 1, nearly all values of a
     strategy keep the same groups.
     """
-    groups = kept_groups(kept)
+    groups = kept_groups(masks)
     return {
         "filter_kept_groups": int(groups.sum()),
-        "filter_kept_trajectories": int(sum(row.sum() for row in kept)),
+        "filter_kept_trajectories": int(sum(row.sum() for row in masks)),
         "filter_kept_mass": kept_mass(scores, groups),
         "filter_effective_groups": effective_number(selection_weights(scores, config)),
         "filter_zero_groups": int(is_zero(scores, config.zero_tolerance).sum()),

@@ -21,12 +21,14 @@ def select_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
     remaining groups are kept.
     """
     scores = np.asarray(scores, dtype=np.float64)
-    kept = np.zeros(len(scores), dtype=bool)
+    chosen = np.zeros(len(scores), dtype=bool)
     remaining = remaining_groups(scores, config)
     if len(remaining):
-        select = _STRATEGIES.get(config.strategy, _all)
-        kept[remaining[select(scores[remaining], config, len(scores))]] = True
-    return kept
+        # `within_group` selects no groups.
+        if select := _STRATEGIES.get(config.strategy):
+            remaining = remaining[select(scores[remaining], config, len(scores))]
+        chosen[remaining] = True
+    return chosen
 
 
 def remaining_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
@@ -86,10 +88,6 @@ def _top_k(scores: np.ndarray, config: FilterConfig, total: int) -> np.ndarray:
     return _first(scores, config, share_of(config.value, base))
 
 
-def _top_k_abs(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
-    return _first(scores, config, int(config.value))
-
-
 def share_of(share: float, many: int) -> int:
     """A share of so many, rounded down."""
     return int(np.floor(share * many * (1 + ROUNDING)))
@@ -114,14 +112,10 @@ def _percentile(scores: np.ndarray, config: FilterConfig, _total: int) -> np.nda
     return np.argsort(scores, kind="stable")[first:end]
 
 
-def _all(scores: np.ndarray, _config: FilterConfig, _total: int) -> np.ndarray:
-    return np.arange(len(scores))
-
-
 _STRATEGIES: dict[str, Callable[[np.ndarray, FilterConfig, int], np.ndarray]] = {
     "top_p": _top_p,
     "top_k": _top_k,
-    "top_k_abs": _top_k_abs,
+    "top_k_abs": lambda scores, config, _total: _first(scores, config, int(config.value)),
     "min_p": _min_p,
     "percentile": _percentile,
 }
@@ -137,8 +131,8 @@ def select_trajectories(
     """
     share = config.value if config.strategy == "within_group" else 1.0
     return [
-        most_varied(row, max(1, share_of(share, len(row))) if kept else 0)
-        for row, kept in zip(returns, groups, strict=True)
+        most_varied(row, max(1, share_of(share, len(row))) if whole else 0)
+        for row, whole in zip(returns, groups, strict=True)
     ]
 
 
@@ -147,13 +141,8 @@ def most_varied(values: np.ndarray, many: int) -> np.ndarray:
 
     Some such subset consists of the lowest j values and the highest `many` - j, so it suffices to
     compare `many` + 1 of them. Of equally good ones the one with most low values is taken.
-
-    Raises:
-        ValueError: `many` is not within 0 and K.
     """
     values = np.asarray(values, dtype=np.float64)
-    if not 0 <= many <= len(values):
-        raise ValueError(f"{many} of {len(values)} values are wanted")
     if many in (0, len(values)):
         return np.full(len(values), many > 0)
     order = np.argsort(values, kind="stable")
@@ -161,11 +150,11 @@ def most_varied(values: np.ndarray, many: int) -> np.ndarray:
     low = np.arange(many, -1, -1)[:, None]
     splits = np.where(place < low, place, len(values) - many + place)
     best = np.argmax(values[order][splits].var(axis=1))
-    kept = np.zeros(len(values), dtype=bool)
-    kept[order[splits[best]]] = True
-    return kept
+    chosen = np.zeros(len(values), dtype=bool)
+    chosen[order[splits[best]]] = True
+    return chosen
 
 
-def kept_groups(kept: Sequence[np.ndarray]) -> np.ndarray:
+def kept_groups(masks: Sequence[np.ndarray]) -> np.ndarray:
     """Whether something of each group is kept, bool [G], from G arrays bool [K]."""
-    return np.array([row.any() for row in kept], dtype=bool)
+    return np.array([row.any() for row in masks], dtype=bool)

@@ -130,12 +130,8 @@ class FilterConfig(Strict):
         return "strategy: top_p with mode: linear" if linear else ""
 
     def _refuse_unread(self) -> None:
-        strategy, hard = self.strategy, "soft: false"
-        refuse_unread(
-            self,
-            *((name, not self.soft, hard) for name in ("strategy", "value", "include_zero")),
-            ("loss_scaling", not self.soft, hard),
-        )
+        strategy, hard = self.strategy, ("strategy", "value", "include_zero", "loss_scaling")
+        refuse_unread(self, *((name, not self.soft, "soft: false") for name in hard))
         top_p = strategy == "top_p" and not self.soft
         ordered = strategy not in ("percentile", "within_group") and not self.soft
         softmax, linear = self.mode == "softmax", self.mode == "linear"
@@ -155,25 +151,9 @@ class FilterConfig(Strict):
         """Whether the score is made of the entropies of the policy's tokens."""
         return self.score in ("entropy", "entropy_deviation")
 
-    def check(self, tasks_per_step: int, rollouts_per_task: int) -> None:
-        """Check that the filter suits batches of this many groups of this many trajectories.
-
-        Raises:
-            ValueError: a score or strategy that compares the trajectories of a group is given
-                groups of one, or more groups are to be kept than a batch has.
-        """
-        compares = {
-            "score": (self.score, self.score in _COMPARES),
-            "strategy": (self.strategy, self.strategy == "within_group"),
-        }
-        for key, (value, does) in compares.items():
-            if does and rollouts_per_task == 1:
-                raise ValueError(
-                    f"{key}: {value} compares the trajectories of a group, and rollouts_per_task "
-                    "is 1"
-                )
-        if self.strategy == "top_k_abs" and self.value > tasks_per_step:
-            raise ValueError(
-                f"value: {self.value:g} groups are to be kept, and tasks_per_step is "
-                f"{tasks_per_step}"
-            )
+    @property
+    def compares(self) -> str:
+        """The setting that compares the trajectories of a group, or ""."""
+        if self.score in _COMPARES:
+            return f"score: {self.score}"
+        return "strategy: within_group" if self.strategy == "within_group" else ""

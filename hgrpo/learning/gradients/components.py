@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.clip import ppo_clip
+from hgrpo.formulas.kl import kl_penalty
+from hgrpo.formulas.reduction import token_weights
 from hgrpo.learning.batch import TrainingSequence
-from hgrpo.learning.objectives.clip import ppo_clip
-from hgrpo.learning.objectives.kl import kl_penalty
-from hgrpo.learning.objectives.reduction import token_weights
 from hgrpo.learning.settings import KlForm, Reduction, TrainingConfig
 from hgrpo.policy.count_sketch import CountSketch
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
@@ -97,10 +97,10 @@ def group_gradients(
         weighted = torch.cat([weights[i] for i in part])
         for row, loss in enumerate(losses):
             summed, last = (weighted * loss).sum(), row == len(losses) - 1
-            found = torch.autograd.grad(
+            gradients = torch.autograd.grad(
                 summed, parameters, retain_graph=not last, materialize_grads=True
             )
-            flat = torch.cat([each.reshape(-1).float() for each in found])
+            flat = torch.cat([each.reshape(-1).float() for each in gradients])
             total[row] += (project(flat) if project else flat).cpu()
             sums[row] += float(summed.detach())
     return GroupGradients(total, sums, size)
@@ -131,30 +131,25 @@ def _losses(
 
 
 def group_products(
-    found: Iterable[GroupGradients], number: int
+    groups: Iterable[GroupGradients], number: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The inner products of the gradients of all groups.
 
     Args:
-        found: the gradients of each group, or sketches of them.
+        groups: the gradients of each group, or sketches of them.
         number: how many groups there are.
 
     Returns:
         The products, float64 [C, G, C, G]; the groups' sizes [G]; their losses [C, G].
-
-    Raises:
-        ValueError: there are no groups.
     """
-    kept: Tensor | None = None
+    matrix: Tensor | None = None
     sizes, losses = np.zeros(number), np.zeros((len(COMPONENTS), number))
-    for index, (gradients, losses[:, index], sizes[index]) in enumerate(found):
-        if kept is None:
-            kept = torch.empty(len(gradients), number, gradients.shape[1])
-        kept[:, index] = gradients
-    if kept is None:
-        raise ValueError("there are no groups")
-    components = len(kept)
-    flat = kept.reshape(components * number, -1)
+    for index, (gradients, losses[:, index], sizes[index]) in enumerate(groups):
+        if matrix is None:
+            matrix = torch.empty(len(gradients), number, gradients.shape[1])
+        matrix[:, index] = gradients
+    components = len(matrix)
+    flat = matrix.reshape(components * number, -1)
     products = torch.zeros(len(flat), len(flat), dtype=torch.float64)
     for part in flat.split(max(1, _CHUNK // len(flat)), dim=1):
         products += (part @ part.T).double()

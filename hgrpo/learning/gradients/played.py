@@ -9,14 +9,13 @@ import torch
 from hgrpo.credit.base import Group, assign_all
 from hgrpo.envs.base import Task
 from hgrpo.learning.batch import (
-    GroupAdvantages,
     TrainingSequence,
     group_advantages,
     scale_advantages,
     training_returns,
     training_sequences,
 )
-from hgrpo.learning.chosen import Chosen
+from hgrpo.learning.chosen import Chosen, scale_living, where
 from hgrpo.learning.critic import Critic
 from hgrpo.learning.critic_advantages import FLOOR, estimates, store_advantages
 from hgrpo.learning.filters.batch import sample_deviation
@@ -57,8 +56,8 @@ def play(
     """Play one group per task, with random numbers that no training step draws."""
     of.load_engine(tasks)
     stream = ("gradients", of.id.seed, of.id.index)
-    found = of.collector.collect(tasks, rollouts, stream, on_trajectory)
-    return [Group(group, (*stream, group[0].task.task_id)) for group in found]
+    played = of.collector.collect(tasks, rollouts, stream, on_trajectory)
+    return [Group(group, (*stream, group[0].task.task_id)) for group in played]
 
 
 def prepare(of: Round, groups: Sequence[Group]) -> Prepared:
@@ -79,7 +78,9 @@ def prepare(of: Round, groups: Sequence[Group]) -> Prepared:
     flat = [trajectory for group in played for trajectory in group]
     sequences = training_sequences(flat)
     if of.learner.critic is None:
-        shift, scale = 0.0, _scale_of_groups(of, played, advantages, chosen)
+        rms = training.advantage_rms
+        factor = 1.0 if rms is None else scale_living(played, advantages, chosen, rms)
+        shift, scale = 0.0, 1.0 / factor
     else:
         shift, scale = _estimated(of, of.learner.critic, flat, sequences, chosen)
     of.learner.score_reference(sequences)
@@ -93,24 +94,6 @@ def prepare(of: Round, groups: Sequence[Group]) -> Prepared:
     )
 
 
-def _scale_of_groups(
-    of: Round,
-    played: Sequence[Sequence[Trajectory]],
-    advantages: Sequence[GroupAdvantages],
-    chosen: Chosen,
-) -> float:
-    rms = of.learner.training.advantage_rms
-    if rms is None:
-        return 1.0
-    scaled = [
-        trajectory
-        for group, each, mask in zip(played, advantages, chosen.trajectories, strict=True)
-        for trajectory, kept in zip(group, mask, strict=True)
-        if kept and not each.dead
-    ]
-    return 1.0 / scale_advantages(scaled, rms)
-
-
 def _estimated(
     of: Round,
     critic: Critic,
@@ -120,14 +103,13 @@ def _estimated(
 ) -> tuple[float, float]:
     """Give the sequences the critic's advantages before whitening; return training's constants."""
     training = of.learner.training
-    # A critic that has seen nothing gets its units here, as in its first step of training.
+    # An untrained critic gets its units here, as in its first step of training.
     critic.calibrate(np.array([trajectory.env_return for trajectory in flat]))
     made = estimates(critic, flat, critic.values(sequences), of.id.method, training)
-    kept = chosen.flat if chosen.flat.any() else np.ones_like(chosen.flat)
-    row = store_advantages(flat, sequences, made, kept)
-    used = [trajectory for trajectory, own in zip(flat, kept, strict=True) if own]
+    used = chosen.flat if chosen.flat.any() else np.ones_like(chosen.flat)
+    row = store_advantages(flat, sequences, made, used)
     rms = training.advantage_rms
-    factor = 1.0 if rms is None else scale_advantages(used, rms)
+    factor = 1.0 if rms is None else scale_advantages(where(flat, used), rms)
     for sequence, each in zip(sequences, made, strict=True):
         sequence.advantages = torch.from_numpy(each.advantages).float()
     return row["advantage_mean"], max(row["advantage_deviation"], FLOOR) / factor

@@ -12,8 +12,7 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST
 from hgrpo.report import style
 from hgrpo.report.arms import Arms
-from hgrpo.report.endpoint_words import endpoint_phrase
-from hgrpo.report.figures.measures import MEASURES, untrained_level
+from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase, untrained_level
 from hgrpo.report.figures.training import WINDOW, draw_lines, mean_over_seeds, moving_average
 from hgrpo.report.style import INK, MUTED, Drawing
 from hgrpo.report.words import if_several, opponent, percent
@@ -70,7 +69,7 @@ def alpha(
     for ax in (dead, advantage):
         ax.set_ylim(bottom=0)
     _finish(figure, axes, arms, sweep)
-    said = ", ".join(
+    numbers = ", ".join(
         f"{100 * row.endpoint:.1f}{measure.unit} at {row.alpha:g}" for row in table.itertuples()
     )
     return Drawing(
@@ -80,7 +79,7 @@ def alpha(
         "At alpha 1 only the trajectory's advantage counts, at 0 only the turn's."
         f"{if_several(comparison.seeds['seed'], bars)} Verdicts use the paired differences "
         f"instead. The update learns nothing from a dead group.{dotted}",
-        f"Greedy test play, {measured}, by alpha: {said}.",
+        f"Greedy test play, {measured}, by alpha: {numbers}.",
         figure,
         table,
     )
@@ -110,14 +109,14 @@ def alpha_diagnostics(logs: pd.DataFrame, arms: Arms, sweep: Mapping[str, float]
     last = means.groupby("method")["mean_reward"].apply(
         lambda values: moving_average(values).iloc[-1]
     )
-    said = ", ".join(f"{last[name]:.2f} at {value:g}" for name, value in sweep.items())
+    numbers = ", ".join(f"{last[name]:.2f} at {value:g}" for name, value in sweep.items())
     return Drawing(
         "alpha_diagnostics",
         "training",
         "Training by alpha",
         f"Means over {if_several(logs['seed'], 'seeds and over ')}{WINDOW} batches. "
         "The KL has a logarithmic scale.",
-        f"Rollout reward at the end by alpha: {said}.",
+        f"Rollout reward at the end by alpha: {numbers}.",
         figure,
         means[["method", "alpha", "batch", *DIAGNOSTICS]],
     )
@@ -148,10 +147,10 @@ def alpha_table(
 def _by_run(comparison: Comparison, logs: pd.DataFrame, method: str) -> pd.DataFrame:
     """One row per seed of an arm, with the three quantities that are drawn against alpha."""
     runs = _of(logs, method).groupby("seed")
-    found = runs[["mean_abs_token_adv"]].mean()
-    found["dead_share"] = runs["dead_groups"].sum() / runs["n_groups"].sum()
-    found["endpoint"] = _of(comparison.seeds, method).set_index("seed")["endpoint"]
-    return found
+    table = runs[["mean_abs_token_adv"]].mean()
+    table["dead_share"] = runs["dead_groups"].sum() / runs["n_groups"].sum()
+    table["endpoint"] = _of(comparison.seeds, method).set_index("seed")["endpoint"]
+    return table
 
 
 def _of(table: pd.DataFrame, method: str) -> pd.DataFrame:

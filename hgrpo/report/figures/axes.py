@@ -8,10 +8,8 @@ from matplotlib.axes import Axes
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.report import style
-from hgrpo.report.arms import Arms
-from hgrpo.report.axes import AxisArms, kept_the_same
-from hgrpo.report.endpoint_words import endpoint_phrase
-from hgrpo.report.figures.measures import MEASURES
+from hgrpo.report.arms import Arms, AxisArms
+from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase
 from hgrpo.report.style import MUTED, Drawing
 from hgrpo.report.words import if_several, listing, percent
 from hgrpo.trajectories.collapse_row import ANY
@@ -26,7 +24,6 @@ _FAILED = "stopped"
 
 def axis_figure(
     comparison: Comparison,
-    logs: pd.DataFrame,
     stops: pd.DataFrame,
     collapse: pd.DataFrame | None,
     arms: Arms,
@@ -35,7 +32,7 @@ def axis_figure(
     """Draw the endpoint of each value with its interval, and the collapse metrics at the end.
 
     Args:
-        logs, stops, collapse: from `hgrpo.report.logs`; no collapse metrics are drawn without them.
+        stops, collapse: from `hgrpo.report.logs`; no collapse metrics are drawn without them.
     """
     table = axis_table(comparison, stops, collapse, axis)
     measured = [name for name in COLLAPSE if f"{name}_last" in table]
@@ -56,7 +53,7 @@ def axis_figure(
         _draw_collapse(ax, table, name, collapse, arms)
     axes[-1, 0].set_xticks(places, table["value"])
     axes[-1, 0].set_xlabel(f"{axis.label} ({axis.key})", fontsize=9)
-    said = ", ".join(
+    numbers = ", ".join(
         f"{100 * row.endpoint:.1f}{measure.unit} at {row.value}" for row in table.itertuples()
     )
     bars = if_several(
@@ -68,8 +65,8 @@ def axis_figure(
         f"axis_{axis.name}",
         "outcome",
         f"{axis.label}: one key, {len(table)} values",
-        f"{bars}{_notes(table, measured)}{_same(logs, axis)}".rstrip(),
-        f"Greedy test play, {endpoint_phrase(comparison)}, by {axis.label}: {said}.",
+        f"{bars}{_notes(table, measured)}".rstrip(),
+        f"Greedy test play, {endpoint_phrase(comparison)}, by {axis.label}: {numbers}.",
         figure,
         table,
     )
@@ -88,14 +85,14 @@ def axis_table(
     failed = stops.loc[stops["status"] == _FAILED, "method"].value_counts()
     rows = []
     for value, method in axis.arms.items():
-        own = greedy.loc[method]
+        played = greedy.loc[method]
         row = {
             "value": value,
             "method": method,
-            "endpoint": own["endpoint"],
-            "lower": own["endpoint_lower"],
-            "upper": own["endpoint_upper"],
-            "seeds": int(own["n_seeds"]),
+            "endpoint": played["endpoint"],
+            "lower": played["endpoint_lower"],
+            "upper": played["endpoint_upper"],
+            "seeds": int(played["n_seeds"]),
             "failed": int(failed.get(method, 0)),
         }
         if collapse is not None:
@@ -137,13 +134,3 @@ def _notes(table: pd.DataFrame, measured: Sequence[str]) -> str:
             "the run ends (points are seeds); dotted: before the first update. "
         )
     return notes
-
-
-def _same(logs: pd.DataFrame, axis: AxisArms) -> str:
-    pairs = [f"{one} and {other} ({n})" for one, other, n in kept_the_same(logs, axis)]
-    if not pairs:
-        return ""
-    return (
-        "These values kept the same groups in every batch that both arms met with one policy (how "
-        f"many stands in brackets), so they may be one filter: {listing(pairs)}. "
-    )

@@ -10,6 +10,7 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST
 from hgrpo.report import style
 from hgrpo.report.arms import Arm, Arms
+from hgrpo.report.endpoint_words import MEASURES, Measure
 from hgrpo.report.figures.learning import (
     THIN,
     small_panels,
@@ -17,7 +18,6 @@ from hgrpo.report.figures.learning import (
     untrained_line,
     with_start,
 )
-from hgrpo.report.figures.measures import MEASURES, Measure
 from hgrpo.report.logs import SUMS
 from hgrpo.report.style import MANY, Drawing
 from hgrpo.report.words import if_several
@@ -54,7 +54,7 @@ def learning_by_play(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> 
     thin = if_several(comparison.seeds["seed"], " Thin lines are single seeds.")
     also = thin_remark(arms) if many else ""
     totals = table.groupby("method", sort=False)[list(PLAYED)].max()
-    said = "; ".join(
+    numbers = "; ".join(
         f"{arms.label(name)} {row.trajectories:,.0f} trajectories, {row.replies:,.0f} new replies"
         for name, row in totals.iterrows()
     )
@@ -66,7 +66,7 @@ def learning_by_play(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> 
         "played in training: rollouts, the groups that dynamic sampling adds, and continuations "
         "that credit asked for. A continuation is one trajectory, although it starts midway. New "
         f"replies are the finer measure: they leave out turns that were played again.{thin}{also}",
-        f"Played in all, per seed: {said}.",
+        f"Played in all, per seed: {numbers}.",
         figure,
         table,
     )
@@ -126,9 +126,9 @@ def _draw_play(
     thin: bool = False,
 ) -> None:
     """Draw an arm's mean over its seeds, and a thin line for each of its `runs` if several."""
-    mine, own = (each[each["method"] == arm.name] for each in (table, runs))
-    if own["seed"].nunique() > 1:
-        for _, run in own.groupby("seed"):
+    mine, of_runs = (each[each["method"] == arm.name] for each in (table, runs))
+    if of_runs["seed"].nunique() > 1:
+        for _, run in of_runs.groupby("seed"):
             ax.plot(run[column] / unit, run[measure.column], color=arm.colour, **THIN)
     look = {"linewidth": 0.9} if thin else {"marker": arm.marker, "markersize": markersize}
     x, y = mine[column] / unit, mine[measure.column]
@@ -153,7 +153,7 @@ def equal_budget(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Draw
         table, _runs_with_play(comparison, play), comparison, arms, measure, SPENT
     )
     totals = table.groupby("method")[list(SUMS)].max()
-    said = "; ".join(
+    numbers = "; ".join(
         f"{arms.label(name)} {row.trajectories:.0f} trajectories, {row.tokens / 1e6:.2f} million "
         f"tokens, {row.seconds / 60:.1f} minutes"
         for name, row in totals.iterrows()
@@ -166,7 +166,7 @@ def equal_budget(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Draw
         f"{if_several(play['seed'], ', means over seeds; thin lines are single seeds')}. "
         "Compare arms at equal cost, not at equal rounds. All play counts: the tokens of a "
         "continuation count as read, with those of the turns before it.",
-        f"Total cost: {said}.",
+        f"Total cost: {numbers}.",
         figure,
         table,
     )

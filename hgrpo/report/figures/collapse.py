@@ -35,9 +35,9 @@ def collapse(table: pd.DataFrame | None, arms: Arms) -> Drawing | None:
     drawn = [name for name in arms.trained if name in set(means["method"])]
     for ax, (column, title) in zip(axes[:, 0], PANELS.items(), strict=True):
         for name in drawn:
-            own = means[means["method"] == name]
+            curve = means[means["method"] == name]
             look = arms[name].look | {"markersize": 4, "label": arms.label(name)}
-            ax.plot(own["trained"], own[column], **look)
+            ax.plot(curve["trained"], curve[column], **look)
         ax.set_title(title, fontsize=9.5)
     chance = means.groupby("trained")[CHANCE].mean()
     axes[-1, 0].plot(chance.index, chance, color=INK, linewidth=1, linestyle=":")
@@ -48,7 +48,7 @@ def collapse(table: pd.DataFrame | None, arms: Arms) -> Drawing | None:
     ends = (
         means.sort_values("trained").groupby("method")["mutual_information"].agg(["first", "last"])
     )
-    said = ", ".join(
+    numbers = ", ".join(
         f"{arms.label(name)} from {ends.loc[name, 'first']:.2f} to {ends.loc[name, 'last']:.2f}"
         for name in drawn
     )
@@ -59,7 +59,7 @@ def collapse(table: pd.DataFrame | None, arms: Arms) -> Drawing | None:
         "X is the prompt of a turn drawn from a trajectory. Z is its thought, or its reply if it "
         "has none. Low I(X;Z) with high H(Z|X) is a template: varied words, the same for every "
         "prompt. Dotted: retrieval by chance. Means over seeds.",
-        f"Mutual information of prompt and reply, before training and at its end: {said}.",
+        f"Mutual information of prompt and reply, before training and at its end: {numbers}.",
         figure,
         means,
     )

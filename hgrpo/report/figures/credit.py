@@ -150,8 +150,8 @@ def strips(
         size, rotation = 8 if numbered else 6.5, 0 if abreast else 90
         ax.set_xticks(np.arange(len(names)) + 0.5, names, fontsize=size, rotation=rotation)
         # Align the title right, so that a long goal can extend left, above the actions.
-        shown = shorten(title, _TITLE, placeholder=" ...")
-        ax.set_title(wrap(shown, 46), fontsize=9, loc="right")
+        short = shorten(title, _TITLE, placeholder=" ...")
+        ax.set_title(wrap(short, 46), fontsize=9, loc="right")
     return figure
 
 
@@ -163,8 +163,8 @@ def _strip(ax: Axes, picture: pd.DataFrame, methods: list[str], numbered: bool) 
     draw_cells(ax, shade.to_numpy())
     for place, value in np.ndenumerate(credit.to_numpy()) if numbered else ():
         if np.isfinite(value):
-            said, colour = (f"{value:+.2f}", CELL_INK) if value else ("0", CELL_MUTED)
-            write_in_cell(ax, place, said, fontsize=8, color=colour)
+            text, colour = (f"{value:+.2f}", CELL_INK) if value else ("0", CELL_MUTED)
+            write_in_cell(ax, place, text, fontsize=8, color=colour)
     actions = picture.drop_duplicates("turn")["action"]
     longest = 34 if numbered else 26
     labels = [f"{_short(action, longest)}{GAP}{turn + 1}" for turn, action in enumerate(actions)]

@@ -26,11 +26,11 @@ def heat_map(
     """
     names = list(labels)
     place = {name: index for index, name in enumerate(names)}
-    shown = correlations[
+    pairs = correlations[
         correlations["method_a"].isin(names) & correlations["method_b"].isin(names)
     ]
     matrix = np.full((len(names), len(names)), np.nan)
-    for row in shown.itertuples():
+    for row in pairs.itertuples():
         first, second = sorted((place[row.method_a], place[row.method_b]))
         matrix[first, second], matrix[second, first] = row.pooled, row.within
     figure, axes = canvas(height=0.9 + 0.27 * max(len(names), 3), grid="")
@@ -52,10 +52,10 @@ def heat_map(
         _SECTION,
         "Do the assigners agree?",
         " ".join([caption, *left_out]),
-        f"Rank correlations of the credit of {len(names)} methods. {_extremes(shown, labels)}The "
+        f"Rank correlations of the credit of {len(names)} methods. {_extremes(pairs, labels)}The "
         "numbers are in agreement.csv.",
         figure,
-        shown,
+        pairs,
     )
 
 
@@ -85,13 +85,13 @@ def pick(
     table = table[(table["length"] > 0) & (table["length"] <= LONGEST_SHOWN)]
     short = table[table["length"] <= LONGEST]
     ends = best_and_worst(short[short["complete"]], "group") or best_and_worst(short, "group")
-    found = [(title, int(index)) for title, index in zip(("best", "worst"), ends, strict=False)]
+    chosen = [(title, int(index)) for title, index in zip(("best", "worst"), ends, strict=False)]
     preferred = table[table["complete"]] if table["complete"].any() else table
     if len(preferred):
         longest = int(preferred["length"].idxmax())
         if longest not in ends:
-            found.append(("longest", longest))
-    return found
+            chosen.append(("longest", longest))
+    return chosen
 
 
 def gallery_table(
@@ -124,13 +124,13 @@ def gallery_table(
 
 def gallery(table: pd.DataFrame, labels: Mapping[str, str]) -> Drawing:
     """Draw the trajectories of a `gallery_table`, with turns coloured by each method's credit."""
-    shown = [picture for _, picture in table.groupby("picture", sort=False)]
+    drawn = [picture for _, picture in table.groupby("picture", sort=False)]
     titles = [
         f"{p['picture'].iloc[0]}, {p['env_return'].iloc[0]:g} paid: {p['goal'].iloc[0]}"
-        for p in shown
+        for p in drawn
     ]
-    if shown:
-        figure = pictures.strips(shown, titles, labels)
+    if drawn:
+        figure = pictures.strips(drawn, titles, labels)
     else:
         figure, axes = canvas(height=0.9)
         axes[0, 0].text(0.5, 0.5, "No trajectory to show", ha="center", color=MUTED)
@@ -142,7 +142,7 @@ def gallery(table: pd.DataFrame, labels: Mapping[str, str]) -> Drawing:
         "Every method credits the same trajectories. Blue is credit and orange is blame, relative "
         "to the method's largest value in these pictures. White turns got no credit, or the method "
         "was not asked about them.",
-        f"Credit that {len(labels)} methods give to {len(shown)} trajectories, turn by turn. "
+        f"Credit that {len(labels)} methods give to {len(drawn)} trajectories, turn by turn. "
         "The numbers are in gallery.csv.",
         figure,
         table,
@@ -167,14 +167,14 @@ def _draw_matrix(ax, matrix: np.ndarray, labels: Sequence[str]) -> None:
     ax.set_xlabel("below: mean within a trajectory", fontsize=9, fontweight="bold", loc="left")
 
 
-def _extremes(shown: pd.DataFrame, labels: Mapping[str, str]) -> str:
+def _extremes(pairs: pd.DataFrame, labels: Mapping[str, str]) -> str:
     """Name the pairs of methods that agree most and least within a trajectory."""
-    known = shown.dropna(subset="within")
+    known = pairs.dropna(subset="within")
     if known.empty:
         return ""
-    said = []
+    sentences = []
     for word, index in (("Most", known["within"].idxmax()), ("Least", known["within"].idxmin())):
         row = known.loc[index]
         pair = f"{labels[row['method_a']]} and {labels[row['method_b']]}"
-        said.append(f"{word} alike within a trajectory: {pair}, {row['within']:.2f}. ")
-    return "".join(said)
+        sentences.append(f"{word} alike within a trajectory: {pair}, {row['within']:.2f}. ")
+    return "".join(sentences)

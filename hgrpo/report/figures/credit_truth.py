@@ -33,10 +33,10 @@ def closest(table: pd.DataFrame) -> Drawing:
     )
     left, right = axes[0]
     for place, round in enumerate(rounds):
-        own = table[table["round"] == round].set_index("method")
+        rows = table[table["round"] == round].set_index("method")
         colour, marker = _look(place, len(rounds))
         shift = 0.16 * (place - (len(rounds) - 1) / 2)
-        _intervals(left, own.reindex(names), shift, colour, marker, policy_name(round))
+        _intervals(left, rows.reindex(names), shift, colour, marker, policy_name(round))
     null = last.loc[SHUFFLED]
     low, high = null["advantage_pearson_lower"], null["advantage_pearson_upper"]
     if np.isfinite([low, high]).all():
@@ -48,7 +48,7 @@ def closest(table: pd.DataFrame) -> Drawing:
     left.tick_params(axis="y", length=0)
     left.legend(loc="upper center", bbox_to_anchor=(0.3, -0.16), fontsize=8)
     _prices(right, ranked)
-    said = _ranking(ranked)
+    ranking = _ranking(ranked)
     columns = ["round", "method", "label", "seconds", "dollars", "extra_trajectories"]
     columns += [f"advantage_pearson{end}" for end in ("", "_lower", "_upper")]
     columns += [f"within_pearson{end}" for end in ("", "_lower", "_upper")]
@@ -61,9 +61,9 @@ def closest(table: pd.DataFrame) -> Drawing:
         "free of the truth's noise, with 95 % intervals over groups; 1 is the truth. The band is "
         f"the truth itself, shuffled within each trajectory ({policy_name(rounds[-1])}). A hollow "
         "point is not shown to know more of the turns of a trajectory than the shuffled truth "
-        "does. Right: seconds to credit a trajectory; in words, what else it cost. " + said,
-        f"Correlation with the truth and price of {len(names)} methods. {said} The numbers are in "
-        "closest.csv.",
+        "does. Right: seconds to credit a trajectory; in words, what else it cost. " + ranking,
+        f"Correlation with the truth and price of {len(names)} methods. {ranking} The numbers "
+        "are in closest.csv.",
         figure,
         table[columns],
     )
@@ -79,12 +79,12 @@ def updates(table: pd.DataFrame) -> Drawing:
     ax = axes[0, 0]
     one = methods[methods["groups"] == 1].set_index("method")
     ranked = one["cosine_same_groups"].dropna().sort_values(ascending=False).index
-    shown = dict(zip(ranked, _COLOURS[1:], strict=False))
-    for name, own in methods.groupby("method", sort=False):
+    colours = dict(zip(ranked, _COLOURS[1:], strict=False))
+    for name, rows in methods.groupby("method", sort=False):
         look = {"color": GRID, "linewidth": 1, "zorder": 1}
-        if name in shown:
-            look = {"color": shown[name], "label": own["label"].iloc[0], "marker": "."}
-        ax.plot(own["groups"], own["cosine_same_groups"], **look)
+        if name in colours:
+            look = {"color": colours[name], "label": rows["label"].iloc[0], "marker": "."}
+        ax.plot(rows["groups"], rows["cosine_same_groups"], **look)
     ax.set_xscale("log", base=2)
     ticks = sorted(methods["groups"].unique())
     ax.set_xticks(ticks, [str(tick) for tick in ticks])
@@ -93,9 +93,9 @@ def updates(table: pd.DataFrame) -> Drawing:
         ax.axhline(height, color=MUTED, linewidth=1, linestyle=":")
     ax.set_xlabel("groups in an update")
     ax.set_ylabel("cosine with the truth's update")
-    if shown:
+    if colours:
         ax.legend(fontsize=8, loc="lower right")
-    named = ", ".join(one.loc[list(shown), "label"])
+    named = ", ".join(one.loc[list(colours), "label"])
     return Drawing(
         "updates",
         _SECTION,
@@ -177,10 +177,10 @@ def _intervals(
 
 def _prices(ax: Axes, ranked: pd.DataFrame) -> None:
     seconds = ranked["seconds"].to_numpy(dtype=float)
-    shown = np.maximum(seconds, 1e-6)
-    ax.plot(shown, np.arange(len(shown)), "o", color=MUTED, markersize=4.5)
+    drawn = np.maximum(seconds, 1e-6)
+    ax.plot(drawn, np.arange(len(drawn)), "o", color=MUTED, markersize=4.5)
     ax.set_xscale("log")
-    ax.set_xlim(shown.min() / 5, shown.max() * 5)
+    ax.set_xlim(drawn.min() / 5, drawn.max() * 5)
     ax.xaxis.set_major_locator(LogLocator(numticks=4))
     ax.xaxis.set_major_formatter(FormatStrFormatter("%g"))
     ax.minorticks_off()
@@ -190,7 +190,7 @@ def _prices(ax: Axes, ranked: pd.DataFrame) -> None:
         also += [f"{row.dollars:.2g} dollars"] if row.dollars else []
         if also:
             ax.text(
-                shown[place], place - 0.2, ", ".join(also), fontsize=7, color=MUTED, ha="center"
+                drawn[place], place - 0.2, ", ".join(also), fontsize=7, color=MUTED, ha="center"
             )
 
 
@@ -200,14 +200,14 @@ def _ranking(ranked: pd.DataFrame) -> str:
     if known.empty:
         return "No method's advantages vary."
     best = known.iloc[0]
-    said = [f"Closest: {best['label']}, {best['advantage_pearson']:.2f}."]
+    sentences = [f"Closest: {best['label']}, {best['advantage_pearson']:.2f}."]
     weak = list(known["label"][known["beats_shuffled"] != YES])
     if weak:
-        said.append(
+        sentences.append(
             "Within trajectories, not shown to be better than the shuffled truth: "
             f"{', '.join(weak)}."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _kinds(actions: pd.DataFrame) -> list[str]:

@@ -12,8 +12,7 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.dose_response import ENDPOINT, TRAJECTORIES, responses
 from hgrpo.report import style
 from hgrpo.report.arms import Arms
-from hgrpo.report.endpoint_words import amount, endpoint_phrase, threshold_text
-from hgrpo.report.figures.measures import MEASURES
+from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, threshold_text
 from hgrpo.report.style import MUTED, Drawing
 from hgrpo.report.words import if_several, percent
 
@@ -27,7 +26,7 @@ _RUN = {"markersize": 4, "linestyle": "none", "alpha": 0.7}
 def dose_response(comparison: Comparison, arms: Arms, doses: Mapping[str, float]) -> Drawing | None:
     """Draw the endpoint, and the steps to each threshold, by the credit's correlation.
 
-    `doses` is from `hgrpo.evaluation.doses.doses`; None if it is empty. Where arms take different
+    `doses` is from `hgrpo.evaluation.designs.doses`; None if it is empty. Where arms take different
     numbers of trajectories in a step, or steps are unknown, trajectories are drawn.
     """
     if not doses:
@@ -60,7 +59,7 @@ def dose_response(comparison: Comparison, arms: Arms, doses: Mapping[str, float]
         "outcome",
         "How good must credit be before it pays?",
         _caption(comparison, arms, doses, per_step),
-        _said(table, unit, comparison, arms),
+        _alt(table, unit, comparison, arms),
         figure,
         table,
     )
@@ -146,16 +145,16 @@ def _caption(
     )
 
 
-def _said(table: pd.DataFrame, unit: str, comparison: Comparison, arms: Arms) -> str:
+def _alt(table: pd.DataFrame, unit: str, comparison: Comparison, arms: Arms) -> str:
     score, parts = comparison.protocol.settings.score, []
     means = table[table["seed"].isna()]
     for (measure, threshold), mine in means.groupby(["measure", "threshold"], dropna=False):
         if measure == ENDPOINT:
             head = f"Greedy test play, {endpoint_phrase(comparison)}"
-            said = [amount(row.value, score) for row in mine.itertuples()]
+            texts = [amount(row.value, score) for row in mine.itertuples()]
         else:
             head = f"{_UNITS[unit]} to {threshold_text(threshold, score)}"
-            said = [
+            texts = [
                 f"{getattr(row, unit):,.1f} ({row.reached:.0f} of {row.n_seeds:.0f} runs got there)"
                 for row in mine.itertuples()
             ]
@@ -163,6 +162,6 @@ def _said(table: pd.DataFrame, unit: str, comparison: Comparison, arms: Arms) ->
             arms.label(row.method) if np.isnan(row.correlation) else f"{row.correlation:g}"
             for row in mine.itertuples()
         ]
-        rows = ", ".join(f"{text} at {x}" for text, x in zip(said, places, strict=True))
+        rows = ", ".join(f"{text} at {x}" for text, x in zip(texts, places, strict=True))
         parts.append(f"{head}, by the credit's correlation with the oracle's: {rows}.")
     return " ".join(parts)

@@ -40,8 +40,8 @@ def factorial(
         height_ratios=[size + 0.4 for size in sizes],
     )
     for ax, part in zip(axes.flat, parts, strict=True):
-        said = part["difference"].map(points)
-        difference_intervals(ax, part, part["label"], said, [LOOK] * len(part))
+        texts = part["difference"].map(points)
+        difference_intervals(ax, part, part["label"], texts, [LOOK] * len(part))
         ax.set_title(PANELS[part["kind"].iloc[0]])
     axes.flat[-1].set_xlabel(f"points of {endpoint_phrase(comparison)}")
     return Drawing(
@@ -49,7 +49,7 @@ def factorial(
         "outcome",
         "What makes the difference?",
         _caption(comparison, table),
-        _said(table),
+        _alt(table),
         figure,
         table,
     )
@@ -60,8 +60,8 @@ def effect_label(effect: str, design: Factorial) -> str:
     factors = effect.split(" x ")
     if len(factors) > 1:
         return " \u00d7 ".join(NAMES[name] for name in factors)
-    own, other = (_level(effect, level) for level in design.factors[effect])
-    return f"{NAMES[effect]}: {other}\ninstead of {own}"
+    level, other = (_level(effect, level) for level in design.factors[effect])
+    return f"{NAMES[effect]}: {other}\ninstead of {level}"
 
 
 def _level(factor: str, level: Hashable) -> str:
@@ -86,7 +86,7 @@ def _caption(comparison: Comparison, table: pd.DataFrame) -> str:
     return f"{caption} tables/factorial.csv lists every cell."
 
 
-def _said(table: pd.DataFrame) -> str:
+def _alt(table: pd.DataFrame) -> str:
     rows = [
         f"{row.label} {with_interval(row.difference, row.lower, row.upper)}"
         for row in table.itertuples()

@@ -14,8 +14,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from hgrpo.evaluation.gradients.buckets import ALL
+from hgrpo.evaluation.gradients.slopes import signed_root
 from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS, TASK
-from hgrpo.evaluation.gradients.weighted_norms import signed_root
 from hgrpo.report import style
 from hgrpo.report.figures.gradients import DRAWN, TITLES
 from hgrpo.report.style import INK, MUTED, Drawing
@@ -50,10 +50,8 @@ def policy_name(method: str, steps: int) -> str:
     return f"{method}_step_{steps}"
 
 
-@dataclass(frozen=True)
-class _Panel:
-    title: str
-    draw: Callable[[Axes, pd.DataFrame, str], None]
+# A panel's title, and what draws it from the rows and the name of a pass.
+_Panel = tuple[str, Callable[[Axes, pd.DataFrame, str], None]]
 
 
 def policy_figures(of: Measured) -> list[Drawing]:
@@ -68,11 +66,15 @@ def policy_figures(of: Measured) -> list[Drawing]:
     for unit in ("trajectories", "tokens"):
         rows[f"square_by_{unit}"] = rows["square"] / rows[unit] ** 2
     rows = pd.concat([rows, _total_loss(rows)], ignore_index=True)
-    boxes = partial(_boxes, of.groups)
+    return [_figure(of, rows, *parts) for parts in _parts(of.groups)]
+
+
+def _parts(groups: pd.DataFrame) -> list[tuple[str, str, str, list[_Panel]]]:
+    """Each figure's name, what it is about, its caption and its panels."""
+    by_component = [(name, text) for name, (text, _) in DRAWN.items()]
+    losses = [(text, partial(_bars, name, "weighted_loss")) for name, text in by_component]
     return [
-        _figure(
-            of,
-            rows,
+        (
             "summary",
             "deviations and norms",
             "Left: the deviation of returns in each bucket, one box over its groups. Middle and "
@@ -81,46 +83,32 @@ def policy_figures(of: Measured) -> list[Drawing]:
             "adds; one that noise explains is drawn at 0. Each line is a seed; bars are 95 % "
             "intervals, by a bootstrap over groups.",
             [
-                _Panel("deviation", boxes),
-                _Panel("task", partial(_lines, TASK)),
-                _Panel("KL + entropy", partial(_lines, REGULARISERS)),
+                ("deviation", partial(_boxes, groups)),
+                ("task", partial(_lines, TASK)),
+                ("KL + entropy", partial(_lines, REGULARISERS)),
             ],
         ),
-        _figure(
-            of,
-            rows,
+        (
             "plots",
             "norms by bucket",
             f"Norms times the coefficients, without what noise adds. {_ROOTS}",
-            [_Panel(text, partial(_roots, name, "square")) for name, (text, _) in DRAWN.items()],
+            [(text, partial(_roots, name, "square")) for name, text in by_component],
         ),
-        _figure(
-            of,
-            rows,
+        (
             "loss_plots",
             "losses by bucket",
             "The parts of the loss, times their coefficients, and their sum. Bars are means over "
             "seeds, dots are seeds.",
-            [
-                *(
-                    _Panel(text, partial(_bars, name, "weighted_loss"))
-                    for name, (text, _) in DRAWN.items()
-                ),
-                _Panel("total", partial(_bars, "total", "weighted_loss")),
-            ],
+            [*losses, ("total", partial(_bars, "total", "weighted_loss"))],
         ),
-        _figure(
-            of,
-            rows,
+        (
             "reward_std",
             "deviations by bucket",
             "Mean deviation of the returns of a bucket's groups. Bars are means over seeds, dots "
             "are seeds.",
-            [_Panel("deviation of returns", partial(_bars, TASK, "deviation"))],
+            [("deviation of returns", partial(_bars, TASK, "deviation"))],
         ),
-        _figure(
-            of,
-            rows,
+        (
             "normed_grads",
             "norms for a trajectory and a token",
             "Norms times the coefficients, without what noise adds, divided by the bucket's "
@@ -128,11 +116,10 @@ def policy_figures(of: Measured) -> list[Drawing]:
             f"{_ROOTS} RAGEN draws such norms. A gradient is already a mean, so they say little "
             "but how large buckets are.",
             [
-                _Panel(f"{text} a {one}", partial(_roots, name, f"square_by_{unit}"))
+                (f"{text} a {one}", partial(_roots, name, f"square_by_{unit}"))
                 for unit, one in (("trajectories", "trajectory"), ("tokens", "token"))
-                for name, (text, _) in DRAWN.items()
+                for name, text in by_component
             ],
-            columns=3,
         ),
     ]
 
@@ -152,22 +139,21 @@ def _figure(
     about: str,
     caption: str,
     panels: Sequence[_Panel],
-    columns: int | None = None,
 ) -> Drawing:
-    columns = columns or len(panels)
+    columns = len(panels) if len(panels) <= 4 else 3
     lines = -(-len(panels) // columns)
     height = 0.6 + 1.55 * lines * len(PASSES)
     figure, axes = style.canvas(lines * len(PASSES), columns, height=height)
     for place, name in enumerate(PASSES):
-        own = rows[rows["pass"] == name]
-        for index, panel in enumerate(panels):
+        part = rows[rows["pass"] == name]
+        for index, (title, draw) in enumerate(panels):
             ax = axes[place * lines + index // columns, index % columns]
-            ax.set_title(panel.title, fontsize=8.5)
+            ax.set_title(title, fontsize=8.5)
             ax.tick_params(labelsize=7.5)
-            if own.empty:
+            if part.empty:
                 ax.text(0.5, 0.5, "not measured", color=MUTED, ha="center", transform=ax.transAxes)
             else:
-                panel.draw(ax, own, name)
+                draw(ax, part, name)
         axes[place * lines, 0].set_ylabel(TITLES[name], fontsize=8.5)
     return Drawing(
         f"{policy_name(of.method, of.steps)}/{stem}",

@@ -6,8 +6,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from hgrpo.evaluation.gradients.slopes import signed_root
 from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS
-from hgrpo.evaluation.gradients.weighted_norms import signed_root
 from hgrpo.report import style
 from hgrpo.report.style import INK, MUTED, Drawing
 
@@ -29,18 +29,18 @@ def gradient_norms(norms: pd.DataFrame, method: str, label: str, steps: int) -> 
         norms: from `weighted_norms`, of all arms.
         steps: optimiser batches in a round.
     """
-    own = norms[(norms["method"] == method) & norms["component"].isin([*DRAWN, REGULARISERS])]
-    rounds = sorted(own["round"].unique())
+    mine = norms[(norms["method"] == method) & norms["component"].isin([*DRAWN, REGULARISERS])]
+    rounds = sorted(mine["round"].unique())
     rows = [(name, parts) for name in PASSES for parts in SCALES]
     figure, axes = style.canvas(len(rows), len(rounds), height=7.4, sharex=True, sharey="row")
     for row, (name, parts) in enumerate(rows):
         for column, number in enumerate(rounds):
             ax = axes[row, column]
-            _draw(ax, own[(own["pass"] == name) & (own["round"] == number)], parts)
+            _draw(ax, mine[(mine["pass"] == name) & (mine["round"] == number)], parts)
             if row == 0:
                 ax.set_title(f"after {number * steps} steps", fontsize=9)
-        told = " and ".join(DRAWN[part][0] for part in parts)
-        axes[row, 0].set_ylabel(f"{told},\n{TITLES[name]}", fontsize=8)
+        names = " and ".join(DRAWN[part][0] for part in parts)
+        axes[row, 0].set_ylabel(f"{names},\n{TITLES[name]}", fontsize=8)
     for ax in axes[-1]:
         ax.set_xlabel("deviation of returns", fontsize=8.5)
     look = {"marker": "o", "markersize": 4}
@@ -56,9 +56,9 @@ def gradient_norms(norms: pd.DataFrame, method: str, label: str, steps: int) -> 
         "the coefficients, without what noise adds. They are roots of squares, which lie below 0 "
         "where noise was larger than expected; so do the points there. Thin lines are seeds, thick "
         "ones the roots of their mean squares. A bucket that was not measured is a gap.",
-        _said(own, label),
+        _alt(mine, label),
         figure,
-        own,
+        mine,
     )
 
 
@@ -89,10 +89,10 @@ def _draw(ax: Axes, part: pd.DataFrame, components: Sequence[str]) -> None:
     ax.axhline(0, color=INK, linewidth=0.7)
 
 
-def _said(own: pd.DataFrame, label: str) -> str:
+def _alt(table: pd.DataFrame, label: str) -> str:
     parts = []
     for component, (text, _) in DRAWN.items():
-        rows = own[(own["component"] == component) & (own["pass"] == PASSES[0])]
+        rows = table[(table["component"] == component) & (table["pass"] == PASSES[0])]
         mean = rows.groupby(["round", "bucket"])[["deviation", "square"]].mean()
         squares = mean.sort_values("deviation").groupby("round")["square"]
         ends = squares.agg(["first", "last"]).mean()

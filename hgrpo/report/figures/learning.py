@@ -11,8 +11,7 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST
 from hgrpo.report import style
 from hgrpo.report.arms import Arm, Arms
-from hgrpo.report.endpoint_words import endpoint_phrase
-from hgrpo.report.figures.measures import MEASURES, SCORE, Measure, untrained_level
+from hgrpo.report.endpoint_words import MEASURES, SCORE, Measure, endpoint_phrase, untrained_level
 from hgrpo.report.style import INK, MANY, MUTED, Drawing
 from hgrpo.report.words import if_several, percent, temperature_name
 
@@ -51,7 +50,7 @@ def learning_curves(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> 
         f"Greedy {' and '.join(m.name for m in measures)} on the {comparison.n_test} test tasks "
         f"after every round.{seeds} The endpoint is {endpoint_phrase(comparison)}."
         f"{if_several(several, bars)}{score}{apart}",
-        " ".join(_said(table, arms, measure) for measure in measures),
+        " ".join(_alt(table, arms, measure) for measure in measures),
         figure,
         table,
     )
@@ -110,8 +109,8 @@ def _panel_each(
     for ax, name in panels:
         arm = arms[name]
         if arms.has_reference:
-            own = arms[arms.reference].colour
-            ax.plot(reference["round"], reference[measure.column], color=own, linewidth=0.9)
+            colour = arms[arms.reference].colour
+            ax.plot(reference["round"], reference[measure.column], color=colour, linewidth=0.9)
         last = _draw_arm(ax, table, comparison, arm, measure, shift=0.2, markersize=4)
         _draw_stops(ax, comparison, stops, arm, measure)
         untrained_line(ax, comparison, arms, measure)
@@ -203,7 +202,7 @@ def untrained_line(ax: Axes, comparison: Comparison, arms: Arms, measure: Measur
     return [(name, 0, level, MUTED)]
 
 
-def _said(table: pd.DataFrame, arms: Arms, measure: Measure) -> str:
+def _alt(table: pd.DataFrame, arms: Arms, measure: Measure) -> str:
     lines = []
     for name in arms.trained:
         mine = table[table["method"] == name].iloc[[0, -1]]

@@ -10,9 +10,8 @@ from hgrpo.evaluation.outcomes import TEST, VALIDATION
 from hgrpo.evaluation.statistics import FEWEST_SEEDS
 from hgrpo.report import style
 from hgrpo.report.arms import REFERENCE_COLOUR, Arms
-from hgrpo.report.endpoint_words import endpoint_phrase
+from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase
 from hgrpo.report.figures.credit import write_in_cell
-from hgrpo.report.figures.measures import MEASURES
 from hgrpo.report.style import MANY, MUTED, Drawing
 from hgrpo.report.words import if_several, opponent, percent, with_interval
 
@@ -44,8 +43,8 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
         drawn = [arms[name] for name in table["method"]]
         labels = [style.wrap(arm.label) for arm in drawn]
         looks = [(arm.colour, arm.marker) for arm in drawn]
-        said = table["verdict"] if several else [""] * len(table)
-        style.difference_intervals(ax, table, labels, said, looks)
+        verdicts = table["verdict"] if several else [""] * len(table)
+        style.difference_intervals(ax, table, labels, verdicts, looks)
         baseline = tuple(table.iloc[0][["baseline", "baseline_temperature"]])
         ax.set_title(f"Against {opponent(arms, *baseline)}")
         for y, row in enumerate(table.itertuples() if several else []):
@@ -56,7 +55,7 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
             ax.plot(each, np.full(len(each), y + 0.24), "|", color=looks[y][0], markersize=5)
     axes.flat[-1].set_xlabel(f"points of {measured}")
     data = pd.concat(families, ignore_index=True)
-    said = "; ".join(
+    differences = "; ".join(
         f"{arms.label(row.method)} {with_interval(row.difference, row.lower, row.upper)} points, "
         f"{row.verdict}, against "
         f"{arms.label(row.baseline)}"
@@ -75,7 +74,7 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
             if several
             else ". One seed gives no verdict."
         ),
-        f"Paired differences: {said}.",
+        f"Paired differences: {differences}.",
         figure,
         data,
     )
@@ -121,7 +120,7 @@ def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
         style.label_ends(ax, ends, gap=0.1, offset=8)
         style.legend_below(figure, panels)
     test = table[table["panel"] == TEST]
-    said = ", ".join(
+    numbers = ", ".join(
         f"{100 * value:.1f}{measure.unit} at {temperature:g}"
         for value, temperature in zip(test[measure.column], test["temperature"], strict=True)
     )
@@ -132,7 +131,7 @@ def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
         f"The same SFT policy, played at different temperatures. The dotted line is T = {best:g}, "
         "the best on validation. Trained arms (right edge: their greedy "
         f"{endpoint_phrase(comparison)} on test) have to beat it.",
-        f"Test {measure.name} of the SFT policy: {said}.",
+        f"Test {measure.name} of the SFT policy: {numbers}.",
         figure,
         table,
     )
@@ -145,7 +144,7 @@ def task_types(comparison: Comparison, arms: Arms) -> Drawing:
     names = [name for name in arms.names if name in set(table["method"])]
     many = len(names) > MANY
     figure = (_success_grid if many else _success_dots)(table, kinds, names, arms)
-    said = "; ".join(
+    numbers = "; ".join(
         f"{kind.replace('_', ' ')}: "
         + ", ".join(
             f"{arms.label(row.method)} {percent(row.success, 0)}"
@@ -153,15 +152,15 @@ def task_types(comparison: Comparison, arms: Arms) -> Drawing:
         )
         for kind in kinds
     )
-    shown = "Per cent of the tasks of each type, greedy, after the last round. " if many else ""
+    remark = "Per cent of the tasks of each type, greedy, after the last round. " if many else ""
     bars = "The CSV has intervals. " if many else "Bars are intervals within the type. "
-    shown += if_several(comparison.seeds["seed"], bars)
+    remark += if_several(comparison.seeds["seed"], bars)
     return Drawing(
         "task_types",
         "outcome",
         "Success by task type",
-        f"{shown}These many small comparisons have no verdicts.",
-        f"Greedy test success by task type. {said}.",
+        f"{remark}These many small comparisons have no verdicts.",
+        f"Greedy test success by task type. {numbers}.",
         figure,
         table,
     )

@@ -46,11 +46,11 @@ def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawin
         "thresholds",
         "learning",
         _TITLE,
-        f"Share of each arm's runs whose greedy test {MEASURES[score]} has reached the threshold "
-        f"in an evaluation so far (Kaplan and Meier's estimate), by all trajectories played: a "
-        f"continuation that credit asked for is one.{apart} Equal lines are drawn "
+        f"Share of each arm's runs whose greedy test {MEASURES[score].name} has reached the "
+        f"threshold in an evaluation so far (Kaplan and Meier's estimate), by all trajectories "
+        f"played: a continuation that credit asked for is one.{apart} Equal lines are drawn "
         "slightly apart. Verdicts do not use this.",
-        _said(comparison, arms),
+        _alt(comparison, arms),
         figure,
         table,
     )
@@ -63,21 +63,21 @@ def _without_threshold(comparison: Comparison, arms: Arms) -> Drawing:
     scored = words.listing([arms.label(name) for name in names if name])
     zero = threshold_text(0, score)
     why = (
-        f"The study's file names no thresholds, so they lie between the test {MEASURES[score]} of "
-        f"{scored} after the last round, rounded to whole per cent. That is {zero}, which every "
-        "run reaches at once."
+        f"The study's file names no thresholds, so they lie between the test "
+        f"{MEASURES[score].name} of {scored} after the last round, rounded to whole per "
+        f"cent. That is {zero}, which every run reaches at once."
     )
     figure, axes = style.canvas(height=1.1, grid="")
     axes[0, 0].set_axis_off()
-    said = style.wrap(f"There is no threshold above {zero}.", 40)
-    axes[0, 0].text(0.5, 0.5, said, ha="center", va="center", color=MUTED)
+    text = style.wrap(f"There is no threshold above {zero}.", 40)
+    axes[0, 0].text(0.5, 0.5, text, ha="center", va="center", color=MUTED)
     columns = ["threshold", "method", "trajectories", "share_reached"]
     return Drawing(
-        "thresholds", "learning", _TITLE, why, said, figure, pd.DataFrame(columns=columns)
+        "thresholds", "learning", _TITLE, why, text, figure, pd.DataFrame(columns=columns)
     )
 
 
-def _said(comparison: Comparison, arms: Arms) -> str:
+def _alt(comparison: Comparison, arms: Arms) -> str:
     table, score = comparison.thresholds, comparison.protocol.settings.score
     parts = [
         f"{threshold_text(threshold, score)}: "

@@ -77,8 +77,8 @@ def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) 
     reward, evaluation, dead, advantage = axes[:, 0]
     means = mean_over_seeds(logs, arms)
     drawn = means.assign(dead_share=means["dead_groups"] / means["n_groups"])
-    shown = {reward: "mean_reward", dead: "dead_share", advantage: "mean_abs_turn_adv"}
-    for ax, column in shown.items():
+    columns = {reward: "mean_reward", dead: "dead_share", advantage: "mean_abs_turn_adv"}
+    for ax, column in columns.items():
         draw_lines(ax, drawn, column, arms)
         style.whole_numbers(ax, "batch")
     reward.set(title="Training reward", ylabel=f"mean of {WINDOW} batches")
@@ -92,7 +92,7 @@ def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) 
     share = means.groupby("method").apply(
         lambda table: table["dead_groups"].sum() / table["n_groups"].sum()
     )
-    said = ", ".join(f"{arms.label(name)} {percent(share[name])}" for name in arms.trained)
+    shares = ", ".join(f"{arms.label(name)} {percent(share[name])}" for name in arms.trained)
     return Drawing(
         "protocol_comparison",
         "training",
@@ -104,7 +104,7 @@ def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) 
             if len(arms.trained) > MANY and arms.has_reference
             else ""
         ),
-        f"Share of dead groups over the whole training: {said}.",
+        f"Share of dead groups over the whole training: {shares}.",
         figure,
         means,
     )
@@ -166,10 +166,10 @@ def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
         style.whole_numbers(ax, "batch")
     style.legend_below(figure, axes[0, 0].lines)
     if means["ess"].isna().all():
-        said = "No batch had a group to learn from, so there was no update."
+        text = "No batch had a group to learn from, so there was no update."
     else:
         worst, lowest = means["mismatch_max"].max(), percent(means["ess"].min())
-        said = f"Largest mismatch {worst:.2g}; lowest effective sample size {lowest}."
+        text = f"Largest mismatch {worst:.2g}; lowest effective sample size {lowest}."
     return Drawing(
         "health",
         "training",
@@ -177,7 +177,7 @@ def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
         f"{if_several(logs['seed'], 'Means over seeds. ')}The mismatch compares the "
         "sampler's log-probabilities with the trainer's before the first update of a batch, and "
         "should be tiny. A low effective sample size means that the rollouts are stale.",
-        said,
+        text,
         figure,
         means[["method", "batch", *HEALTH]],
     )

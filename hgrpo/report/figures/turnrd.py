@@ -59,8 +59,8 @@ def turnrd(logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms) -> Drawing | None
             ax.axhline(0, color=MUTED, linewidth=0.8)
     for ax in axes.flat[len(panels) :]:
         ax.set_axis_off()
-    shown = [arms[name] for name in methods]
-    legend_below(figure, [Line2D([], [], label=arm.label, **arm.look) for arm in shown])
+    drawn = [arms[name] for name in methods]
+    legend_below(figure, [Line2D([], [], label=arm.label, **arm.look) for arm in drawn])
     return Drawing(
         "turnrd",
         "training",
@@ -74,7 +74,7 @@ def turnrd(logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms) -> Drawing | None
             if "alpha_cf_corr" in logged
             else ""
         ),
-        _said(table, arms, methods),
+        _alt(table, arms, methods),
         figure,
         table,
     )
@@ -85,11 +85,11 @@ def turnrd_table(logs: pd.DataFrame, fits: pd.DataFrame, methods: Sequence[str])
 
     The row of a round has epoch 0 and the mean of the round's batches. In a row of a fit, `round`
     is the round before the fit, and the value is that of the best model up to the row's epoch (see
-    `kept`). Epoch 0 of a fit is the initial model. Training epochs count from 1.
+    `best_so_far`). Epoch 0 of a fit is the initial model. Training epochs count from 1.
     """
     parts = [
         _long(logs[logs["method"].isin(methods)].assign(epoch=0), ROUNDS),
-        _long(kept(fits[fits["method"].isin(methods)]), EPOCHS),
+        _long(best_so_far(fits[fits["method"].isin(methods)]), EPOCHS),
     ]
     table = pd.concat(parts, ignore_index=True)
     order = {name: place for place, name in enumerate([*methods, *ROUNDS, *EPOCHS])}
@@ -100,7 +100,7 @@ def turnrd_table(logs: pd.DataFrame, fits: pd.DataFrame, methods: Sequence[str])
     )
 
 
-def kept(fits: pd.DataFrame) -> pd.DataFrame:
+def best_so_far(fits: pd.DataFrame) -> pd.DataFrame:
     """Replace every epoch's row by the row with the lowest validation loss up to that epoch.
 
     If a fit stopped early, its best row also stands for the epochs after its end, up to the length
@@ -140,12 +140,12 @@ def _draw(ax: Axes, rows: pd.DataFrame, arm: Arm) -> None:
         ax.plot(number + fit["epoch"] / fit["epoch"].max(), fit["value"], **look)
 
 
-def _said(table: pd.DataFrame, arms: Arms, methods: Sequence[str]) -> str:
+def _alt(table: pd.DataFrame, arms: Arms, methods: Sequence[str]) -> str:
     """A sentence with each method's last values of three correlations."""
-    said = []
+    sentences = []
     for name in methods:
         mine = table[table["method"] == name]
-        found = [
+        values = [
             f"{title} {rows['value'].iloc[-1]:.2f}"
             for measure, title in (
                 ("alpha_progress_corr", "correlation with progress"),
@@ -154,5 +154,5 @@ def _said(table: pd.DataFrame, arms: Arms, methods: Sequence[str]) -> str:
             )
             if len(rows := mine[mine["measure"] == measure])
         ]
-        said.append(f"{arms.label(name)}: {', '.join(found) or 'none'}")
-    return f"Last values. {'; '.join(said)}."
+        sentences.append(f"{arms.label(name)}: {', '.join(values) or 'none'}")
+    return f"Last values. {'; '.join(sentences)}."

@@ -2,9 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
+from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
 from hgrpo.rollout.engine_kind import EngineKind
-from hgrpo.rollout.torch.settings import Settings
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -13,6 +15,16 @@ if TYPE_CHECKING:
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.engine import Sampling
     from hgrpo.rollout.torch.engine import TorchEngine
+
+
+class Settings(Strict):
+    """Keys beside `kind: torch`."""
+
+    compiled: bool = Field(
+        False,
+        description="whether a kernel that numba compiles computes the attention: faster, on a CPU "
+        "only, equal up to rounding",
+    )
 
 
 class TorchKind(EngineKind):

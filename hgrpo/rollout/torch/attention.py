@@ -8,16 +8,57 @@ https://arxiv.org/abs/2402.05099.
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
-
-from hgrpo.rollout.torch.rows import Row
 
 # Rows with 2 to this many new tokens form one attention group, rows with 1 new token another.
 _NARROW = 8
 # Branches whose own part is no longer than this form one attention group.
 _SHORT = 64
+
+
+class Row(NamedTuple):
+    """Where the new tokens of a row stand.
+
+    Attributes:
+        slot: the row's place in the cache.
+        offset: index of its first new token among the packed tokens of all rows.
+        length: number of its new tokens.
+        start: position of the first new token in the row's own part of the cache.
+        trunk: slot of the row that it branches from; None if it has all its positions itself.
+        shared: how many of the trunk's positions stand before the row's own; 0 without a trunk.
+    """
+
+    slot: int
+    offset: int
+    length: int
+    start: int
+    trunk: int | None = None
+    shared: int = 0
+
+    def ended(self, offset: int) -> "Row":
+        """The row's last new token alone, which stands at `offset`."""
+        return self._replace(offset=offset, length=1, start=self.start + self.length - 1)
+
+
+class Attends(Protocol):
+    """The attention of one forward pass; it is made anew for each pass."""
+
+    def attend(self, q: Tensor, kv: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """Store the new keys and values in a layer's cache, and attend.
+
+        Args:
+            q: float32 [queries, heads, head dim], not rotated yet. The queries are those of all
+                new tokens, or those of each row's last token.
+            kv: keys, not rotated yet, and values of all new tokens, float32
+                [tokens, 2, KV heads, head dim].
+            keys, values: the layer's cache, float32 [slots, KV heads, max length, head dim].
+
+        Returns:
+            The attention of each query, float32 [queries, heads, head dim].
+        """
 
 
 class GroupedAttention:
@@ -59,10 +100,10 @@ class GroupedAttention:
 def _places(rows: Sequence[Row], cache: Tensor) -> Tensor:
     """Where each new token and KV head stands in a layer's cache, viewed as [places, head dim]."""
     slots = torch.tensor([row.slot for row in rows for _ in range(row.length)])
-    own = torch.tensor([row.start + i for row in rows for i in range(row.length)])
+    positions = torch.tensor([row.start + i for row in rows for i in range(row.length)])
     _, kv_heads, length, _ = cache.shape
     heads = slots[:, None] * kv_heads + torch.arange(kv_heads)
-    return (heads * length + own[:, None]).flatten()
+    return (heads * length + positions[:, None]).flatten()
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -78,7 +119,7 @@ class Attention:
         alone = [row for row in rows if row.trunk is None]
         branches = [row for row in rows if row.trunk is not None]
         self._alone = _groups(alone, device, _width)
-        self._own = _groups(branches, device, _width_and_span)
+        self._branches = _groups(branches, device, _width_and_span)
         self._trunks = _trunk_groups(branches, device)
         self._packed = None
         if alone and branches:
@@ -93,14 +134,14 @@ class Attention:
         out = torch.empty_like(q)
         for group in self._alone:
             group.attend(q, keys, values, out)
-        if not self._own:
+        if not self._branches:
             return out
-        own, top, total = _parts(self._own, q, keys, values)
+        mixture, top, total = _parts(self._branches, q, keys, values)
         shared, shared_top, shared_total = _parts(self._trunks, q, keys, values)
         highest = torch.maximum(top, shared_top)
         factor, shared_factor = (top - highest).exp_(), (shared_top - highest).exp_()
         total = total.mul_(factor).addcmul_(shared_total, shared_factor)
-        mixed = own.mul_(factor).addcmul_(shared, shared_factor).div_(total)
+        mixed = mixture.mul_(factor).addcmul_(shared, shared_factor).div_(total)
         if self._packed is None:
             return mixed
         return out.index_copy_(0, self._packed, mixed.index_select(0, self._packed))
@@ -143,12 +184,12 @@ def _trunk_groups(branches: Sequence[Row], device: torch.device) -> list["Attent
     for row in branches:
         trunks.setdefault(row.trunk, []).append(row)
     buckets: dict[int, tuple[list, list]] = {}
-    for slot, own in trunks.items():
-        length = sum(row.length for row in own)
+    for slot, rows_of_trunk in trunks.items():
+        length = sum(row.length for row in rows_of_trunk)
         rows, seen = buckets.setdefault((length - 1).bit_length(), ([], []))
-        rows.append((slot, own[0].offset, length, 0))
+        rows.append((slot, rows_of_trunk[0].offset, length, 0))
         # A branch sees its whole share of the trunk from each of its tokens.
-        seen += [row.shared - 1 for row in own for _ in range(row.length)]
+        seen += [row.shared - 1 for row in rows_of_trunk for _ in range(row.length)]
     return [AttentionGroup(rows, device, torch.tensor(seen)) for rows, seen in buckets.values()]
 
 
@@ -243,7 +284,7 @@ class AttentionGroup:
         mixed = weights.view(rows, kv_heads, share * width, -1) @ self._part(values)
         return mixed.view(rows, kv_heads, share, width, -1)
 
-    def _unpack(self, found: Tensor, out: Tensor) -> None:
+    def _unpack(self, grouped: Tensor, out: Tensor) -> None:
         """Write [rows, KV heads, query heads of each, width, n] to `out`, [tokens, heads, n]."""
-        flat = found.permute(0, 3, 1, 2, 4).reshape(found.shape[0] * found.shape[3], -1)
+        flat = grouped.permute(0, 3, 1, 2, 4).reshape(grouped.shape[0] * grouped.shape[3], -1)
         out.view(len(out), -1).index_copy_(0, self.packed, flat.index_select(0, self.padded))

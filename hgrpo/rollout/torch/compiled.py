@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hgrpo.rollout.torch.rows import Row
+from hgrpo.rollout.torch.attention import Row
 
 # `fastmath` lets the sums of a dot product run in parallel lanes. It assumes that no number is
 # infinite.
@@ -140,15 +140,15 @@ def _attend(q, kv, keys, values, out, rows, queries, cos, sin):
             h = head // share
             for i in range(count):
                 # The query sees the trunk's share, and its row's own part up to itself.
-                own = start + length - count + i + 1
-                at, mixed = shared + own - 1, out[first + i, head]
+                seen = start + length - count + i + 1
+                at, mixed = shared + seen - 1, out[first + i, head]
                 _rotate(q[first + i, head], cos[at], sin[at], scale, query)
-                top = _score(query, keys[slot, h], own, scores[shared:])
+                top = _score(query, keys[slot, h], seen, scores[shared:])
                 top = max(top, _score(query, keys[trunk, h], shared, scores))
-                total = _exponentiate(scores, shared + own, top, exponents)
+                total = _exponentiate(scores, shared + seen, top, exponents)
                 mixed[:] = np.float32(0)
                 _mix(scores, values[trunk, h], shared, mixed)
-                _mix(scores[shared:], values[slot, h], own, mixed)
+                _mix(scores[shared:], values[slot, h], seen, mixed)
                 for d in range(dim):
                     mixed[d] /= total
 

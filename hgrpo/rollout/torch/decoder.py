@@ -15,8 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hgrpo.errors import UserError
-from hgrpo.rollout.torch.attention import GroupedAttention
-from hgrpo.rollout.torch.rows import Attends, Row
+from hgrpo.rollout.torch.attention import Attends, GroupedAttention, Row
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -121,7 +120,7 @@ class Decoder:
             for suffix, kind in (("", "weight"), (".bias", "bias")):
                 keys = [f"{source}.{kind}" for source in sources]
                 if kind == "weight" or (keys[0] in weights and keys[0].endswith("_proj.bias")):
-                    fused[name + suffix] = self._own(*(weights[key] for key in keys))
+                    fused[name + suffix] = self._copied(*(weights[key] for key in keys))
                     unknown.difference_update(keys)
 
         for layer in range(self.config.num_hidden_layers):
@@ -143,9 +142,7 @@ class Decoder:
         else:
             take("head", "lm_head")
         if unknown:
-            raise UserError(
-                f"tensor {min(unknown)!r}: the torch engine does not know what it is for"
-            )
+            raise UserError(f"tensor {min(unknown)!r}: the torch engine has no use for it")
 
     def _is_tied(self, weights: Mapping[str, Tensor]) -> bool:
         """Whether the head equals the embeddings; an adapter may have changed only one of them."""
@@ -154,7 +151,7 @@ class Decoder:
         head = weights.get("lm_head.weight")
         return head is None or torch.equal(head, weights["model.embed_tokens.weight"].to(head))
 
-    def _own(self, *weights: Tensor) -> Tensor:
+    def _copied(self, *weights: Tensor) -> Tensor:
         """A float32 copy of the weights, stacked along their rows, on the decoder's device."""
         return torch.cat([weight.to(self.device, torch.float32) for weight in weights])
 

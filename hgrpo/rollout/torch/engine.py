@@ -27,7 +27,7 @@ class _Row:
     Attributes:
         slot: index of the row in the cache.
         streams: conversation -> key of its random stream.
-        asked: the conversations whose present reply is queued.
+        queued: the conversations whose present reply is queued.
         cached: tokens whose keys and values the cache holds.
         pending: tokens to feed next.
         reply, logprobs: the present reply's tokens so far, and their log-probs.
@@ -39,7 +39,7 @@ class _Row:
 
     slot: int
     streams: dict[int, int] = field(default_factory=dict)
-    asked: set[int] = field(default_factory=set)
+    queued: set[int] = field(default_factory=set)
     cached: list[int] = field(default_factory=list)
     pending: list[int] = field(default_factory=list)
     reply: list[int] = field(default_factory=list)
@@ -105,12 +105,12 @@ class TorchEngine:
         if request.prefix[:known] != row.cached or len(request.prefix) <= known:
             raise RuntimeError(f"conversation {name} does not extend its cache")
         pending = request.prefix[known:]
-        if row.asked and pending != row.pending:
+        if row.queued and pending != row.pending:
             shared, row = row, self._split(row, [name])
             self._copy(shared, [row])
-        if not row.asked:
+        if not row.queued:
             row.pending, row.reply, row.logprobs = pending, [], []
-        row.asked.add(name)
+        row.queued.add(name)
         row.streams[name] = request.stream
         self._active[name] = row
 
@@ -132,26 +132,26 @@ class TorchEngine:
 
     def _split(self, row: _Row, names: list[int]) -> _Row:
         """Give some of a row's conversations a row of their own, with a copy of the cache."""
-        own = replace(
+        part = replace(
             row,
             slot=self._take(min),
             streams={name: row.streams.pop(name) for name in names},
-            asked=row.asked.intersection(names),
+            queued=row.queued.intersection(names),
             cached=row.cached[:],
             reply=row.reply[:],
             logprobs=row.logprobs[:],
         )
-        row.asked.difference_update(names)
+        row.queued.difference_update(names)
         for name in names:
-            self._rows[name] = own
+            self._rows[name] = part
             if name in self._active:
-                self._active[name] = own
-        return own
+                self._active[name] = part
+        return part
 
     def release(self, conversation: int) -> None:
         row = self._rows.pop(conversation)
         self._active.pop(conversation, None)
-        row.asked.discard(conversation)
+        row.queued.discard(conversation)
         del row.streams[conversation]
         if not row.streams:
             self._free.append(row.slot)
@@ -167,8 +167,8 @@ class TorchEngine:
         followers: dict[_Row, list[_Row]] = {}
         fed: list[_Row] = []
         for row in dict.fromkeys(self._active.values()):
-            if len(row.asked) < len(row.streams):
-                self._copy(row, [self._split(row, [*row.streams.keys() - row.asked])])
+            if len(row.queued) < len(row.streams):
+                self._copy(row, [self._split(row, [*row.streams.keys() - row.queued])])
             if not row.cached:
                 leader = leaders.setdefault(tuple(row.pending), row)
                 if leader is not row:
@@ -263,7 +263,7 @@ class TorchEngine:
     def _complete(self, row: _Row, overlong: bool) -> list[Completion]:
         """The finished reply, for each conversation of the row."""
         embedding = self._embedding(row)
-        row.asked.clear()
+        row.queued.clear()
         for name in row.streams:
             del self._active[name]
         return [

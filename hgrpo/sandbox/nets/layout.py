@@ -18,8 +18,8 @@ Start = Literal["normal", "fan_in", "xavier", "zeros", "ones"]
 class Part:
     """One tensor of a net: name, shape without the axis of seeds, and how it is drawn.
 
-    `fan_in` is uniform within 1 / sqrt(inputs), PyTorch's default of a linear layer; `inputs` says
-    how many there are. `xavier` is uniform within sqrt(6 / (inputs + outputs)) of a matrix.
+    `fan_in` is uniform within 1 / sqrt(inputs), PyTorch's default of a linear layer; `inputs`
+    is their number. `xavier` is uniform within sqrt(6 / (inputs + outputs)) of a matrix.
     """
 
     name: str

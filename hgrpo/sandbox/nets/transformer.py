@@ -55,7 +55,7 @@ class Prefix:
 
 
 class Reading(NamedTuple):
-    """What prompts leave behind: the logits after each, [S, N, V], and its keys and values."""
+    """Prompts after their pass: the logits after each, [S, N, V], and its keys and values."""
 
     logits: Tensor
     prefix: Prefix
@@ -136,17 +136,17 @@ class Transformer:
         They are multiplied into that layer's matrix and bias, because that moves less memory than
         to multiply them into hidden states.
         """
-        found = dict(unpack(self.parts, weights))
+        tensors = dict(unpack(self.parts, weights))
         blocks = [
             (f"{i}.{norm}", f"{i}.{into}") for i in range(self.layers) for norm, into in _INTO
         ]
         for norm, layer in (*blocks, ("last", "head")):
-            scale, shift = found.pop(f"{norm}.scale"), found.pop(f"{norm}.shift")
-            matrix = found[f"{layer}.matrix"]
+            scale, shift = tensors.pop(f"{norm}.scale"), tensors.pop(f"{norm}.shift")
+            matrix = tensors[f"{layer}.matrix"]
             shifted = torch.bmm(shift.unsqueeze(1), matrix).squeeze(1)
-            found[f"{layer}.bias"] = shifted + found.get(f"{layer}.bias", 0.0)
-            found[f"{layer}.matrix"] = scale.unsqueeze(2) * matrix
-        return found
+            tensors[f"{layer}.bias"] = shifted + tensors.get(f"{layer}.bias", 0.0)
+            tensors[f"{layer}.matrix"] = scale.unsqueeze(2) * matrix
+        return tensors
 
     def logits(self, weights: Tensor, tokens: Tensor, last: int | None = None) -> Tensor:
         """Logits [S, R, L, V] after each token of R sequences, int64 [S, R, L], in one pass.
@@ -201,7 +201,7 @@ class Transformer:
         Args:
             tensors: of the net, see `tensors`.
             tokens: int64 [S, R].
-            cache: of what comes before.
+            cache: of the tokens before.
         """
         hidden, _ = self._through(tensors, tokens.unsqueeze(-1), cache)
         cache.size += 1
@@ -268,8 +268,8 @@ def _after(old: Tensor | None, new: Tensor) -> Tensor:
 def _attend(queries: Tensor, keys: Tensor, values: Tensor, size: int, tree: Tree | None) -> Tensor:
     """Attention of the last T of `size` tokens, [R, heads, T, d], causal.
 
-    With `tree`, these T tokens are its nodes. Each sees what comes before the tree, the nodes that
-    it begins with, and itself.
+    With `tree`, these T tokens are its nodes. Each attends to the tokens before the tree, to
+    its ancestors and to itself.
 
     Keys and values [R, heads, at least size, d] have padding from `size` on. For so short rows the
     fused kernel takes up to twice as long, with its gradient.

@@ -2,6 +2,5 @@
 every next token.
 
 The teacher is analytic and knows the right answer, so a failure is the objective's, not the
-teacher's. `declared` lists the losses, `experiments` the runs that compare them, and `microscope`
-measures estimators of the gradient at weights that never change.
+teacher's. `microscope` measures estimators of the gradient at weights that never change.
 """

@@ -3,12 +3,11 @@
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.batch import Questions, Rollout, Seen
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.opd.diagnostics import TEACHER
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy
-from hgrpo.sandbox.rollout import Questions, Rollout, Seen
 
 VIEW = "student"
 
@@ -18,26 +17,26 @@ def sample(
 ) -> Rollout:
     """The batch of a step, sampled by `weights` [S, P]; every input has one rollout."""
     seeds = settings.seeds
-    asked = task.sequences.draw(seeds, step, settings.batch_size)
+    questions = task.sequences.draw(seeds, step, settings.batch_size)
     shape = (settings.batch_size, 1, 1, settings.seq_len)
     uniform = draws.uniform(seeds, "action", (step,), shape)
-    return answer(task, policy, weights, asked, uniform)
+    return answer(task, policy, weights, questions, uniform)
 
 
 @torch.no_grad()
 def answer(
-    task: DistillTask, policy: Policy, weights: Tensor, asked: Questions, uniform: Tensor
+    task: DistillTask, policy: Policy, weights: Tensor, questions: Questions, uniform: Tensor
 ) -> Rollout:
     """Rollouts [S, N, 1, 1, T] for the questions, sampled by `uniform` of that shape."""
-    sampled = policy.sample(weights, asked.inputs, uniform)
-    return build(task, asked, sampled.actions, sampled.logprobs)
+    sampled = policy.sample(weights, questions.inputs, uniform)
+    return build(task, questions, sampled.actions, sampled.logprobs)
 
 
-def build(task: DistillTask, asked: Questions, actions: Tensor, behaviour: Tensor) -> Rollout:
+def build(task: DistillTask, questions: Questions, actions: Tensor, behaviour: Tensor) -> Rollout:
     """The batch that the given actions make, both arguments [S, N, 1, 1, T]."""
-    rewards = task.sequences.rewards(actions, asked.labels[:, :, None, None])[..., 0]
+    rewards = task.sequences.rewards(actions, questions.labels[:, :, None, None])[..., 0]
     return Rollout(
-        inputs={VIEW: asked.inputs},
+        inputs={VIEW: questions.inputs},
         actions=actions,
         behaviour=behaviour,
         rewards=rewards,
@@ -45,8 +44,8 @@ def build(task: DistillTask, asked: Questions, actions: Tensor, behaviour: Tenso
         mask=torch.ones_like(behaviour),
         keep=torch.ones_like(rewards),
         age=torch.zeros(len(actions), dtype=torch.int64),
-        labels=asked.labels,
-        extras={TEACHER: task.teacher(asked.labels)},
+        labels=questions.labels,
+        extras={"teacher": task.teacher(questions.labels)},
     )
 
 

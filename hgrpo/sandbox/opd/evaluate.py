@@ -1,18 +1,20 @@
-"""What a student can do on inputs that never change: its greedy and its sampled policy.
+"""Columns of the log: those of an evaluation, and those of the batch that trains.
 
-An evaluation draws only from its own stream, so it changes nothing in training.
+An evaluation reads inputs that never change, and draws only from its own stream, so it changes
+nothing in training.
 """
 
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.full_kl import entropy, reverse_kl
+from hgrpo.formulas.batch import Seen, seed_mean, taken
+from hgrpo.formulas.distillation import teacher_of, top1_agreement
+from hgrpo.formulas.full_kl import entropy, forward_kl, reverse_kl
+from hgrpo.formulas.topk import overlap_at_k
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.opd.diagnostics import top1_agreement
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy
-from hgrpo.sandbox.rollout import seed_mean
 
 
 @torch.no_grad()
@@ -25,14 +27,14 @@ def examine(
     The others are those of one sampled output an input. `policy_reverse_kl` is the mean KL of a
     token to the teacher, in nats.
     """
-    asked = task.examination(settings.seeds)
-    labels = asked.labels[:, :, None, None]
-    read = policy.read(weights, asked.inputs)
+    questions = task.examination(settings.seeds)
+    labels = questions.labels[:, :, None, None]
+    read = policy.read(weights, questions.inputs)
     greedy = policy.greedy(weights, read)
-    shape = (asked.labels.shape[1], 1, 1, settings.seq_len)
+    shape = (questions.labels.shape[1], 1, 1, settings.seq_len)
     uniform = draws.uniform(settings.seeds, "evaluation", (step,), shape)
     sampled = policy.sample(weights, read, uniform)
-    teacher = task.teacher(asked.labels)
+    teacher = task.teacher(questions.labels)
     columns = {
         **task.sequences.errors(greedy.actions, labels),
         "entropy": entropy(greedy.table),
@@ -44,3 +46,26 @@ def examine(
         "sep_probability": sampled.table[..., task.sequences.separator].exp(),
     }
     return {name: seed_mean(values) for name, values in columns.items()}
+
+
+def diagnose(seen: Seen, overlap: int) -> dict[str, Tensor]:
+    """How far the student is from the teacher on a batch, whatever the loss: means, [S] each.
+
+    Divergences and entropies are in nats.
+
+    Args:
+        overlap: size of the top-k sets that are compared.
+    """
+    student, teacher = seen.table.detach(), teacher_of(seen)
+    sampled = seen.rollout.behaviour - taken(teacher, seen.rollout.actions)
+    columns = {
+        "reverse_kl": reverse_kl(student, teacher),
+        "forward_kl": forward_kl(student, teacher),
+        "sampled_reverse_kl": sampled,
+        "teacher_entropy": entropy(teacher),
+        "student_entropy": entropy(student),
+        "entropy_gap": entropy(student) - entropy(teacher),
+        "top1_agreement": top1_agreement(student, teacher),
+        f"overlap_at_{overlap}": overlap_at_k(student, teacher, overlap),
+    }
+    return {f"diag_{name}": seen.mean(values) for name, values in columns.items()}

@@ -6,36 +6,15 @@ The names are those of the original's flags.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Literal
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import Field
 
-from hgrpo.sandbox.opd.declared import RULES
-from hgrpo.sandbox.opd.rule_settings import Support
-from hgrpo.sandbox.rule import Need, Rule, refuse
-from hgrpo.sandbox.run_settings import ArmSettings, RuleSettings, TransformerSettings, known
+from hgrpo.formulas import kinds
+from hgrpo.formulas.rule import Need, Rule, refuse
+from hgrpo.sandbox.run_settings import ArmSettings, RuleSettings, TransformerSettings, unread
 
-TASKS = ("reversal", "soft_reversal", "format_answer")
-
-
-def split(given: Any) -> Any:
-    """The parts of a text between its commas, each once; anything else as it is.
-
-    A command line gives a setting that holds several values as one word.
-
-    Raises:
-        ValueError: the text has no parts, or the list is empty.
-    """
-    if isinstance(given, str):
-        given = tuple(dict.fromkeys(part.strip() for part in given.split(",") if part.strip()))
-    if given in ((), []):
-        raise ValueError("at least one value was expected")
-    return given
-
-
-Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(split)]
-Steps = Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(split)]
-Supports = Annotated[tuple[Support, ...], BeforeValidator(split)]
+RULES = kinds.of_piece("opd")
 
 
 @dataclass(frozen=True)
@@ -43,17 +22,17 @@ class PhaseOfRun:
     """A run, and the settings of the loss of one of its phases."""
 
     run: "OpdSettings"
-    rule: dict[str, Any]
+    rule: Rule
 
 
 NEEDS: dict[str, Need[PhaseOfRun]] = {
     "several_tokens": Need(
         "a top_k above 1; given a single token, its probability is always 1",
-        lambda phase: phase.rule["k"] > 1,
+        lambda phase: phase.rule.k > 1,
     ),
     "truncates": Need(
         "a top_k below the number of actions; else it is the exact divergence",
-        lambda phase: phase.rule["k"] < phase.run.actions,
+        lambda phase: phase.rule.k < phase.run.actions,
         degenerate=True,
     ),
     "ratios": Need(
@@ -71,18 +50,20 @@ class Phase(RuleSettings):
 
     method: str = Field("OPDReverseKL", description="name of the loss")
     start: int = Field(0, ge=0, description="first step that trains with it")
-    label: str = Field("", description="what the log calls the phase; empty: the loss's name")
+    label: str = Field("", description="the phase's name in the log; empty: the loss's name")
 
     @property
     def name(self) -> str:
-        """What the log calls the phase."""
+        """The phase's name in the log."""
         return self.label or self.method
 
 
 class OpdSettings(ArmSettings, TransformerSettings):
     """One arm of opd for some seeds."""
 
-    task: str = Field("reversal", description=f"one of {', '.join(TASKS)}")
+    task: Literal["reversal", "soft_reversal", "format_answer"] = Field(
+        "reversal", description="the task"
+    )
     phases: tuple[Phase, ...] = Field((Phase(),), description="losses that train one after another")
     num_steps: int = Field(500, gt=0, description="batches that a run samples")
     batch_size: int = Field(64, gt=0, description="rollouts of a batch")
@@ -115,15 +96,10 @@ class OpdSettings(ArmSettings, TransformerSettings):
     @property
     def rules(self) -> list[Rule]:
         """The losses of the phases."""
-        return [phase.declared for phase in self.phases]
-
-    @field_validator("task")
-    @classmethod
-    def _is_known(cls, value: str) -> str:
-        return known(value, TASKS)
+        return [phase.rule for phase in self.phases]
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """What is wrong with any loss, each with its line."""
+        """Checks of any loss: whether the run fails it, and a line."""
         return (
             *super().refusals(),
             (
@@ -135,6 +111,14 @@ class OpdSettings(ArmSettings, TransformerSettings):
                 "format_answer needs seq_len of at least 2",
             ),
             self.heads_fit(),
+            *unread(
+                self,
+                f"task {self.task}",
+                teacher_epsilon=self.task != "soft_reversal",
+                **dict.fromkeys(
+                    ("teacher_temperature", "special_token_weight"), self.task == "soft_reversal"
+                ),
+            ),
             *self._wrong_phases(),
         )
 
@@ -144,7 +128,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
             note
             for phase in self.phases
             for note in refuse(
-                phase.declared, NEEDS, PhaseOfRun(self, phase.rule), self.allow_degenerate
+                phase.rule, NEEDS, PhaseOfRun(self, phase.rule), self.allow_degenerate
             )
         ]
 

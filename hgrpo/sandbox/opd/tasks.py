@@ -7,8 +7,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.batch import Questions
 from hgrpo.sandbox.opd.settings import OpdSettings
-from hgrpo.sandbox.rollout import Questions
 from hgrpo.sandbox.tasks.sequences import SequenceTask
 
 # Of inputs that are too many to list, an evaluation reads so many, the same ones every time.
@@ -32,7 +32,11 @@ class DistillTask:
 
     @cached_property
     def _teacher(self) -> Tensor:
-        return teacher_table(self.settings)
+        """Log-probs [V, V] by the right token; a teacher reads nothing else."""
+        s = self.settings
+        if s.task == "soft_reversal":
+            return graded(s.vocab_size, s.actions, s.teacher_temperature, s.special_token_weight)
+        return smoothed(s.actions, s.teacher_epsilon)
 
     def teacher(self, labels: Tensor) -> Tensor:
         """The teacher's log-probs [S, N, 1, 1, T, V] of right answers [S, N, T]."""
@@ -40,21 +44,9 @@ class DistillTask:
 
     def examination(self, seeds: Sequence[int]) -> Questions:
         """Inputs of an evaluation, the same for all seeds: all of them, or some that were drawn."""
-        asked, listed = self.sequences.examination()
-        kept = None if listed else _DRAWN_INPUTS
-        return Questions(*(each[:, :kept].expand(len(seeds), -1, -1) for each in asked))
-
-
-def teacher_table(settings: OpdSettings) -> Tensor:
-    """Log-probs [V, V] by the right token; a teacher reads nothing else."""
-    if settings.task == "soft_reversal":
-        return graded(
-            settings.vocab_size,
-            settings.actions,
-            settings.teacher_temperature,
-            settings.special_token_weight,
-        )
-    return smoothed(settings.actions, settings.teacher_epsilon)
+        questions, listed = self.sequences.examination()
+        count = None if listed else _DRAWN_INPUTS
+        return Questions(*(each[:, :count].expand(len(seeds), -1, -1) for each in questions))
 
 
 def smoothed(actions: int, epsilon: float) -> Tensor:

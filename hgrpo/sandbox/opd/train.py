@@ -2,13 +2,11 @@
 
 from torch import Tensor
 
+from hgrpo.formulas.batch import Rollout, Term, seed_mean
 from hgrpo.sandbox.opd import acquire
-from hgrpo.sandbox.opd.declared import PACKAGE
-from hgrpo.sandbox.opd.diagnostics import diagnose
-from hgrpo.sandbox.opd.evaluate import examine
+from hgrpo.sandbox.opd.evaluate import diagnose, examine
 from hgrpo.sandbox.opd.settings import OpdSettings, Phase
 from hgrpo.sandbox.opd.tasks import DistillTask
-from hgrpo.sandbox.rollout import Rollout, Term, seed_mean
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer, ReadsOnce
 
 
@@ -37,18 +35,18 @@ class Trainer(PolicyTrainer):
     def take_step(self) -> None:
         """Sample a batch and update on it; evaluate before, if it is time."""
         s, due = self.settings, self.evaluates
-        found = self.examine() if due else {}
+        evaluation = self.examine() if due else {}
         batch = acquire.sample(s, self.task, self.policy, self.learner.leaf, self.step)
         for epoch in range(s.inner_epochs):
             columns = self._update(batch, due and epoch == 0)
             if epoch == 0:
                 described = columns
         if due:
-            self.log({**described, **columns, **found})
+            self.log({**described, **columns, **evaluation})
         self.step += 1
 
     def examine(self) -> Columns:
-        """What the student can do, and what it has cost."""
+        """Scores of the student, and costs so far."""
         s = self.settings
         rollouts = self.step * s.batch_size
         return {
@@ -65,13 +63,12 @@ class Trainer(PolicyTrainer):
     def _update(self, batch: Rollout, describe: bool) -> Columns:
         """One update of all seeds; columns of the log."""
         s, phase = self.settings, self.phase
-        term = phase.declared.load(PACKAGE, phase.declared.term)
 
         def loss(weights: Tensor) -> Term:
             seen = acquire.see(batch, self.policy, weights)
-            found = term(seen, phase.rule_settings)
+            term = phase.rule.term(seen)
             more = diagnose(seen, s.overlap) if describe else {}
-            return Term(found.loss, {**found.metrics, **more})
+            return Term(term.loss, {**term.metrics, **more})
 
         done = self.learner.update(loss, f"{s.task}, {phase.method}, step {self.step}")
         columns = {"loss": done.term.loss, **done.term.metrics, "grad_norm": done.norms}

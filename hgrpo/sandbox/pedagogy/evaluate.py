@@ -1,4 +1,4 @@
-"""What student and teacher can do: greedy and sampled, on every input.
+"""Evaluation of student and teacher: greedy and sampled, on every input.
 
 An evaluation draws only from its own streams, so it changes nothing in training.
 """
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.full_kl import entropy
-from hgrpo.learning.objectives.mixed_groups import mixed_rate
+from hgrpo.formulas.batch import seed_mean
+from hgrpo.formulas.full_kl import entropy
+from hgrpo.formulas.group import mixed_rate
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.every import every
 from hgrpo.sandbox.pedagogy.arithmetic import HintedArithmetic, Questions, View
 from hgrpo.sandbox.policies import SequencePolicy, taken
-from hgrpo.sandbox.rollout import seed_mean
 
 # Beginnings of rollouts, a seed, that an evaluation follows.
 _MOST_BEGINNINGS = 2000
@@ -41,9 +41,9 @@ class Examiner:
         `sampled_reward` is the probability of a right answer; `predicted_mixed_rate` is how often
         it lets a group of rollouts differ. Both are exact where all rollouts can be listed.
         """
-        asked = self._questions(view, step)
-        done = self.policy.greedy(weights, asked.prompts[view])
-        reward = seed_mean(self.task.rewards(done.actions, asked.answers[:, :, None, None]))
+        questions = self._questions(view, step)
+        done = self.policy.greedy(weights, questions.prompts[view])
+        reward = seed_mean(self.task.rewards(done.actions, questions.answers[:, :, None, None]))
         spread = seed_mean(entropy(done.table))
         chances = self._success(weights, view, step)
         sampled = {
@@ -61,19 +61,19 @@ class Examiner:
         return self._everything()
 
     def _everything(self) -> Questions:
-        asked = self.task.everything
+        questions = self.task.everything
         seeds = len(self.seeds)
-        prompts = {view: each.expand(seeds, -1, -1) for view, each in asked.prompts.items()}
-        return Questions(prompts, asked.answers.expand(seeds, -1, -1))
+        prompts = {view: each.expand(seeds, -1, -1) for view, each in questions.prompts.items()}
+        return Questions(prompts, questions.answers.expand(seeds, -1, -1))
 
     def _success(self, weights: Tensor, view: View, step: int) -> Tensor:
-        asked = self._everything()
-        inputs = asked.answers.shape[1]
+        questions = self._everything()
+        inputs = questions.answers.shape[1]
         uniform = None
         if inputs * self.task.actions**self.task.scratch > _MOST_BEGINNINGS:
             shape = (inputs, max(1, _MOST_BEGINNINGS // inputs), 1, self.policy.horizon)
             uniform = draws.uniform(self.seeds, "evaluation", ("success", view, step), shape)
-        return success(self.policy, weights, asked.prompts[view], asked.answers, uniform)
+        return success(self.policy, weights, questions.prompts[view], questions.answers, uniform)
 
 
 @torch.no_grad()

@@ -4,10 +4,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from hgrpo.sandbox.pedagogy.declared import RULES
-from hgrpo.sandbox.rule import Need
-from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings
+from hgrpo.formulas import kinds
+from hgrpo.formulas.rule import Need
+from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings, unread
 
+RULES = kinds.of_piece("pedagogy")
 NEEDS: dict[str, Need["PedagogySettings"]] = {
     "groups": Need("groups: group_size above 1", lambda run: run.group_size > 1),
     "teacher_steps": Need(
@@ -15,12 +16,12 @@ NEEDS: dict[str, Need["PedagogySettings"]] = {
     ),
     "penalty_counts": Need(
         "a learnability_lambda above 0; else every form of the reward is plain success",
-        lambda run: run.rule["strength"] > 0,
+        lambda run: run.rule.strength > 0,
         degenerate=True,
     ),
     "tokens_to_compare": Need(
         "a completion_len above 1; of one token the spike is the mean",
-        lambda run: run.rule["penalty"] != "spike" or run.completion_len > 1,
+        lambda run: run.rule.penalty != "spike" or run.completion_len > 1,
         degenerate=True,
     ),
 }
@@ -59,7 +60,7 @@ class PedagogySettings(RunSettings, TransformerSettings):
     )
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """What is wrong with any rule, each with its line."""
+        """Checks of any rule: whether the run fails it, and a line."""
         return (
             *super().refusals(),
             (
@@ -67,4 +68,9 @@ class PedagogySettings(RunSettings, TransformerSettings):
                 f"answer_len {self.answer_len} is above completion_len {self.completion_len}",
             ),
             self.heads_fit(),
+            *unread(self, self.method, teacher_lr=self.rule.teaches),
+            (
+                self.teacher_steps > 1 and not self.rule.teaches,
+                f"teacher_steps: {self.method} does not read it",
+            ),
         )

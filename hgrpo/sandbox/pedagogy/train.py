@@ -6,13 +6,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.batch import Rollout, Seen, Term, seed_mean
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.learner import Learner
 from hgrpo.sandbox.pedagogy.arithmetic import HintedArithmetic, View
-from hgrpo.sandbox.pedagogy.declared import PACKAGE
 from hgrpo.sandbox.pedagogy.evaluate import Examiner
 from hgrpo.sandbox.pedagogy.settings import PedagogySettings
-from hgrpo.sandbox.rollout import Rollout, Seen, Term, seed_mean
 from hgrpo.sandbox.trainer import ArmTrainer, Columns
 
 
@@ -30,15 +29,11 @@ class Trainer(ArmTrainer):
         self.policy = self.task.policy()
         first = self.policy.init(s.seeds)
         self.learners["student"] = Learner(first, s.student_lr, s.max_grad_norm, s.seeds)
-        rule = self.rule = s.declared
-        self.term: Callable[[Seen, object], Term] = rule.load(PACKAGE, rule.term)
-        if rule.teaches:
-            self.reward: Callable = rule.load(PACKAGE, rule.reward)
-            self.imitate: Callable[[Seen, object], Term] = rule.load(PACKAGE, rule.imitate)
+        self.rule = s.rule
+        if self.rule.teaches:
             self.learners["teacher"] = Learner(
                 first.clone(), s.teacher_lr, s.max_grad_norm, s.seeds
             )
-        self.own = s.rule_settings
         self.examiner = Examiner(
             self.task, self.policy, s.seeds, s.group_size, s.compat == "reference"
         )
@@ -47,25 +42,27 @@ class Trainer(ArmTrainer):
         """All updates of one training step; evaluate before, if it is time."""
         s = self.settings
         due = self.step % s.eval_every == 0
-        found = self.examine() if due else {}
+        columns = self.examine() if due else {}
         for part in range(s.teacher_steps if self.rule.teaches else 0):
-            found |= self._explore("teacher", part)
+            columns |= self._explore("teacher", part)
         for part in range(s.student_steps):
-            found |= self._assimilate(part) if self.rule.teaches else self._explore("student", part)
+            columns |= (
+                self._assimilate(part) if self.rule.teaches else self._explore("student", part)
+            )
         if due:
-            self.log(found)
+            self.log(columns)
         self.step += 1
 
     @torch.no_grad()
     def sample(self, view: View, name: Sequence[object], groups: int, size: int) -> Rollout:
         """`groups` groups of `size` rollouts of the policy that has the view."""
         s = self.settings
-        asked = self.task.draw(s.seeds, "data", name, groups)
+        questions = self.task.draw(s.seeds, "data", name, groups)
         uniform = draws.uniform(s.seeds, "action", name, (groups, size, 1, s.completion_len))
-        done = self.policy.sample(self.learners[view].weights, asked.prompts[view], uniform)
-        success = self.task.rewards(done.actions, asked.answers[:, :, None, None])[..., 0]
+        done = self.policy.sample(self.learners[view].weights, questions.prompts[view], uniform)
+        success = self.task.rewards(done.actions, questions.answers[:, :, None, None])[..., 0]
         return Rollout(
-            inputs=asked.prompts,
+            inputs=questions.prompts,
             actions=done.actions,
             behaviour=done.logprobs,
             rewards=success,
@@ -84,16 +81,16 @@ class Trainer(ArmTrainer):
         """The teacher's batch with its rewards, as the frozen student makes them."""
         with torch.no_grad():
             table = self.see(batch, "student", self.learners["student"].weights).table
-            paid, metrics = self.reward(batch.clean, table, batch.actions, self.own)
+            paid, metrics = self.rule.pay(batch.clean, table, batch.actions)
         return replace(batch, rewards=paid), metrics
 
     def examine(self) -> Columns:
-        """What the policies can do, and what they have cost."""
-        found: Columns = {}
+        """Scores of the policies, and costs so far."""
+        columns: Columns = {}
         for view, learner in self.learners.items():
-            found |= self.examiner.examine(learner.weights, view, self.step)
-            found[f"{view}_updates"] = learner.updates
-        return found | self._spent()
+            columns |= self.examiner.examine(learner.weights, view, self.step)
+            columns[f"{view}_updates"] = learner.updates
+        return columns | self._spent()
 
     def head(self) -> dict[str, float | int | str]:
         """Step, method and task."""
@@ -108,7 +105,7 @@ class Trainer(ArmTrainer):
         if view == "teacher":
             batch, metrics = self.lesson(batch)
         for _ in range(s.inner_epochs):
-            done = self._update(view, batch, self.term)
+            done = self._update(view, batch, self.rule.term)
         metrics |= {
             f"{view}_{name}": column
             for name, column in {
@@ -125,13 +122,13 @@ class Trainer(ArmTrainer):
         """The student imitates fresh rollouts of the teacher."""
         s = self.settings
         batch = self.sample("teacher", ("imitation", self.step, part), s.batch_size, 1)
-        done = self._update("student", batch, self.imitate)
+        done = self._update("student", batch, self.rule.imitate)
         return {**done.metrics, "teacher_sample_task_reward": seed_mean(batch.clean)}
 
-    def _update(self, view: View, batch: Rollout, term: Callable[[Seen, object], Term]) -> Term:
+    def _update(self, view: View, batch: Rollout, term: Callable[[Seen], Term]) -> Term:
         where = f"pedagogy, {self.settings.method}, {view}, step {self.step}"
         done = self.learners[view].update(
-            lambda weights: term(self.see(batch, view, weights), self.own), where
+            lambda weights: term(self.see(batch, view, weights)), where
         )
         return done.term
 
@@ -139,7 +136,7 @@ class Trainer(ArmTrainer):
         s = self.settings
         explored = s.teacher_steps if self.rule.teaches else s.student_steps
         imitated = s.student_steps if self.rule.teaches else 0
-        filtered = self.rule.teaches and self.own.imitated == "correct"
+        filtered = self.rule.teaches and self.rule.imitated == "correct"
         rollouts = self.step * s.batch_size * (explored + imitated)
         checked = explored + (imitated if filtered else 0)
         return self.spent(

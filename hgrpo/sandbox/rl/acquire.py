@@ -5,12 +5,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.full_kl import collision_probability
+from hgrpo.formulas.batch import Candidates, Questions, Rollout, seed_mean
+from hgrpo.formulas.full_kl import collision_probability
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Policy, Sampled
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Task, expected_rewards
-from hgrpo.sandbox.rollout import Candidates, Questions, Rollout, seed_mean
 
 VIEW = "policy"
 # Rewards of a group that deviate by less are equal.
@@ -46,7 +46,7 @@ def sample(settings: RlSettings, task: Task, policy: Policy, weights: Tensor, st
         collision=collision_probability(sampled.table),
         expected=_expected(settings, task, policy, weights, questions),
     )
-    if settings.declared.candidates:
+    if settings.rule.candidates:
         return replace(rollout, candidates=_candidates(settings, task, sampled, questions, step))
     return _compared(settings, rollout, rewards)
 
@@ -64,7 +64,7 @@ def _compared(settings: RlSettings, rollout: Rollout, uncharged: Tensor) -> Roll
     Under compat reference the other groups take no part, unless all are equal, and groups are
     compared by `uncharged` rewards [S, N, K]: those before the task charges anything.
     """
-    if not settings.declared.grouped:
+    if not settings.rule.grouped:
         return rollout
     reference = settings.compat == "reference"
     mixed = (uncharged if reference else rollout.rewards).std(-1, correction=0) > _EQUAL
@@ -72,13 +72,13 @@ def _compared(settings: RlSettings, rollout: Rollout, uncharged: Tensor) -> Roll
     if not reference:
         return rollout
     retained = mixed | ~mixed.any(1, keepdim=True)
-    return rollout.kept(retained.float().unsqueeze(-1))
+    return rollout.restricted(retained.float().unsqueeze(-1))
 
 
 def _expected(
     settings: RlSettings, task: Task, policy: Policy, weights: Tensor, questions: Questions
 ) -> Tensor | None:
-    """E[R | input] without noise: all of it for baseline exact, else what the task states."""
+    """E[R | input] without noise: exact for baseline exact, else as the task states it."""
     if settings.baseline == "exact":
         return expected_rewards(task, policy, weights, questions)
     return None if settings.reward_noise else task.stated(policy, weights, questions)

@@ -1,7 +1,7 @@
 """Where a rule's gradient lies, how it stands to better gradients, and how an update moves entropy.
 
-The gradients compared are those of losses, so a cosine above 0 says that the rule's step also
-lowers the other loss.
+The gradients compared are those of losses, so with a cosine above 0 the rule's step also lowers
+the other loss.
 """
 
 from typing import TYPE_CHECKING
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from hgrpo.config.strict import Strict
-from hgrpo.learning.objectives.full_kl import entropy
-from hgrpo.learning.objectives.group import centred
-from hgrpo.learning.objectives.importance import ratios
+from hgrpo.formulas.batch import Questions, Rollout, Seen, seed_mean
+from hgrpo.formulas.full_kl import entropy
+from hgrpo.formulas.group import centred
+from hgrpo.formulas.importance import ratios
+from hgrpo.formulas.rule import Rule
 from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl.acquire import VIEW, without_noise
 from hgrpo.sandbox.rl.tasks.task import can_list, every_output
-from hgrpo.sandbox.rollout import Questions, Rollout, Seen, seed_mean
 
 if TYPE_CHECKING:
     from hgrpo.sandbox.rl.train import Trainer
@@ -39,9 +39,9 @@ def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
     """
     weights = trainer.weights.clone().requires_grad_()
     seen = trainer.see(batch, weights)
-    loss = trainer.term(seen, trainer.own).loss.sum()
-    given = (weights, seen.table)
-    gradient, on_table = torch.autograd.grad(loss, given, allow_unused=True, retain_graph=True)
+    loss = trainer.rule.term(seen).loss.sum()
+    inputs = (weights, seen.table)
+    gradient, on_table = torch.autograd.grad(loss, inputs, allow_unused=True, retain_graph=True)
     columns = {"cos_method_ce": _cosine(gradient, oracle_gradient(trainer, batch))}
     if trainer.settings.reward_noise:
         clean = without_noise(trainer.settings, trainer.task, batch)
@@ -81,14 +81,14 @@ def _signals(gradient: Tensor, struck: Tensor, exact: Tensor) -> dict[str, Tenso
     }
 
 
-def ratio_columns(own: Strict, seen: Seen) -> dict[str, Tensor]:
+def ratio_columns(rule: Rule, seen: Seen) -> dict[str, Tensor]:
     """Columns [S]: which ratios lie below and above the rule's clip band, and the largest one.
 
     Args:
-        own: the rule's settings. A rule without a clip gets the band from 0.8 to 1.28.
+        rule: one without a clip gets the band from 0.8 to 1.28.
         seen: the batch under the weights of an update.
     """
-    band = own.model_dump()
+    band = rule.model_dump()
     clip = band.get("clip")
     low, high = (band.get("low", clip), band.get("high", clip))
     low, high = (_LOW if low is None else low), (_HIGH if high is None else high)
@@ -106,9 +106,10 @@ def token_advantages(trainer: "Trainer", seen: Seen) -> Tensor:
     The rule's own, if it credits tokens. Else the reward: centred in its group if the rule is
     grouped, or less the baseline.
     """
-    if trainer.credit:
-        return trainer.credit(seen).detach()
-    if trainer.settings.declared.grouped:
+    credit = trainer.rule.token_credit(seen)
+    if credit is not None:
+        return credit.detach()
+    if trainer.rule.grouped:
         return seen.over_tokens(centred(seen.rollout.rewards, -1))
     return seen.advantages.detach()
 
@@ -184,7 +185,7 @@ def _mass(trainer: "Trainer", seen: Seen, on_table: Tensor) -> dict[str, Tensor]
 
 def _gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
     weights = trainer.weights.clone().requires_grad_()
-    loss = trainer.term(trainer.see(batch, weights), trainer.own).loss
+    loss = trainer.rule.term(trainer.see(batch, weights)).loss
     return torch.autograd.grad(loss.sum(), weights)[0]
 
 

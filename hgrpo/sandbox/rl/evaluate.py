@@ -1,4 +1,4 @@
-"""What a policy can do: the greedy and the sampled policy, on every input where they can be listed.
+"""Evaluation of the greedy and of the sampled policy, on every input where they can be listed.
 
 An evaluation draws only from its own streams, so it changes nothing in training.
 """
@@ -10,13 +10,13 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.full_kl import entropy
+from hgrpo.formulas.batch import Questions, seed_mean
+from hgrpo.formulas.full_kl import entropy
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Inputs, Policy, Sampled
 from hgrpo.sandbox.rl.tasks.task import Task, can_list, output_count
-from hgrpo.sandbox.rollout import Questions, seed_mean
 
-# Outputs of all seeds that are computed in one pass: what fits into a processor's cache is faster.
+# Outputs of all seeds in one pass; passes that fit into a processor's cache are faster.
 # Listed ones share most of their tokens.
 _DRAWN_AT_ONCE = 1280
 _LISTED_AT_ONCE = 10_000
@@ -40,8 +40,8 @@ class Examiner:
         """Inputs of all seeds, with an axis of seeds that may be broadcast."""
         if self._redraws:
             return self.task.draw(self.seeds, ("evaluation", step), _REFERENCE_INPUTS)
-        asked, _ = self.task.examination()
-        return Questions(*(each.expand(len(self.seeds), *each.shape[1:]) for each in asked))
+        questions, _ = self.task.examination()
+        return Questions(*(each.expand(len(self.seeds), *each.shape[1:]) for each in questions))
 
     @property
     def _redraws(self) -> bool:
@@ -63,25 +63,25 @@ class Examiner:
         mean probability of the separator along sampled outputs, and `kl_from_init` the KL of an
         output to the first policy, in nats.
         """
-        asked = self.questions(step)
-        labels = asked.labels[:, :, None, None]
-        greedy, done = self._act(weights, asked, step)
+        questions = self.questions(step)
+        labels = questions.labels[:, :, None, None]
+        greedy, done = self._act(weights, questions, step)
         errors = self.task.errors(greedy.actions, labels)
         return {
             **{name: seed_mean(values) for name, values in errors.items()},
             "greedy_reward": seed_mean(self.task.rewards(greedy.actions, labels)),
             "entropy": seed_mean(entropy(greedy.table)),
-            **self.task.more(greedy, asked),
-            **self._sampled(asked, done),
+            **self.task.more(greedy, questions),
+            **self._sampled(questions, done),
         }
 
-    def _act(self, weights: Tensor, asked: Questions, step: int) -> tuple[Sampled, Sampled]:
-        """What the greedy and the sampled policy do.
+    def _act(self, weights: Tensor, questions: Questions, step: int) -> tuple[Sampled, Sampled]:
+        """Outputs of the greedy and of the sampled policy.
 
         The sampled one gives all outputs if they are listed, else one drawn output for each input.
         """
         policy, listed = self.policy, self.lists_outputs
-        shape = (asked.labels.shape[1], 1, 1, self.task.horizon)
+        shape = (questions.labels.shape[1], 1, 1, self.task.horizon)
         uniform = [] if listed else [draws.uniform(self.seeds, "evaluation", (step,), shape)]
 
         def act(inputs: Tensor, *uniform: Tensor) -> tuple[Tensor, ...]:
@@ -91,55 +91,48 @@ class Examiner:
             )
             return *policy.greedy(weights, read), *sampled
 
-        found = [act(*some) for some in self._parts(asked.inputs, *uniform)]
+        parts = [act(*some) for some in self._parts(questions.inputs, *uniform)]
         likeliest, greedy_table, actions, table = (
-            torch.cat(each, 1) for each in zip(*found, strict=True)
+            torch.cat(each, 1) for each in zip(*parts, strict=True)
         )
         return Sampled(likeliest, greedy_table), Sampled(actions, table)
 
-    def _parts(self, *given: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    def _parts(self, *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
         """Split tensors [S, N, ...] into parts of so many inputs as one pass computes."""
         size = _DRAWN_AT_ONCE // len(self.seeds)
         if self.lists_outputs:
             size = _LISTED_AT_ONCE // (len(self.seeds) * output_count(self.task))
-        return zip(*(each.split(max(1, size), 1) for each in given), strict=True)
-
-    def _list_first(self, inputs: Tensor) -> Tensor:
-        """Score all outputs by the first weights, [S, N, K, M, T, V]."""
-        tables = [self.policy.listed(self.first, some).table for (some,) in self._parts(inputs)]
-        return torch.cat(tables, 1)
-
-    def _read_first(self, inputs: Tensor) -> list[Inputs]:
-        """Let the first policy read the inputs, part by part."""
-        return [self.policy.read(self.first, some) for (some,) in self._parts(inputs)]
+        return zip(*(each.split(max(1, size), 1) for each in tensors), strict=True)
 
     @cached_property
-    def _first_listed(self) -> Tensor:
-        """`_list_first` of a fixed set of inputs."""
-        return self._list_first(self.questions(0).inputs)
+    def _first(self) -> list[Inputs]:
+        """`_of_first` of a fixed set of inputs."""
+        return self._of_first(self.questions(0).inputs)
 
-    @cached_property
-    def _first_read(self) -> list[Inputs]:
-        """`_read_first` of a fixed set of inputs."""
-        return self._read_first(self.questions(0).inputs)
-
-    def _before(self, asked: Questions, done: Sampled) -> Tensor:
-        """Log-probs under the first weights along what the sampled policy does."""
+    def _of_first(self, inputs: Tensor) -> list[Inputs]:
+        """The first policy's table of all outputs, [S, N, K, M, T, V], or its readings by part."""
+        parts = self._parts(inputs)
         if self.lists_outputs:
-            return self._list_first(asked.inputs) if self._redraws else self._first_listed
-        reads = self._read_first(asked.inputs) if self._redraws else self._first_read
-        parts = zip(reads, self._parts(done.actions), strict=True)
+            return [torch.cat([self.policy.listed(self.first, some).table for (some,) in parts], 1)]
+        return [self.policy.read(self.first, some) for (some,) in parts]
+
+    def _before(self, questions: Questions, done: Sampled) -> Tensor:
+        """Log-probs under the first weights along the outputs of the sampled policy."""
+        first = self._of_first(questions.inputs) if self._redraws else self._first
+        if self.lists_outputs:
+            return first[0]
+        parts = zip(first, self._parts(done.actions), strict=True)
         return torch.cat([self.policy.table(self.first, read, some) for read, (some,) in parts], 1)
 
-    def _sampled(self, asked: Questions, done: Sampled) -> dict[str, Tensor]:
+    def _sampled(self, questions: Questions, done: Sampled) -> dict[str, Tensor]:
         """Columns of the sampled policy; outputs that are listed weigh their probability."""
-        labels = asked.labels[:, :, None, None]
+        labels = questions.labels[:, :, None, None]
         errors = self.task.errors(done.actions, labels)
         if self.lists_outputs:
             chances = done.logprobs.sum((-1, -2)).exp()
         else:
             chances = torch.ones_like(done.logprobs[..., 0, 0])
-        before = self._before(asked, done)
+        before = self._before(questions, done)
         entropies = entropy(done.table)
         divergence = (done.table.exp() * (done.table - before)).sum(-1)
 

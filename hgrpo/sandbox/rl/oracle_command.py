@@ -1,24 +1,21 @@
 """The command `rl_oracle`: single samples against the oracle."""
 
-import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+from pydantic import Field
 from tqdm import tqdm
 
 from hgrpo.config.read import validate
 from hgrpo.sandbox import command_line as cli
-from hgrpo.sandbox.rl.command import unread
 from hgrpo.sandbox.rl.settings import RlSettings
 
-HELP = """\
+TEXT = """\
 Check for each sample whether its own update would lower the cross-entropy to the labels.
 
-A run trains by `--method`. At `--train_steps` each sample of a fresh batch gets its own gradient
-of log p, and `projection` is its inner product with the direction that lowers the cross-entropy to
-the labels: above 0 it helps. `update_projection` is the advantage times that. The original's
-projections have the opposite sign. Each row also has delight, advantage, surprisal, reward and
-gate. Delight and surprisal are sums over tokens; the gate is the sigmoid of the summed delight, at
-eta 1. All rows go into one CSV.
+A run trains by `--method`. At `--train_steps` each sample of a fresh batch gets a row; the page
+docs/sandbox/rl.md explains the columns.
 
 Example:
   python -m hgrpo.cli.sandbox rl_oracle --task token_reversal --train_steps 0,100,500 \\
@@ -31,51 +28,37 @@ _DEFAULTS = {
     "seq_len": 5,
     "allow_degenerate": True,
 }
-# Settings without a flag, because `--train_steps` decides them.
-_DERIVED = ("num_steps", "eval_every")
+# Settings without a flag: `--train_steps` decides them, or they are those of one seed.
+_DERIVED = ("seeds", "rule", "num_steps", "eval_every", "num_seeds")
 _FIRST = ("step", "seed", "sample", "projection", "update_projection")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags of the command."""
-    cli.add_fields(parser, RlSettings, _DEFAULTS, skip=("rule", "seeds", *_DERIVED))
-    parser.add_argument("--seed", type=int, default=0, help="seed (default 0)")
-    parser.add_argument(
-        "--train_steps", type=steps, default="0,100,500", help="steps, by comma (default 0,100,500)"
+class OracleOptions(cli.Options):
+    """Options of the command beside the settings of the run."""
+
+    train_steps: tuple[Annotated[int, Field(ge=0)], ...] = Field(
+        (0, 100, 500), min_length=1, description="steps, by comma"
     )
-    parser.add_argument("--output", type=Path, default=Path("samples.csv"), help="file of rows")
-    cli.add_device_and_verbose(parser)
+    output: Path = Field(Path("samples.csv"), description="file of rows")
 
 
-def steps(text: str) -> tuple[int, ...]:
-    """Steps by comma, as a type for argparse.
-
-    Raises:
-        argparse.ArgumentTypeError: one is no number, or below 0.
-    """
-    try:
-        found = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"numbers by comma were expected, not {text!r}") from None
-    if min(found) < 0:
-        raise argparse.ArgumentTypeError(f"{min(found)} is below 0, the step before training")
-    return found
-
-
-def run(args: argparse.Namespace) -> None:
+def run(words: Sequence[str]) -> None:
     """Train, write a row for each sample, and print the correlations with delight."""
-    last = max(args.train_steps)
-    more = {"num_steps": max(1, last), "seeds": (args.seed,), "eval_every": last + 1}
-    settings = validate(RlSettings, cli.chosen_fields(args, RlSettings) | more, "rl_oracle")
-    cli.check_output("--output", args.output)
-    cli.say_notes([*settings.notes, *unread(settings)])
-    cli.prepare_torch(args.device)
+    models = (RlSettings, OracleOptions)
+    typed = cli.read_flags("rl_oracle", words, models, TEXT, _DEFAULTS, _DERIVED)
+    options = validate(OracleOptions, cli.of_model(OracleOptions, typed), "rl_oracle")
+    last = max(options.train_steps)
+    more = {"num_steps": max(1, last), "seeds": (options.seed,), "eval_every": last + 1}
+    settings = validate(RlSettings, cli.of_model(RlSettings, typed) | more, "rl_oracle")
+    cli.check_output(options.output)
+    cli.print_notes(settings.notes)
+    cli.prepare_torch(options.device)
 
     from hgrpo.sandbox.rl.oracle_study import correlations, study
     from hgrpo.sandbox.rl.train import Trainer
 
-    with tqdm(total=last, unit="step", disable=not args.verbose) as bar:
-        rows = study(Trainer(settings), args.train_steps, bar.update)
-    cli.write_rows(rows, args.output, _FIRST)
+    with tqdm(total=last, unit="step", disable=not options.verbose) as bar:
+        rows = study(Trainer(settings), options.train_steps, bar.update)
+    cli.write_rows(rows, options.output, _FIRST)
     for line in correlations(rows):
         print("  ".join(f"{name} {value:.4g}" for name, value in line.items()))

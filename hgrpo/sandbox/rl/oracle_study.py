@@ -2,10 +2,10 @@
 
 At chosen steps of a run, each sample of a fresh batch gets its own gradient of log p, which is
 compared with the gradient of the cross-entropy to the labels. The oracle's direction is that of
-descent: a `projection` above 0 says that raising the sample's log-prob lowers the cross-entropy.
+descent: with a `projection` above 0, raising the sample's log-prob lowers the cross-entropy.
 The original takes the direction of ascent, so its projections have the other sign.
-`update_projection` is the advantage times the projection: what a policy gradient's update from this
-sample does.
+`update_projection` is the advantage times the projection: the effect of a policy gradient's update
+from this sample.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.dg import delight
+from hgrpo.formulas.batch import Rollout, Seen
+from hgrpo.formulas.dg import delight
 from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl import acquire
 from hgrpo.sandbox.rl.diagnostics import oracle_gradient
 from hgrpo.sandbox.rl.train import Trainer
-from hgrpo.sandbox.rollout import Rollout, Seen
 from hgrpo.sandbox.trainer import Row
 
 # Samples whose gradients are in memory at the same time.
@@ -67,32 +67,32 @@ def projections(trainer: Trainer, batch: Rollout) -> Tensor:
     The weights are repeated, so that every sample is its own seed and gets its own gradient.
     """
     oracle = oracle_gradient(trainer, batch)
-    inputs, found = batch.inputs[acquire.VIEW], []
+    inputs, products = batch.inputs[acquire.VIEW], []
     for index in range(len(trainer.settings.seeds)):
         actions = batch.actions[index].flatten(0, 1)[:, None, None]
-        asked = inputs[index].repeat_interleave(batch.group_size, 0)[:, None]
+        prompts = inputs[index].repeat_interleave(batch.group_size, 0)[:, None]
         parts = []
         for begin in range(0, len(actions), _AT_ONCE):
             some = slice(begin, begin + _AT_ONCE)
             rows = trainer.weights[index].repeat(len(actions[some]), 1).requires_grad_()
-            table = trainer.policy.table(rows, asked[some], actions[some])
+            table = trainer.policy.table(rows, prompts[some], actions[some])
             (gradients,) = torch.autograd.grad(taken(table, actions[some]).sum(), rows)
             parts.append(-gradients @ oracle[index])
-        found.append(torch.cat(parts))
-    return torch.stack(found)
+        products.append(torch.cat(parts))
+    return torch.stack(products)
 
 
 def correlations(rows: Sequence[Row]) -> list[Row]:
     """Pearson's correlation of delight with both projections, for each step and seed."""
-    found = []
+    lines = []
     for step, seed in dict.fromkeys((row["step"], row["seed"]) for row in rows):
-        own = [row for row in rows if (row["step"], row["seed"]) == (step, seed)]
+        samples = [row for row in rows if (row["step"], row["seed"]) == (step, seed)]
         line: Row = {"step": step, "seed": seed}
         for name in ("projection", "update_projection"):
-            pair = torch.tensor([[row["delight"], row[name]] for row in own]).T
+            pair = torch.tensor([[row["delight"], row[name]] for row in samples]).T
             line[f"corr_delight_{name}"] = float(torch.corrcoef(pair)[0, 1])
-        found.append(line)
-    return found
+        lines.append(line)
+    return lines
 
 
 def _rows(seen: Seen, values: Tensor) -> Tensor:

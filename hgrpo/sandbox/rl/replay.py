@@ -3,18 +3,17 @@
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.batch import Rollout, choose, seed_mean
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.rl.settings import RlSettings
-from hgrpo.sandbox.rollout import Rollout, choose, seed_mean
 
 
 class Supply:
-    """Takes the fresh batch of each step, and gives the batch to train on.
+    """Takes the fresh batch of each step, and returns the batch to train on.
 
-    Without replay, the batch is as old as `delay` says; before the first is that old, fresh batches
-    train. With replay, each seed draws one whole batch of at least age `delay` and
-    `replay_min_age`, by priority; fresh batches train until there is one, and before
-    `replay_start`.
+    Without replay, the batch has the age `delay`; fresh batches train until one is that old. With
+    replay, each seed draws one whole batch of at least age `delay` and `replay_min_age`, by
+    priority; fresh batches train until there is one, and before `replay_start`.
     """
 
     def __init__(self, settings: RlSettings):
@@ -61,7 +60,7 @@ class Supply:
         return choose(self.kept, which, torch.tensor([ages[index] for index in which]))
 
     def _priority(self, batch: Rollout, age: int) -> Tensor:
-        """What a batch counts when one is drawn, at least 0, [S]."""
+        """The priority of a batch, at least 0, [S]."""
         kind = self.settings.replay_priority
         if kind == "uniform":
             return torch.ones(len(batch.age))
@@ -83,10 +82,3 @@ class Supply:
             "replay_size": torch.full((len(batch.age),), float(len(self.kept))),
             "replay_priority": priority,
         }
-
-    def state(self) -> tuple[list[Rollout], Tensor]:
-        """What a run carries to its next step."""
-        return list(self.kept), self.trained.clone()
-
-    def load_state(self, state: tuple[list[Rollout], Tensor]) -> None:
-        self.kept, self.trained = list(state[0]), state[1].clone()

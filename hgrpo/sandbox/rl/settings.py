@@ -3,23 +3,17 @@
 The names are those of the original's flags.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rule import Need
-from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings, known, refuse_first
+from hgrpo.formulas import kinds
+from hgrpo.formulas.rule import Need
+from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings, refuse_first, unread
 from hgrpo.sandbox.tasks import CHAINS, REVERSALS
 
-TASKS = ("mnist", *REVERSALS, *CHAINS, "lm_bandit")
-BASELINES = ("zero", "constant", "expected", "collision", "group", "exact")
-PRIORITIES = ("uniform", "reward", "advantage", "surprisal", "delight", "fresh_delight")
 _RARE = ("false_positive_rare_token", "false_positive_sep")
-NOISES = (
-    *("none", "label_flip", "random_reward", "false_positive_action0", *_RARE),
-    "spurious_feature",
-)
+RULES = kinds.of_piece("rl")
 # Sequences of actions up to which E[R | input] is added up one by one.
 MOST_OUTPUTS = 729
 BANDITS = ("mnist", "lm_bandit")
@@ -65,7 +59,7 @@ NEEDS: dict[str, Need["RlSettings"]] = {
     "two_survivors": Need(
         "a screen that, with entropy_diagnostics, lets two samples pass on average: kondo_keep "
         "times batch_size at least 2",
-        lambda run: not run.entropy_diagnostics or run.rule["keep"] * run.batch_size >= 2,
+        lambda run: not run.entropy_diagnostics or run.rule.keep * run.batch_size >= 2,
     ),
     "off_policy": Need(
         "ratios other than 1: inner_epochs above 1, delay or replay_capacity above 0",
@@ -80,7 +74,7 @@ NEEDS: dict[str, Need["RlSettings"]] = {
     ),
     "filter_acts": Need(
         "an uncertainty_threshold below 0.5, the largest deviation of rewards in [0, 1]",
-        lambda run: run.rule["threshold"] < _LARGEST_DEVIATION,
+        lambda run: run.rule.threshold < _LARGEST_DEVIATION,
         degenerate=True,
     ),
     "filter_compares": Need(
@@ -98,16 +92,16 @@ class RlSettings(RunSettings, TransformerSettings):
     RULES = RULES
     NEEDS = NEEDS
 
-    task: str = Field("mnist", description=f"one of {', '.join(TASKS)}")
+    task: Literal[BANDITS + REVERSALS + CHAINS] = Field("mnist", description="the task")
     method: str = Field("DG", description="name of the update rule")
     delay: int = Field(0, ge=0, description="a batch trains so many steps after it was sampled")
     num_steps: int = Field(1000, gt=0, description="batches that a run samples")
     batch_size: int = Field(100, gt=0, description="rollouts of a batch")
     lr: float = Field(1e-3, gt=0, description="learning rate of Adam")
     seeds: tuple[int, ...] = Field((0, 1, 2, 3, 4), min_length=1, description="trained at once")
-    baseline: str = Field(
+    baseline: Literal["zero", "constant", "expected", "collision", "group", "exact"] = Field(
         "expected",
-        description="what REINFORCE, DG and their relatives subtract. zero: 0; constant: 0.5; "
+        description="subtracted by REINFORCE, DG and their relatives. zero: 0; constant: 0.5; "
         "expected: E[R | input] where the task states it, else as collision; collision: the sum of "
         "squared probabilities of the current policy, token by token; group: the mean of the "
         "other rollouts, of the group or, without groups, of the batch; exact: E[R | input], "
@@ -117,16 +111,25 @@ class RlSettings(RunSettings, TransformerSettings):
     entropy_diagnostics: bool = Field(False, description="take apart how an update moves entropy")
     hidden: int = Field(50, gt=0, description="units of each hidden layer of the bandit's net")
     replay_capacity: int = Field(0, ge=0, description="batches that replay keeps; 0: no replay")
-    replay_priority: str = Field(
-        "fresh_delight", description=f"what a batch is drawn by: {', '.join(PRIORITIES)}"
-    )
+    replay_priority: Literal[
+        "uniform", "reward", "advantage", "surprisal", "delight", "fresh_delight"
+    ] = Field("fresh_delight", description="the priority of batches")
     replay_age_decay: float = Field(
         0.02, ge=0, description="fresh_delight: a batch of age a counts exp(-decay a)"
     )
     replay_min_age: int = Field(0, ge=0, description="replay draws no batch younger than this")
     replay_start: int = Field(0, ge=0, description="replay begins at this step")
     reward_noise: float = Field(0.0, ge=0, le=1, description="probability that a reward is noisy")
-    reward_noise_mode: str = Field("none", description=f"one of {', '.join(NOISES)}")
+    reward_noise_mode: Literal[
+        (
+            "none",
+            "label_flip",
+            "random_reward",
+            "false_positive_action0",
+            "spurious_feature",
+            *_RARE,
+        )
+    ] = Field("none", description="the effect of noise on a reward")
     group_size: int = Field(
         4, gt=0, description="rollouts of a group, or candidates at each prefix"
     )
@@ -155,21 +158,10 @@ class RlSettings(RunSettings, TransformerSettings):
     @property
     def samples_groups(self) -> bool:
         """Whether the batch holds groups of `group_size` rollouts of one input."""
-        return self.declared.grouped or (self.grouped and not self.declared.candidates)
-
-    @field_validator("task", "baseline", "replay_priority", "reward_noise_mode")
-    @classmethod
-    def _is_known(cls, value: str, info: Any) -> str:
-        names = {
-            "task": TASKS,
-            "baseline": BASELINES,
-            "replay_priority": PRIORITIES,
-            "reward_noise_mode": NOISES,
-        }
-        return known(value, names[info.field_name])
+        return self.rule.grouped or (self.grouped and not self.rule.candidates)
 
     def unmet(self) -> list[str]:
-        """Say what makes the run degenerate; raise ValueError where that is not allowed."""
+        """Why the run is degenerate, by line; raise ValueError where that is not allowed."""
         notes = super().unmet()
         if self.delay >= self.num_steps:
             line = f"delay {self.delay} never acts, because num_steps is {self.num_steps}"
@@ -178,7 +170,7 @@ class RlSettings(RunSettings, TransformerSettings):
         return notes
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """What is wrong with any rule, each with its line."""
+        """Checks of any rule: whether the run fails it, and a line."""
         noisy, mode = self.reward_noise > 0, self.reward_noise_mode
         horizon = 1 if self.task in BANDITS else self.seq_len
         listed = (self.vocab_size + 1) ** horizon <= MOST_OUTPUTS
@@ -187,18 +179,11 @@ class RlSettings(RunSettings, TransformerSettings):
         several = self.samples_groups and self.group_size > 1
         return (
             *super().refusals(),
+            *self._unread(),
             (
                 0 < self.replay_capacity <= max(self.delay, self.replay_min_age),
                 f"replay_capacity {self.replay_capacity} holds no batch of age "
                 f"{max(self.delay, self.replay_min_age)}; it must be above that",
-            ),
-            (
-                self.replay_min_age > 0 and self.replay_capacity == 0,
-                "replay_min_age is read only with replay_capacity above 0",
-            ),
-            (
-                self.replay_start > 0 and self.replay_capacity == 0,
-                "replay_start is read only with replay_capacity above 0",
             ),
             (
                 self.task in ("chain_arithmetic", "format_answer") and self.seq_len < 2,
@@ -207,10 +192,6 @@ class RlSettings(RunSettings, TransformerSettings):
             (
                 self.task == "masked_reversal" and not 1 <= self.score_len <= self.seq_len,
                 f"score_len {self.score_len} must be from 1 to seq_len, {self.seq_len}",
-            ),
-            (
-                self.task in CHAINS and self.binary_reward,
-                f"{self.task} has a reward of three steps; binary_reward is for the reversals",
             ),
             (noisy and mode == "none", "reward_noise needs a reward_noise_mode"),
             (not noisy and mode != "none", f"reward_noise_mode {mode} needs reward_noise above 0"),
@@ -224,14 +205,6 @@ class RlSettings(RunSettings, TransformerSettings):
             ),
             (self.task != "mnist" and uneven, line),
             (
-                self.data is not None and self.task not in BANDITS,
-                f"data is read only by tasks {' and '.join(BANDITS)}",
-            ),
-            (
-                self.kl_weight > 0 and self.task != "lm_bandit",
-                "kl_weight is read only by task lm_bandit",
-            ),
-            (
                 self.baseline == "exact" and not (stated or listed),
                 f"baseline exact adds up over all outputs, and {self.task} has more than "
                 f"{MOST_OUTPUTS}; take a smaller seq_len or vocab_size",
@@ -241,3 +214,36 @@ class RlSettings(RunSettings, TransformerSettings):
                 "baseline group needs a batch of at least 2",
             ),
         )
+
+    def _unread(self) -> list[tuple[bool, str]]:
+        """Settings that the run's task, rule or replay lacks, each with its line."""
+        sequences, text = self.task not in BANDITS, self.task == "lm_bandit"
+        replays, rule = self.replay_capacity > 0, self.rule
+        return [
+            *unread(
+                self,
+                f"task {self.task}",
+                hidden=self.task == "mnist",
+                data=not sequences,
+                score_len=self.task == "masked_reversal",
+                binary_reward=self.task in REVERSALS,
+                **dict.fromkeys(("model_name", "context_len", "kl_weight"), text),
+                **dict.fromkeys(("vocab_size", "seq_len"), sequences),
+                **dict.fromkeys(("d_model", "nhead", "num_layers"), sequences or text),
+            ),
+            *unread(
+                self,
+                self.method,
+                baseline=not rule.grouped,
+                group_size=self.samples_groups or rule.candidates,
+                grouped=not (rule.grouped or rule.candidates),
+            ),
+            *unread(
+                self,
+                "a run without replay",
+                replay_priority=replays,
+                replay_min_age=replays,
+                replay_start=replays,
+                replay_age_decay=replays or "decay" in type(rule).model_fields,
+            ),
+        ]

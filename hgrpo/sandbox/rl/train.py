@@ -1,18 +1,15 @@
 """The training loop of rl: evaluate, sample, screen, update, log."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.full_kl import collision_probability
-from hgrpo.learning.objectives.group import leave_one_out
-from hgrpo.learning.objectives.mixed_groups import mixed_rate, mixed_reward_rate
+from hgrpo.formulas.batch import Questions, Rollout, Seen, seed_mean
+from hgrpo.formulas.full_kl import collision_probability
+from hgrpo.formulas.group import leave_one_out, mixed_rate, mixed_reward_rate
+from hgrpo.sandbox import draws
 from hgrpo.sandbox.learner import Update
 from hgrpo.sandbox.rl import acquire
 from hgrpo.sandbox.rl.acquire import false_rates
-from hgrpo.sandbox.rl.declared import CREDITS, PACKAGE
 from hgrpo.sandbox.rl.diagnostics import (
     entropy_columns,
     gradient_columns,
@@ -23,7 +20,6 @@ from hgrpo.sandbox.rl.evaluate import Examiner
 from hgrpo.sandbox.rl.replay import Supply
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Task, can_list, every_output, make_task
-from hgrpo.sandbox.rollout import Questions, Rollout, Seen, Term, seed_mean
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer, ReadsOnce
 
 # A seed stops after so many batches in a row without a group of different rewards.
@@ -46,12 +42,7 @@ class Trainer(PolicyTrainer):
         self.policy = ReadsOnce(policy, self.learner)
         self.first = self.weights.clone()
         self.supply = Supply(settings)
-        rule = settings.declared
-        self.term: Callable[[Seen, object], Term] = rule.load(PACKAGE, rule.term)
-        self.screen = rule.load(PACKAGE, rule.screen) if rule.screen else None
-        credit = CREDITS.get(rule.name)
-        self.credit: Callable[[Seen], Tensor] | None = credit and rule.load(PACKAGE, credit)
-        self.own = settings.rule_settings
+        self.rule = settings.rule
         self.examiner = Examiner(
             self.task, self.policy, settings.seeds, self.first, settings.compat == "reference"
         )
@@ -62,7 +53,7 @@ class Trainer(PolicyTrainer):
         """Sample a batch and update on it; evaluate before, if it is time."""
         s = self.settings
         due = self.step >= s.delay and (self.step - s.delay) % s.eval_every == 0
-        found = self.examine() if due else {}
+        evaluation = self.examine() if due else {}
         fresh = acquire.sample(s, self.task, self.policy, self.learner.leaf, self.step)
         batch, metrics = self.supply.next(fresh, self.step)
         self._count_futile(batch)
@@ -78,31 +69,20 @@ class Trainer(PolicyTrainer):
             self._update(batch)
         if diagnosed:
             # Without delay and replay, ratios leave 1 only after the first update on a batch.
-            metrics |= ratio_columns(self.own, self._look(batch))
+            metrics |= ratio_columns(self.rule, self._look(batch))
         update = self._update(batch)
         if before:
             after = self._look(batch).table
             metrics |= entropy_columns(before, after, token_advantages(self, before))
         if due:
-            self.log(found | metrics | _columns(update))
+            self.log(evaluation | metrics | _columns(update))
         self.step += 1
 
-    def state(self) -> dict[str, Any]:
-        """What another trainer needs to go on from here; no command of rl saves it."""
-        counts = {"futile": self.futile, "stopped": self.stopped}
-        return {**super().state(), "supply": self.supply.state(), **counts}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state` was taken, from a trainer of the same settings."""
-        super().load_state(state)
-        self.supply.load_state(state["supply"])
-        self.futile, self.stopped = state["futile"], state["stopped"]
-
     def examine(self) -> Columns:
-        """What the policy can do, what the run has cost each seed, and when it stopped, or -1."""
+        """Scores of the policy, costs of each seed, and the step at which it stopped, or -1."""
         s = self.settings
         sampled = s.batch_size * torch.where(self.stopped < 0, self.step, self.stopped + 1)
-        calls = s.group_size * self.task.horizon if s.declared.candidates else 1
+        calls = s.group_size * self.task.horizon if self.rule.candidates else 1
         return {
             **self.examiner.examine(self.weights, self.step),
             "rollouts": sampled,
@@ -121,17 +101,19 @@ class Trainer(PolicyTrainer):
         inputs = batch.inputs[acquire.VIEW]
         table = self.policy.table(weights, inputs, batch.actions)
         oracle = None
-        if self.settings.declared.oracle:
+        if self.rule.oracle:
             oracle = self.policy.table(weights, inputs, batch.labels[:, :, None, None])
         start = baseline(self.settings, batch, table)
         return Seen(batch, table, start, self.task.scored, oracle)
 
     def screened(self, batch: Rollout) -> tuple[Rollout, dict[str, Tensor]]:
-        """The batch that the rule's screen leaves, and what the log says of it."""
-        if not self.screen:
+        """The batch after the rule's screen, and columns of the log."""
+        if not self.rule.screens:
             return batch, {}
-        keep, metrics = self.screen(batch, self.own, self.settings.seeds, self.step)
-        return batch.kept(keep), metrics
+        shape = (batch.rewards[0].numel(),)
+        uniform = draws.uniform(self.settings.seeds, "screen", (self.step,), shape)
+        keep, metrics = self.rule.screen(batch, uniform)
+        return batch.restricted(keep), metrics
 
     @property
     def _evaluations(self) -> int:
@@ -144,7 +126,7 @@ class Trainer(PolicyTrainer):
 
     def _update(self, batch: Rollout) -> Update:
         return self.learner.update(
-            lambda weights: self.term(self.see(batch, weights), self.own),
+            lambda weights: self.rule.term(self.see(batch, weights)),
             f"{self.settings.task}, {self.settings.method}, step {self.step}",
             active=self.stopped < 0,
         )
@@ -159,23 +141,23 @@ class Trainer(PolicyTrainer):
         self.stopped = torch.where(stops, self.step, self.stopped)
 
     def _describe(self, batch: Rollout) -> dict[str, Tensor]:
-        """What the log says of the batch that trained."""
+        """Columns of the log about the batch that trained."""
         labels = batch.labels[:, :, None, None]
         right = self.task.right(batch.actions, labels)[..., 0]
-        found = {
+        columns = {
             "reward": seed_mean(batch.rewards),
             "clean_reward": seed_mean(batch.clean),
             **false_rates(batch.rewards, batch.clean, right),
         }
         if "mixed" in batch.extras:
             mixed = batch.extras["mixed"]
-            found["mixed_group_rate"] = mixed.mean(1)
-            found["retained_group_rate"] = batch.keep.amax(-1).mean(1)
-            found["group_fallback"] = (mixed.amax(1) == 0).float()
+            columns["mixed_group_rate"] = mixed.mean(1)
+            columns["retained_group_rate"] = batch.keep.amax(-1).mean(1)
+            columns["group_fallback"] = (mixed.amax(1) == 0).float()
             predicted = self._predicted_mixed_rate(batch)
             if predicted is not None:
-                found["predicted_mixed_rate"] = predicted.mean(1)
-        return found
+                columns["predicted_mixed_rate"] = predicted.mean(1)
+        return columns
 
     @torch.no_grad()
     def _predicted_mixed_rate(self, batch: Rollout) -> Tensor | None:
@@ -187,9 +169,9 @@ class Trainer(PolicyTrainer):
             return mixed_rate(batch.expected, batch.group_size)
         if s.delay or not can_list(self.task):
             return None
-        asked = Questions(batch.inputs[acquire.VIEW], batch.labels)
-        given = every_output(self.task, self.policy, self.weights, asked)
-        return mixed_reward_rate(*given, batch.group_size)
+        questions = Questions(batch.inputs[acquire.VIEW], batch.labels)
+        outcomes = every_output(self.task, self.policy, self.weights, questions)
+        return mixed_reward_rate(*outcomes, batch.group_size)
 
 
 def _columns(update: Update) -> Columns:

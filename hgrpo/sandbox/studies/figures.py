@@ -17,8 +17,7 @@ from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
 from hgrpo.evaluation.over_seeds import seed_interval
 from hgrpo.report.arms import COLOURS, LINES, MARKERS, REFERENCE_COLOUR
-from hgrpo.report.figure_index import save_all
-from hgrpo.report.style import Drawing, canvas, legend_below, log_axis
+from hgrpo.report.style import Drawing, canvas, legend_below, log_axis, save_all
 from hgrpo.sandbox.studies.results import read_rows
 from hgrpo.sandbox.studies.study import FigureSpec, SandboxStudy
 
@@ -27,7 +26,7 @@ _PANEL = 1.75  # height of one panel in inches
 # Columns of a figure's table of curves.
 _CURVE = ["panel", "arm", "seed", "x", "value"]
 _LAST = "Each seed has its last logged values."
-# What a point is the mean of.
+# A point is the mean of these.
 _TAKEN = {"end": "the last values of all seeds", "mean": "evaluations and seeds"}
 _BAND = (
     "The band is the mean plus and minus its standard error over seeds, evaluation by evaluation; "
@@ -50,9 +49,9 @@ def drawings(study: str, specs: list[FigureSpec], arms: Mapping[str, ArmRows]) -
         UserError: no arm of a figure logs one of its columns.
     """
     for spec in specs:
-        shown = {name: arms[name] for name in spec.arms or arms}
+        figure_arms = {name: arms[name] for name in spec.arms or arms}
         draw = _points if spec.kind == "points" else _curves
-        yield draw(study, spec, shown)
+        yield draw(study, spec, figure_arms)
 
 
 def _curves(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawing:
@@ -70,8 +69,8 @@ def _curves(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawin
     axes[-1].set_xlabel(_words(spec.x))
     lines = [_key(label, *_look(index)[:2]) for index, label in enumerate(arms)]
     legend_below(figure, lines)
-    said = f"{_LAST} {_BAND}" if numbered else _BAND
-    return _drawing(study, spec, figure, pd.concat(parts, ignore_index=True), said)
+    caption = f"{_LAST} {_BAND}" if numbered else _BAND
+    return _drawing(study, spec, figure, pd.concat(parts, ignore_index=True), caption)
 
 
 def _run(rows: pd.DataFrame, x: str, column: str) -> pd.DataFrame:
@@ -79,8 +78,8 @@ def _run(rows: pd.DataFrame, x: str, column: str) -> pd.DataFrame:
 
     Columns are seed, place, x and value. `place` counts the evaluations of a seed from 0.
     """
-    found = pd.DataFrame({"seed": rows["seed"], "x": rows[x], "value": rows[column]})
-    return found.assign(place=rows.groupby("seed", sort=False).cumcount()).dropna()
+    points = pd.DataFrame({"seed": rows["seed"], "x": rows[x], "value": rows[column]})
+    return points.assign(place=rows.groupby("seed", sort=False).cumcount()).dropna()
 
 
 def _numbered(rows: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -97,8 +96,10 @@ def _numbered(rows: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def _curve(ax: Axes, seeds: pd.DataFrame, colour: str, line: str, marker: str) -> None:
-    for _, own in seeds.groupby("seed", sort=False):
-        ax.plot(own["x"], own["value"], color=colour, linestyle=line, linewidth=0.5, alpha=0.35)
+    for _, points in seeds.groupby("seed", sort=False):
+        ax.plot(
+            points["x"], points["value"], color=colour, linestyle=line, linewidth=0.5, alpha=0.35
+        )
     mean, error = _over_seeds(seeds)
     ax.fill_between(mean.index, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
     ax.plot(mean.index, mean, color=colour, linestyle=line)
@@ -121,19 +122,19 @@ def _points(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawin
         table = pd.DataFrame(
             [_point(label, arm, spec, column) for label, arm in arms.items() if column in arm.rows]
         ).dropna(subset=["x", "value"])
-        for name, own in table.groupby("line", sort=False):
+        for name, points in table.groupby("line", sort=False):
             colour, line, marker = _look(lines.index(name))
-            ends = np.abs(own[["lower", "upper"]].to_numpy().T - own["value"].to_numpy())
+            ends = np.abs(points[["lower", "upper"]].to_numpy().T - points["value"].to_numpy())
             ends = np.where(np.isfinite(ends), ends, 0.0)
             look = {"color": colour, "linestyle": line, "marker": marker, "markersize": 5}
-            ax.errorbar(own["x"], own["value"], yerr=ends, elinewidth=1, **look)
+            ax.errorbar(points["x"], points["value"], yerr=ends, elinewidth=1, **look)
         parts.append(table.assign(panel=column))
         _finish(ax, spec, column)
     axes[-1].set_xlabel(_words(spec.setting or f"{spec.across}, mean over evaluations"))
     looks = [_look(index) for index in range(len(lines))]
     legend_below(figure, [_key(n, *look) for n, look in zip(lines, looks, strict=True)])
-    said = f"A point is the mean over {_TAKEN[spec.at]} of an arm, with its 95 % interval."
-    return _drawing(study, spec, figure, pd.concat(parts, ignore_index=True), said)
+    caption = f"A point is the mean over {_TAKEN[spec.at]} of an arm, with its 95 % interval."
+    return _drawing(study, spec, figure, pd.concat(parts, ignore_index=True), caption)
 
 
 def _line(label: str) -> str:
@@ -143,16 +144,16 @@ def _line(label: str) -> str:
 def _point(label: str, arm: ArmRows, spec: FigureSpec, column: str) -> dict[str, object]:
     seeds = arm.rows.groupby("seed", sort=False)[column]
     means = (seeds.last() if spec.at == "end" else seeds.mean()).dropna()
-    found = {"arm": label, "line": _line(label), "x": np.nan, "value": np.nan}
+    point = {"arm": label, "line": _line(label), "x": np.nan, "value": np.nan}
     if means.empty:
-        return found
+        return point
     estimate = seed_interval(means.to_numpy())
     if spec.setting:
         x = float(arm.settings[spec.setting])
     else:
         x = float(arm.rows[spec.across].mean()) if spec.across in arm.rows else np.nan
     ends = {"lower": estimate.lower, "upper": estimate.upper}
-    return found | {"x": x, "value": estimate.mean} | ends
+    return point | {"x": x, "value": estimate.mean} | ends
 
 
 def _canvas(spec: FigureSpec) -> tuple[plt.Figure, np.ndarray]:
@@ -190,11 +191,11 @@ def _check(columns: Sequence[str], spec: FigureSpec, arms: Mapping[str, ArmRows]
 
 
 def _drawing(
-    study: str, spec: FigureSpec, figure: plt.Figure, data: pd.DataFrame, said: str
+    study: str, spec: FigureSpec, figure: plt.Figure, data: pd.DataFrame, caption: str
 ) -> Drawing:
-    shown = ", ".join(dict.fromkeys(map(_words, spec.panels)))
-    alt = f"{spec.title}: {shown} of {data['arm'].nunique()} arms."
-    return Drawing(spec.name, study, spec.title, said, alt, figure, data)
+    columns = ", ".join(dict.fromkeys(map(_words, spec.panels)))
+    alt = f"{spec.title}: {columns} of {data['arm'].nunique()} arms."
+    return Drawing(spec.name, study, spec.title, caption, alt, figure, data)
 
 
 def write_figures(

@@ -15,9 +15,9 @@ from hgrpo.sandbox.studies.study import Metric
 class Measured:
     """Values of an arm's seeds [S], in the order of its seeds.
 
-    For a time, `reached` [S] says which seeds got there. The others have their last evaluation in
-    `values`, or inf if they had stopped to train by then, since they never get there. `end` is the
-    last time of any seed. For other metrics, all have `reached`.
+    For a time, `reached` [S] is True for seeds that got there. The others have their last
+    evaluation in `values`, or inf if they had stopped to train by then, since they never get there.
+    `end` is the last time of any seed. For other metrics, `reached` is True for all.
     """
 
     values: np.ndarray
@@ -49,13 +49,13 @@ def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
                 f"{did_you_mean(column, map(str, rows.columns))}"
             )
     each, end = [], -np.inf
-    for seed, own in rows.groupby("seed", sort=False):
-        own = _read(own, metric)
-        if own.empty:
+    for seed, log in rows.groupby("seed", sort=False):
+        log = _read(log, metric)
+        if log.empty:
             raise UserError(f"metric: {metric.column}: seed {seed} of arm {arm!r} logs no value")
-        each.append(_one(own, metric))
+        each.append(_one(log, metric))
         if metric.at == "time":
-            end = max(end, float(own[metric.clock].iloc[-1]))
+            end = max(end, float(log[metric.clock].iloc[-1]))
     values, reached = zip(*each, strict=True)
     return Measured(np.array(values, float), np.array(reached), end)
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from hgrpo.report.figure_index import read_index
-from hgrpo.report.page_environment import page_environment
-from hgrpo.report.svg import inline
+from hgrpo.report.style import read_index
+from hgrpo.report.svg import inline, page_environment
 from hgrpo.report.words import DASH, MINUS, p_value
 from hgrpo.sandbox.studies.results import ARMS, FIGURES, PAIRS, read_table
 from hgrpo.sandbox.studies.statistics import FAR
@@ -23,7 +22,7 @@ _BETTER = {
 
 
 @dataclass(frozen=True)
-class Shown:
+class StudyReport:
     """A study with its tables, as `hgrpo.sandbox.studies.results` wrote them."""
 
     name: str
@@ -33,7 +32,7 @@ class Shown:
     figures: Sequence[Mapping[str, str]]
 
 
-def read_shown(name: str, study: SandboxStudy, folder: Path) -> Shown:
+def read_report(name: str, study: SandboxStudy, folder: Path) -> StudyReport:
     """A study's tables and figures from its folder of results.
 
     Raises:
@@ -43,52 +42,52 @@ def read_shown(name: str, study: SandboxStudy, folder: Path) -> Shown:
     for entry in read_index(folder / FIGURES):
         svg = (folder / FIGURES / f"{entry['name']}.svg").read_text(encoding="utf-8")
         figures.append({**entry, "svg": inline(svg, f"{name}-{entry['name']}", entry["alt"])})
-    return Shown(name, study, read_table(folder / ARMS), read_table(folder / PAIRS), figures)
+    return StudyReport(name, study, read_table(folder / ARMS), read_table(folder / PAIRS), figures)
 
 
-def render(shown: Sequence[Shown], tiny: bool = False) -> str:
+def render(reports: Sequence[StudyReport], tiny: bool = False) -> str:
     """The page as HTML text; the same inputs give the same text.
 
     Args:
-        tiny: whether the runs were too short to mean anything, which the page then says.
+        tiny: whether the runs were too short to mean anything; the page then warns.
     """
     environment = page_environment()
     environment.filters["number"] = number
     environment.filters["signed"] = signed
     environment.filters["p"] = p_value
     return environment.get_template("sandbox.html.j2").render(
-        studies=[_study(each) for each in shown],
-        inferences=_inferences(shown),
+        studies=[_study(each) for each in reports],
+        inferences=_inferences(reports),
         tiny=tiny,
         far=FAR,
     )
 
 
-def _study(shown: Shown) -> dict[str, Any]:
-    pairs = shown.pairs
+def _study(report: StudyReport) -> dict[str, Any]:
+    pairs = report.pairs
     kinds = pairs["kind"] if len(pairs) else pd.Series(dtype=str)
-    rows = shown.arms.assign(is_far=shown.arms["far"].abs() > FAR).to_dict("records")
+    rows = report.arms.assign(is_far=report.arms["far"].abs() > FAR).to_dict("records")
     metrics: dict[str, list[dict]] = {}
     for row in rows:
         metrics.setdefault(row["metric"], []).append(row)
     return {
-        "name": shown.name,
-        "question": shown.study.question,
-        "metric": metric_in_words(shown.study.metric),
+        "name": report.name,
+        "question": report.study.question,
+        "metric": metric_in_words(report.study.metric),
         "tables": [
             {
                 "metric": metric,
-                "rows": own,
-                "timed": _has(own, "reached"),
-                "published": _has(own, "published"),
+                "rows": metric_rows,
+                "timed": _has(metric_rows, "reached"),
+                "published": _has(metric_rows, "published"),
             }
-            for metric, own in metrics.items()
+            for metric, metric_rows in metrics.items()
         ],
         "pairs": pairs[kinds == "pair"].to_dict("records"),
         "has_published": bool(len(pairs) and pairs["published"].notna().any()),
-        "has_margin": shown.study.metric.margin is not None,
+        "has_margin": report.study.metric.margin is not None,
         "noise": pairs[kinds != "pair"].to_dict("records"),
-        "figures": shown.figures,
+        "figures": report.figures,
     }
 
 
@@ -96,16 +95,18 @@ def _has(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
     return any(not pd.isna(row[column]) for row in rows)
 
 
-def _inferences(shown: Sequence[Shown]) -> list[dict[str, Any]]:
+def _inferences(reports: Sequence[StudyReport]) -> list[dict[str, Any]]:
     """The original's inferences in their order, each with the pairs that test it."""
-    found = []
-    for each in shown:
-        said = each.study.inference
-        if said is not None and len(each.pairs):
+    inferences = []
+    for each in reports:
+        inference = each.study.inference
+        if inference is not None and len(each.pairs):
             tested = [row for row in each.pairs.to_dict("records") if row["said"]]
-            found.append({"number": said.number, "said": said.said, "study": each.name})
-            found[-1] |= {"pairs": tested}
-    return sorted(found, key=lambda inference: inference["number"])
+            inferences.append(
+                {"number": inference.number, "said": inference.said, "study": each.name}
+            )
+            inferences[-1] |= {"pairs": tested}
+    return sorted(inferences, key=lambda inference: inference["number"])
 
 
 def metric_in_words(metric: Metric) -> str:

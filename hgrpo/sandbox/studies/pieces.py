@@ -1,32 +1,36 @@
-"""What a study needs of each piece: its settings, and what trains a run."""
+"""The pieces: the settings and the trainer of each."""
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hgrpo.config.strict import Strict
+from hgrpo.sandbox.tasks import CHAINS
 
 _PIECES = "hgrpo.sandbox"
 
 
 @dataclass(frozen=True)
 class Piece:
-    """`settings` and `trains` name a module and what it holds, such as "rl.train.Trainer".
+    """`settings` and `trains` name a member of a module, such as "rl.train.Trainer".
 
-    What trains takes the settings and returns rows, or is a class whose instances `run`.
+    `trains` is a function from settings to rows, or a class with a method `run`.
     """
 
     settings: str
     trains: str
-    # Changes of the settings for a pass that only checks that the piece works.
+    # Changes of the settings for a pass that only checks that the piece works, and those of some
+    # tasks besides.
     tiny: Mapping[str, Any]
+    tiny_tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def shortened(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def shortened(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Settings of a tiny run; phases of training begin one step after another."""
-        phases = given.get("phases", ())
+        phases = settings.get("phases", ())
         early = [{**phase, "start": place} for place, phase in enumerate(phases)]
-        return {**given, **self.tiny, **({"phases": early} if early else {})}
+        of_task = self.tiny_tasks.get(settings.get("task", ""), {})
+        return {**settings, **self.tiny, **of_task, **({"phases": early} if early else {})}
 
     @property
     def model(self) -> type[Strict]:
@@ -38,16 +42,25 @@ class Piece:
         """The module that a run starts from."""
         return f"{_PIECES}.{self.trains.rpartition('.')[0]}"
 
+    @property
+    def trainer(self) -> Any:
+        """The member `trains`; it loads PyTorch."""
+        return _load(self.trains)
+
     def rows(self, settings: Strict) -> list[dict[str, Any]]:
         """Train a run; one row for each evaluation and seed."""
-        made = _load(self.trains)
+        made = self.trainer
         return made(settings).run() if isinstance(made, type) else made(settings)
 
 
 _TINY = {"num_steps": 4, "eval_every": 2}
 PIECES = {
     "rl": Piece(
-        "rl.settings.RlSettings", "rl.train.Trainer", _TINY | {"seq_len": 4, "score_len": 2}
+        "rl.settings.RlSettings",
+        "rl.train.Trainer",
+        _TINY,
+        {name: {"seq_len": 4} for name in ("token_reversal", *CHAINS)}
+        | {"masked_reversal": {"seq_len": 4, "score_len": 2}},
     ),
     "opd": Piece("opd.settings.OpdSettings", "opd.train.Trainer", _TINY | {"seq_len": 4}),
     "opd_microscope": Piece(
@@ -60,11 +73,10 @@ PIECES = {
 }
 
 
-def rule_functions(settings: Strict) -> list[str]:
-    """The functions that the run's rules name, such as "hgrpo.sandbox.rl.rules.dg.dg"."""
-    package = type(settings).__module__.rpartition(".")[0]
-    named = {name for rule in settings.rules for name in rule.functions}
-    return sorted(f"{package}.rules.{name}" for name in named)
+def rule_classes(settings: Strict) -> list[str]:
+    """The classes of the run's rules, such as "hgrpo.formulas.dg:FreshDG"."""
+    classes = {type(rule) for rule in settings.rules}
+    return sorted(f"{each.__module__}:{each.__name__}" for each in classes)
 
 
 def _load(name: str) -> Any:

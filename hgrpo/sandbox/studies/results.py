@@ -23,21 +23,21 @@ def read_rows(study: SandboxStudy, runs: Mapping[str, Path]) -> dict[str, pd.Dat
     Raises:
         UserError: a run's file is missing or damaged.
     """
-    found = {}
+    arms = {}
     for label, folder in runs.items():
         try:
             rows = pd.read_parquet(folder / ROWS, **parquet.READ)
         except (OSError, ValueError) as error:
             raise UserError(f"{folder / ROWS}: no rows of a run ({one_line(error)})") from None
         if study.series:
-            own = study.again if label == study.other else label
-            rows = rows[rows[study.series] == own]
-        found[label] = rows.reset_index(drop=True)
-    return found
+            arm = study.again if label == study.other else label
+            rows = rows[rows[study.series] == arm]
+        arms[label] = rows.reset_index(drop=True)
+    return arms
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
-    """What `train_arm` said of a run.
+    """The summary of a run that `train_arm` wrote.
 
     Raises:
         UserError: the file is missing or damaged.

@@ -1,21 +1,25 @@
 """Tables of a study: every arm with its intervals, and every pair with its verdict."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from hgrpo.atomic import atomic_file
 from hgrpo.config.read import did_you_mean
 from hgrpo.errors import UserError
 from hgrpo.evaluation.over_seeds import equivalence, seed_bootstrap, seed_interval
 from hgrpo.evaluation.statistics import ALPHA, of_pairs
+from hgrpo.report.csv_file import write_csv
 from hgrpo.report.words import DASH
 from hgrpo.sandbox.studies.measures import Measured, horizon, measure
+from hgrpo.sandbox.studies.results import ARMS, PAIRS, TABLES, read_rows, read_summary
 from hgrpo.sandbox.studies.study import Metric, Pair, SandboxStudy
 from hgrpo.streams import generator
 
-# What an arm cost each seed, where its rows say so.
+# Costs of an arm for each seed, where its rows have them.
 COSTS = ("rollouts", "verifier_calls", "tokens", "updates", "kl_from_init")
 # Deviations of the original beyond which a mean is marked.
 FAR = 3.0
@@ -25,6 +29,26 @@ _UNDECIDED = ("inconclusive", "one seed", "not reached")
 _PUBLISHED_SEEDS = 3
 # Last decimal that the original printed.
 _PRINTED = 1e-4
+# Columns of tables.md.
+_ARM_COLUMNS = ("metric", "arm", "n_seeds", "mean", "lower", "upper", "deviation", "reached")
+_ARM_COLUMNS += ("published", "published_deviation", "far", "rollouts", "updates", "seconds")
+_PAIR_COLUMNS = ("kind", "arm", "against", "of", "difference", "lower", "upper", "p_holm")
+_PAIR_COLUMNS += ("p_equivalent_holm", "verdict", "published", "said", "claim")
+
+
+def write_statistics(study: SandboxStudy, runs: Mapping[str, Path], target: Path) -> None:
+    """Write arms.csv, pairs.csv and tables.md into the folder `target`."""
+    rows = read_rows(study, runs)
+    seconds = {label: float(read_summary(folder)["seconds"]) for label, folder in runs.items()}
+    arms, pairs = arm_table(study, rows, seconds), pair_table(study, rows)
+    text = [markdown(arms, _ARM_COLUMNS)]
+    if len(pairs):
+        text.append(markdown(pairs, _PAIR_COLUMNS))
+    for name, table in ((ARMS, arms), (PAIRS, pairs)):
+        with atomic_file(target / name) as path:
+            write_csv(table, path)
+    with atomic_file(target / TABLES) as path:
+        path.write_text("\n".join(text), encoding="utf-8")
 
 
 def arm_table(
@@ -43,26 +67,26 @@ def arm_table(
     """
     table = []
     for metric in (study.metric, *study.also):
-        if metric is not study.metric and not any(metric.column in own for own in rows.values()):
-            known = {str(name) for own in rows.values() for name in own}
+        if metric is not study.metric and not any(metric.column in log for log in rows.values()):
+            known = {str(name) for log in rows.values() for name in log}
             near = did_you_mean(metric.column, known)
             raise UserError(f"also: {metric.column}: no arm logs such a column{near}")
-        for label, own in rows.items():
-            if metric is not study.metric and metric.column not in own:
+        for label, log in rows.items():
+            if metric is not study.metric and metric.column not in log:
                 continue
-            found = measure(own, metric, label)
+            measured = measure(log, metric, label)
             mean, deviation = study.published.get(label, {}).get(metric.key, (np.nan, np.nan))
             line = {
                 "metric": metric.text,
                 "primary": metric is study.metric,
                 "arm": label,
-                **_described(found, metric, f"{label} {metric.text}"),
+                **_described(measured, metric, f"{label} {metric.text}"),
                 "published": mean,
                 "published_deviation": np.nan if deviation is None else deviation,
             }
             line["far"] = _distance(line["mean"], mean, deviation)
             line["p_published"] = _p_published(line)
-            ends = own.groupby("seed").last()
+            ends = log.groupby("seed").last()
             line |= {name: float(ends[name].mean()) for name in COSTS if name in ends}
             table.append(line | {"seconds": seconds[label]})
     return pd.DataFrame(table)
@@ -97,9 +121,9 @@ def _p_published(line: Mapping[str, float]) -> float:
     return float(stats.ttest_ind_from_stats(*of_ours, *of_theirs, equal_var=False).pvalue)
 
 
-def _described(found: Measured, metric: Metric, stream: str) -> dict[str, float]:
-    known = horizon(found)
-    values = found.until(known)
+def _described(measured: Measured, metric: Metric, stream: str) -> dict[str, float]:
+    known = horizon(measured)
+    values = measured.until(known)
     estimate = seed_interval(values)
     low, high = seed_bootstrap(values, generator("bootstrap", stream), _REPLICATES)
     timed = metric.at == "time"
@@ -111,7 +135,7 @@ def _described(found: Measured, metric: Metric, stream: str) -> dict[str, float]
         "bootstrap_lower": low,
         "bootstrap_upper": high,
         "deviation": float(np.std(values, ddof=1)) if len(values) > 1 else np.nan,
-        "reached": int(found.reached.sum()) if timed else np.nan,
+        "reached": int(measured.reached.sum()) if timed else np.nan,
         "horizon": known if timed else np.nan,
     }
 
@@ -120,7 +144,7 @@ def pair_table(study: SandboxStudy, rows: Mapping[str, pd.DataFrame]) -> pd.Data
     """One row a pair, by the study's metric: difference paired by seed, tests and verdict.
 
     `judge` gives verdicts to the pairs that the study lists under `pairs`. The others (`kind`
-    identical or again) ask no question, so they are not corrected and get no verdict. The two
+    identical or again) test nothing, so they are not corrected and get no verdict. The two
     halves of an A/A pair (again) have different seeds; the first of one half is compared with the
     first of the other, and so on. `p_equivalent` is that of two one-sided tests against the
     metric's margin. Times are equivalent only if every seed of
@@ -212,7 +236,7 @@ def _published(study: SandboxStudy, pair: Pair) -> float:
 
 
 def _verdict(line: Mapping[str, object], metric: Metric) -> str:
-    """What the pair shows: equivalence within the margin, else a difference, else neither.
+    """The verdict: equivalence within the margin, else a difference, else neither.
 
     Equivalence is tested first: a difference below the declared margin counts as none, however
     certain it is.
@@ -242,10 +266,10 @@ def _claim(line: Mapping[str, object]) -> str:
 
 def markdown(table: pd.DataFrame, columns: Sequence[str]) -> str:
     """Some columns of a table as Markdown, with four digits."""
-    shown = [name for name in columns if name in table and not table[name].isna().all()]
-    lines = ["| " + " | ".join(shown) + " |", "|" + "---|" * len(shown)]
-    for row in table[shown].to_dict("records"):
-        lines.append("| " + " | ".join(_cell(row[name]) for name in shown) + " |")
+    columns = [name for name in columns if name in table and not table[name].isna().all()]
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    for row in table[columns].to_dict("records"):
+        lines.append("| " + " | ".join(_cell(row[name]) for name in columns) + " |")
     return "\n".join(lines) + "\n"
 
 

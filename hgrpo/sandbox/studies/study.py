@@ -1,4 +1,4 @@
-"""A study's file: question, arms, seeds, the metric that decides, and what to compare and draw."""
+"""A study's file: question, arms, seeds, the metric that decides, comparisons and figures."""
 
 import importlib.util
 import itertools
@@ -15,7 +15,6 @@ from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
 from hgrpo.sandbox.studies.pieces import PIECES
 
-VERDICTS = ("better", "worse", "higher", "lower", "equivalent")
 # Seeds of the second half of an A/A pair start here.
 _OTHER_SEEDS = 1000
 _TINY_SEEDS = (0, 1)
@@ -33,17 +32,17 @@ class Metric(Strict):
     until: float | None = Field(None, description="end: the last value up to this time")
     below: float | None = Field(None, description="time: until the column is at most this")
     above: float | None = Field(None, description="time: until the column is at least this")
-    clock: str = Field("updates", description="time, until, slope: the column that tells the time")
+    clock: str = Field("updates", description="time, until, slope: the column of times")
     better: Literal["lower", "higher", "neither"] = "neither"
     margin: float | None = Field(
         None, gt=0, description="means that differ by less are as good as equal"
     )
-    name: str = Field("", description="what tables call it; empty: made from the other keys")
+    name: str = Field("", description="its name in tables; empty: made from the other keys")
 
     @model_validator(mode="after")
     def _has_one_threshold(self) -> Self:
-        given = (self.below is not None) + (self.above is not None)
-        if given != (self.at == "time"):
+        thresholds = (self.below is not None) + (self.above is not None)
+        if thresholds != (self.at == "time"):
             raise ValueError("`at: time` needs one of below and above; nothing else reads them")
         if self.until is not None and self.at != "end":
             raise ValueError("until: only `at: end` reads it")
@@ -57,13 +56,13 @@ class Metric(Strict):
 
     @property
     def verdicts(self) -> list[str]:
-        """The verdicts that say something; without a margin nothing is equivalent."""
+        """The verdicts that decide something; without a margin nothing is equivalent."""
         differ = ["higher", "lower"] if self.better == "neither" else ["better", "worse"]
         return [*differ, *(["equivalent"] if self.margin else [])]
 
     @property
     def text(self) -> str:
-        """What tables and axes call the metric."""
+        """The metric's name in tables and on axes."""
         column, clock = self.column.replace("_", " "), self.clock.replace("_", " ")
         if self.name:
             return self.name
@@ -74,8 +73,8 @@ class Metric(Strict):
             return f"{clock} until {column} {word} {level:g}"
         if self.at == "slope":
             return f"slope of log {column} over log {clock}"
-        said = {"first": ", first value", "mean": ", mean over evaluations"}
-        return column + said.get(self.at, "")
+        suffixes = {"first": ", first value", "mean": ", mean over evaluations"}
+        return column + suffixes.get(self.at, "")
 
     @property
     def is_last(self) -> bool:
@@ -84,33 +83,28 @@ class Metric(Strict):
 
     @property
     def key(self) -> str:
-        """What `published` calls the metric: its column at the end of the run, else its text."""
+        """The metric's name in `published`: its column at the end of the run, else its text."""
         return self.column if self.is_last else self.text
 
 
 class Pair(Strict):
-    """An arm and what it is compared with: another arm, or a number."""
+    """A comparison of an arm with another arm, or with a number."""
 
     arm: str
     against: str | float
-    said: str | None = Field(None, description="the verdict that the inference implies")
+    said: Literal["better", "worse", "higher", "lower", "equivalent"] | None = Field(
+        None, description="the verdict that the inference implies"
+    )
     of: str = Field("", description="in which respect; for the table of inferences")
 
     @model_validator(mode="before")
     @classmethod
-    def _takes_a_list(cls, given: object) -> object:
-        if not isinstance(given, list):
-            return given
-        if not 2 <= len(given) <= 3:
+    def _takes_a_list(cls, value: object) -> object:
+        if not isinstance(value, list):
+            return value
+        if not 2 <= len(value) <= 3:
             raise ValueError("[arm, against] or [arm, against, said] was expected")
-        return dict(zip(("arm", "against", "said"), given, strict=False))
-
-    @field_validator("said")
-    @classmethod
-    def _is_a_verdict(cls, value: str | None) -> str | None:
-        if value is not None and value not in VERDICTS:
-            raise ValueError(f"there is no such verdict{did_you_mean(value, VERDICTS)}")
-        return value
+        return dict(zip(("arm", "against", "said"), value, strict=False))
 
 
 class Grid(Strict):
@@ -139,7 +133,7 @@ class FigureSpec(Strict):
     name: str
     title: str
     panels: list[str] = Field(min_length=1)
-    x: str = Field("step", description="curves: a column; numbered: what the numbers count")
+    x: str = Field("step", description="curves: a column; numbered: the unit of the numbers")
     kind: Literal["curves", "points", "numbered"] = "curves"
     across: str = Field("", description="points: a column, whose mean over evaluations is taken")
     setting: str = Field("", description="points: a setting, such as delay")
@@ -205,15 +199,11 @@ class SandboxStudy(Strict):
 
     @model_validator(mode="after")
     def _has_arms_of_its_seeds(self) -> Self:
-        labels = self.labels
-        if not labels:
+        labels = Counter([*self.labels, self.other])
+        if not self.labels:
             raise ValueError("arms: at least one was expected")
-        if twice := [label for label, many in Counter(labels).items() if many > 1]:
-            raise ValueError(f"grid: label {twice[0]!r} is that of another arm")
-        if self.other in labels:
-            raise ValueError(f"again: {self.other!r} is the label of another arm")
-        if "base" in labels:
-            raise ValueError("arms: no arm may be called 'base', the key of what all arms share")
+        if twice := [label for label, many in labels.items() if many > 1]:
+            raise ValueError(f"label {twice[0]!r} is that of another arm")
         varied = [("grid", self.grid.over)] if self.grid else []
         for key, changes in [("base", self.base), *self.arms.items(), *varied]:
             if "seeds" in changes:
@@ -223,13 +213,8 @@ class SandboxStudy(Strict):
         return self
 
     @model_validator(mode="after")
-    def _compares_what_can_be_compared(self) -> Self:
-        asked = [(pair.arm, pair.against) for pair in self.pairs]
+    def _expects_verdicts_of_the_metric(self) -> Self:
         for pair in self.pairs:
-            if pair.arm == pair.against:
-                raise ValueError(f"pairs: {pair.arm!r} is compared with itself")
-            if asked.count((pair.arm, pair.against)) > 1:
-                raise ValueError(f"pairs: {pair.arm!r} against {pair.against!r} is listed twice")
             if pair.said is not None and pair.said not in self.metric.verdicts:
                 raise ValueError(
                     f"pairs: {pair.arm!r}: {pair.said!r} is no verdict of this metric; possible: "
@@ -273,24 +258,21 @@ class SandboxStudy(Strict):
         return f"{self.again}, other seeds" if self.again else None
 
     def overrides(self) -> dict[str, dict[str, Any]]:
-        """Label -> what the arm changes of `base`."""
-        found = dict(self.arms) | dict(self._of_grid())
+        """Label -> the arm's changes of `base`."""
+        changes = dict(self.arms) | dict(self._of_grid())
         if self.again:
-            found[self.other] = found[self.again] | {"seeds": self._seeds(_OTHER_SEEDS)}
-        return found
-
-    def _seeds(self, first: int = 0) -> tuple[int, ...]:
-        return tuple(range(first, first + self.seeds))
+            seeds = tuple(range(_OTHER_SEEDS, _OTHER_SEEDS + self.seeds))
+            changes[self.other] = changes[self.again] | {"seeds": seeds}
+        return changes
 
     def _of_grid(self) -> list[tuple[str, dict[str, Any]]]:
         if self.grid is None:
             return []
-        keys = list(self.grid.over)
-        combinations = [dict(zip(keys, v, strict=True)) for v in self._combinations()]
+        combinations = [
+            dict(zip(self.grid.over, values, strict=True))
+            for values in itertools.product(*self.grid.over.values())
+        ]
         return [(self.grid.label.format(**each), each) for each in combinations]
-
-    def _combinations(self) -> itertools.product:
-        return itertools.product(*self.grid.over.values())
 
 
 def read_study(path: Path) -> SandboxStudy:
@@ -312,21 +294,21 @@ def resolve(study: SandboxStudy, source: str, tiny: bool = False) -> dict[str, S
     Raises:
         UserError: an arm cannot run, or a figure names a setting that the piece lacks.
     """
-    piece, found = PIECES[study.piece], {}
+    piece, resolved = PIECES[study.piece], {}
     for label, changes in study.overrides().items():
-        given = {"seeds": tuple(range(study.seeds))} | study.base | changes
+        settings = {"seeds": tuple(range(study.seeds))} | study.base | changes
         if tiny:
-            first = min(given["seeds"])
-            given = piece.shortened(given) | study.tiny
-            given["seeds"] = tuple(first + seed for seed in _TINY_SEEDS)
-        found[label] = validate(piece.model, given, f"{source}: {label}")
+            first = min(settings["seeds"])
+            settings = piece.shortened(settings) | study.tiny
+            settings["seeds"] = tuple(first + seed for seed in _TINY_SEEDS)
+        resolved[label] = validate(piece.model, settings, f"{source}: {label}")
     for figure in study.figures:
         if figure.setting and figure.setting not in piece.model.model_fields:
             near = did_you_mean(figure.setting, piece.model.model_fields)
             raise UserError(
                 f"{source}: figures: {figure.name}: no setting {figure.setting!r}{near}"
             )
-    return found
+    return resolved
 
 
 def recorded(settings: Strict) -> Mapping[str, Any]:

@@ -14,8 +14,8 @@ from hgrpo.sandbox.studies.pieces import PIECES
 ROWS, SUMMARY = "rows.parquet", "summary.json"
 
 
-def train_arm(piece: str, given: Mapping[str, Any], code: str, target: Path) -> None:
-    """Train the run with the settings `given`; the folder `target` appears whole or not at all.
+def train_arm(piece: str, values: Mapping[str, Any], code: str, target: Path) -> None:
+    """Train the run with the settings `values`; the folder `target` appears whole or not at all.
 
     rows.parquet has one row for each evaluation and seed; summary.json has the piece, the settings,
     the hash of the code and the seconds of training.
@@ -27,11 +27,11 @@ def train_arm(piece: str, given: Mapping[str, Any], code: str, target: Path) -> 
     import torch
 
     prepare_torch()
-    settings = validate(PIECES[piece].model, given, piece)
+    settings = validate(PIECES[piece].model, values, piece)
     begin = time.perf_counter()
     rows = PIECES[piece].rows(settings)
     seconds = time.perf_counter() - begin
-    said = {
+    summary = {
         "piece": piece,
         "settings": settings.model_dump(mode="json"),
         "code": code,
@@ -40,4 +40,4 @@ def train_arm(piece: str, given: Mapping[str, Any], code: str, target: Path) -> 
     }
     with atomic_folder(target) as folder:
         pd.DataFrame(rows).to_parquet(folder / ROWS, index=False, **parquet.WRITE)
-        write_json(folder / SUMMARY, said)
+        write_json(folder / SUMMARY, summary)

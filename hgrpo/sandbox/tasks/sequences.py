@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.batch import Questions
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.every import every
 from hgrpo.sandbox.nets.transformer import Transformer
 from hgrpo.sandbox.policies import Policy, Sampled, SequencePolicy, taken
-from hgrpo.sandbox.rollout import Questions
 from hgrpo.sandbox.run_settings import TransformerSettings
 from hgrpo.sandbox.tasks import CHAINS, REVERSALS
 

@@ -1,4 +1,4 @@
-"""What the sets of a policy are worth, for every prompt: exact, or sampled as in the original.
+"""The worth of a policy's sets, for every prompt: exact, or sampled as in the original.
 
 An evaluation draws only from its own streams, so it changes nothing in training.
 """
@@ -10,10 +10,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.full_kl import entropy
-from hgrpo.learning.objectives.set_score import best_scalar, exact_set_score
+from hgrpo.formulas.batch import seed_mean
+from hgrpo.formulas.full_kl import entropy
+from hgrpo.formulas.set_score import best_scalar, exact_set_score
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.rollout import seed_mean
 from hgrpo.sandbox.vpo.pareto import GOLD, ParetoFront
 from hgrpo.sandbox.vpo.policy import SetPolicy
 from hgrpo.sandbox.vpo.set_metrics import (
@@ -60,13 +60,13 @@ class Examiner:
             "set_score": self.expected_set_score(weights),
             "greedy_set_score": seed_mean(exact_set_score(best)),
             "greedy_best": seed_mean(best_scalar(best, GOLD)),
-            "across_diversity_l1": self._across(chances),
+            "across_diversity_l1": seed_mean(self._apart(chances)),
             "entropy": seed_mean(entropy(table.double())),
         }
         for name, worth in self._worths.items():
             for size in _POOLS:
-                found = self._expected(chances, self._counts(size), worth)
-                columns[f"{name}_at_{size}"] = seed_mean(found)
+                expected = self._expected(chances, self._counts(size), worth)
+                columns[f"{name}_at_{size}"] = seed_mean(expected)
         return {name: column.float() for name, column in columns.items()}
 
     def expected_set_score(self, weights: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ class Examiner:
 
     @cached_property
     def _worths(self) -> dict[str, Tensor]:
-        """What each subset of answers is worth, float64 [prompts, 2^V] by name."""
+        """The worth of each subset of answers, float64 [prompts, 2^V] by name."""
         available = self.task.vectors.double().unsqueeze(1)
         return {
             "set_score": self._of_subsets(exact_set_score),
@@ -129,9 +129,6 @@ class Examiner:
             return torch.zeros(len(chances))
         one, other = torch.triu_indices(slots, slots, offset=1)
         return seed_mean(self._apart(chances)[..., one, other])
-
-    def _across(self, chances: Tensor) -> Tensor:
-        return seed_mean(self._apart(chances))
 
     def _sampled(self, table: Tensor, step: int) -> dict[str, Tensor]:
         """The original's columns from a pool of sampled sets."""

@@ -6,9 +6,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from hgrpo.formulas import set_score
 from hgrpo.sandbox import draws
 
-GOLD = torch.tensor([0.5, 0.5])
+GOLD = torch.tensor(set_score.GOLD)
 # Five answers on the front, two below it.
 _BASE = torch.tensor(
     [[1.0, 0.0], [0.85, 0.25], [0.6, 0.6], [0.25, 0.85], [0.0, 1.0], [0.3, 0.2], [0.05, 0.05]]

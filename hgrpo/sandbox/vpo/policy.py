@@ -48,8 +48,8 @@ class SetPolicy:
     def table(self, weights: Tensor, inputs: Tensor, actions: Tensor) -> Tensor:
         """Log-probs [S, N, K, M, 1, V] of every action."""
         seeds = torch.arange(len(weights)).unsqueeze(1)
-        found = self.slot_table(weights)[seeds, inputs]
-        return found[:, :, None, :, None].expand(*actions.shape, -1)
+        table = self.slot_table(weights)[seeds, inputs]
+        return table[:, :, None, :, None].expand(*actions.shape, -1)
 
     @torch.no_grad()
     def sample(self, weights: Tensor, inputs: Tensor, draws: Tensor) -> Sampled:

@@ -1,14 +1,14 @@
-"""How good a set of answers is for somebody whose weights are not known yet.
+"""Metrics of a set of answers under weights that are not known yet.
 
-Sets are float [..., M, 2]; `available` [..., V, 2] holds the rewards of all answers there are. What
-a set is worth depends only on which of the V actions occur in it, however many answers it has, so
+Sets are float [..., M, 2]; `available` [..., V, 2] holds the rewards of all answers there are. The
+worth of a set depends only on which of the V actions occur in it, however many answers it has, so
 expectations over sets of independently drawn answers are sums over the 2^V subsets of actions.
 """
 
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.set_score import crossings, envelope
+from hgrpo.formulas.set_score import crossings, envelope
 
 
 def hypervolume(vectors: Tensor) -> Tensor:
@@ -43,9 +43,9 @@ def on_front(available: Tensor) -> Tensor:
 
 def coverage(vectors: Tensor, available: Tensor) -> Tensor:
     """The share of the front's answers that are in the set, float [...]."""
-    found = (available.unsqueeze(-2) == vectors.unsqueeze(-3)).all(-1).any(-1)
+    held = (available.unsqueeze(-2) == vectors.unsqueeze(-3)).all(-1).any(-1)
     front = on_front(available)
-    return (found & front).float().sum(-1) / front.float().sum(-1)
+    return (held & front).float().sum(-1) / front.float().sum(-1)
 
 
 def distances(vectors: Tensor) -> Tensor:
@@ -74,22 +74,22 @@ def subset_chances(chances: Tensor, counts: Tensor) -> Tensor:
     """
     actions = chances.shape[-1]
     inside = chances.double() @ members(actions).double().T
-    found = (inside ** counts.unsqueeze(-1)).prod(-2)
+    chances_of_sets = (inside ** counts.unsqueeze(-1)).prod(-2)
     for action in range(actions):
-        below, above = found.unflatten(-1, (-1, 2, 2**action)).unbind(-2)
-        found = torch.stack([below, above - below], -2).flatten(-3)
-    return found
+        below, above = chances_of_sets.unflatten(-1, (-1, 2, 2**action)).unbind(-2)
+        chances_of_sets = torch.stack([below, above - below], -2).flatten(-3)
+    return chances_of_sets
 
 
 def subset_vectors(vectors: Tensor) -> Tensor:
     """Each subset but the empty one as a set of V answers, [..., 2^V - 1, V, 2].
 
-    An answer that is not in the subset is replaced by one that is; a set with a duplicate is worth
-    what it is worth without.
+    An answer that is not in the subset is replaced by one that is; duplicates do not change the
+    worth of a set.
 
     Args:
         vectors: rewards of the V actions, float [..., V, 2].
     """
     held = members(vectors.shape[-2])[1:]
-    own = torch.arange(held.shape[1]).expand_as(held)
-    return vectors[..., torch.where(held, own, held.float().argmax(1, keepdim=True)), :]
+    actions = torch.arange(held.shape[1]).expand_as(held)
+    return vectors[..., torch.where(held, actions, held.float().argmax(1, keepdim=True)), :]

@@ -2,13 +2,13 @@
 
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from hgrpo.sandbox.rule import Need
-from hgrpo.sandbox.run_settings import RunSettings, known
-from hgrpo.sandbox.vpo.declared import RULES
+from hgrpo.formulas import kinds
+from hgrpo.formulas.rule import Need
+from hgrpo.sandbox.run_settings import RunSettings
 
-TASKS = ("pareto_front",)
+RULES = kinds.of_piece("vpo")
 NEEDS: dict[str, Need["VpoSettings"]] = {
     "groups": Need("groups: group_size above 1", lambda run: run.group_size > 1),
     "one_answer": Need("sets of one answer: num_candidates 1", lambda run: run.num_candidates == 1),
@@ -30,7 +30,7 @@ class VpoSettings(RunSettings):
     NEEDS = NEEDS
 
     method: str = Field("VPOGRPO", description="name of the update rule")
-    task: str = Field("pareto_front", description=f"one of {', '.join(TASKS)}")
+    task: Literal["pareto_front"] = Field("pareto_front", description="the task")
     num_steps: int = Field(500, gt=0, description="batches that a run samples")
     batch_size: int = Field(128, gt=0, description="sets of a batch")
     inner_epochs: int = Field(4, gt=0, description="updates on each batch")
@@ -43,8 +43,3 @@ class VpoSettings(RunSettings):
         description="reference: as in the original, an evaluation samples 12 sets for each prompt; "
         "none: it is exact",
     )
-
-    @field_validator("task")
-    @classmethod
-    def _is_a_task(cls, value: str) -> str:
-        return known(value, TASKS)

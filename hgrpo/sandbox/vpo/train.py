@@ -1,14 +1,11 @@
 """The training loop of vpo: evaluate, sample sets, score them, update, log."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.batch import Rollout, Seen, Term, seed_mean
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.rollout import Rollout, Seen, Term, seed_mean
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer
-from hgrpo.sandbox.vpo.declared import PACKAGE
 from hgrpo.sandbox.vpo.evaluate import Examiner
 from hgrpo.sandbox.vpo.pareto import GOLD, ParetoFront
 from hgrpo.sandbox.vpo.policy import SetPolicy
@@ -28,17 +25,14 @@ class Trainer(PolicyTrainer):
         self.task = ParetoFront(s.num_prompts)
         self.policy = SetPolicy(s.num_prompts, s.num_candidates, self.task.actions, s.hidden)
         self.begin(self.policy.init(s.seeds), s.lr)
-        rule = s.declared
-        self.score: Callable = rule.load(PACKAGE, rule.score)
-        self.term: Callable[[Seen, object], Term] = rule.load(PACKAGE, rule.term)
-        self.own = s.rule_settings
+        self.rule = s.rule
         self.examiner = Examiner(self.task, self.policy, s.seeds, s.compat == "reference")
 
     def take_step(self) -> None:
         """Sample a batch of sets, score them and update on it; evaluate before, if it is time."""
         s = self.settings
         due = self.step % s.eval_every == 0
-        found = self.examine() if due else {}
+        evaluation = self.examine() if due else {}
         exact = self.exact_gradient() if due else None
         batch = self.sample()
         for epoch in range(s.inner_epochs):
@@ -47,10 +41,10 @@ class Trainer(PolicyTrainer):
             )
             if due and epoch == 0:
                 cosine = torch.cosine_similarity(-done.gradient.double(), exact, dim=1)
-                found["cos_set_score"] = cosine
+                evaluation["cos_set_score"] = cosine
         if due:
             term = done.term
-            self.log({"loss": term.loss} | self._describe(batch) | dict(term.metrics) | found)
+            self.log({"loss": term.loss} | self._describe(batch) | dict(term.metrics) | evaluation)
         self.step += 1
 
     @torch.no_grad()
@@ -62,7 +56,7 @@ class Trainer(PolicyTrainer):
         uniform = draws.uniform(s.seeds, "action", (self.step,), shape)
         sampled = self.policy.sample(self.weights, prompts, uniform)
         vectors = self.task.rewards(prompts, sampled.actions)
-        scores, credit = self.score(vectors, self.preferences(), self.own)
+        scores, credit = self.rule.score_of(vectors, self.preferences())
         return Rollout(
             inputs={VIEW: prompts},
             actions=sampled.actions,
@@ -79,12 +73,12 @@ class Trainer(PolicyTrainer):
         """The rule's term of the batch under `weights`."""
         table = self.policy.table(weights, batch.inputs[VIEW], batch.actions)
         nothing = torch.zeros(())
-        return self.term(Seen(batch, table, nothing, torch.ones(1)), self.own)
+        return self.rule.term(Seen(batch, table, nothing, torch.ones(1)))
 
     def preferences(self) -> Tensor:
         """Weights [S, N, W, 2] ~ Dirichlet(1, 1) that the sets of a group share."""
         s = self.settings
-        shape = (s.groups, s.rule.get("draws", 1))
+        shape = (s.groups, getattr(s.rule, "draws", 1))
         place = draws.uniform(s.seeds, "weight", (self.step,), shape)
         return torch.stack([place, 1.0 - place], -1)
 
@@ -95,7 +89,7 @@ class Trainer(PolicyTrainer):
         return gradient.double()
 
     def examine(self) -> Columns:
-        """What the policy can do, and what it has cost."""
+        """Scores of the policy, and costs so far."""
         sets = self.step * self.settings.batch_size
         answers = sets * self.settings.num_candidates
         return {
@@ -109,7 +103,7 @@ class Trainer(PolicyTrainer):
         return {"step": self.step, "method": self.settings.method, "task": self.settings.task}
 
     def _describe(self, batch: Rollout) -> dict[str, Tensor]:
-        """What the log says of the batch that trained."""
+        """Columns of the log about the batch that trained."""
         gold = (batch.extras["vectors"] @ GOLD).amax(-1)
         mixed = batch.rewards.amax(-1) > batch.rewards.amin(-1)
         return {

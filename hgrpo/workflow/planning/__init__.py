@@ -1,1 +1,1 @@
-"""Plan what a run will do and cost, and check afterwards how accurate the plan was."""
+"""Jobs, hours, money and disk of a run, before it starts."""

@@ -1,25 +1,22 @@
-"""Estimates of a study's jobs: from its past jobs, else from reference rates or time limits."""
+"""Estimates of a study's jobs: from past jobs, else from reference rates or time limits."""
 
-import contextlib
 import functools
 import statistics
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections import defaultdict
 from typing import NamedTuple
 
-from hgrpo.config.canonical import as_json
-from hgrpo.errors import UserError
-from hgrpo.stages.order import load, runs_a_model
-from hgrpo.study.recorded import recorded_study
-from hgrpo.study.study import Study
-from hgrpo.workflow.exchange.imports import imported
-from hgrpo.workflow.planning.jobs import SHARED, bytes_of_jobs, seconds_of_jobs
-from hgrpo.workflow.planning.machine_speed import MachineSpeed, machine_speed
-from hgrpo.workflow.planning.reference import OF_ANY_MODEL, Reference
+from hgrpo.config.canonical import settings_digest
+from hgrpo.provenance import processor
+from hgrpo.store.entry import made_entries, read_made
+from hgrpo.store.plan import SHARED, Plan
+from hgrpo.workflow.planning.reference import Reference, has_bfloat16
 
-# Sources of an estimate: past jobs of the same arm; of other arms or of a colleague; rates of a
-# reference machine; the job's time limit.
+# Sources of an estimate: past jobs with the same settings; other arms; rates of a reference
+# machine; the job's time limit.
 OWN, OTHER_ARMS, REFERENCE, CEILING = range(4)
+_SECONDS, _BYTES = range(2)
+# (stage, digest of settings) -> (seconds, bytes) of each job.
+Past = dict[tuple[str, str], list[tuple[float, float]]]
 
 
 class Estimate(NamedTuple):
@@ -29,77 +26,47 @@ class Estimate(NamedTuple):
     source: int = OWN
 
 
-class Estimates:
-    """Estimates of a study's jobs by stage and arm.
+def past_jobs() -> Past:
+    """Every job in the store that ran on a processor like this one."""
+    past: Past = defaultdict(list)
+    for made in map(read_made, made_entries()):
+        if made["processor"] == processor() and "taken_from" not in made:
+            past[made["stage"], made["settings"]].append((made["seconds"], made["bytes"]))
+    return past
 
-    Past jobs of the same arm count first. Those of other arms are scaled by the ratio of the
-    reference estimates. A colleague's seconds count only if no job of the stage has run here.
-    Jobs with other settings do not count: a small trial says little about a large run.
+
+class Estimates:
+    """Estimates `seconds` and `bytes` (written) of a study's jobs, by stage and arm.
+
+    Past jobs with the same settings count first, of any study. Those of the study's other arms are
+    scaled by the ratio of the reference estimates.
 
     Args:
-        study: the study.
-        folder: results/<study>.
-        speed: speed of this machine; None measures it.
+        plan: the study's plan.
+        past: past jobs; None reads them from the store.
+        bfloat16: whether the processor multiplies in bfloat16; None looks.
     """
 
-    def __init__(self, study: Study, folder: Path, speed: MachineSpeed | None = None):
-        self._arms, self._folder = {SHARED, *study.methods}, folder
-        self._study, self._recorded = study, study
-        self._reference = Reference(study, speed or machine_speed())
-        self._seconds, self._imported = functools.cache(self._past_seconds), imported(folder)
-        self._bytes = functools.cache(
-            lambda stage: self._as_now(bytes_of_jobs(folder, stage), stage)
-        )
-        with contextlib.suppress(UserError):  # no run yet, or one of an earlier version
-            self._recorded = recorded_study(folder)
+    def __init__(self, plan: Plan, past: Past | None = None, bfloat16: bool | None = None):
+        self._plan = plan
+        self._past = past_jobs() if past is None else past
+        self._reference = Reference(plan.study, has_bfloat16() if bfloat16 is None else bfloat16)
+        self.seconds = functools.cache(functools.partial(self._estimate, _SECONDS))
+        self.bytes = functools.cache(functools.partial(self._estimate, _BYTES))
 
-    def seconds(self, stage: str, arm: str) -> Estimate:
-        """Seconds of a job."""
-        past, best = self._seconds(stage)
-        otherwise = CEILING if self._reference.is_ceiling(stage) else REFERENCE
-        reference = functools.partial(self._reference.seconds, stage)
-        return self._estimate(past, arm, reference, best, otherwise)
-
-    def bytes(self, stage: str, arm: str) -> Estimate:
-        """Bytes that a job writes."""
-        reference = functools.partial(self._reference.bytes, stage)
-        return self._estimate(self._bytes(stage), arm, reference, OWN, REFERENCE)
-
-    def _past_seconds(self, stage: str) -> tuple[Mapping[str, list[float]], int]:
-        """Seconds of past jobs by arm, and the source that they are for the same arm."""
-        here = seconds_of_jobs(self._folder, stage, lambda job: not self._imported(job))
-        past = here or seconds_of_jobs(self._folder, stage)
-        return self._as_now(past, stage), OWN if here else OTHER_ARMS
-
-    def _as_now(self, past: Mapping[str, list[float]], stage: str) -> dict[str, list[float]]:
-        """The past values of arms with the present settings, games, model and engine."""
-        return {arm: values for arm, values in past.items() if self._unchanged(stage, arm)}
-
-    def _unchanged(self, stage: str, arm: str) -> bool:
-        now, then, method = self._study, self._recorded, None if arm == SHARED else arm
-        if stage in OF_ANY_MODEL or now is then:
-            return True
-        if method and not {method} <= now.methods.keys() & then.methods.keys():
-            return False
-
-        def settings(study: Study) -> tuple:
-            model = (study.model, study.config.engine) if runs_a_model(stage) else ()
-            return study.env, model, as_json(load(stage).from_study(study, method))
-
-        return settings(now) == settings(then)
-
-    def _estimate(
-        self,
-        past: Mapping[str, list[float]],
-        arm: str,
-        reference: Callable[[str], float],
-        best: int,
-        otherwise: int,
-    ) -> Estimate:
-        if past.get(arm):
-            return Estimate(statistics.fmean(past[arm]), best)
-        known = {name: values for name, values in past.items() if name in self._arms}
-        expected = sum(len(values) * reference(name) for name, values in known.items())
+    def _estimate(self, unit: int, stage: str, arm: str) -> Estimate:
+        reference = self._reference.seconds if unit == _SECONDS else self._reference.bytes
+        if same := self._values(stage, arm, unit):
+            return Estimate(statistics.fmean(same))
+        arms = () if arm == SHARED else self._plan.study.methods
+        others = {name: self._values(stage, name, unit) for name in arms}
+        expected = sum(len(each) * reference(stage, name) for name, each in others.items() if each)
         if not expected:
-            return Estimate(reference(arm), otherwise)
-        return Estimate(reference(arm) * sum(map(sum, known.values())) / expected, OTHER_ARMS)
+            ceiling = unit == _SECONDS and self._reference.is_ceiling(stage)
+            return Estimate(reference(stage, arm), CEILING if ceiling else REFERENCE)
+        scale = sum(map(sum, others.values())) / expected
+        return Estimate(reference(stage, arm) * scale, OTHER_ARMS)
+
+    def _values(self, stage: str, arm: str, unit: int) -> list[float]:
+        settings = self._plan.settings(stage, None if arm == SHARED else arm)
+        return [job[unit] for job in self._past.get((stage, settings_digest(settings)), ())]

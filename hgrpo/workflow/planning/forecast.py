@@ -1,15 +1,31 @@
-"""Time, cost and disk space of the jobs to run, summed by stage or by arm."""
+"""Time, cost and disk space of the jobs to run, summed by stage or by arm, and as text."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tabulate import tabulate
+from tqdm import tqdm
+
 from hgrpo.stages.order import resources_key
+from hgrpo.store.plan import SHARED, STORE, Plan, Planned, flat
 from hgrpo.study.resources import Resources, StageResources
-from hgrpo.study.study import Study
-from hgrpo.workflow.planning.estimates import OWN, Estimate, Estimates
-from hgrpo.workflow.planning.jobs import SHARED, Job
-from hgrpo.workflow.planning.profile import Prices, Profile
+from hgrpo.workflow.planning.estimates import (
+    CEILING,
+    OTHER_ARMS,
+    OWN,
+    REFERENCE,
+    Estimate,
+    Estimates,
+)
+from hgrpo.workflow.planning.profile import PRICES, Prices, Profile
+
+# The first character marks a row.
+_FOOTNOTES = {
+    OTHER_ARMS: "+ in part from other arms of this study",
+    REFERENCE: "* in part from rates of a reference machine",
+    CEILING: "< a ceiling if no job is retried: partly time limits, `resources.<stage>.runtime`",
+}
 
 
 @dataclass(frozen=True)
@@ -17,40 +33,16 @@ class Forecast:
     """A job with its estimates.
 
     Attributes:
+        to_run: whether a run would start the job.
         seconds, bytes: estimates for the job.
         needs: cores and GPUs that the job holds while it runs.
     """
 
-    job: Job
+    job: Planned
+    to_run: bool
     seconds: Estimate
     bytes: Estimate
     needs: StageResources
-
-
-@dataclass(frozen=True)
-class Row:
-    """A sum over jobs.
-
-    Attributes:
-        label: name of the stage or arm, or "all".
-        jobs, to_run, lost: numbers of jobs. A lost job will not run although one of its output
-            files is missing.
-        seconds_each: mean over the jobs to run; 0 without such jobs.
-        core_hours, gpu_hours, money, bytes: sums over the jobs to run. Money is None without
-            prices.
-        source: source of the least certain estimate in the sums.
-    """
-
-    label: str
-    jobs: int
-    to_run: int
-    lost: int
-    seconds_each: float
-    core_hours: float
-    gpu_hours: float
-    money: float | None
-    bytes: float
-    source: int
 
 
 def needs(resources: Resources, stage: str, cores: int | None = None) -> StageResources:
@@ -61,115 +53,140 @@ def needs(resources: Resources, stage: str, cores: int | None = None) -> StageRe
         stage: name of the rule.
         cores: number of cores of this machine; Snakemake gives no job more. None on a cluster.
     """
-    asked = resources.of(resources_key(stage))
-    if cores is None or asked.threads <= cores:
-        return asked
-    return asked.model_copy(update={"threads": cores})
+    resource = resources.of(resources_key(stage))
+    if cores is None or resource.threads <= cores:
+        return resource
+    return resource.model_copy(update={"threads": cores})
 
 
 def forecasts(
-    jobs: Iterable[Job], estimates: Estimates, resources: Resources, cores: int | None = None
+    plan: Plan,
+    estimates: Estimates,
+    cores: int | None = None,
+    to_run: Iterable[Planned] | None = None,
 ) -> list[Forecast]:
-    """A forecast for each job; `cores` as in `needs`."""
+    """A forecast for each job of a study.
+
+    Args:
+        cores: as for `needs`.
+        to_run: the jobs that a run starts; None: those that the report lacks.
+    """
+    starts = {*(plan.to_run() if to_run is None else to_run)}
     return [
         Forecast(
             job,
+            job in starts,
             estimates.seconds(job.stage, job.arm),
             estimates.bytes(job.stage, job.arm),
-            needs(resources, job.stage, cores),
+            needs(plan.study.config.resources, job.stage, cores),
         )
-        for job in jobs
+        for job in dict.fromkeys([*plan.jobs(), *starts])
     ]
 
 
-def rows(
-    expected: Sequence[Forecast],
-    label: Callable[[Job], str],
-    order: Iterable[str],
-    prices: Prices | None,
-) -> list[Row]:
-    """A row for each label in `order` that has jobs."""
-    grouped = defaultdict(list)
-    for one in expected:
-        grouped[label(one.job)].append(one)
-    return [total(name, grouped[name], prices) for name in order if name in grouped]
+def source_of(expected: Iterable[Forecast]) -> int:
+    """Source of the least certain estimate of the jobs to run."""
+    to_run = [one for one in expected if one.to_run]
+    return max((each.source for one in to_run for each in (one.seconds, one.bytes)), default=OWN)
 
 
-def total(label: str, expected: Sequence[Forecast], prices: Prices | None) -> Row:
-    """Sum the forecasts `expected` into one row."""
-    to_run = [one for one in expected if one.job.to_run]
-    timed = [(one.seconds.value, one.needs) for one in to_run]
-    return Row(
-        label,
-        len(expected),
-        len(to_run),
-        sum(bool(one.job.lost) for one in expected),
-        sum(seconds for seconds, _ in timed) / max(len(timed), 1),
-        sum(seconds * held.threads for seconds, held in timed) / 3600,
-        sum(seconds * held.gpu for seconds, held in timed) / 3600,
-        sum(prices.of_job(*one) for one in timed) if prices else None,
-        sum(one.bytes.value for one in to_run),
-        max((each.source for one in to_run for each in (one.seconds, one.bytes)), default=OWN),
-    )
-
-
-def wall_minutes(expected: Sequence[Forecast], study: Study, profile: Profile) -> float:
+def wall_minutes(expected: Iterable[Forecast], profile: Profile) -> float:
     """Minutes in which the remaining jobs end if every estimate is right.
 
-    Shared stages come before and after the runs. The runs take the larger of two durations: their
-    work, spread evenly over the cores or job slots, and the longest chain of jobs in which each
-    waits for the one before.
+    Shared stages come one by one, before and after the runs. The runs take the larger of two
+    durations: their work, spread evenly over the cores or job slots, and the longest chain of jobs
+    in which each waits for the one before.
     """
-    runs = [one for one in expected if one.job.to_run and one.job.arm != SHARED]
-    spread = 0.0
-    if profile.cores:
-        spread = sum(one.seconds.value * one.needs.threads for one in runs) / profile.cores
-    elif profile.jobs:
-        spread = sum(one.seconds.value for one in runs) / profile.jobs
-    return (_shared_seconds(expected, study) + max(spread, _longest_run(runs, study))) / 60
+    to_run = [one for one in expected if one.to_run]
+    shared = sum(one.seconds.value for one in to_run if one.job.arm == SHARED)
+    # Key -> seconds from the first round to the job's end. A job waits for none of a later round.
+    ends: dict[str, float] = defaultdict(float)
+    work = 0.0
+    runs = (one for one in to_run if one.job.arm != SHARED)
+    for one in sorted(runs, key=lambda one: one.job.job.round):
+        inputs = [path.removeprefix(f"{STORE}/") for path in flat(one.job.inputs)]
+        before = max((ends[path.partition("/")[0]] for path in inputs), default=0.0)
+        ends[one.job.key] = before + one.seconds.value
+        work += one.seconds.value * (one.needs.threads if profile.cores else 1)
+    slots = profile.cores or profile.jobs or len(ends) or 1
+    return (shared + max(work / slots, *ends.values(), 0.0)) / 60
 
 
-def _shared_seconds(expected: Iterable[Forecast], study: Study) -> float:
-    """Seconds of the shared stages, of which each waits for earlier ones.
-
-    There is one exception: a pretrained base is made beside the games and the demonstrations.
-    """
-    of = defaultdict(float)
+def grouped(
+    expected: Sequence[Forecast], label: str, order: Iterable[str]
+) -> dict[str, list[Forecast]]:
+    """The forecasts by an attribute of their jobs, in the order of its values."""
+    of = defaultdict(list)
     for one in expected:
-        if one.job.to_run and one.job.arm == SHARED:
-            of[one.job.stage] += one.seconds.value
-    data, base = of["fetch_assets"] + of["assets"] + of["expert"], of["base"]
-    beginning = max(data, base) if study.model.tiny is None else data + base
-    return beginning + sum(of[stage] for stage in ("sft", "merge", "figures", "report"))
+        of[getattr(one.job, label)].append(one)
+    return {name: of[name] for name in order if name in of}
 
 
-def _longest_run(runs: Iterable[Forecast], study: Study) -> float:
-    """Seconds of the longest run: its rounds, its fits and its last evaluation.
+def table(label: str, rows: Mapping[str, Sequence[Forecast]], prices: Prices | None) -> list[str]:
+    """Lines of a table, with a row for each group of jobs.
 
-    If a run's rounds do not wait for each other, only the longest round counts.
+    Args:
+        label: heading of the rows' names.
+        rows: name -> forecasts. All but the number of jobs and the seconds of each are sums over
+            the jobs to run.
+        prices: None leaves the column with money out.
     """
-    chains, ends = defaultdict(float), defaultdict(float)
-    for one in runs:
-        run, seconds = (one.job.arm, one.job.seed), one.seconds.value
-        if one.job.stage == "evaluate":
-            ends[run] = seconds
-        elif _each_waits(study, one.job.arm):
-            chains[run] += seconds
-        else:
-            chains[run] = max(chains[run], seconds)
-    return max((chains[run] + ends[run] for run in {*chains, *ends}), default=0.0)
+    cells = []
+    for name, expected in rows.items():
+        to_run = [one for one in expected if one.to_run]
+        columns = {label: name, "jobs": len(expected), "cached": len(expected) - len(to_run)}
+        columns["to run"] = len(to_run)
+        seconds = sum(one.seconds.value for one in to_run)
+        columns["s each"] = f"{seconds / len(to_run):,.1f}" if to_run else "-"
+        columns["core-h"] = _hours(sum(one.seconds.value * one.needs.threads for one in to_run))
+        columns["GPU-h"] = _hours(sum(one.seconds.value * one.needs.gpu for one in to_run))
+        if prices:
+            money = sum(prices.of_job(one.seconds.value, one.needs) for one in to_run)
+            columns[prices.currency] = f"{money:,.2f}"
+        columns["disk"] = tqdm.format_sizeof(sum(one.bytes.value for one in to_run), "B")
+        # The mark has its own column, so that the numbers stay aligned.
+        cells.append(columns | {"": _FOOTNOTES.get(source_of(expected), "")[:1]})
+    align = ["left", *["right"] * (len(cells[0]) - 2), "left"] if cells else None
+    text = tabulate(cells, "keys", "plain", colalign=align, disable_numparse=True)
+    return [line.rstrip() for line in text.splitlines()]
 
 
-def _each_waits(study: Study, arm: str) -> bool:
-    """Whether a round needs the policy or the fit of the round before."""
-    return study.training[arm].carry_policy or study.methods[arm].credit.declared.fits
+def footnotes(rows: Mapping[str, Sequence[Forecast]]) -> list[str]:
+    """Explanations of the marks in the rows."""
+    return [_FOOTNOTES[source] for source in sorted({*map(source_of, rows.values())} - {OWN})]
 
 
-def arm_of(job: Job) -> str:
-    """A job's label in the table by arm."""
-    return job.arm
+def wall_line(expected: Sequence[Forecast], profile: Profile) -> str:
+    """Number of jobs to run, and their `wall_minutes`."""
+    to_run = sum(one.to_run for one in expected)
+    if not to_run:
+        return "nothing to run"
+    where = f"on {profile.cores} cores"
+    if profile.cores is None:
+        where = f"with {profile.jobs or 'any number'} at a time, without waiting in queues"
+    known = "at most" if source_of(expected) == CEILING else "about"
+    minutes = wall_minutes(expected, profile)
+    duration = f"{minutes:.1f} minutes" if minutes < 120 else f"{minutes / 60:,.1f} hours"
+    return f"{to_run} jobs to run, {known} {duration} {where}"
 
 
-def stage_of(job: Job) -> str:
-    """A job's label in the table by stage."""
-    return job.stage
+def price_lines(expected: Iterable[Forecast], profile: Profile, judges: bool) -> list[str]:
+    """Notes on prices: missing or example prices, the cost of disk, and judges to pay."""
+    prices, path = profile.prices, profile.path / PRICES
+    if prices is None:
+        return [f"no money is shown: there is no {path} (profiles/slurm has an example)"]
+    lines = []
+    if prices.example:
+        lines.append(f"the prices of {path} are examples: put in your own and remove `example`")
+    written = sum(one.bytes.value for one in expected if one.to_run)
+    month = written / 1e9 * prices.disk_gb_month
+    if month >= 0.005:
+        lines.append(f"the disk: {month:,.2f} {prices.currency} a month, not in the column above")
+    if judges:
+        lines.append(f"what judges charge is not in the {prices.currency} above")
+    return lines
+
+
+def _hours(seconds: float) -> str:
+    value = seconds / 3600
+    return format(value, ".4f" if 0 < value < 1 else ",.2f" if value else ".0f")

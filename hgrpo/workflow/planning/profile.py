@@ -6,9 +6,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from hgrpo.config.read import did_you_mean, read_yaml, validate
+from hgrpo.config.read import read_yaml, validate
 from hgrpo.config.strict import Strict
-from hgrpo.errors import UserError
 from hgrpo.study.resources import StageResources
 
 PRICES = "prices.yaml"
@@ -21,7 +20,7 @@ class Prices(Strict):
     gpu_hour: float = Field(ge=0, allow_inf_nan=False, description="of one GPU")
     disk_gb_month: float = Field(0, ge=0, allow_inf_nan=False, description="of 10^9 bytes")
     currency: str = Field("dollars", min_length=1, max_length=9)
-    example: bool = Field(False, description="the prices are made up, and a plan says so")
+    example: bool = Field(False, description="made-up prices; a plan notes it")
 
     def of_job(self, seconds: float, needs: StageResources) -> float:
         """What a job of `seconds` costs, in `currency`."""
@@ -60,31 +59,13 @@ def read_profile(path: Path, cores: int | None = None) -> Profile:
     Raises:
         UserError: there is no such profile, or its config.yaml or its prices are invalid.
     """
-    if not (path / "config.yaml").is_file():
-        raise UserError(f"{path}: no such profile{nearest_profile(path.name, path.parent)}")
-    config = read_yaml(path / "config.yaml")
-    prices = read_prices(path / PRICES)
+    config, file = read_yaml(path / "config.yaml"), path / PRICES
+    prices = validate(Prices, read_yaml(file), str(file)) if file.is_file() else None
+    # A number may also be `all` or `unlimited`.
+    cores_here, jobs = (
+        int(value) if str(value := config.get(key)).isdigit() else None for key in ("cores", "jobs")
+    )
     if (executor := config.get("executor", "local")) == "local":
-        return Profile(path, cores or _number(config.get("cores")) or os.cpu_count(), None, prices)
+        return Profile(path, cores or cores_here or os.cpu_count(), prices=prices)
     in_bucket = config.get("default-storage-provider") is not None
-    return Profile(path, None, _number(config.get("jobs")), prices, in_bucket, executor)
-
-
-def nearest_profile(name: str, *folders: Path) -> str:
-    """The end of a message about a profile that does not exist: the nearest name in `folders`."""
-    found = (path.parent.name for folder in folders for path in folder.glob("*/config.yaml"))
-    return did_you_mean(name, set(found))
-
-
-def read_prices(path: Path) -> Prices | None:
-    """The prices in a file; None if it does not exist.
-
-    Raises:
-        UserError: the prices are invalid. The message names file and key.
-    """
-    return validate(Prices, read_yaml(path), str(path)) if path.is_file() else None
-
-
-def _number(value: object) -> int | None:
-    """A number from a profile; None if it is `all`, `unlimited` or absent."""
-    return int(value) if str(value).isdigit() else None
+    return Profile(path, None, jobs, prices, in_bucket, executor)

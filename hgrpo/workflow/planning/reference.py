@@ -5,6 +5,8 @@ Bytes are estimated from above: policies take nearly all of a study's disk, beca
 keeps its own, with the optimiser's state.
 """
 
+import contextlib
+import functools
 import json
 import math
 import re
@@ -17,7 +19,6 @@ from hgrpo.policy.settings import LoraConfig, ModelConfig
 from hgrpo.stages.files import runs
 from hgrpo.stages.order import resources_key
 from hgrpo.study.study import Study
-from hgrpo.workflow.planning.machine_speed import MachineSpeed
 
 REFERENCE = Path(__file__).with_name("reference.json")
 _ALL_TASKS = 3553  # of a panel without a size: as many as ALFWorld has for training
@@ -34,7 +35,7 @@ _BYTES_PER_BASE_WEIGHT = 4
 # Tables of play, for each token of the longest conversation. Most are shorter, and the tables are
 # compressed: those of `bakeoff_plateau` hold 1 byte.
 _BYTES_PER_TOKEN = 2
-_LONGEST = 8192  # tokens, where the model's file does not say
+_LONGEST = 8192  # tokens, without `max_length` in the model's file
 # Inputs plus outputs of a module, in units of the model's width. Modules of feed-forward layers
 # have the most.
 _ATTENTION = dict.fromkeys(("q_proj", "k_proj", "v_proj", "o_proj"), 2)
@@ -43,12 +44,21 @@ _FEED_FORWARD = 7
 # SmolLM2-135M and for Qwen2.5 from 0.5B to 7B.
 _SHAPE = 1.5
 _SIZE_IN_NAME = re.compile(r"(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
+_BFLOAT16 = (" avx512_bf16", " amx_bf16")  # of /proc/cpuinfo; as `policy.precision` has them
+
+
+@functools.cache
+def has_bfloat16() -> bool:
+    """Whether the processor has instructions for products in bfloat16."""
+    with contextlib.suppress(OSError):
+        return any(flag in Path("/proc/cpuinfo").read_text(encoding="utf-8") for flag in _BFLOAT16)
+    return False
 
 
 class Reference:
-    """Estimates of a study's jobs on a machine of some speed."""
+    """Estimates of a study's jobs on the reference machine, with or without bfloat16."""
 
-    def __init__(self, study: Study, speed: MachineSpeed):
+    def __init__(self, study: Study, bfloat16: bool):
         self._study, self._known = study, json.loads(REFERENCE.read_text(encoding="utf-8"))
         cap, size = study.env.turn_cap, parameters(study.model) or 1
         compiled = getattr(study.config.engine.declared, "compiled", False)
@@ -60,18 +70,13 @@ class Reference:
             far = abs(math.log(row["parameters"] / size)) + (row["compiled"] != compiled)
             return far + 0.1 * other_game(row)
 
-        reference = MachineSpeed(**self._known["speed"])
         self._game = min(self._known["games"], key=other_game)
         self._player = min(self._known["players"], key=other_player)
         self._length = cap / self._game["turn_cap"]
-        python, matmul = speed.python / reference.python, speed.matmul / reference.matmul
-        grown = (size / self._player["parameters"]) ** _GROWTH
-        dtype = study.model.train_dtype
-        if dtype == "auto":
-            half = speed.bfloat16 or study.model.base_dtype == "bfloat16"
-            dtype = "bfloat16" if half else "float32"
-        train = grown * matmul * (1 if dtype == "bfloat16" else self._known["float32"])
-        self._python, self._train, self._play = python, train, grown * math.sqrt(matmul * python)
+        self._play = self._train = (size / self._player["parameters"]) ** _GROWTH
+        half = bfloat16 or study.model.base_dtype == "bfloat16"
+        if study.model.train_dtype == "float32" or (study.model.train_dtype == "auto" and not half):
+            self._train *= self._known["float32"]
 
     def is_ceiling(self, stage: str) -> bool:
         """Whether `seconds` is the time limit: rates hold for no GPU and no other engine."""
@@ -85,7 +90,7 @@ class Reference:
         if self.is_ceiling(stage):
             return 60.0 * self._study.config.resources.of(resources_key(stage)).runtime
         units, each = self._work(stage, arm)
-        return self._known["starts"][stage] * self._python + units * each
+        return self._known["starts"][stage] + units * each
 
     def bytes(self, stage: str, arm: str) -> float:
         """Bytes that a job of a stage writes; of models an upper bound."""
@@ -95,15 +100,15 @@ class Reference:
         return self._known["bytes"].get(stage, 1000.0) * self._work(stage, arm)[0]
 
     def _work(self, stage: str, arm: str) -> tuple[float, float]:
-        """Units of a job's work, and seconds of each on this machine."""
+        """Units of a job's work, and seconds of each."""
         study, game, player = self._study, self._game, self._player
         demonstrations, tokens = study.env.expert.trajectories, game["tokens"] * self._length
         match stage:
             case "assets":
                 tasks = sum(size or _ALL_TASKS for size in study.env.panels.sizes.values())
-                return tasks, game["task"] * self._python
+                return tasks, game["task"]
             case "expert":
-                return demonstrations, game["demonstration"] * self._python
+                return demonstrations, game["demonstration"]
             case "base":
                 return 1, player["base"] * self._train
             case "sft":
@@ -118,10 +123,10 @@ class Reference:
                 seconds = tokens * (play * self._play + update * self._train)
                 return study.round_trajectories[arm], seconds
             case "credit_fit":
-                return replay(study, arm), self._known["each"][stage] * self._python
+                return replay(study, arm), self._known["each"][stage]
             case "evaluate":
                 return episodes(study, arm), tokens * player["evaluation"] * self._play
-        return len(runs(study)), self._known["each"].get(stage, 0.0) * self._python
+        return len(runs(study)), self._known["each"].get(stage, 0.0)
 
 
 def episodes(study: Study, arm: str) -> int:
@@ -146,42 +151,41 @@ def _continuations(credit: object, turns: float) -> float:
 
 
 def model_bytes(study: Study, stage: str, method: str) -> int | None:
-    """Bytes of a job of the stage base, sft or rl_round; None if the model's size is unknown."""
-    size = parameters(study.model)
-    if size is None or stage == "rl_round":
-        return size and round_bytes(study, method, size)
-    return policy_bytes(study.model, size) if stage == "sft" else _BYTES_PER_BASE_WEIGHT * size
+    """Bytes of a job of the stage base, sft or rl_round; None if the model's size is unknown.
 
-
-def policy_bytes(model: ModelConfig, size: int) -> int:
-    """Bytes of a policy with its trainer's state, for a base of `size` parameters."""
+    A round writes the policy, the critic, the trainer's state of both, and the tables of play.
+    """
+    model, size = study.model, parameters(study.model)
+    if size is None or stage == "base":
+        return size and _BYTES_PER_BASE_WEIGHT * size
     trained = size if model.adapt == "full" else lora_parameters(size, model.lora)
-    return trained * _BYTES_PER_WEIGHT
-
-
-def round_bytes(study: Study, method: str, size: int) -> int:
-    """Bytes of an arm's round: policy, critic, trainer's state and tables of play."""
+    if stage == "sft":
+        return trained * _BYTES_PER_WEIGHT
     training = study.training[method]
     networks = 2 if study.methods[method].uses_critic else 1
     played = training.steps_per_round * training.most_tasks_per_step * training.rollouts_per_task
-    longest = study.model.max_length or _LONGEST
-    if study.model.tiny is not None:
-        longest = min(longest, study.model.tiny.max_positions)
-    return networks * policy_bytes(study.model, size) + played * longest * _BYTES_PER_TOKEN
+    longest = model.max_length or _LONGEST
+    if model.tiny is not None:
+        longest = min(longest, model.tiny.max_positions)
+    return networks * trained * _BYTES_PER_WEIGHT + played * longest * _BYTES_PER_TOKEN
 
 
 def parameters(model: ModelConfig) -> int | None:
-    """About how many parameters a base has; None if neither its files nor its name say it.
+    """About how many parameters a base has; None if it follows from neither files nor name.
 
     A built model gets the largest vocabulary that it may have. Weights in a folder count as 16 bits
     each. Without the folder, the number in a name counts, such as 1.5B or 135m.
     """
     if model.tiny is not None:
         return tiny_parameters(model.tiny)
-    if model.path is not None and (there := _weight_bytes(model.path)):
-        return there // 2
-    named = (Path(model.path).name if model.path else "", model.name)
-    return next(filter(None, map(_named_size, named)), None)
+    if model.path is not None:
+        with contextlib.suppress(UserError, OSError):
+            weights = user_path(model.path, "path").glob("*.safetensors")
+            if size := sum(file.stat().st_size for file in weights):
+                return size // 2
+    names = (Path(model.path or "").name, model.name)
+    matches = filter(None, (_SIZE_IN_NAME.search(name.lower()) for name in names))
+    return next((int(float(m[1]) * {"b": 1e9, "m": 1e6}[m[2]]) for m in matches), None)
 
 
 def tiny_parameters(tiny: TinyModel) -> int:
@@ -199,15 +203,3 @@ def lora_parameters(size: int, lora: LoraConfig) -> int:
     """
     widths = sum(_ATTENTION.get(target, _FEED_FORWARD) for target in lora.targets)
     return math.ceil(lora.rank * widths * _SHAPE * math.sqrt(size))
-
-
-def _weight_bytes(path: str) -> int:
-    try:
-        return sum(file.stat().st_size for file in user_path(path, "path").glob("*.safetensors"))
-    except (UserError, OSError):
-        return 0
-
-
-def _named_size(name: str) -> int | None:
-    found = _SIZE_IN_NAME.search(name.lower())
-    return int(float(found[1]) * {"b": 1e9, "m": 1e6}[found[2]]) if found else None

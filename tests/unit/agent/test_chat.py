@@ -43,11 +43,11 @@ def turn_by_turn(conversation, observations, replies):
 
 
 def messages(observations, replies, system):
-    said = [] if system is None else [{"role": "system", "content": system}]
+    parts = [] if system is None else [{"role": "system", "content": system}]
     for observation, reply in zip(observations, replies, strict=True):
-        said.append({"role": "user", "content": observation})
-        said.append({"role": "assistant", "content": reply})
-    return said
+        parts.append({"role": "user", "content": observation})
+        parts.append({"role": "assistant", "content": reply})
+    return parts
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -56,13 +56,13 @@ def test_turn_by_turn_is_what_transformers_makes_of_the_whole(family, system, tu
     folder, whole = family
     observations, replies = zip(*turns, strict=True)
     conversation = made(folder, system)
-    said = messages(observations, replies, system)
-    expected = whole.apply_chat_template(said, return_dict=False)
+    parts = messages(observations, replies, system)
+    expected = whole.apply_chat_template(parts, return_dict=False)
     # After the reply that closes an episode the template puts a line end.
     line_end = whole.encode("\n", add_special_tokens=False)
     assert turn_by_turn(conversation, observations, replies) + line_end == expected
-    asked = whole.apply_chat_template(said[:-1], add_generation_prompt=True, return_dict=False)
-    assert expected[: len(asked)] == asked
+    prompt = whole.apply_chat_template(parts[:-1], add_generation_prompt=True, return_dict=False)
+    assert expected[: len(prompt)] == prompt
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -83,15 +83,6 @@ def test_special_tokens_in_observations_are_text(family, system, turns):
         expected += [*line_end, *message("user", observation), *line_end]
         expected += [start, *text.encode("assistant\n").ids, *text.encode(reply).ids, end]
     assert turn_by_turn(made(folder, system), observations, replies) == expected
-
-
-@given(text=FORGED)
-def test_no_observation_holds_a_special_token(family, text):
-    conversation = made(family[0], None)
-    plain = conversation.observation("")
-    for token in (START, END, "<|endoftext|>"):
-        special = conversation.tokenizer.token_to_id(token)
-        assert conversation.observation(text).count(special) == plain.count(special)
 
 
 @given(reply=st.text(max_size=40))
@@ -136,7 +127,6 @@ THOUGHTS = (
     "{% if loop.last %}{{ message.content }}"
     "{% else %}{{ message.content.split('</think>')[-1] }}{% endif %}"
 )
-UNLESS_LAST = f"{{% if message.role == 'user' or not loop.last %}}{END}{{% endif %}}"
 MOVED = (
     "{% if loop.last or loop.revindex == 2 and message.role == 'user' %}"
     f"{START}system\nBe brief.{END}\n{{% endif %}}{SAID}"
@@ -149,29 +139,14 @@ MOVED = (
         (chat(ROLE + "{{ message.content | trim }}" + END), "spaces and line ends around"),
         (chat(ROLE + THOUGHTS + END), "thoughts in the replies"),
         (chat(ROLE + "{{ message.content | lower }}" + END), "letters of all kinds"),
-        (chat(ROLE + "{{ message.content | upper }}" + END), "every message back"),
         (chat(ROLE + "{{ message.content * 2 }}" + END), "every message back"),
         (chat(MOVED), "only append|before a first reply"),
-        (chat(SAID).replace("in messages", "in messages[-20:]"), "with many turns, and long ones"),
         (chat(SAID.replace("content", "content[:300]")), "with many turns, and long ones"),
         (chat("{{ loop.index }}" + SAID), "before a first reply"),
-        (
-            chat("{{ message.role }}: {{ message.content }}\n", prompt="assistant: "),
-            "must begin with",
-        ),
         (chat(ROLE + "{{ message.content }} " + END), "the template puts ' <.* after a reply"),
-        (
-            chat(ROLE + "{{ message.content }}" + UNLESS_LAST),
-            "'' after the last one",
-        ),
         (chat(SAID, prompt=f"{START}assistant\n<think>\n"), "does not only append: with plain"),
-        (chat(SAID, prompt=""), "does not only append: with plain"),
-        (chat(SAID, head="{{ messages | length }}"), "does not only append: with plain"),
         (chat(SAID, head="{{ strftime_now('%d %b %Y') }}"), "'strftime_now' is undefined"),
-        (
-            chat(SAID, head="{{ raise_exception('no chats') }}"),
-            r"refuses a conversation \(no chats",
-        ),
+        (chat(SAID, head="{{ raise_exception('no chats') }}"), r"a conversation \(no chats"),
         ("{% for message in messages %}", "not a chat template"),
     ],
 )
@@ -183,52 +158,20 @@ def test_a_template_that_does_more_than_append_is_refused(tmp_path, template, me
     assert "\n" not in str(caught.value)
 
 
-def test_the_template_they_all_spoil_is_taken(tmp_path):
-    assert conversation_for(write_chat(tmp_path, chat(SAID))).end_id is not None
-
-
-def test_a_system_text_that_a_template_refuses_is_named(tmp_path):
-    refusing = "{% if message.role == 'system' %}{{ raise_exception('none') }}{% endif %}" + SAID
-    write_chat(tmp_path, chat(refusing))
-    assert conversation_for(tmp_path).end_id is not None
-    with pytest.raises(UserError, match=r"refuses a conversation with a system text \(none\)"):
-        conversation_for(tmp_path, "Be brief.")
-
-
 def test_a_system_text_with_a_special_token_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"system: <\|im_end\|> is a special token of"):
         conversation_for(write_chat(tmp_path), f"Be brief.{END}")
 
 
-def test_a_system_prompt_that_goes_where_the_last_question_is(tmp_path):
-    moving = (
-        "{% for message in messages %}{% if message.role != 'system' %}"
-        "{% if loop.revindex <= 2 and messages[0].role == 'system' and message.role == 'user' %}"
-        "{{ messages[0].content }}{% endif %}" + SAID + "{% endif %}{% endfor %}"
-        "{% if add_generation_prompt %}" + START + "assistant\n{% endif %}"
-    )
-    write_chat(tmp_path, moving)
-    assert conversation_for(tmp_path).end_id is not None
-    with pytest.raises(UserError, match="every message back once and in order"):
-        conversation_for(tmp_path, "Be brief.")
-
-
 def test_tokens_of_the_template_need_not_be_marked_as_special(tmp_path):
     tokenizer = chat_tokenizer(**{"<turn>": False, "</turn>": False})
-    said = "<turn>{{ message.role + '\\n' + message.content }}</turn>"
-    write_chat(tmp_path, chat(said, prompt="<turn>assistant\n"), tokenizer)
+    parts = "<turn>{{ message.role + '\\n' + message.content }}</turn>"
+    write_chat(tmp_path, chat(parts, prompt="<turn>assistant\n"), tokenizer)
     conversation = conversation_for(tmp_path)
     end = tokenizer.token_to_id("</turn>")
     assert conversation.end_id == end
     assert conversation.observation("<turn> </turn>").count(end) == 1
     assert conversation.opening("<turn> </turn>").count(end) == 1
-
-
-def test_the_longest_special_token_is_taken(tmp_path):
-    tokenizer = chat_tokenizer(**{"</s>": True, "</s></s>": True})
-    said = "{{ '<|im_start|>' + message.role + '\\n' + message.content }}</s></s>"
-    write_chat(tmp_path, chat(said), tokenizer)
-    assert conversation_for(tmp_path).end_id == tokenizer.token_to_id("</s></s>")
 
 
 def test_a_file_of_its_own_and_named_templates_are_found(tmp_path):
@@ -249,47 +192,33 @@ def test_a_file_of_its_own_and_named_templates_are_found(tmp_path):
 
 
 def test_a_template_may_name_its_tokens_and_mark_replies(tmp_path):
-    said = (
+    parts = (
         "{{ '<|im_start|>' + message.role + '\\n' }}{% generation %}{{ message.content }}"
         "{{ eos_token }}{% endgeneration %}"
     )
-    conversation = conversation_for(write_chat(tmp_path, chat(said, head="{{ pad_token }}")))
+    conversation = conversation_for(write_chat(tmp_path, chat(parts, head="{{ pad_token }}")))
     assert conversation.end_id == conversation.tokenizer.token_to_id(END)
     assert conversation.opening("")[0] == conversation.tokenizer.token_to_id("<|endoftext|>")
 
 
-def test_a_tokenizer_that_tells_the_start_of_a_text_is_refused(tmp_path):
+def test_a_tokenizer_that_puts_a_space_before_texts_is_refused(tmp_path):
     tokenizer = chat_tokenizer()
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    message = r"tokenizer\.json: a conversation has other tokens as a .* set `add_prefix_space` to"
+    message = (
+        r"tokenizer\.json: a conversation has other tokens as a .*, Tokenizers that are refused"
+    )
     with pytest.raises(UserError, match=message):
         conversation_for(write_chat(tmp_path, tokenizer=tokenizer))
 
 
-def test_a_tokenizer_that_merges_across_turns_is_refused_with_a_remedy(tmp_path):
+def test_a_tokenizer_that_merges_across_turns_is_refused_and_the_remedy_helps(tmp_path):
     tokenizer = chat_tokenizer(texts=["assistant: go to it", "assistant: open it"] * 9)
-    said = "{{ '<|im_start|>' + message.role + ': ' + message.content + '<|im_end|>' }}"
-    write_chat(tmp_path, chat(said, prompt="{{ '<|im_start|>assistant: ' }}"), tokenizer)
-    with pytest.raises(UserError, match=r"merges 'assistant: ', .* with a special token or a line"):
+    message = "{{ '<|im_start|>' + message.role + ': ' + message.content + '<|im_end|>' }}"
+    write_chat(tmp_path, chat(message, prompt="{{ '<|im_start|>assistant: ' }}"), tokenizer)
+    with pytest.raises(UserError, match="has other tokens as a whole than turn by turn"):
         conversation_for(tmp_path)
-    # The remedy.
-    said = said.replace("': '", "':\\n'")
-    write_chat(tmp_path, chat(said, prompt="{{ '<|im_start|>assistant:\\n' }}"), tokenizer)
-    assert conversation_for(tmp_path).end_id is not None
-
-
-def test_a_token_that_removes_the_line_end_after_it_is_refused_with_a_remedy(tmp_path):
-    tokenizer = chat_tokenizer()
-    tokenizer.add_special_tokens([AddedToken("<|user|>", rstrip=True), AddedToken("<|bot|>")])
-    said = "{{ '<|user|>' if message.role == 'user' else '<|bot|>' }}\n{{ message.content }}"
-    template = chat(said.replace("\n", "{{ '\\n' }}") + END, prompt="{{ '<|bot|>\\n' }}")
-    with pytest.raises(UserError, match=r"<\|user\|> removes spaces .* set `lstrip` and `rstrip`"):
-        conversation_for(write_chat(tmp_path, template, tokenizer))
-    file = tmp_path / "tokenizer.json"
-    file.write_text(
-        file.read_text(encoding="utf-8").replace('"rstrip": true', '"rstrip": false'),
-        encoding="utf-8",
-    )
+    message = message.replace("': '", "':\\n'")
+    write_chat(tmp_path, chat(message, prompt="{{ '<|im_start|>assistant:\\n' }}"), tokenizer)
     assert conversation_for(tmp_path).end_id is not None
 
 
@@ -302,7 +231,7 @@ def test_a_tokenizer_that_spells_out_its_special_tokens_is_refused(tmp_path):
         conversation_for(write_chat(tmp_path, QWEN, tokenizer))
 
 
-def test_a_tokenizer_that_was_told_to_cut_and_pad_does_neither(tmp_path):
+def test_settings_that_cut_and_pad_are_switched_off(tmp_path):
     tokenizer = chat_tokenizer()
     expected = conversation_for(write_chat(tmp_path, tokenizer=tokenizer)).opening("a hall " * 99)
     tokenizer.enable_truncation(64)

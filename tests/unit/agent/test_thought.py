@@ -7,8 +7,8 @@ from hgrpo.agent.thought import find_thought
 
 def find(*tokens):
     """The thought in a reply of these tokens, as the list of its tokens; None without one."""
-    found = find_thought(range(len(tokens)), lambda ids: "".join(tokens[i] for i in ids))
-    return found and list(tokens[slice(*found)])
+    span = find_thought(range(len(tokens)), lambda ids: "".join(tokens[i] for i in ids))
+    return span and list(tokens[slice(*span)])
 
 
 @pytest.mark.parametrize(

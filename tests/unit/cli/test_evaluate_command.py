@@ -1,11 +1,11 @@
 """The command that evaluates: what it refuses before it plays."""
 
 import json
-import sys
 
 import pytest
+from stage_settings import run_command
 
-from hgrpo.cli.stage import read_settings, run_stage
+from hgrpo.cli.run_stage import read_settings
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import SPLITS, write_panels
 from hgrpo.errors import UserError
@@ -30,26 +30,20 @@ def test_a_folder_that_cannot_be_written_is_found_before_anything_is_loaded(
     )
     (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setattr(load, "load_player", lambda *_: pytest.fail("loaded"))
-    given = {"method": "A", "seed": 11, "round": 1, "assets": tmp_path, "base": "b", "policy": "p"}
-    given |= {"config": json.dumps(CONFIG), "out": tmp_path / "file/round_1"}
-    words = [str(word) for name, value in given.items() for word in (f"--{name}", value)]
-    monkeypatch.setattr(sys, "argv", ["evaluate", *words])
+    options = {
+        "method": "A",
+        "seed": 11,
+        "round": 1,
+        "assets": tmp_path,
+        "base": "b",
+        "policy": "p",
+    }
+    options |= {"config": json.dumps(CONFIG), "out": tmp_path / "file/round_1"}
+    words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
     with pytest.raises(SystemExit) as stopped:
-        run_stage(evaluate)
+        run_command("evaluate", *words)
     assert stopped.value.code == 2
     assert str(tmp_path / "file") in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "given, trained",
-    [
-        ({"train": False}, False),
-        ({"methods": {"SFTOnly": {"train": False}, "flatGRPO": {"train": True}}}, False),
-        ({"train": True, "methods": {}}, True),
-    ],
-)
-def test_an_arm_is_looked_up_in_the_stages_settings_or_the_studys(given, trained):
-    assert read_settings(evaluate, WHOLE | given, Job("SFTOnly")).train == trained
 
 
 @pytest.mark.parametrize(
@@ -62,19 +56,11 @@ def test_an_arm_is_looked_up_in_the_stages_settings_or_the_studys(given, trained
 )
 def test_only_trained_arms_may_leave_validation_out(train, validated, panels):
     evaluation = CONFIG["evaluation"] | {"validate_trained": validated, "sft_temperatures": [0.0]}
-    given = WHOLE | {"train": train, "evaluation": evaluation}
-    settings = read_settings(evaluate, given, Job("SFTOnly"))
+    sections = WHOLE | {"train": train, "evaluation": evaluation}
+    settings = read_settings(evaluate, sections, Job("SFTOnly"))
     assert evaluate.plays(settings) == [(panel, 1, 0.0) for panel in panels]
 
 
-@pytest.mark.parametrize(
-    "given, method, message",
-    [
-        ({"methods": {"GiGPO": {"train": True}}}, "GiGO", "--method GiGO: .*mean 'GiGPO'"),
-        ({}, "GiGPO", "--config: key 'train' is missing"),
-        ({"methods": ["GiGPO"]}, "GiGPO", "--config: key 'train' is missing"),
-    ],
-)
-def test_an_arm_that_the_settings_do_not_know_is_named(given, method, message):
-    with pytest.raises(UserError, match=message):
-        read_settings(evaluate, WHOLE | given, Job(method))
+def test_settings_that_do_not_say_whether_the_arm_trains_are_refused():
+    with pytest.raises(UserError, match="--config: train: required, but not given"):
+        read_settings(evaluate, WHOLE, Job("GiGPO"))

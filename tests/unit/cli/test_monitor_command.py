@@ -1,17 +1,14 @@
 """`python -m hgrpo.cli.monitor`: before the first job, once, and until the report."""
 
-import argparse
 import os
 import pty
 import select
 import subprocess
 import sys
-import time
 
 import pytest
-from watched_study import begin, finish, jobs, record
+from watched_study import Watched
 
-from hgrpo.cli.entry import pause
 from hgrpo.cli.monitor import main
 from hgrpo.errors import UserError
 
@@ -22,58 +19,37 @@ def monitor(monkeypatch, *arguments):
 
 
 def test_once_before_the_first_job_is_one_clear_line(monkeypatch, tmp_path):
-    with pytest.raises(UserError, match="config.yaml: no such file; results/<study> was expected"):
+    with pytest.raises(UserError, match="config.yaml: no such file; run the study first"):
         monitor(monkeypatch, tmp_path / "results/bakeoff", "--once")
 
 
 def test_once_prints_the_screen(monkeypatch, tmp_path, capsys):
-    monitor(monkeypatch, record(tmp_path / "grid"), "--once")
+    monkeypatch.chdir(tmp_path)
+    monitor(monkeypatch, Watched().results, "--once")
     text = capsys.readouterr().out
-    assert text.startswith("smoke: 1 of 18 jobs done") and "flatGRPO" in text
+    assert text.startswith("smoke: 1 of 18 jobs done") and "rl_round" in text
 
 
-def test_a_damaged_log_ends_it_with_one_line(monkeypatch, tmp_path):
-    results = record(tmp_path / "grid")
-    log = results / "rl/flatGRPO/seed_11/round_1/train_log.json"
-    log.parent.mkdir(parents=True)
-    log.write_text('{"rows": [', encoding="utf-8")
-    with pytest.raises(UserError, match=r"train_log\.json: not JSON \("):
-        monitor(monkeypatch, results, "--once")
-
-
-@pytest.mark.parametrize("text", ["-1", "0", "nan", "inf", "1e300", "soon"])
-def test_a_pause_that_is_none_is_refused(text):
-    with pytest.raises(argparse.ArgumentTypeError, match="seconds above 0 and up to 86400"):
-        pause(text)
-
-
-def test_the_command_refuses_such_a_pause(monkeypatch, tmp_path):
-    with pytest.raises(UserError, match=r"^argument --every: seconds above 0"):
-        monitor(monkeypatch, tmp_path, "--every", "-1")
-
-
-def test_in_a_terminal_it_waits_for_the_study_and_stays_until_the_report(tmp_path):
-    results = tmp_path / "results/grid"
+def test_in_a_terminal_it_waits_for_the_study_and_stays_until_the_report(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "hgrpo.cli.monitor", "results/grid", "--every", "0.1"]
+    command = [sys.executable, "-m", "hgrpo.cli.monitor", "results/smoke", "--every", "0.1"]
     size = {"COLUMNS": "80", "LINES": "40", "TERM": "xterm"}
     ends = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
     with subprocess.Popen(command, cwd=tmp_path, env=os.environ | size, **ends) as process:
         os.close(theirs)
         read_until(ours, "first job writes")
-        record(results)
+        study = Watched()
         read_until(ours, "smoke: 1 of 18 jobs done")
-        begin(jobs(results)["report"], "a warning\nNo arm is better. report.html\n", time.time())
-        for job in jobs(results).values():
-            finish(job, time.time() - 10)
-        said = read_until(ours, "No arm is better. report.html")
-        assert "smoke: 18 of 18 jobs done" in said
+        study.finish(*study.jobs, findings="No arm is better. report.html")
+        text = read_until(ours, "No arm is better. report.html")
+        assert "smoke: 18 of 18 jobs done" in text
         assert process.wait(60) == 0
     os.close(ours)
 
 
 def read_until(terminal, expected):
-    """What a terminal shows, up to a text; an end of the output raises OSError."""
+    """Output of a terminal up to a text; an end of the output raises OSError."""
     text = ""
     while expected not in text:
         assert select.select([terminal], [], [], 60)[0], text

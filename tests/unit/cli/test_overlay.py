@@ -45,48 +45,36 @@ def test_a_path_is_a_file_or_a_results_folder(tmp_path, place):
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"only": {"_per_round_eval": ROUNDS}}), encoding="utf-8")
     label, rounds = overlay.read_run("x=" + place.format(file=file, results=tmp_path / "a:b"))
-    assert (label, [each.model_dump() for each in rounds]) == ("x", ROUNDS)
+    assert (label, rounds) == ("x", ROUNDS)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("x", "LABEL=PATH or LABEL=PATH:ARM was expected"),
-        ("=p", "LABEL=PATH or LABEL=PATH:ARM was expected"),
         ("x={file}", "name one arm with :ARM; known: TurnRDV2, flatGRPO"),
         ("x={file}:TurnRD2", "no arm 'TurnRD2'; did you mean 'TurnRDV2'?"),
-        ("x=/no/file:arm", "/no/file: no such file"),
         ("x={file.parent}:arm", "report/methods_comparison.json: no such file"),
     ],
 )
-def test_a_mistake_is_named(file, text, said):
+def test_a_mistake_is_named(file, text, message):
     with pytest.raises(UserError) as refused:
         overlay.read_run(text.format(file=file))
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
-        ("{", "not a methods_comparison.json"),
         ("[]", "not a methods_comparison.json"),
-        ('{"a": 1}', "not a methods_comparison.json"),
-        ("{}", "no arm 'a'"),
         ('{"a": {"_per_round_eval": []}}', "a: rounds: "),
-        ('{"a": {"_per_round_eval": {"round": 1}}}', "a: rounds: "),
-        ('{"a": {"_per_round_eval": [{}]}}', "round"),
         (
             '{"a": {"_per_round_eval": [{"round": 1, "avg_R": 0.5, "pct_success": 80}]}}',
             "pct_success",
         ),
-        (
-            '{"a": {"_per_round_eval": [{"round": 1, "avg_R": NaN, "pct_success": 0.5}]}}',
-            "avg_R",
-        ),
     ],
 )
-def test_another_file_is_named(file, content, said):
+def test_another_file_is_named(file, content, message):
     file.write_text(content, encoding="utf-8")
-    with pytest.raises(UserError, match=said) as refused:
+    with pytest.raises(UserError, match=f"^--run x: {file}: .*{message}"):
         overlay.read_run(f"x={file}:a")
-    assert all(line.startswith(f"--run x: {file}") for line in str(refused.value).splitlines())

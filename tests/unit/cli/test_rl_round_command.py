@@ -1,23 +1,22 @@
 """The command of a round: which evaluations it reads, and what it refuses before it writes."""
 
 import json
-import sys
 
 import pytest
 import torch
+from stage_settings import run_command
 from tiny_policy import make_policy
 
 from hgrpo.archive import pack, unpacked
 from hgrpo.base_model.digest import any_digest
 from hgrpo.base_model.safetensors_file import write_tensors
-from hgrpo.cli.stage import run_stage
 from hgrpo.envs.base import Task
 from hgrpo.envs.panels import PANELS
 from hgrpo.errors import UserError
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
+from hgrpo.learning.stops import greedy_validation
 from hgrpo.learning.update import Learner
-from hgrpo.learning.validation import greedy_validation
 from hgrpo.stages import rl_round
 from hgrpo.stages.job import Job
 from hgrpo.study.study import load_study
@@ -34,7 +33,7 @@ def model(tmp_path_factory):
 
 
 @pytest.fixture
-def given(model, tmp_path):
+def options(model, tmp_path):
     """Options of round 2 of PPO, after a round whose files are all there."""
     policy, base = model
     before = tmp_path / "round_1"
@@ -70,14 +69,13 @@ def write(folder, hashes):
     (folder / "assets/panels.json").write_text(json.dumps(panels), encoding="utf-8")
 
 
-def refusal(monkeypatch, capsys, given) -> str:
+def refusal(capsys, options) -> str:
     """The one line of a round that ends with status 2 and leaves the folder as it was."""
-    folder = given["out"].parent
+    folder = options["out"].parent
     before = sorted(folder.rglob("*"))
-    words = [str(word) for name, value in given.items() for word in (f"--{name}", value)]
-    monkeypatch.setattr(sys, "argv", ["rl_round", *words])
+    words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
     with pytest.raises(SystemExit) as ended:
-        run_stage(rl_round)
+        run_command("rl_round", *words)
     assert ended.value.code == 2
     assert sorted(folder.rglob("*")) == before
     (line,) = capsys.readouterr().err.splitlines()
@@ -85,25 +83,27 @@ def refusal(monkeypatch, capsys, given) -> str:
 
 
 @pytest.mark.parametrize(
-    ("base", "tensors", "said"),
+    ("base", "tensors", "message"),
     [
         ("0123abcd", ["value_scale"], "base: a critic of the base 0123abcd, but this one is "),
         (None, [], "it holds no critic, as of an arm whose advantage is group"),
         (None, None, "missing"),
     ],
 )
-def test_a_critic_that_cannot_go_on(monkeypatch, capsys, given, base, tensors, said):
-    path = given["policy"].parent / CRITIC
+def test_a_critic_that_cannot_go_on(capsys, options, base, tensors, message):
+    path = options["policy"].parent / CRITIC
     if tensors is not None:
         values = {name: torch.zeros(2) for name in tensors}
-        write_tensors(values, path, {"base": base or any_digest(given["base"])})
-    assert refusal(monkeypatch, capsys, given).startswith(f"error: {path}: {said}")
+        write_tensors(values, path, {"base": base or any_digest(options["base"])})
+    assert refusal(capsys, options).startswith(f"error: {path}: {message}")
 
 
-def test_an_analysis_panel_that_training_has_seen(monkeypatch, capsys, given):
-    write(given["out"].parent, {panel: [panel] for panel in PANELS} | {"analysis": ["a", "train"]})
-    assert refusal(monkeypatch, capsys, given) == (
-        f"error: {given['assets'] / 'panels.json'}: panels overlap: analysis:analysis-1 has the "
+def test_an_analysis_panel_that_training_has_seen(capsys, options):
+    write(
+        options["out"].parent, {panel: [panel] for panel in PANELS} | {"analysis": ["a", "train"]}
+    )
+    assert refusal(capsys, options) == (
+        f"error: {options['assets'] / 'panels.json'}: panels overlap: analysis:analysis-1 has the "
         "content of train:train-0"
     )
 
@@ -128,7 +128,7 @@ def test_of_an_evaluation_the_rule_reads_greedy_success_on_validation(tmp_path):
 
 
 def test_a_rule_that_reads_an_evaluation_which_is_not_played_is_refused(project):
-    given = {"training.stops.low_validation": {}, "evaluation.validate_trained": False}
-    said = r"training\.stops\.low_validation: flatGRPO would be stopped by the validation panel"
-    with pytest.raises(UserError, match=said):
-        load_study(project / "configs/studies/sokoban_smoke.yaml", given)
+    options = {"training.stops.low_validation": {}, "evaluation.validate_trained": False}
+    message = r"training\.stops\.low_validation: flatGRPO would be stopped by the validation panel"
+    with pytest.raises(UserError, match=message):
+        load_study(project / "configs/studies/sokoban_smoke.yaml", options)

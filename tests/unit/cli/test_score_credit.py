@@ -2,14 +2,12 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -90,9 +88,7 @@ def row_of(monkeypatch, tmp_path, *words):
     return pd.read_csv(tmp_path / "row.csv").iloc[0]
 
 
-@pytest.mark.parametrize(
-    "method", ["flatGRPO", "Progressive", "ProgressiveToGo", "RandomCredit", "GiGPO_shared"]
-)
+@pytest.mark.parametrize("method", ["flatGRPO", "Progressive", "RandomCredit", "GiGPO_shared"])
 def test_a_method_of_configs_gets_the_row_that_its_study_gave_it(
     tmp_path, monkeypatch, capsys, method
 ):
@@ -139,8 +135,7 @@ def test_the_most_wrong_turns_are_those_of_a_calculation_by_hand(monkeypatch, ca
     [
         ("SFTOnly", "no assigner"),
         ("PPO", r"a critic \(gae\)"),
-        *((name, "the policy, its hidden states") for name in ("Vine", "Oracle", "EMPG", "BiPACE")),
-        *((name, "the policy, its hidden states") for name in ("TurnRDV2", "Counterfactual")),
+        *((name, "the policy, its hidden states") for name in ("Vine", "EMPG", "TurnRDV2")),
         ("LLMJudge", "the game or a service"),
     ],
 )
@@ -150,15 +145,11 @@ def test_a_method_that_needs_more_than_turns_is_refused_in_one_line(monkeypatch,
     assert "\n" not in str(error.value)
 
 
-def test_an_unknown_method_and_a_folder_that_is_not_there_are_named(monkeypatch, tmp_path):
+def test_an_unknown_method_is_named(monkeypatch, tmp_path):
     with pytest.raises(
         UserError, match="Progresive.yaml: no such file; did you mean 'Progressive'"
     ):
         main(monkeypatch, "--method", "Progresive")
-    with pytest.raises(
-        UserError, match=r"^--truth nowhere: no such folder; without it, /.*truth is"
-    ):
-        main(monkeypatch, "--method", "Progressive", "--truth", "nowhere")
     with pytest.raises(UserError, match="not allowed with argument"):
         main(monkeypatch, tmp_path / "mine.parquet", "--method", "Progressive")
 
@@ -185,7 +176,7 @@ def surprise(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("credit", "alpha", "said"),
+    ("credit", "alpha", "caution"),
     [
         ("np.array([turn.progress for turn in t.turns])", 0.5, ""),
         (
@@ -194,45 +185,29 @@ def surprise(tmp_path, monkeypatch):
             "its advantages point against the truth within trajectories",
         ),
         ("np.zeros(len(t.turns))", 0.5, "caution: Surprise: its credit tells no turn of a"),
-        ("np.full(len(t.turns), t.env_return)", 0.5, "caution: Surprise: its credit tells no turn"),
         ("np.arange(len(t.turns))", 0.5, "made so by turn_norm: position"),
         ("np.arange(len(t.turns))", 1.0, "caution: Surprise: alpha is 1, so no update reads its"),
     ],
 )
 def test_an_own_method_is_scored_and_credit_without_effect_is_named(
-    surprise, capsys, credit, alpha, said
+    surprise, capsys, credit, alpha, caution
 ):
     surprise(f"{credit} for t in group.trajectories", alpha)
     out, err = capsys.readouterr()
     assert out.count(">   Surprise ") == 1
-    assert said in err and bool(said) == bool(err)
+    assert caution in err and bool(caution) == bool(err)
 
 
 @pytest.mark.parametrize(
-    ("credit", "said"),
+    ("credit", "caution"),
     [
         ("1e-3 * np.arange(len(t.turns))", "its credit hardly tells turns apart"),
         ("1e3 * (np.arange(len(t.turns)) - 3.5)", "its turn credit is over 100 times as large"),
         ("np.random.rand(len(t.turns))", "its credit is another if a group is credited again"),
         ("10 + np.arange(len(t.turns))", "absolute sum has one sign"),
-        # Each rollout gets the credit of another one.
-        (
-            "group.trajectories[-1 - t.rollout].env_return * np.arange(len(t.turns))",
-            "its credit is another if",
-        ),
         # Each rollout gets the credit of the next one.
         (
             "group.trajectories[(t.rollout + 1) % 8].env_return * np.arange(len(t.turns))",
-            "its credit is another if",
-        ),
-        # All replies are pushed alike.
-        ("7 + np.zeros(len(t.turns))", "absolute sum has one sign"),
-        ("1e6 * (5 + np.arange(8))", "centre the credit; its turn credit is over 100 times"),
-        # Return times a positive number, without a baseline: every reply of a won game is pushed.
-        ("-99 * t.env_return * np.array([np.mean(x.logprobs) for x in t.turns])", "has one sign"),
-        # The first rollout that does a thing gets it all.
-        (
-            "(t is group.trajectories[0]) - 1 / 8 + np.arange(len(t.turns)) - 3.5",
             "its credit is another if",
         ),
         # One wild number in one group.
@@ -240,16 +215,12 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
             "(np.arange(8) - 3.5) * (1 + 99 * (t.name == 'task train-686 rollout 0'))",
             "a hundredth of its turns holds over 90 %",
         ),
-        (
-            "vars(self).setdefault('n', []).append(t) or len(self.n) / 9 * (np.arange(8) - 3.5)",
-            "its credit is another",
-        ),
     ],
 )
-def test_a_score_that_the_update_does_not_bear_out_is_named(surprise, capsys, credit, said):
+def test_a_score_that_the_update_does_not_bear_out_is_named(surprise, capsys, credit, caution):
     surprise(f"{credit} for t in group.trajectories", more="turn_norm: none\n")
     line, *_ = capsys.readouterr().err.splitlines()
-    assert line.startswith("caution: Surprise: ") and said in line
+    assert line.startswith("caution: Surprise: ") and caution in line
 
 
 @pytest.mark.parametrize(
@@ -274,12 +245,11 @@ def test_credit_of_other_turns_that_only_looks_like_chance_is_named(surprise, ca
 
 
 @pytest.mark.parametrize(
-    ("credit", "said"),
+    ("credit", "caution"),
     [
-        (lambda t: 0.0, "caution: mine: what the loss sees is 0"),
-        (lambda t: 3.0, "what the loss sees is equal over the turns of every trajectory"),
-        (lambda t: t["rollout"] / 3, "what the loss sees is equal over the turns of every"),
-        (lambda t: 0.1 * 3 + t["turn"] * 1e-17, "what the loss sees is equal over the turns"),
+        (lambda t: 0.0, "caution: mine: the advantage in the loss is 0"),
+        (lambda t: t["rollout"] / 3, "loss is equal over the turns of every trajectory"),
+        (lambda t: 0.1 * 3 + t["turn"] * 1e-17, "the advantage in the loss is equal over"),
         (
             lambda t: (t["turn"] - 3.5) * 1e-9,
             "its correlation with the truth cannot be told from 0",
@@ -288,18 +258,17 @@ def test_credit_of_other_turns_that_only_looks_like_chance_is_named(surprise, ca
     ],
 )
 def test_a_file_of_credit_without_effect_is_named(
-    places, tmp_path, monkeypatch, capsys, credit, said
+    places, tmp_path, monkeypatch, capsys, credit, caution
 ):
     path = written(tmp_path / "mine.parquet", places.assign(credit=credit))
     main(monkeypatch, path, "--truth", PUBLISHED)
     err = capsys.readouterr().err
-    assert said in err and bool(said) == bool(err)
+    assert caution in err
     # The advantage is what counts: a placeholder for the credit beside it is no mistake.
-    if said:
-        truth = pd.read_parquet(PUBLISHED / "truth.parquet")["advantage"]
-        both = places.assign(credit=credit, advantage=truth.to_numpy())
-        main(monkeypatch, written(path, both), "--truth", PUBLISHED)
-        assert capsys.readouterr().err == ""
+    truth = pd.read_parquet(PUBLISHED / "truth.parquet")["advantage"]
+    both = places.assign(credit=credit, advantage=truth.to_numpy())
+    main(monkeypatch, written(path, both), "--truth", PUBLISHED)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.fixture(scope="module")
@@ -321,14 +290,6 @@ def test_rollout_and_turn_exchanged_are_named(places, tmp_path, monkeypatch, cap
         "caution: mine: with rollout and turn exchanged, its correlation with the truth within a "
         "trajectory is 1.06: check which is which"
     )
-
-
-def test_rows_may_stand_in_any_order_and_credit_is_the_advantage(places, tmp_path):
-    mine = places.assign(credit=np.arange(len(places), dtype=np.float32))
-    path = written(tmp_path / "mine.parquet", mine.sample(frac=1, random_state=1))
-    credit, advantage = read_credits(path, places)
-    np.testing.assert_array_equal(credit, np.arange(len(places)))
-    np.testing.assert_array_equal(advantage, credit)
 
 
 @pytest.mark.parametrize("index", [["task_id"], ["turn"], ["task_id", "rollout", "turn"]])
@@ -359,38 +320,21 @@ def first(places):
 
 @pytest.mark.filterwarnings("error")
 def test_scale_and_offset_do_not_matter_however_large(places, tmp_path, monkeypatch, capsys):
-    own = np.random.default_rng(1).normal(size=len(places))
+    draws = np.random.default_rng(1).normal(size=len(places))
     rows = []
-    for name, credit in (("plain", own), ("huge", own * 2.0**600), ("far", own * 1e-6 + 1.0)):
+    for name, credit in (("plain", draws), ("huge", draws * 2.0**600), ("far", draws * 1e-6 + 1.0)):
         # The advantage stays, since its sign and direction count.
-        path = written(tmp_path / f"{name}.parquet", places.assign(credit=credit, advantage=own))
+        path = written(tmp_path / f"{name}.parquet", places.assign(credit=credit, advantage=draws))
         main(monkeypatch, path, "--truth", PUBLISHED, "--csv", tmp_path / "row.csv")
         rows.append(pd.read_csv(tmp_path / "row.csv").drop(columns=["method", "label"]).iloc[0])
     assert rows[0].equals(rows[1])
     assert rows[2]["credit_pearson"] == pytest.approx(rows[0]["credit_pearson"], rel=1e-6)
 
 
-def test_an_index_that_pandas_wrote_is_named(places, tmp_path):
-    path = tmp_path / "mine.parquet"
-    places.assign(credit=0.0).sample(frac=1, random_state=1).to_parquet(path)
-    with pytest.raises(UserError, match="pandas wrote its index too"):
-        read_credits(path, places)
-
-
-def test_truth_without_built_in_methods_says_so(places, tmp_path, monkeypatch, capsys):
-    folder = tmp_path / "truth"
-    shutil.copytree(PUBLISHED, folder)
-    (folder / "truth.csv").unlink()
-    path = written(tmp_path / "mine.parquet", places.assign(credit=0.0))
-    main(monkeypatch, path, "--truth", folder)
-    assert capsys.readouterr().out.splitlines()[-1].startswith(f"{folder}: no truth.csv")
-
-
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
         (lambda t: t.drop(index=2), "{first}: turn 2 is missing"),
-        (lambda t: t.drop(index=range(8)), "{first}: the trajectory is missing"),
         (lambda t: pd.concat([t, t.iloc[:1]]), "{first} turn 0 is listed twice"),
         (lambda t: t.assign(turn=t["turn"] + 1), "turn 8, but its turns are 0 to 7"),
         (
@@ -398,23 +342,14 @@ def test_truth_without_built_in_methods_says_so(places, tmp_path, monkeypatch, c
             " rollout 8: no such trajectory was published",
         ),
         (
-            lambda t: t.assign(task_id="my-" + t["task_id"]),
-            r"my-\S+ rollout 0: no such trajectory was published",
-        ),
-        (
             lambda t: t.assign(credit=t["credit"].where(t.index != 1)),
             "{first} turn 1: credit is None",
         ),
-        (lambda t: t.assign(advantage=np.inf), "{first} turn 0: advantage is inf"),
-        (lambda t: t.drop(columns="credit"), "no column 'credit'; task_id, rollout, turn, credit"),
         (
             lambda t: t.rename(columns={"credit": "credits"}),
             "unknown column 'credits'; did you mean 'credit'?",
         ),
-        (lambda t: t.assign(advantages=0.0), "unknown column 'advantages'"),
         (lambda t: t.assign(turn=t["turn"] * 1.0), "column 'turn' holds double, not whole numbers"),
-        (lambda t: t.assign(credit="1"), "column 'credit' holds .*string, not numbers"),
-        (lambda t: t.iloc[:0], "the trajectory is missing"),
     ],
 )
 def test_a_bad_file_is_one_line_and_nothing_is_written(
@@ -424,36 +359,9 @@ def test_a_bad_file_is_one_line_and_nothing_is_written(
     words = [path, "--truth", PUBLISHED, "--csv", tmp_path / "row.csv"]
     with pytest.raises(UserError, match=expected.replace("{first}", first(places))) as error:
         main(monkeypatch, *words)
-    said = str(error.value)
-    assert said.startswith(f"{path}: ") and "\n" not in said
+    message = str(error.value)
+    assert message.startswith(f"{path}: ") and "\n" not in message
     assert capsys.readouterr().out == "" and not (tmp_path / "row.csv").exists()
-
-
-def test_files_that_are_no_tables_are_named(places, tmp_path, monkeypatch):
-    with pytest.raises(UserError, match=r"none\.parquet: no such file"):
-        read_credits(tmp_path / "none.parquet", places)
-    (tmp_path / "text.parquet").write_text("task_id,credit\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"text\.parquet: not a Parquet file"):
-        read_credits(tmp_path / "text.parquet", places)
-    with pytest.raises(UserError, match=r"truth\.parquet: missing"):
-        main(monkeypatch, tmp_path / "text.parquet", "--truth", tmp_path)
-
-
-def test_the_published_set_is_small():
-    assert sum(path.stat().st_size for path in PUBLISHED.iterdir()) < 2_000_000
-
-
-@pytest.mark.parametrize("name", ["advantage", "value_before", "sketch"])
-def test_a_truth_that_is_not_finite_is_named_with_file_and_row(tmp_path, name):
-    for part in (TURNS_FILE, TRUTH_FILE):
-        shutil.copyfile(PUBLISHED / part, tmp_path / part)
-    table = pq.read_table(tmp_path / TRUTH_FILE)
-    rows = table.slice(0, 3).to_pylist()
-    rows[2][name] = [*rows[2][name][1:], np.inf] if name == "sketch" else np.nan
-    spoilt = pa.concat_tables([pa.Table.from_pylist(rows, schema=table.schema), table.slice(3)])
-    pq.write_table(spoilt, tmp_path / TRUTH_FILE)
-    with pytest.raises(UserError, match=rf"truth\.parquet: row 2 task_id .* turn \d+: {name} is "):
-        read_published(tmp_path)
 
 
 def test_hashes_are_those_of_a_training_job(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from hgrpo.cli.stage import _seed_globals
+from hgrpo.cli.run_stage import _seed_globals
 from hgrpo.stages.job import Job
 
 JOB = Job("Mine", 11, 1, "code")

@@ -35,8 +35,8 @@ def show(tmp_path, monkeypatch):
         store.write_step(played, 3, step, tmp_path)
     store.join_steps(tmp_path, 2, tmp_path)
 
-    def call(*given):
-        monkeypatch.setattr(sys, "argv", ["trajectory", str(tmp_path), *given])
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["trajectory", str(tmp_path), *words])
         run(trajectory.main)
 
     return call
@@ -76,30 +76,9 @@ def test_the_first_step_is_the_default_and_an_end_without_success_is_named(show,
     assert "open the door. (return 0, no success)" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (["--step", "2"], "has the steps 0 to 1\n"),
-        (["--step", "-1"], "has the steps 0 to 1\n"),
-        (["--number", "1"], "--number 1: the step has trajectories 0 to 0"),
-        (["--number", "-1"], "--number -1: the step has trajectories 0 to 0"),
-    ],
-)
-def test_what_is_not_there_is_one_line(show, capsys, given, said):
+@pytest.mark.parametrize("number", ["1", "-1"])
+def test_a_trajectory_that_is_not_there_is_one_line(show, capsys, number):
     with pytest.raises(SystemExit) as stopped:
-        show(*given)
-    error = capsys.readouterr().err
-    assert stopped.value.code == 2 and said in error and error.count("\n") == 1
-
-
-@pytest.mark.parametrize(("steps", "said"), [(0, "has no steps"), (1, "has only the step 0")])
-def test_a_round_of_one_step_or_of_none_says_so(tmp_path, monkeypatch, capsys, steps, said):
-    task = Task("hall-7", "hall-7", "hash", "open_door")
-    played = [Trajectory(task, 0, "open the door.", turns=[])]
-    if steps:
-        store.write_step(played, 3, 0, tmp_path)
-    store.join_steps(tmp_path, steps, tmp_path)
-    monkeypatch.setattr(sys, "argv", ["trajectory", str(tmp_path), "--step", "4"])
-    with pytest.raises(SystemExit):
-        run(trajectory.main)
-    assert capsys.readouterr().err.endswith(f"--step 4: {tmp_path} {said}\n")
+        show("--number", number)
+    message = f"error: --number {number}: the step has 1 trajectories, from 0\n"
+    assert (stopped.value.code, capsys.readouterr().err) == (2, message)

@@ -1,13 +1,12 @@
-"""Counterfactual credit on a game whose values are known."""
+"""Counterfactual credit on a game of known values."""
 
 from collections import Counter
 
 import numpy as np
 import pytest
-from hall import TURN_CAP, hall_collector
+from hall import TURN_CAP
 from places import PROJECT
-from tiny_policy import DOORS, hall_tasks, make_policy
-from toy_round import imitate_random_doors
+from tiny_policy import DOORS
 
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.credit.base import Context, Group, make_assigner
@@ -18,25 +17,6 @@ from hgrpo.learning.method import MethodConfig
 from hgrpo.rollout.start import Start
 
 
-@pytest.fixture(scope="module")
-def policy(tmp_path_factory):
-    """Opens doors at random."""
-    policy = make_policy(tmp_path_factory.mktemp("base"))
-    imitate_random_doors(policy)
-    return policy
-
-
-@pytest.fixture(scope="module")
-def collector(policy):
-    return hall_collector(policy, capacity=64)
-
-
-@pytest.fixture(scope="module")
-def group(collector):
-    trajectories = collector.collect(hall_tasks(1), 8, ("test", 3))[0]
-    return Group(trajectories, ("test", 3, "hall"))
-
-
 def assigner(collector, **settings):
     config = CreditConfig(kind="counterfactual", **settings)
     return make_assigner(config, Context("toy", collector=collector))
@@ -45,11 +25,10 @@ def assigner(collector, **settings):
 def test_played_on_from_a_turn_the_past_is_the_same(collector, group):
     before = max(group.trajectories, key=lambda t: len(t.turns))
     turns = len(before.turns) - 1
-    start = Start(before.task, 0, 77, TURN_CAP, before, turns)
-    played = collector.play([start])[0]
+    played = collector.play([Start(before.task, 0, 77, TURN_CAP, before, turns)])[0]
     assert played.turns[:turns] == before.turns[:turns]
-    kept = before.turns[turns].span[0]
-    assert played.token_ids[:kept] == before.token_ids[:kept]
+    start = before.turns[turns].span[0]
+    assert played.token_ids[:start] == before.token_ids[:start]
     for turn in played.turns:
         assert turn.token_ids == played.token_ids[slice(*turn.span)]
         assert len(turn.logprobs) == len(turn.token_ids)
@@ -98,9 +77,9 @@ def test_a_turn_without_a_choice_is_not_paid_for(policy, collector, group):
 
     def drawn(least):
         config = CreditConfig(kind="counterfactual", alternatives=1, least_entropy=least)
-        given = make_assigner(config, Context("toy", policy=policy, collector=collector))
-        verdicts = given.verdicts(group)
-        return sum(int((~np.isnan(row)).sum()) for row in verdicts), given.report()["cf_branches"]
+        player = make_assigner(config, Context("toy", policy=policy, collector=collector))
+        verdicts = player.verdicts(group)
+        return sum(int((~np.isnan(row)).sum()) for row in verdicts), player.report()["cf_branches"]
 
     turns = sum(min(2, len(t.turns)) for t in group.trajectories)
     assert drawn(0.5) == (turns, turns)
@@ -119,20 +98,14 @@ def test_counterfactuals_may_be_played_for_a_share_of_the_groups(collector, grou
     assert not any(few.assign(each)[0].any() for each in left_out)
 
 
-def test_stored_rollouts_are_credited_at_every_turn():
-    settings = CreditConfig(kind="counterfactual", least_entropy=1.0, share_of_groups=0.2).declared
-    whole = settings.on_stored_rollouts(fitted=False).settings
-    assert (whole.turns_per_trajectory, whole.least_entropy, whole.share_of_groups) == (None, 0, 1)
-
-
 def test_the_shipped_arm_gives_turns_that_were_not_drawn_no_advantage(collector, group):
     """Turns that were drawn get their credit as it is, not a multiple of it."""
     path = PROJECT / "configs/methods/Counterfactual.yaml"
     method = validate(MethodConfig, read_yaml(path), str(path))
-    given = make_assigner(method.credit, Context("toy", collector=collector))
-    verdicts = given.verdicts(group)
+    player = make_assigner(method.credit, Context("toy", collector=collector))
+    verdicts = player.verdicts(group)
     assert any(np.isnan(row).any() for row in verdicts)
-    advantages = turn_advantages(given.assign(group), method.turn_norm, method.norm_floor)
+    advantages = turn_advantages(player.assign(group), method.turn_norm, method.norm_floor)
     for row, verdict in zip(advantages, verdicts, strict=True):
         np.testing.assert_array_equal(row, np.nan_to_num(verdict))
 
@@ -147,15 +120,15 @@ def test_a_replay_that_is_answered_differently_is_an_error(collector, group):
     long = next(t for t in group.trajectories if len(t.turns) > 1)
     first = long.turns[0]
     wrong = next(f"open {door}" for door in DOORS if f"open {door}" != first.action)
-    first.action, kept = wrong, first.action
+    first.action, original = wrong, first.action
     try:
         with pytest.raises(RuntimeError, match="played again was answered with"):
             collector.play([Start(long.task, 0, 1, TURN_CAP, long, 1)])
     finally:
-        first.action = kept
+        first.action = original
 
 
-def test_a_trajectory_without_turns_is_left_alone(collector, group):
-    empty = collector.collect(hall_tasks(1), 1, ("test", 4))[0][0]
-    empty.turns.clear()
-    assert assigner(collector).assign(Group([empty], ("x",)))[0].shape == (0,)
+def test_stored_rollouts_are_credited_at_every_turn():
+    settings = CreditConfig(kind="counterfactual", least_entropy=1.0, share_of_groups=0.2).declared
+    whole = settings.on_stored_rollouts(fitted=False).settings
+    assert (whole.turns_per_trajectory, whole.least_entropy, whole.share_of_groups) == (None, 0, 1)

@@ -25,10 +25,10 @@ GAMES = {
 }
 
 
-def world(**given):
+def world(**changes):
     keys = {"name": "chores", "turn_cap": CAP, "chores": 4, "places": 3, "kinds": 9}
     panels = {"train": 1, "validation": 1, "test": 1}
-    return environment_settings(keys | {"panels": panels} | given, "test")
+    return environment_settings(keys | {"panels": panels} | changes, "test")
 
 
 def first_state(settings):
@@ -94,18 +94,12 @@ def test_an_advantage_by_hand():
     after.step(right)
     second = shares_of(after, 0.3)
     values = Values(load("chores").exact_state, {(False, 1): second})
-    found = [values.of_action(env, action, 2) for action in (right, wrong, "x")]
-    assert found == pytest.approx([0.3, 0, 0])
+    worths = [values.of_action(env, action, 2) for action in (right, wrong, "x")]
+    assert worths == pytest.approx([0.3, 0, 0])
     # One turn more, and the reply without effect costs nothing but that turn.
     first = shares_of(env, 0.2)
     both = Values(load("chores").exact_state, {(False, 0): first, (False, 1): second})
     assert both.of_action(env, "x", 3) == pytest.approx(0.2 * 0.3)
-
-
-def test_a_question_that_no_rollout_reached_gets_any_command_alike():
-    env, _, _ = first_state(world(chores=2, verdict="binary", pass_score=1.0))
-    values = Values(load("chores").exact_state, {})
-    assert values.of_action(env, env.right_command(), 2) == pytest.approx(1 / 3)
 
 
 class Collector:
@@ -150,26 +144,26 @@ def test_credit_is_the_exact_advantage_under_the_mean_of_the_groups_answers(poli
     rows = make_assigner(CreditConfig(kind="exact"), context).assign(group)
     states = []
     for trajectory in group.trajectories:
-        env, own = first_state(settings)[0], []
+        env, envs = first_state(settings)[0], []
         for turn in trajectory.turns:
-            own.append(env.fork())
+            envs.append(env.fork())
             env.step(turn.action)
-        states.append(own)
-    commands = [dict(enumerate(env.admissible_commands() for env in own)) for own in states]
+        states.append(envs)
+    commands = [dict(enumerate(env.admissible_commands() for env in envs)) for envs in states]
     shares = command_shares(context, group.trajectories, commands)
     answers = {}
-    for own, row in zip(states, shares, strict=True):
-        for turn, env in enumerate(own):
-            answers.setdefault(asked(env), []).append(row[turn])
+    for envs, row in zip(states, shares, strict=True):
+        for turn, env in enumerate(envs):
+            answers.setdefault(question_of(env), []).append(row[turn])
 
     def mean(at):
-        known = answers.get(asked(at))
+        known = answers.get(question_of(at))
         commands = at.admissible_commands()
         shares = np.full(len(commands), 1 / len(commands)) if known is None else np.mean(known, 0)
         return dict(zip(commands, shares, strict=True))
 
-    for own, row, known, trajectory in zip(states, rows, shares, group.trajectories, strict=True):
-        for turn, env in enumerate(own):
+    for envs, row, known, trajectory in zip(states, rows, shares, group.trajectories, strict=True):
+        for turn, env in enumerate(envs):
             left = CAP - turn
             every = [to_go(env, command, left, mean) for command in env.admissible_commands()]
             expected = to_go(env, trajectory.turns[turn].action, left, mean) - known[turn] @ every
@@ -177,7 +171,7 @@ def test_credit_is_the_exact_advantage_under_the_mean_of_the_groups_answers(poli
     assert any(np.abs(row).max() > 1e-3 for row in rows)
 
 
-def asked(env) -> tuple:
+def question_of(env) -> tuple:
     """Which question a game asks: for the bag or a place, and how many things were put away."""
     return tuple(env.admissible_commands()), len(env._chosen)
 
@@ -203,3 +197,9 @@ def test_an_environment_without_an_exact_state_says_so():
     assert load("webshop").lacks("exact_state") and not load("chores").lacks("exact_state")
     with pytest.raises(UserError, match="credit.kind 'exact' needs `exact_state`"):
         load("webshop").exact_state(None)
+
+
+def test_a_question_that_no_rollout_reached_gets_any_command_alike():
+    env, _, _ = first_state(world(chores=2, verdict="binary", pass_score=1.0))
+    values = Values(load("chores").exact_state, {})
+    assert values.of_action(env, env.right_command(), 2) == pytest.approx(1 / 3)

@@ -117,13 +117,6 @@ def test_credit_is_the_choices_worth_less_the_policys_mean(context, group):
     assert (rows[0] >= 0).all() and (rows[1] <= 0).all()
 
 
-def test_a_control_shuffles_the_same_numbers(context, group):
-    plain = make_assigner(CreditConfig(kind="oracle"), context).assign(group)
-    mixed = make_assigner(CreditConfig(kind="oracle", shuffled=True), context).assign(group)
-    for row, before in zip(mixed, plain, strict=True):
-        np.testing.assert_allclose(sorted(row), sorted(before))
-
-
 def test_an_environment_that_knows_no_worths_says_so(context):
     other = Context("webshop", context.policy, context.conversation, collector=context.collector)
     assigner = make_assigner(CreditConfig(kind="oracle"), other)

@@ -78,15 +78,10 @@ def expected_gradient(size, advantages):
     return total
 
 
-def misfit(found, true):
+def misfit(gradient, true):
     """Distance to the true gradient after the best change of scale, relative to its length."""
-    scale = (found * true).sum() / (found**2).sum()
-    return np.linalg.norm(scale * found - true) / np.linalg.norm(true)
-
-
-def test_the_game_is_whole_and_its_length_is_the_policys():
-    assert sum(one.probability for one in ALL) == pytest.approx(1, abs=1e-12)
-    assert {len(one.credit) for one in ALL} == {1, 2, 3}
+    scale = (gradient * true).sum() / (gradient**2).sum()
+    return np.linalg.norm(scale * gradient - true) / np.linalg.norm(true)
 
 
 PROGRESS = true_gradient(lambda one: one.credit.sum())
@@ -96,8 +91,10 @@ PROGRESS = true_gradient(lambda one: one.credit.sum())
 @pytest.mark.parametrize("baseline", ["peers", "playing_peers", "none"])
 def test_the_expected_gradient_is_the_true_one(size, baseline):
     settings = ToGo(baseline=baseline)
-    found = expected_gradient(size, lambda group: credit_to_go([g.credit for g in group], settings))
-    np.testing.assert_allclose(found, PROGRESS, atol=1e-12)
+    gradient = expected_gradient(
+        size, lambda group: credit_to_go([g.credit for g in group], settings)
+    )
+    np.testing.assert_allclose(gradient, PROGRESS, atol=1e-12)
 
 
 def mean_per_turn_number(group):
@@ -119,8 +116,8 @@ def test_a_mean_that_holds_the_trajectory_itself_is_biased(size, biased):
 
 
 def test_progress_without_what_follows_is_biased():
-    found = expected_gradient(1, lambda group: [one.credit for one in group])
-    assert misfit(found, PROGRESS) > 0.05
+    gradient = expected_gradient(1, lambda group: [one.credit for one in group])
+    assert misfit(gradient, PROGRESS) > 0.05
 
 
 def test_the_shipped_arm_is_unbiased_for_the_return_and_the_progress():
@@ -136,8 +133,8 @@ def test_the_shipped_arm_is_unbiased_for_the_return_and_the_progress():
         return blend(method.alpha, whole, turns)
 
     returns = true_gradient(lambda one: one.paid)
-    wanted = 0.5 * (size - 1) / size * returns + 0.5 * PROGRESS
-    np.testing.assert_allclose(expected_gradient(size, advantages), wanted, atol=1e-12)
+    expected = 0.5 * (size - 1) / size * returns + 0.5 * PROGRESS
+    np.testing.assert_allclose(expected_gradient(size, advantages), expected, atol=1e-12)
 
 
 def test_sums_by_hand():
@@ -192,29 +189,6 @@ def test_progress_spread_over_a_trajectory_is_flat_grpo_of_a_graded_return():
         make_assigner(CreditConfig(**config), Context())
 
 
-def test_equal_shares_to_go_by_hand():
-    trajectories = failures(2)
-    trajectories[0].turns[-1].env_reward = 2.0
-    for turn in (turn for trajectory in trajectories for turn in trajectory.turns):
-        turn.embedding = np.zeros(4, dtype=np.float32)
-    config = CreditConfig(kind="turnrd", to_go={"baseline": "none"})
-    rows = make_assigner(config, Context()).assign(Group(trajectories, ("x",)))
-    # TurnRD without a fit shares the return of 2 equally among four turns.
-    assert [row.tolist() for row in rows] == [[2, 1.5, 1, 0.5], [0, 0, 0, 0]]
-
-
-def test_a_judges_scores_are_summed_too(tmp_path):
-    group = Group(failures(3), ("x",))
-    rubric = {"kind": "judge", "model": "offline-rubric", "base_url": "service"}
-    plain, summed = (
-        make_assigner(CreditConfig(**config), Context("alfworld", cache_dir=tmp_path)).assign(group)
-        for config in (rubric, rubric | {"to_go": {"discount": 0.5}})
-    )
-    assert any(row.any() for row in plain)
-    for row, wanted in zip(summed, credit_to_go(plain, ToGo(discount=0.5)), strict=True):
-        np.testing.assert_array_equal(row, wanted)
-
-
 @pytest.mark.parametrize("kind", ["progress", "turnrd"])
 def test_a_second_baseline_is_refused(kind):
     config = {"name": "x", "alpha": 0.5, "credit": {"kind": kind, "to_go": {}}}
@@ -242,3 +216,26 @@ def test_where_every_turn_earns_the_same_a_z_score_has_no_gradient(norm, to_go_s
         gradients = [row[0] * score for row, score in zip(turns, scores, strict=True)]
         total += np.mean(gradients) / 2 ** len(goes)
     assert total == pytest.approx(expected, abs=1e-12)
+
+
+def test_equal_shares_to_go_by_hand():
+    trajectories = failures(2)
+    trajectories[0].turns[-1].env_reward = 2.0
+    for turn in (turn for trajectory in trajectories for turn in trajectory.turns):
+        turn.embedding = np.zeros(4, dtype=np.float32)
+    config = CreditConfig(kind="turnrd", to_go={"baseline": "none"})
+    rows = make_assigner(config, Context()).assign(Group(trajectories, ("x",)))
+    # TurnRD without a fit shares the return of 2 equally among four turns.
+    assert [row.tolist() for row in rows] == [[2, 1.5, 1, 0.5], [0, 0, 0, 0]]
+
+
+def test_a_judges_scores_are_summed_too(tmp_path):
+    group = Group(failures(3), ("x",))
+    rubric = {"kind": "judge", "model": "offline-rubric", "base_url": "service"}
+    plain, summed = (
+        make_assigner(CreditConfig(**config), Context("alfworld", cache_dir=tmp_path)).assign(group)
+        for config in (rubric, rubric | {"to_go": {"discount": 0.5}})
+    )
+    assert any(row.any() for row in plain)
+    for row, expected in zip(summed, credit_to_go(plain, ToGo(discount=0.5)), strict=True):
+        np.testing.assert_array_equal(row, expected)

@@ -1,30 +1,15 @@
-"""Vine on a game whose values are known, and what the controls do to a credit."""
+"""Vine on a game of known values, and altered credit."""
 
 import numpy as np
 import pytest
-from hall import TURN_CAP, hall_collector
-from pydantic import ValidationError
-from tiny_policy import hall_tasks, make_policy
-from toy_round import imitate_random_doors
+from hall import TURN_CAP
+from tiny_policy import hall_tasks
 
 from hgrpo.credit.altered import AlterableSettings, alter
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.envs.base import Task
 from hgrpo.trajectories.trajectory import Trajectory, Turn
-
-
-@pytest.fixture(scope="module")
-def collector(tmp_path_factory):
-    """Plays a policy that opens doors at random, any of them again and again."""
-    policy = make_policy(tmp_path_factory.mktemp("base"))
-    imitate_random_doors(policy)
-    return hall_collector(policy, capacity=64)
-
-
-@pytest.fixture(scope="module")
-def group(collector):
-    return Group(collector.collect(hall_tasks(1), 8, ("test", 3))[0], ("test", 3, "hall"))
 
 
 def test_a_turn_earns_what_it_changed_in_the_value(collector, group):
@@ -71,12 +56,8 @@ def group_of(number):
     return Group([Trajectory(task, rollout) for rollout in range(number)], ("stream",))
 
 
-def altered(**given):
-    return alter(ROWS, AlterableSettings(**given), group_of(len(ROWS)))
-
-
-def test_unaltered_credit_stays_as_it_is():
-    assert altered() == ROWS
+def altered(**settings):
+    return alter(ROWS, AlterableSettings(**settings), group_of(len(ROWS)))
 
 
 def test_shuffled_credit_keeps_each_trajectorys_values():
@@ -88,18 +69,13 @@ def test_shuffled_credit_keeps_each_trajectorys_values():
     assert not AlterableSettings().is_control
 
 
-def test_flipped_credit_has_the_other_sign():
-    for row, before in zip(altered(flipped=True), ROWS, strict=True):
-        np.testing.assert_array_equal(row, -before)
-
-
 @pytest.mark.parametrize("correlation", [0.25, 0.5, 0.75])
 def test_noisy_credit_has_the_stated_correlation(correlation):
     true = [np.random.default_rng(k).exponential(size=4000) for k in range(10)]
     noisy = alter(true, AlterableSettings(correlation=correlation), group_of(len(true)))
-    found = np.corrcoef(np.concatenate(true), np.concatenate(noisy))[0, 1]
+    measured = np.corrcoef(np.concatenate(true), np.concatenate(noisy))[0, 1]
     # The standard error of a correlation of 40,000 pairs is at most 0.005.
-    assert found == pytest.approx(correlation, abs=0.025)
+    assert measured == pytest.approx(correlation, abs=0.025)
 
 
 def visits(texts, seed=11, step=0, task="t"):
@@ -136,15 +112,15 @@ def test_fixed_noise_is_that_of_the_turn_wherever_a_run_meets_it():
 
 
 def test_fixed_noise_has_the_stated_correlation_and_does_not_average_out():
-    texts = [[(str(turn), str((turn + k) % 6)) for turn in range(2000)] for k in range(8)]
-    credit = [np.random.default_rng(k).exponential(size=2000) for k in range(8)]
+    texts = [[(str(turn), str((turn + k) % 6)) for turn in range(600)] for k in range(8)]
+    credit = [np.random.default_rng(k).exponential(size=600) for k in range(8)]
     settings = AlterableSettings(correlation=0.5, noise="fixed")
     rows = [alter(credit, settings, visits(texts, step=step)) for step in range(2)]
-    found = np.corrcoef(np.concatenate(credit), np.concatenate(rows[0]))[0, 1]
-    assert found == pytest.approx(0.5, abs=0.025)
+    measured = np.corrcoef(np.concatenate(credit), np.concatenate(rows[0]))[0, 1]
+    assert measured == pytest.approx(0.5, abs=0.05)
     np.testing.assert_array_equal(rows[0], rows[1])
 
 
-def test_fixed_noise_without_noise_is_refused():
-    with pytest.raises(ValidationError, match="noise: fixed is read only with correlation below 1"):
-        AlterableSettings(noise="fixed")
+def test_flipped_credit_has_the_other_sign():
+    for row, before in zip(altered(flipped=True), ROWS, strict=True):
+        np.testing.assert_array_equal(row, -before)

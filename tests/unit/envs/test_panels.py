@@ -17,20 +17,15 @@ def test_panels_survive_a_round_trip_in_order(tmp_path):
     assert read_panels(tmp_path / "panels.json") == panels
 
 
-@pytest.mark.parametrize("split", ["train", "test"])
-def test_a_content_hash_may_stand_once_only(split):
-    panels = {"train": [task(1), task(2)], "validation": [task(3)], "test": [task(4)]}
-    panels[split].append(Task("another name", "elsewhere", task(1).content_hash, "place"))
-    with pytest.raises(UserError, match=rf"{split}:another name has the content of train:t1"):
-        check_disjoint(panels)
-
-
-@pytest.mark.parametrize("split", ["train", "test"])
-def test_an_id_may_stand_once_only(split):
-    panels = {"train": [task(1), task(2)], "validation": [task(3)], "test": [task(4)]}
-    panels[split].append(Task("t1", "elsewhere", "another hash", "place"))
-    with pytest.raises(UserError, match=rf"{split}:t1 has the id of train:t1"):
-        check_disjoint(panels)
+@pytest.mark.parametrize("split", ["train", "test", "analysis"])
+def test_content_and_ids_are_unique(split):
+    panels = {name: [task(i)] for i, name in enumerate(("train", "validation", "test", "analysis"))}
+    twin = Task("other", "elsewhere", task(0).content_hash, "place")
+    with pytest.raises(UserError, match=rf"{split}:other has the content of train:t0"):
+        check_disjoint(panels | {split: [*panels[split], twin]})
+    twin = Task("t0", "elsewhere", "another hash", "place")
+    with pytest.raises(UserError, match=rf"{split}:t0 has the id of train:t0"):
+        check_disjoint(panels | {split: [*panels[split], twin]})
 
 
 def test_an_empty_panel_is_an_error():
@@ -38,7 +33,7 @@ def test_an_empty_panel_is_an_error():
         check_disjoint({"train": [task(1)], "validation": [], "test": [task(2)]})
 
 
-@pytest.mark.parametrize("text", ["{", "{}", '{"train": [{"task_id": 1}]}', "[]"])
+@pytest.mark.parametrize("text", ["{", '{"train": [{"task_id": 1}]}'])
 def test_a_broken_file_is_named(tmp_path, text):
     path = tmp_path / "panels.json"
     path.write_text(text, encoding="utf-8")
@@ -55,10 +50,6 @@ def test_a_missing_file_says_what_to_run(tmp_path):
     ("made", "line"),
     [
         ((26, 6, 4), "test: too few tasks (10 wanted, 4 made); the panels got train 26, "),
-        (
-            (36, 0, 0),
-            "train: too few tasks (100 wanted, 36 made); the panels got train 36, ",
-        ),
         ((36, 0, 10), "validation: too few tasks (1 wanted, 0 made); the panels got train 36, "),
     ],
 )
@@ -66,7 +57,7 @@ def test_a_panel_that_gets_too_few_tasks_names_what_the_others_took(made, line):
     panels = dict(
         zip(("train", "validation", "test"), ([task(1)] * size for size in made), strict=True)
     )
-    sizes = {"train": 100 if "100" in line else None, "validation": None, "test": 10}
+    sizes = {"train": None, "validation": None, "test": 10}
     with pytest.raises(UserError) as caught:
         check_filled(panels, sizes)
     assert str(caught.value).startswith(f"env.panels.{line}")

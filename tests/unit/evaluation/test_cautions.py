@@ -6,15 +6,15 @@ import evidence
 import pandas as pd
 import pytest
 
-from hgrpo.evaluation.cautions import far_from_expert, first_collapse, poor_expert
+from hgrpo.evaluation.cautions import dead_caution, far_from_expert, first_collapse, poor_expert
 
 
 def test_an_sft_policy_far_below_its_expert():
-    said = far_from_expert((0.017, 0.017), (0.7, 0.7))
-    assert said.startswith(
+    line = far_from_expert((0.017, 0.017), (0.7, 0.7))
+    assert line.startswith(
         "The SFT policy is far below its expert: played greedily, it solves 1.7 % of "
     )
-    assert "the expert 70.0 %" in said and "sft.epochs" in said
+    assert "the expert 70.0 %" in line and "sft.epochs" in line
     assert far_from_expert((0.232, 0.232), (0.7, 1.0)) and not far_from_expert(
         (0.24, 0.24), (0.7, 1.0)
     )
@@ -73,3 +73,34 @@ def test_of_the_published_references_none_collapses_in_the_mean_of_its_seeds(pro
         start = table.loc[table["method"] == "SFTOnly", "success"].iloc[0]
         runs = table[table["method"] == "flatGRPO"].sort_values("round")["success"]
         assert first_collapse(runs.tolist(), start, 500) is None, path
+
+
+def rows(dead, success=0.1, groups=50, inadmissible=0):
+    """Two steps of a round."""
+    half = {"n_groups": groups, "success_rate": success, "n_turns": 100}
+    half["inadmissible"] = inadmissible
+    return [half | {"dead_groups": dead - dead // 2}, half | {"dead_groups": dead // 2}]
+
+
+def test_most_groups_dead_is_said_with_what_to_change():
+    line = dead_caution("flatGRPO seed 11", 1, rows(72))
+    assert line.startswith(
+        "Most groups are dead: in round 1, 72 % of those of flatGRPO seed 11 gave"
+    )
+    assert "; 10 % of the games played were won. " in line
+    assert "training.rollouts_per_task, a lower training.temperature" in line
+    assert line.endswith("or easier games.")
+    assert dead_caution("flatGRPO", 1, rows(67)) and not dead_caution("flatGRPO", 1, rows(66))
+    assert dead_caution("flatGRPO", 1, []) == ""
+
+
+def test_groups_that_training_has_solved_are_no_caution():
+    assert dead_caution("flatGRPO", 1, rows(90, success=0.95)).endswith(" harder games.")
+    assert dead_caution("flatGRPO", 4, rows(95, success=0.97)) == ""
+    assert dead_caution("flatGRPO", 4, rows(95, success=0.0)) != ""
+
+
+def test_refused_actions_are_named_where_they_are_most():
+    line = dead_caution("flatGRPO", 1, rows(90, inadmissible=51))
+    assert "% of the games played were won and 51 % of the actions refused. Try" in line
+    assert "refused" not in dead_caution("flatGRPO", 1, rows(90, inadmissible=50))

@@ -1,6 +1,5 @@
 """The comparison protocol on hand-made episodes, where every number is known."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +12,7 @@ from hgrpo.errors import UserError
 from hgrpo.evaluation import statistics
 from hgrpo.evaluation.comparison import compare
 from hgrpo.evaluation.merge import merge_episodes
-from hgrpo.evaluation.protocol import Protocol
+from hgrpo.evaluation.played_endpoints import Protocol
 from hgrpo.evaluation.settings import StatisticsConfig
 
 ARMS = ("SFTOnly", "flatGRPO", "New")
@@ -99,8 +98,8 @@ def test_declared_pairs_are_a_family_of_their_own(comparison):
         # An arm that has not run.
         {"arm": "New", "against": "Later"},
     ]
-    found = compare(pd.concat([small_study(), third]), protocol(pairs=pairs))
-    table = found.pairs.set_index("method")
+    compared = compare(pd.concat([small_study(), third]), protocol(pairs=pairs))
+    table = compared.pairs.set_index("method")
     # Third solves all that New solves but one task of twenty.
     assert table["difference"].to_dict() == pytest.approx({"Third": -0.05, "New": 0.05})
     assert table["baseline"].to_dict() == {"Third": "New", "New": "Third"}
@@ -124,22 +123,22 @@ def once(frame):
 
 
 def test_one_evaluation_of_the_supervised_policy_serves_every_seed(comparison):
-    found = compare(once(small_study()), PROTOCOL)
+    compared = compare(once(small_study()), PROTOCOL)
     # Equal greedy play of each seed gave these tables before.
     for name in ("methods", "seeds", "against_untrained", "temperatures", "rounds"):
-        table, before = getattr(found, name).copy(), getattr(comparison, name)
+        table, before = getattr(compared, name).copy(), getattr(comparison, name)
         if name in ("methods", "temperatures"):
             untrained = table["method"] == "SFTOnly" if name == "methods" else slice(None)
             counted = ["n_seeds", *(["inadmissible"] if name == "methods" else [])]
             # What was played once, not once for each of the five seeds.
             table.loc[untrained, counted] *= 5
         pd.testing.assert_frame_equal(table, before)
-    assert found.n_episodes == comparison.n_episodes - 4 * 2 * 4 * 20
-    sft = found.methods.set_index(["method", "temperature"]).loc[("SFTOnly", 0.3)]
+    assert compared.n_episodes == comparison.n_episodes - 4 * 2 * 4 * 20
+    sft = compared.methods.set_index(["method", "temperature"]).loc[("SFTOnly", 0.3)]
     # 7 of 20, a solved and a failed pseudo-task: the error comes from the tasks alone.
     solved = np.r_[np.ones(8), np.zeros(14)]
     error = (solved.var(ddof=1) / 22) ** 0.5
-    flat = found.against_untrained.set_index("method").loc["flatGRPO"]
+    flat = compared.against_untrained.set_index("method").loc["flatGRPO"]
     assert (sft["n_seeds"], flat["n_seeds"]) == (1, 5)
     centre = statistics.wilson_interval(
         0.35 * (n := (8 / 22) * (14 / 22) / error**2),
@@ -150,21 +149,6 @@ def test_one_evaluation_of_the_supervised_policy_serves_every_seed(comparison):
     # flat solves the same 10 of 20 with all seeds: 3 differences of 1, and pseudo-tasks of 1, -1.
     differences = np.r_[np.ones(3), np.zeros(17), 1, -1]
     assert flat["standard_error"] == pytest.approx((differences.var(ddof=1) / 22) ** 0.5)
-
-
-def test_a_run_within_no_budget_is_the_supervised_policys_one_evaluation():
-    settings = protocol(endpoint={"budget": 200})
-    table = compare(once(small_study()), settings, play(new=(201, 402))).seeds
-    greedy = table[(table["method"] == "New") & (table["temperature"] == 0)]
-    assert greedy["seed"].tolist() == [*SEEDS]
-    assert greedy["endpoint"].tolist() == pytest.approx([8 / 20] * 5)
-
-
-def test_an_evaluation_alone_keeps_its_seed():
-    frame = once(small_study())
-    alone = replace(PROTOCOL, methods=("SFTOnly",))
-    found = compare(frame[frame["method"] == "SFTOnly"], alone)
-    assert set(found.seeds["seed"]) == {0}
 
 
 def test_the_last_round_counts_not_the_best(comparison):
@@ -180,21 +164,6 @@ def test_paired_difference_and_verdict(comparison):
     assert row["difference"] == pytest.approx(8 / 20)
     assert row["lower"] > 0 and row["verdict"] == "better"
     assert list(comparison.against_reference["method"]) == ["New"]
-
-
-def test_every_trained_arm_meets_the_untrained_one(comparison):
-    assert comparison.against_untrained["method"].tolist() == ["flatGRPO", "New"]
-    # Holm over two comparisons: the larger p-value is at most doubled, never lowered.
-    table = comparison.against_untrained
-    assert (table["p_holm"] >= table["p_value"]).all()
-
-
-def test_counts_and_means_of_the_main_table(comparison):
-    row = comparison.methods.set_index(["method", "temperature"]).loc[("New", 0.0)]
-    assert row["inadmissible_share"] == pytest.approx(0.1)
-    assert row["mean_turns"] == 10
-    assert row["truncated_share"] == pytest.approx(2 / 20)
-    assert row["validation_success"] == pytest.approx(18 / 20)
 
 
 def test_task_types_by_hand(comparison):
@@ -233,44 +202,39 @@ def test_a_return_above_0_is_success_to_the_reference_alone():
     )
 
 
-def test_one_seed_says_nothing_of_probability_of_improvement():
-    row = compare(small_study((1,)), PROTOCOL).against_reference.iloc[0]
-    assert row["n_seeds"] == 1
-    assert row["probability_of_improvement"] is None
+def in_round(frame, method, **where):
+    """Which rows are of a method and have these values."""
+    return (frame["method"] == method) & (frame[list(where)] == pd.Series(where)).all(axis=1)
 
 
-def test_a_seed_without_partner_is_named():
+@pytest.mark.parametrize(
+    ("without", "endpoint", "message"),
+    [
+        (
+            {"method": "flatGRPO", "seed": 2},
+            "last_round",
+            "New against flatGRPO: .* flatGRPO seed 2",
+        ),
+        (
+            {"method": "New", "seed": 2, "round": 2},
+            "last_round",
+            "New: runs end at different rounds .*seed 2: 1",
+        ),
+        ({"method": "New", "round": 2}, "last_round", "different budgets"),
+        ({"method": "flatGRPO"}, "last_round", "'flatGRPO' has no episodes"),
+        (
+            {"method": "New", "seed": 2, "round": 1},
+            "area",
+            "New: no test episodes of round 1, seed 2",
+        ),
+        ({}, {"budget": 201}, "flatGRPO, seed 1: 201 trajectories are more than it played in 2"),
+    ],
+)
+def test_episodes_that_do_not_fit_together_are_refused(without, endpoint, message):
     frame = small_study()
-    frame = frame[~((frame["method"] == "flatGRPO") & (frame["seed"] == 2))]
-    with pytest.raises(UserError, match=r"New against flatGRPO: .* flatGRPO seed 2"):
-        compare(frame, PROTOCOL)
-
-
-def test_runs_that_end_early_are_named():
-    frame = small_study()
-    late = (frame["method"] == "New") & (frame["seed"] == 2) & (frame["round"] == 2)
-    with pytest.raises(UserError, match=r"New: runs end at different rounds .*seed 2: 1"):
-        compare(frame[~late], PROTOCOL)
-
-
-def test_arms_with_different_budgets_are_refused():
-    frame = small_study()
-    late = (frame["method"] == "New") & (frame["round"] == 2)
-    with pytest.raises(UserError, match="different budgets"):
-        compare(frame[~late], PROTOCOL)
-
-
-def test_a_missing_reference_is_named():
-    frame = small_study()
-    with pytest.raises(UserError, match="'flatGRPO' has no episodes"):
-        compare(frame[frame["method"] != "flatGRPO"], PROTOCOL)
-
-
-def test_a_different_panel_is_refused():
-    frame = small_study()
-    other = episodes("Other", 1, 2, "test", 0, range(5), hash_prefix="x")
-    with pytest.raises(UserError, match="content hash"):
-        compare(pd.concat([frame, other]), PROTOCOL)
+    gone = in_round(frame, **without) if without else pd.Series(False, frame.index)
+    with pytest.raises(UserError, match=message):
+        compare(frame[~gone], protocol(endpoint=endpoint), play())
 
 
 def test_the_area_is_the_mean_over_the_rounds_per_task():
@@ -313,13 +277,6 @@ def test_a_budget_reads_the_last_round_within_it(budget, flat, new):
     assert row["endpoint"] == pytest.approx(new / 20)
 
 
-def test_arms_that_play_more_in_a_round_reach_a_budget_earlier():
-    settings = protocol(endpoint={"budget": 200})
-    row = compare(small_study(), settings, play(new=(150, 300))).against_reference.iloc[0]
-    # Two rounds of 100, but only one of 150.
-    assert (row["baseline_endpoint"], row["endpoint"]) == pytest.approx((10 / 20, 10 / 20))
-
-
 def test_a_run_whose_first_round_takes_more_than_the_budget_is_still_the_supervised_policy():
     settings = protocol(endpoint={"budget": 200})
     table = compare(small_study(), settings, play(new=(201, 402))).methods
@@ -346,23 +303,6 @@ def test_without_a_supervised_arm_a_budget_must_reach_the_first_round():
         compare(trained, settings, play(new=(201, 402)))
 
 
-@pytest.mark.parametrize(
-    ("budget", "known", "said"),
-    [
-        (
-            201,
-            play(),
-            "flatGRPO, seed 1: 201 trajectories are more than it played in 2 rounds, 200",
-        ),
-        (200, None, "flatGRPO, seed 1: no train logs, from which a budget counts"),
-        (200, play(seeds=(1,)), "flatGRPO, seed 2: no train logs, from which a budget counts"),
-    ],
-)
-def test_a_budget_that_cannot_be_read_is_refused(budget, known, said):
-    with pytest.raises(UserError, match=re.escape(said)):
-        compare(small_study(), protocol(endpoint={"budget": budget}), known)
-
-
 def test_every_endpoint_stands_beside_the_declared_one():
     comparison = compare(small_study(), protocol(endpoint={"budget": 150}), play())
     table = comparison.endpoints.query("method == 'New'").set_index("endpoint")
@@ -377,14 +317,6 @@ def test_every_endpoint_stands_beside_the_declared_one():
     by_seed = comparison.seeds.query("method == 'New'")
     assert by_seed["endpoint"].tolist() == pytest.approx([0.5] * 5)
     assert by_seed["success"].tolist() == pytest.approx([0.9] * 5)
-
-
-def test_endpoints_that_are_equal_appear_once():
-    frame = small_study()
-    one = frame[frame["round"] < 2]
-    comparison = compare(one, protocol(endpoint="area"))
-    assert set(comparison.endpoints["endpoint"]) == {"area"}
-    assert comparison.other_endpoints.empty
 
 
 def test_returns_are_the_endpoint_if_the_study_says_so():
@@ -409,19 +341,12 @@ def test_returns_are_the_endpoint_if_the_study_says_so():
     assert not success["declared"].any() and len(success) == 4
 
 
-def test_a_round_that_the_endpoint_reads_must_be_there():
-    frame = small_study()
-    gone = (frame["method"] == "New") & (frame["seed"] == 2) & (frame["round"] == 1)
-    with pytest.raises(UserError, match="New: no test episodes of round 1, seed 2"):
-        compare(frame[~gone], protocol(endpoint="area"))
-
-
 def test_thresholds_are_derived_from_the_supervised_policy_and_the_reference():
     # SFT ends at 7 of 20, the reference at 10: thresholds at 0.39, 0.42 and 0.46.
     comparison = compare(small_study(), PROTOCOL, play())
     assert comparison.thresholds["threshold"].unique().tolist() == [0.39, 0.42, 0.46]
-    given = compare(small_study(), protocol(thresholds=[0.6, 0.95]), play())
-    table = given.thresholds.set_index(["threshold", "method"])
+    declared = compare(small_study(), protocol(thresholds=[0.6, 0.95]), play())
+    table = declared.thresholds.set_index(["threshold", "method"])
     # flat has 0.7 after the first round; New has 0.5, then 0.9.
     assert table["reached"].to_dict() == {
         (0.6, "flatGRPO"): 5,

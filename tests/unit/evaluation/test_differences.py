@@ -42,60 +42,60 @@ def of_tasks(values):
 
 
 def test_the_twins_runs_are_runs_of_the_reference(study):
-    found = runs_of(study, "twin").difference("new", ("flat", 0.0))
+    compared = runs_of(study, "twin").difference("new", ("flat", 0.0))
     tables = [study[name, 0.0].success for name in ("flat", "twin", "new")]
     both = (tables[0] + tables[1]) / 2
     spread = run_spread(means(study, "flat", "new", "other"), means(study, "twin")[0])
     variance, freedom = spread.from_both(1, 0)
     error = np.sqrt(variance.item() + of_tasks(tables[2] - both))
-    assert found.estimate.mean == pytest.approx((tables[2] - both).mean())
-    assert found.estimate.standard_error == pytest.approx(error)
+    assert compared.estimate.mean == pytest.approx((tables[2] - both).mean())
+    assert compared.estimate.standard_error == pytest.approx(error)
     half = stats.t.ppf(0.975, freedom.item()) * error
-    assert found.estimate.upper == pytest.approx(found.estimate.mean + half)
-    assert len(found.tables) == 2
+    assert compared.estimate.upper == pytest.approx(compared.estimate.mean + half)
+    assert len(compared.tables) == 2
 
 
 @pytest.mark.parametrize("baseline", ["flat", "sft", "other"])
 @pytest.mark.parametrize("original", ["flat", "new"])
 def test_an_arm_under_two_names_counts_once(study, baseline, original):
     twice = study | {("copy", 0.0): study[original, 0.0]}
-    found = Runs(twice, ("copy", *ARMS), "flat", "twin", "success", 0.95)
+    compared = Runs(twice, ("copy", *ARMS), "flat", "twin", "success", 0.95)
     once = runs_of(study, "twin")
     expected = once.difference("new", (baseline, 0.0)).estimate
-    assert found.difference("new", (baseline, 0.0)).estimate == expected
+    assert compared.difference("new", (baseline, 0.0)).estimate == expected
     if original == "new":
-        assert found.difference("copy", (baseline, 0.0)).estimate == expected
+        assert compared.difference("copy", (baseline, 0.0)).estimate == expected
 
 
 def test_the_twin_itself_is_compared_with_the_reference_alone(study):
-    found = runs_of(study, "twin").difference("twin", ("flat", 0.0))
+    compared = runs_of(study, "twin").difference("twin", ("flat", 0.0))
     tables = [study[name, 0.0].success for name in ("twin", "flat")]
-    assert found.estimate.mean == pytest.approx((tables[0] - tables[1]).mean())
+    assert compared.estimate.mean == pytest.approx((tables[0] - tables[1]).mean())
     spread = run_spread(means(study, "flat", "new", "other"), means(study, "twin")[0])
-    assert found.of_runs == pytest.approx(spread.of_twin(0)[0].item())
-    assert found.estimate.degrees_of_freedom <= 12 and len(found.tables) == 1
+    assert compared.of_runs == pytest.approx(spread.of_twin(0)[0].item())
+    assert compared.estimate.degrees_of_freedom <= 12 and len(compared.tables) == 1
 
 
 def test_without_pooling_the_twin_is_an_arm_like_the_others(study):
-    found = runs_of(study, None).difference("new", ("flat", 0.0))
+    compared = runs_of(study, None).difference("new", ("flat", 0.0))
     spread = run_spread(means(study, *ARMS))
     variance, freedom = spread.difference(2, 0)
-    assert found.of_runs == pytest.approx(variance.item())
-    assert found.estimate.degrees_of_freedom == pytest.approx(freedom.item())
+    assert compared.of_runs == pytest.approx(variance.item())
+    assert compared.estimate.degrees_of_freedom == pytest.approx(freedom.item())
 
 
 def test_a_fixed_policy_adds_its_games_but_no_runs(study):
-    found = runs_of(study, None).difference("new", ("sft", 0.0))
+    compared = runs_of(study, None).difference("new", ("sft", 0.0))
     variance, _ = run_spread(means(study, *ARMS)).level(2)
-    assert found.of_runs == pytest.approx(variance.item())
+    assert compared.of_runs == pytest.approx(variance.item())
     values = study["new", 0.0].success - study["sft", 0.0].success
-    error = np.sqrt(found.of_runs + of_tasks(values))
-    assert found.estimate.standard_error == pytest.approx(error)
+    error = np.sqrt(compared.of_runs + of_tasks(values))
+    assert compared.estimate.standard_error == pytest.approx(error)
 
 
 def test_arms_with_other_seeds_are_not_pooled(study):
     fewer = study["other", 0.0]
     changed = study | {("other", 0.0): Outcomes(fewer.success[:4], fewer.returns[:4], SEEDS[:4])}
-    found = runs_of(changed, None).difference("new", ("flat", 0.0))
+    compared = runs_of(changed, None).difference("new", ("flat", 0.0))
     variance, _ = run_spread(means(study, "flat", "twin", "new")).difference(2, 0)
-    assert found.of_runs == pytest.approx(variance.item())
+    assert compared.of_runs == pytest.approx(variance.item())

@@ -5,15 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from report_fixtures import STUDIES, shipped
-from stage_settings import stage_settings
 
 from hgrpo.credit.section import CreditConfig
 from hgrpo.evaluation import thresholds
+from hgrpo.evaluation.designs import doses
 from hgrpo.evaluation.dose_response import responses
-from hgrpo.evaluation.doses import doses
-from hgrpo.evaluation.protocol import Protocol
-from hgrpo.study.study import load_study
+from hgrpo.evaluation.played_endpoints import Protocol
 
 
 @pytest.mark.parametrize(
@@ -47,25 +44,6 @@ def test_doses_ascend_and_are_none_without_two_different_ones():
     assert list(doses(methods).items()) == [("half", 0.5), ("truth", 1.0)]
     assert doses(methods | {"half": arm({"kind": "oracle"})}) == {}
     assert doses({}) == {}
-
-
-def test_the_shipped_studies_that_have_doses():
-    found = {path.stem: doses(shipped(path.stem)) for path in STUDIES.glob("*.yaml")}
-    with_doses = {name: known for name, known in found.items() if known}
-    assert set(with_doses) >= {"calibration_easy", "calibration_hard"}
-    assert with_doses["calibration_hard"] == {
-        "OracleShuffled": 0.0,
-        "OracleNoisy25": 0.25,
-        "OracleNoisy50": 0.5,
-        "OracleNoisy75": 0.75,
-        "Oracle": 1.0,
-    }
-
-
-def test_the_report_is_told_the_steps_of_every_arm():
-    config = stage_settings(load_study(STUDIES / "calibration_hard.yaml"), "figures")
-    assert config["step_trajectories"]["Oracle"] == 16 * 8
-    assert "SFTOnly" not in config["step_trajectories"]
 
 
 # Success by round of two seeds, 100 trajectories and 4 steps a round.
@@ -124,8 +102,8 @@ def test_responses_by_hand():
 def test_runs_that_never_get_there_are_marked_and_stand_at_the_end():
     table = responses(comparison(), KNOWN)
     runs = table[(table["measure"] == "trajectories") & table["seed"].notna()]
-    found = runs.set_index(["method", "seed"])[["value", "reached"]].astype(int).T.to_dict("list")
-    assert found == {
+    by_run = runs.set_index(["method", "seed"])[["value", "reached"]].astype(int).T.to_dict("list")
+    assert by_run == {
         ("half", 1): [200, 1],
         ("half", 2): [200, 0],
         ("truth", 1): [100, 1],
@@ -136,15 +114,10 @@ def test_runs_that_never_get_there_are_marked_and_stand_at_the_end():
 
 
 def test_a_run_that_gets_there_beyond_the_common_end_counts_as_the_end():
-    given = comparison()
-    first = given.first_rounds
+    compared = comparison()
+    first = compared.first_rounds
     first.loc[first["method"] == "flat", "end"] = 150
-    runs = responses(given, KNOWN)
+    runs = responses(compared, KNOWN)
     runs = runs[(runs["measure"] == "trajectories") & (runs["method"] == "truth")]
     singles = runs[runs["seed"].notna()]
     assert singles[["value", "reached"]].to_numpy().tolist() == [[100, 1], [150, 0]]
-
-
-def test_steps_are_left_empty_where_they_are_not_known():
-    table = responses(comparison(steps=False), KNOWN)
-    assert table[["steps", "steps_lower", "steps_upper"]].isna().all(axis=None)

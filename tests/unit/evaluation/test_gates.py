@@ -48,10 +48,10 @@ def test_a_gate_is_open_without_five_seeds_or_without_its_arm():
             "degrees_of_freedom": [8, 6],
         }
     )
-    found = judge(gates, table, 0.95)
-    assert found["result"].tolist() == ["passed", "open", "open"]
-    assert found["n_seeds"].tolist() == [5, 4, 0]
-    assert np.isnan(found["difference"].iloc[2])
+    judged = judge(gates, table, 0.95)
+    assert judged["result"].tolist() == ["passed", "open", "open"]
+    assert judged["n_seeds"].tolist() == [5, 4, 0]
+    assert np.isnan(judged["difference"].iloc[2])
     assert judge([], table, 0.95).empty
     assert judge(gates, pd.DataFrame(), 0.95)["result"].tolist() == ["open"] * 3
 
@@ -84,14 +84,12 @@ def test_the_power_of_equivalence_against_simulation():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("section", "message"),
     [
         ({"expect": "equivalent"}, "the margin of `equivalent` is missing"),
         ({"expect": "below", "points": 5}, "points: 5.0 is read only with"),
-        ({"expect": "better"}, "expect"),
-        ({"expect": "above", "points": -1}, "greater than 0"),
     ],
 )
-def test_a_gate_that_says_too_little_or_too_much_is_refused(given, message):
+def test_a_gate_that_says_too_little_or_too_much_is_refused(section, message):
     with pytest.raises(ValidationError, match=message):
-        Gate(arm="Oracle", **given)
+        Gate(arm="Oracle", **section)

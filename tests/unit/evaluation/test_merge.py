@@ -27,22 +27,9 @@ def test_merge_keeps_every_episode_and_ignores_the_order_of_files(study, episode
     assert tuple(episodes.columns) == COLUMNS
 
 
-def test_an_arm_without_episodes_is_named(study):
-    with pytest.raises(UserError, match="no episodes of GiGPO"):
-        merge_episodes(study.files("eval/*/*/*/episodes.parquet"), ["flatGRPO", "GiGPO"])
-
-
-def test_a_missing_column_is_named_with_its_file(tmp_path, episodes):
+def test_columns_that_pandas_wrote_as_an_index_are_columns(tmp_path, episodes):
     path = tmp_path / "episodes.parquet"
-    episodes.drop(columns=["n_empty"]).to_parquet(path)
-    with pytest.raises(UserError, match=r"episodes\.parquet: columns missing: n_empty"):
-        merge_episodes([path])
-
-
-@pytest.mark.parametrize("index", ["task_id", ["method", "seed"]])
-def test_columns_that_pandas_wrote_as_an_index_are_columns(tmp_path, episodes, index):
-    path = tmp_path / "episodes.parquet"
-    episodes.set_index(index).to_parquet(path)
+    episodes.set_index(["method", "seed"]).to_parquet(path)
     pd.testing.assert_frame_equal(merge_episodes([path]), episodes)
 
 
@@ -79,11 +66,10 @@ def test_missing_tasks_are_named(episodes):
     assert all(name in str(error.value) for name in names)
 
 
-@pytest.mark.parametrize("column", ["env_return", "final_progress", "n_turns"])
-def test_a_number_that_is_not_finite_is_named_with_file_and_row(tmp_path, episodes, column):
+def test_a_number_that_is_not_finite_is_named_with_file_and_row(tmp_path, episodes):
     path = tmp_path / "episodes.parquet"
-    changed = episodes.astype({column: float})
-    changed.loc[4, column] = float("nan" if column == "n_turns" else "inf")
+    changed = episodes.copy()
+    changed.loc[4, "env_return"] = float("inf")
     changed.to_parquet(path)
-    with pytest.raises(UserError, match=rf"episodes\.parquet: row 4 task_id .*: {column} is "):
+    with pytest.raises(UserError, match=r"episodes\.parquet: row 4 task_id .*: env_return is "):
         merge_episodes([path])

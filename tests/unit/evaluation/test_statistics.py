@@ -52,18 +52,18 @@ def test_difference_interval_by_hand():
 
 def test_mean_interval_by_hand():
     # Seed means 0.5 and 0.3, task means 0.8, 0.4 and 0: variances 0.02 / 2 and 0.16 / 3.
-    found = statistics.mean_interval([[0.9, 0.6, 0.0], [0.7, 0.2, 0.0]])
+    interval = statistics.mean_interval([[0.9, 0.6, 0.0], [0.7, 0.2, 0.0]])
     error = (0.01 + 0.16 / 3) ** 0.5
     freedom = error**4 / (0.01**2 / 1 + (0.16 / 3) ** 2 / 2)
     half = error * stats.t.ppf(0.975, freedom)
-    assert found.mean == pytest.approx(0.4)
-    assert (found.lower, found.upper) == pytest.approx((0.4 - half, 0.4 + half))
-    assert (found.n_seeds, found.n_tasks) == (2, 3)
+    assert interval.mean == pytest.approx(0.4)
+    assert (interval.lower, interval.upper) == pytest.approx((0.4 - half, 0.4 + half))
+    assert (interval.n_seeds, interval.n_tasks) == (2, 3)
 
 
 def test_the_mean_of_equal_values_has_no_width():
-    found = statistics.mean_interval([[0.5, 0.5], [0.5, 0.5]])
-    assert (found.lower, found.mean, found.upper) == (0.5, 0.5, 0.5)
+    interval = statistics.mean_interval([[0.5, 0.5], [0.5, 0.5]])
+    assert (interval.lower, interval.mean, interval.upper) == (0.5, 0.5, 0.5)
 
 
 def test_identical_policies_keep_a_width_and_are_inconclusive():
@@ -153,8 +153,8 @@ def test_false_claims_of_either_kind_are_rare_together():
     """Of four pairs, two do not differ and two differ by exactly the margin."""
     rng, repeats, margin, errors = np.random.default_rng(8), 4000, 3.0, 0
     truth = np.array([0.0, 0.0, margin, -margin])
-    found = truth + rng.standard_normal((repeats, 4))
-    for row in found:
+    observed = truth + rng.standard_normal((repeats, 4))
+    for row in observed:
         different = 2 * stats.norm.sf(np.abs(row))
         equivalent = stats.norm.sf(margin - np.abs(row))
         claims = statistics.of_pairs(different.tolist(), equivalent.tolist())
@@ -228,20 +228,10 @@ def truth(between_seeds):
     return new, base
 
 
-def plain_bootstrap(values, rng, replicates):
-    """Percentiles of means of resampled seeds and tasks; all seeds share the tasks."""
-    seeds, tasks = values.shape
-    of_seeds = rng.multinomial(seeds, np.full(seeds, 1 / seeds), replicates) / seeds
-    of_tasks = rng.multinomial(tasks, np.full(tasks, 1 / tasks), replicates) / tasks
-    return np.quantile(np.einsum("bt,bt->b", of_seeds @ values, of_tasks), [0.025, 0.975])
-
-
 @pytest.mark.parametrize(
     ("seeds", "between_seeds", "lowest"),
     [
         (1, 0.0, 0.93),
-        (3, 0.0, 0.93),
-        (3, 0.25, 0.92),
         (3, 0.6, 0.90),
         (5, 0.25, 0.92),
         # Two seeds that differ a lot: the spread between them is estimated from one number.
@@ -251,26 +241,20 @@ def plain_bootstrap(values, rng, replicates):
 def test_coverage_of_the_intervals_on_500_tasks(seeds, between_seeds, lowest):
     rng = np.random.default_rng(20)
     new, base = truth(between_seeds)
-    repeats, difference_hits, rate_hits, bootstrap_hits = 500, 0, 0, 0
+    repeats, difference_hits, rate_hits = 500, 0, 0
     for _ in range(repeats):
         method, baseline = simulate(rng, seeds, 500, between_seeds)
         estimate = difference(method, baseline)
         difference_hits += estimate.lower <= new - base <= estimate.upper
         rate = statistics.rate_interval(method)
         rate_hits += rate.lower <= new <= rate.upper
-        values = method.astype(float) - baseline
-        lower, upper = plain_bootstrap(values, rng, 200)
-        bootstrap_hits += lower <= new - base <= upper
     coverage = difference_hits / repeats
     print(
         f"seeds {seeds} sd {between_seeds}: difference {coverage:.3f} "
-        f"rate {rate_hits / repeats:.3f} plain bootstrap {bootstrap_hits / repeats:.3f}"
+        f"rate {rate_hits / repeats:.3f}"
     )
     assert coverage >= lowest
     assert rate_hits / repeats >= lowest
-    if seeds == 3 and between_seeds == 0.6:
-        # Why the plain percentiles are not the headline interval.
-        assert bootstrap_hits / repeats < 0.85
 
 
 @pytest.mark.parametrize(
@@ -299,16 +283,16 @@ def test_coverage_of_the_intervals_of_areas(seeds, collapse, lowest):
     for _ in range(repeats):
         difficulty, shift = rng.normal(0, 1.5, 300), 0.2 + rng.normal(0, 0.7, 300)
         tables = []
-        for own in (difficulty + shift, difficulty):
+        for arm_rate in (difficulty + shift, difficulty):
             luck = rng.normal(0, between, (1, seeds, 1))
-            chance = logistic(own + luck + gains[:, None, None])
+            chance = logistic(arm_rate + luck + gains[:, None, None])
             end = np.where(rng.random(seeds) < collapse, rng.integers(1, 5, seeds), 5)
             chance = chance * (np.arange(5)[:, None] < end)[:, :, None]
             tables.append((rng.random((5, seeds, 300)) < chance).mean(axis=0))
         estimate = difference(*tables)
         difference_hits += estimate.lower <= rate - base <= estimate.upper
-        own = statistics.rate_interval(tables[0])
-        rate_hits += own.lower <= rate <= own.upper
+        arm_rate = statistics.rate_interval(tables[0])
+        rate_hits += arm_rate.lower <= rate <= arm_rate.upper
     print(
         f"area, seeds {seeds} collapse {collapse}: {difference_hits / repeats:.3f} "
         f"{rate_hits / repeats:.3f}"
@@ -320,11 +304,11 @@ def test_coverage_of_the_intervals_of_areas(seeds, collapse, lowest):
 
 def test_the_rate_of_one_seeds_means_uses_their_own_variance():
     values = np.tile([0.4, 0.6], (1, 50))
-    found = statistics.rate_interval(values)
+    interval = statistics.rate_interval(values)
     whole = statistics.rate_interval(np.round(values))
     # Means that hardly vary say more than zeros and ones of the same rate.
-    assert found.mean == pytest.approx(0.5) and whole.mean == 0.5
-    assert found.upper - found.lower < 0.5 * (whole.upper - whole.lower)
+    assert interval.mean == pytest.approx(0.5) and whole.mean == 0.5
+    assert interval.upper - interval.lower < 0.5 * (whole.upper - whole.lower)
 
 
 def test_p_values_of_differences_that_do_not_vary():

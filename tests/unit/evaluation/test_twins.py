@@ -33,8 +33,8 @@ METHODS = (
 
 
 def arm(name: str, **changes) -> ArmUpdate:
-    given = read_yaml(Path("configs/methods") / f"{name}.yaml") | changes
-    method = MethodConfig(**given)
+    content = read_yaml(Path("configs/methods") / f"{name}.yaml") | changes
+    method = MethodConfig(**content)
     return ArmUpdate(method=method, training=method.training)
 
 
@@ -47,13 +47,13 @@ def advantages_in(old_state: bool) -> dict[str, np.ndarray]:
         for _, task in islice(tasks, 4)
     ]
     rollouts = SharedRollouts(stored, 11, 0)
-    given = {name: arm(name) for name in METHODS}
-    found = {}
-    for computed in computations({name: each.method.credit for name, each in given.items()}, {}):
+    arms = {name: arm(name) for name in METHODS}
+    by_name = {}
+    for computed in computations({name: each.method.credit for name, each in arms.items()}, {}):
         compute(computed, rollouts.named, rollouts, Context())
         for name in computed.methods:
-            found[name] = update_advantages(computed.values, rollouts.named, given[name])
-    return {name: found[name] for name in METHODS}
+            by_name[name] = update_advantages(computed.values, rollouts.named, arms[name])
+    return {name: by_name[name] for name in METHODS}
 
 
 def played(settings, task, rollout: int, old_state: bool) -> Trajectory:
@@ -81,23 +81,23 @@ def played(settings, task, rollout: int, old_state: bool) -> Trajectory:
 
 def pairs(advantages: dict[str, np.ndarray]) -> dict[tuple[str, str], float]:
     names = {name: name for name in METHODS}
-    found = twins([advantages], {name: arm(name) for name in METHODS}, names)
-    return {(row.method_a, row.method_b): row.unexplained for row in found.itertuples()}
+    table = twins([advantages], {name: arm(name) for name in METHODS}, names)
+    return {(row.method_a, row.method_b): row.unexplained for row in table.itertuples()}
 
 
 def test_where_all_rollouts_meet_gigpo_is_flat_grpo():
-    found = pairs(advantages_in(old_state=True))
+    shares = pairs(advantages_in(old_state=True))
     # Neither zero credit nor the A/A twin is listed with it, nor GRPO, which has another loss.
-    of_study = {pair: share for pair, share in found.items() if {*pair} <= {*STUDY}}
+    of_study = {pair: share for pair, share in shares.items() if {*pair} <= {*STUDY}}
     assert set(of_study) == {("flatGRPO", "GiGPO_shared")}
     assert max(of_study.values()) <= 1e-6
 
 
 def test_in_chores_no_two_methods_of_the_study_are_one():
-    found = pairs(advantages_in(old_state=False))
+    shares = pairs(advantages_in(old_state=False))
     # 0.1 to the power of 31 turns is less than what GraphGPO adds to a deviation.
     flat = {"flatGRPO", "GraphGPO", "GraphGPO_shared"}
-    assert {name for pair in found for name in pair} == flat and len(found) == 3
+    assert {name for pair in shares for name in pair} == flat and len(shares) == 3
 
 
 def test_the_unexplained_share_by_hand():
@@ -124,8 +124,8 @@ def test_only_arms_that_differ_in_their_advantages_alone_are_one_method(changes,
     other = np.where(np.isnan(values), 7.0, 3 * values)
     updates = {"a": arm("Progressive"), "b": arm("Progressive", **changes)}
     again = {"a": values, "b": 3 * values}
-    found = twins([{"a": values, "b": other}, again], updates, {"a": "A", "b": "B"})
-    assert len(found) == listed
+    table = twins([{"a": values, "b": other}, again], updates, {"a": "A", "b": "B"})
+    assert len(table) == listed
     # With another factor on the next policy's rollouts they are two methods.
     unequal = [{"a": values, "b": other}, {"a": values, "b": 9 * values}]
     assert twins(unequal, updates, {"a": "A", "b": "B"}).empty

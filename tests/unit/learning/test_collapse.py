@@ -8,28 +8,23 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from pydantic import ValidationError
-from tiny_policy import hall_tasks
-from toy_round import TRAINING, KillError, make_round, untimed
+from toy_round import run, small_round, turns_of, untimed
 
 from hgrpo.envs.base import Task
 from hgrpo.learning.batch import SampledSequence, training_sequences
-from hgrpo.learning.checkpoints import Checkpoints, write_state
+from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.collapse import (
     chance,
     collapse_metrics,
     distinct,
     information,
     marginal,
-    matched,
     retrieval,
 )
 from hgrpo.learning.collapse_pairs import draw, draw_turn, measure, pair_of
 from hgrpo.learning.round_outputs import write_round
-from hgrpo.learning.settings import CollapseConfig, TrainingConfig
-from hgrpo.learning.stop_settings import RewardCollapse, StopConfig
-from hgrpo.policy.load import load_policy
-from hgrpo.trajectories import store
+from hgrpo.learning.settings import CollapseConfig
+from hgrpo.learning.stops import RewardCollapse, StopConfig
 from hgrpo.trajectories.collapse_row import in_summary
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
@@ -42,181 +37,84 @@ def matrices(draw):
     """A matrix [n, N] of log-probs and each row's own column."""
     rows, columns = draw(st.integers(1, 8)), draw(st.integers(1, 8))
     logprobs = draw(arrays(np.float64, (rows, columns), elements=finite))
-    own = draw(arrays(np.int64, rows, elements=st.integers(0, columns - 1)))
-    return logprobs, own
+    column = draw(arrays(np.int64, rows, elements=st.integers(0, columns - 1)))
+    return logprobs, column
 
 
 def test_two_replies_by_hand():
     # Reply 0 has probability 1/2 under its own prompt and 1/4 under the other; reply 1 has 1/8
     # under its own, prompt 1, and 1/8 under the other.
     logprobs = np.log([[1 / 2, 1 / 4], [1 / 8, 1 / 8]])
-    found = collapse_metrics(logprobs, [0, 1], [2, 3])
+    numbers = collapse_metrics(logprobs, np.array([0, 1]), np.array([2, 3]))
     # Means over the prompts: (1/2 + 1/4) / 2 = 3/8, and (1/8 + 1/8) / 2 = 1/8.
     assert marginal(logprobs) == pytest.approx(np.log([3 / 8, 1 / 8]))
     # Own: ln 1/2 = -ln 2 and ln 1/8 = -3 ln 2; their mean is -2 ln 2.
-    assert found["matched"] == pytest.approx(-2 * LN2)
-    assert found["conditional_entropy"] == pytest.approx(2 * LN2)
+    assert numbers["matched"] == pytest.approx(-2 * LN2)
+    assert numbers["conditional_entropy"] == pytest.approx(2 * LN2)
     # (ln 3 - 3 ln 2 - 3 ln 2) / 2
-    assert found["marginal"] == pytest.approx(LN3 / 2 - 3 * LN2)
-    assert found["entropy"] == pytest.approx(3 * LN2 - LN3 / 2)
+    assert numbers["marginal"] == pytest.approx(LN3 / 2 - 3 * LN2)
+    assert numbers["entropy"] == pytest.approx(3 * LN2 - LN3 / 2)
     # (ln(1/2 / 3/8) + ln(1/8 / 1/8)) / 2 = ln(4/3) / 2
-    assert found["mutual_information"] == pytest.approx((2 * LN2 - LN3) / 2)
+    assert numbers["mutual_information"] == pytest.approx((2 * LN2 - LN3) / 2)
     # Reply 0 finds its prompt; the two prompts of reply 1 tie, which is half a hit.
-    assert (found["retrieval_at_1"], found["chance_at_1"]) == (0.75, 0.5)
-    assert (found["retrieval_at_2"], found["chance_at_8"]) == (1.0, 1.0)
-    assert (found["pairs"], found["prompts"], found["tokens"]) == (2, 2, 2.5)
-    assert found["information_bound"] == pytest.approx(LN2)
+    assert (numbers["retrieval_at_1"], numbers["chance_at_1"]) == (0.75, 0.5)
+    assert (numbers["retrieval_at_2"], numbers["chance_at_8"]) == (1.0, 1.0)
+    assert (numbers["pairs"], numbers["prompts"], numbers["tokens"]) == (2, 2, 2.5)
+    assert numbers["information_bound"] == pytest.approx(LN2)
     # Per token, reply 0 has 2 tokens and reply 1 has 3: means of -ln 2 / 2, -ln 2 under prompts 0
     # and 1, and of -ln 2 under both.
-    assert found["matched_per_token"] == pytest.approx((-LN2 / 2 - LN2) / 2)
+    assert numbers["matched_per_token"] == pytest.approx((-LN2 / 2 - LN2) / 2)
     # exp(-ln 2 / 2) = sqrt(1/2), exp(-ln 2) = 1/2
     by_hand = (np.log((np.sqrt(1 / 2) + 1 / 2) / 2) + np.log(1 / 2)) / 2
-    assert found["marginal_per_token"] == pytest.approx(by_hand)
-    assert found["mutual_information_per_token"] == pytest.approx(-0.75 * LN2 - by_hand)
-    assert found["conditional_entropy_per_token"] == pytest.approx(0.75 * LN2)
-    assert found["entropy_per_token"] == pytest.approx(-by_hand)
-
-
-def test_three_prompts_by_hand():
-    # The third reply was given to prompt 0, and fits it worst.
-    probabilities = [[0.6, 0.2, 0.1], [0.1, 0.4, 0.4], [0.1, 0.3, 0.2]]
-    logprobs, own = np.log(probabilities), np.array([0, 1, 0])
-    # Means over the prompts: 0.9 / 3, 0.9 / 3, 0.6 / 3.
-    assert marginal(logprobs) == pytest.approx(np.log([0.3, 0.3, 0.2]))
-    assert matched(logprobs, own) == pytest.approx(np.log([0.6, 0.4, 0.1]))
-    # (ln 0.6/0.3 + ln 0.4/0.3 + ln 0.1/0.2) / 3 = ln(2 * 4/3 * 1/2) / 3
-    found = information(logprobs, own)
-    assert found["mutual_information"] == pytest.approx(np.log(4 / 3) / 3)
-    assert found["conditional_entropy"] == pytest.approx(-np.log(0.6 * 0.4 * 0.1) / 3)
-    # At 1: a hit; half a hit, because prompts 1 and 2 tie; none. At 2: a hit, a hit, none.
-    assert retrieval(logprobs, own, 1) == pytest.approx(1.5 / 3)
-    assert retrieval(logprobs, own, 2) == pytest.approx(2 / 3)
-    assert retrieval(logprobs, own, 4) == 1.0
-    assert [chance(3, best) for best in (1, 2, 4)] == [
-        pytest.approx(1 / 3),
-        pytest.approx(2 / 3),
-        1,
-    ]
+    assert numbers["marginal_per_token"] == pytest.approx(by_hand)
+    assert numbers["mutual_information_per_token"] == pytest.approx(-0.75 * LN2 - by_hand)
+    assert numbers["conditional_entropy_per_token"] == pytest.approx(0.75 * LN2)
+    assert numbers["entropy_per_token"] == pytest.approx(-by_hand)
 
 
 @given(matrices())
 def test_information_is_at_most_the_log_of_the_number_of_prompts(given_matrix):
-    logprobs, own = given_matrix
-    found = collapse_metrics(logprobs, own, np.full(len(own), 7))
+    logprobs, column = given_matrix
+    numbers = collapse_metrics(logprobs, column, np.full(len(column), 7))
     for end in ("", "_per_token"):
-        assert found[f"mutual_information{end}"] <= found["information_bound"] + 1e-9
-        difference = found[f"entropy{end}"] - found[f"conditional_entropy{end}"]
-        assert found[f"mutual_information{end}"] == pytest.approx(difference, abs=1e-9)
-    hits = [found[f"retrieval_at_{best}"] for best in (1, 2, 4, 8)]
+        assert numbers[f"mutual_information{end}"] <= numbers["information_bound"] + 1e-9
+        difference = numbers[f"entropy{end}"] - numbers[f"conditional_entropy{end}"]
+        assert numbers[f"mutual_information{end}"] == pytest.approx(difference, abs=1e-9)
+    hits = [numbers[f"retrieval_at_{best}"] for best in (1, 2, 4, 8)]
     assert hits == sorted(hits) and hits[0] >= 0 and hits[-1] == 1
 
 
 @given(arrays(np.float64, st.integers(1, 8), elements=finite), st.integers(1, 8), st.data())
 def test_replies_that_fit_all_prompts_equally_tell_nothing(each, columns, data):
     logprobs = np.repeat(each[:, None], columns, axis=1)
-    own = data.draw(arrays(np.int64, len(each), elements=st.integers(0, columns - 1)))
-    assert information(logprobs, own)["mutual_information"] == pytest.approx(0, abs=1e-9)
+    column = data.draw(arrays(np.int64, len(each), elements=st.integers(0, columns - 1)))
+    assert information(logprobs, column)["mutual_information"] == pytest.approx(0, abs=1e-9)
     for best in (1, 2, 4, 8):
-        assert retrieval(logprobs, own, best) == pytest.approx(chance(columns, best))
-
-
-@given(st.integers(1, 12), st.floats(-50, 0), st.floats(30, 100))
-def test_replies_that_fit_their_own_prompt_alone_tell_all(prompts, own_logprob, gap):
-    logprobs = np.full((prompts, prompts), own_logprob - gap)
-    np.fill_diagonal(logprobs, own_logprob)
-    own = np.arange(prompts)
-    found = information(logprobs, own)["mutual_information"]
-    # What the other prompts add to the mean is at most 11 exp(-30) of it.
-    assert found == pytest.approx(np.log(prompts), abs=1e-9)
-    assert retrieval(logprobs, own, 1) == 1.0
+        assert retrieval(logprobs, column, best) == pytest.approx(chance(columns, best))
 
 
 @given(matrices(), st.data())
 def test_the_order_of_prompts_and_replies_changes_nothing(given_matrix, data):
-    logprobs, own = given_matrix
-    rows = data.draw(st.permutations(range(len(own))))
+    logprobs, column = given_matrix
+    rows = data.draw(st.permutations(range(len(column))))
     columns = data.draw(st.permutations(range(logprobs.shape[1])))
-    moved = np.argsort(columns)[own[rows]]
-    counts = np.arange(1, len(own) + 1)
-    found = collapse_metrics(logprobs[rows][:, columns], moved, counts[rows])
-    assert found == pytest.approx(collapse_metrics(logprobs, own, counts), abs=1e-9)
-
-
-@given(matrices(), st.floats(-20, 20))
-def test_a_reply_that_is_less_likely_everywhere_tells_as_much(given_matrix, shift):
-    logprobs, own = given_matrix
-    # A shift may round differences between columns away; integers have none to lose.
-    logprobs, shift = np.round(logprobs), np.round(shift)
-    before, after = information(logprobs, own), information(logprobs + shift, own)
-    assert after["mutual_information"] == pytest.approx(before["mutual_information"], abs=1e-9)
-    assert after["entropy"] == pytest.approx(before["entropy"] - shift, abs=1e-9)
-    assert retrieval(logprobs + shift, own, 1) == retrieval(logprobs, own, 1)
+    moved = np.argsort(columns)[column[rows]]
+    counts = np.arange(1, len(column) + 1)
+    numbers = collapse_metrics(logprobs[rows][:, columns], moved, counts[rows])
+    assert numbers == pytest.approx(collapse_metrics(logprobs, column, counts), abs=1e-9)
 
 
 @given(st.lists(st.sampled_from("abcd"), min_size=1))
 def test_identical_prompts_become_one(prompts):
-    different, own = distinct(prompts)
+    different, column = distinct(prompts)
     assert len(set(different)) == len(different) == len(set(prompts))
-    assert [different[place] for place in own] == prompts
+    assert [different[place] for place in column] == prompts
     # Each reply fits its own prompt alone, so all are retrieved, however often a prompt comes.
-    logprobs = np.where(np.arange(len(different)) == own[:, None], -1.0, -60.0)
-    assert retrieval(logprobs, own, 1) == 1.0
-    assert information(logprobs, own)["mutual_information"] == pytest.approx(np.log(len(different)))
-
-
-def test_one_prompt_alone_tells_nothing_and_is_always_retrieved():
-    found = collapse_metrics([[-3.0], [-5.0]], [0, 0], [1, 2])
-    assert found["mutual_information"] == found["information_bound"] == 0
-    assert found["retrieval_at_1"] == found["chance_at_1"] == 1
-
-
-@pytest.mark.parametrize(
-    ("logprobs", "own", "tokens", "expected"),
-    [
-        ([-1.0, -2.0], [0, 0], [1, 1], r"shape \(2,\)"),
-        (np.zeros((0, 2)), [], [], r"shape \(0, 2\)"),
-        (np.zeros((2, 0)), [0, 0], [1, 1], r"shape \(2, 0\)"),
-        ([[-1.0, -2.0]], [2], [1], "from 0 to 1"),
-        ([[-1.0, -2.0]], [-1], [1], "from 0 to 1"),
-        ([[-1.0, -2.0]], [0, 1], [1], "1 column numbers"),
-        ([[-1.0, -2.0]], [0.0], [1], "1 column numbers"),
-        ([[-1.0, -2.0]], [0], [0], "tokens: 1 counts of at least 1"),
-        ([[-1.0, -2.0]], [0], [1, 1], "tokens: 1 counts of at least 1"),
-    ],
-)
-def test_bad_input_is_refused(logprobs, own, tokens, expected):
-    with pytest.raises(ValueError, match=expected):
-        collapse_metrics(logprobs, own, tokens)
-
-
-def test_places_count_from_one():
-    with pytest.raises(ValueError, match="best: 0"):
-        retrieval(np.zeros((1, 1)), [0], 0)
-
-
-@pytest.mark.parametrize("bad", [1, 0, True, 2.5])
-def test_settings_that_measure_nothing_are_refused(bad):
-    with pytest.raises(ValidationError):
-        TrainingConfig(collapse={"pairs": bad})
-    assert TrainingConfig().collapse is None
-    assert TrainingConfig(collapse={}).collapse.pairs == 64
-
-
-SMALL = {"steps_per_round": 2, "tasks_per_step": 4, "rollouts_per_task": 4}
-
-
-def toy_round(imitator, scratch, **changes):
-    config, base, sft = imitator
-    scratch.mkdir()
-    play = make_round(load_policy(config, base, sft), sft, scratch)
-    play.panel = hall_tasks(60)
-    play.checkpoints = Checkpoints(scratch)
-    play.learner.training = TRAINING.model_copy(update=SMALL | changes)
-    return play
-
-
-def run(play):
-    return play.run(lambda row: None, lambda: None)
+    logprobs = np.where(np.arange(len(different)) == column[:, None], -1.0, -60.0)
+    assert retrieval(logprobs, column, 1) == 1.0
+    assert information(logprobs, column)["mutual_information"] == pytest.approx(
+        np.log(len(different))
+    )
 
 
 MEASURED = {"collapse": CollapseConfig(pairs=8)}
@@ -225,11 +123,11 @@ MEASURED = {"collapse": CollapseConfig(pairs=8)}
 def test_a_round_trains_the_same_bytes_with_and_without_the_measurement(imitator, tmp_path):
     written, rows = {}, {}
     for name, given_settings in (("plain", {}), ("measured", MEASURED)):
-        play = toy_round(imitator, tmp_path / name, steps_per_round=3, **given_settings)
+        play = small_round(imitator, tmp_path / name, steps_per_round=3, **given_settings)
         rows[name] = untimed(run(play))
         play.learner.policy.save_adapter(tmp_path / name / "adapter")
         write_state(play.learner.state(), tmp_path / name / "trainer_state.pt")
-        store.join_steps(tmp_path / name, 3, tmp_path / name)
+        turns_of(play)
         files = [tmp_path / name / file for file in ("turns.parquet", "sequences.parquet")]
         files += [*(tmp_path / name / "adapter").iterdir(), tmp_path / name / "trainer_state.pt"]
         written[name] = {file.name: file.read_bytes() for file in files}
@@ -246,26 +144,22 @@ def test_a_round_trains_the_same_bytes_with_and_without_the_measurement(imitator
 
 
 def test_a_round_says_what_it_measured(imitator, tmp_path):
-    play = toy_round(imitator, tmp_path / "a", **MEASURED)
+    play = small_round(imitator, tmp_path / "a", **MEASURED)
     rows = run(play)
     assert rows[-1]["collapse_s"] > 0
     (tmp_path / "out/adapter").mkdir(parents=True)
     write_round(play, {}, {"parents": {"base": ""}}, tmp_path / "out")
-    found = json.loads((tmp_path / "out/summary.json").read_bytes())["collapse"]
-    assert found.keys() == {"first_turn", "any_turn"}
-    first = found["first_turn"]
+    numbers = json.loads((tmp_path / "out/summary.json").read_bytes())["collapse"]
+    assert numbers.keys() == {"first_turn", "any_turn"}
+    first = numbers["first_turn"]
     assert first == in_summary(rows)["collapse"]["first_turn"]
     assert (first["pairs"], first["left_out"], first["thoughts"]) == (8, 0, 0)
     # All halls open with the same words, so a first reply can tell nothing.
     assert (first["prompts"], first["information_bound"], first["retrieval_at_1"]) == (1, 0, 1)
     assert first["mutual_information"] == 0 < first["conditional_entropy"]
     # What was opened before is part of a later prompt.
-    assert found["any_turn"]["prompts"] > 1
-    assert found["any_turn"]["mutual_information"] <= found["any_turn"]["information_bound"]
-
-
-def test_nothing_is_in_the_summary_without_a_measurement():
-    assert in_summary([]) == in_summary([{"mean_reward": 1.0}]) == {}
+    assert numbers["any_turn"]["prompts"] > 1
+    assert numbers["any_turn"]["mutual_information"] <= numbers["any_turn"]["information_bound"]
 
 
 def played(play):
@@ -275,14 +169,14 @@ def played(play):
 
 
 def test_own_prompts_give_the_log_probs_with_which_replies_were_sampled(imitator, tmp_path):
-    play = toy_round(imitator, tmp_path / "a")
+    play = small_round(imitator, tmp_path / "a")
     learner, trajectories = play.learner, played(play)
     conversation = learner.policy.conversation
     pairs = [pair_of(t, turn, conversation) for t in trajectories for turn in t.turns]
     sums = [sum(turn.logprobs) for t in trajectories for turn in t.turns]
-    found = measure(pairs, 10**6, learner.logprobs)
-    assert found["matched"] == pytest.approx(np.mean(sums), abs=1e-4)
-    assert found["tokens"] * len(pairs) == sum(t.action_tokens for t in trajectories)
+    numbers = measure(pairs, 10**6, learner.logprobs)
+    assert numbers["matched"] == pytest.approx(np.mean(sums), abs=1e-4)
+    assert numbers["tokens"] * len(pairs) == sum(t.action_tokens for t in trajectories)
     # The matrix by hand, one sequence at a time, in place of distinct replies in micro-batches.
     prompts = list(dict.fromkeys(pair.prompt for pair in pairs))
     example = training_sequences(trajectories[:1])[0]
@@ -295,13 +189,13 @@ def test_own_prompts_give_the_log_probs_with_which_replies_were_sampled(imitator
         return float(logits.double().log_softmax(1).gather(1, ids[0, len(prompt) :, None]).sum())
 
     by_hand = np.array([[alone(prompt, pair.z) for prompt in prompts] for pair in pairs])
-    own = [prompts.index(pair.prompt) for pair in pairs]
-    expected = information(by_hand, own)["mutual_information"]
-    assert found["mutual_information"] == pytest.approx(expected, abs=1e-4)
+    column = [prompts.index(pair.prompt) for pair in pairs]
+    expected = information(by_hand, column)["mutual_information"]
+    assert numbers["mutual_information"] == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_thought_is_scored_without_its_tags(imitator, tmp_path):
-    play = toy_round(imitator, tmp_path / "a")
+    play = small_round(imitator, tmp_path / "a")
     talk = play.learner.policy.conversation
     opening = talk.opening("a hall")
     parts = [talk.reply(text)[:-1] for text in ("<think>", "open door 1", "</think>open door 2")]
@@ -317,18 +211,18 @@ def test_a_thought_is_scored_without_its_tags(imitator, tmp_path):
         pair = pair_of(one, turn, talk)
         assert (pair.prompt, pair.lead, pair.z) == (tuple(opening), tuple(lead), tuple(z))
         assert pair.thought == bool(lead)
-        found = measure([pair], 10**6, play.learner.logprobs)
-        assert (found["thoughts"], found["tokens"]) == (int(bool(lead)), len(z))
+        numbers = measure([pair], 10**6, play.learner.logprobs)
+        assert (numbers["thoughts"], numbers["tokens"]) == (int(bool(lead)), len(z))
         # The lead is a part of what is given.
         given_tokens = SampledSequence(
             [*opening, *lead, *z], [(len(opening) + len(lead), len(opening) + len(lead) + len(z))]
         )
         (by_hand,) = play.learner.logprobs([given_tokens])
-        assert found["matched"] == pytest.approx(float(by_hand.sum()), abs=1e-5)
+        assert numbers["matched"] == pytest.approx(float(by_hand.sum()), abs=1e-5)
 
 
 def test_pairs_that_do_not_fit_the_context_are_left_out_and_counted(imitator, tmp_path):
-    play = toy_round(imitator, tmp_path / "a")
+    play = small_round(imitator, tmp_path / "a")
     pairs = [
         pair_of(t, turn, play.learner.policy.conversation) for t in played(play) for turn in t.turns
     ]
@@ -336,14 +230,14 @@ def test_pairs_that_do_not_fit_the_context_are_left_out_and_counted(imitator, tm
     shortest = min(len(pair.prompt) for pair in pairs)
     short = sum(len(pair.prompt) == shortest for pair in pairs)
     assert 0 < short < len(pairs)
-    found = measure(pairs, shortest + most, play.learner.logprobs)
-    assert (found["pairs"], found["left_out"]) == (short, len(pairs) - short)
+    numbers = measure(pairs, shortest + most, play.learner.logprobs)
+    assert (numbers["pairs"], numbers["left_out"]) == (short, len(pairs) - short)
     nothing = measure(pairs, most, play.learner.logprobs)
     assert nothing == {"pairs": 0, "left_out": len(pairs), "thoughts": 0}
 
 
 def test_the_draw_does_not_depend_on_the_order_of_play(imitator, tmp_path):
-    trajectories = played(toy_round(imitator, tmp_path / "a"))
+    trajectories = played(small_round(imitator, tmp_path / "a"))
     few = draw(trajectories, 5, (1, 1, 0))
     assert len(few) == 5 and few == draw(trajectories[::-1], 5, (1, 1, 0))
     assert few == draw(trajectories, 7, (1, 1, 0))[:5]
@@ -356,24 +250,9 @@ def test_the_draw_does_not_depend_on_the_order_of_play(imitator, tmp_path):
     assert abs(np.mean(drawn) - 0.5) < 0.15
 
 
-def test_a_killed_round_measures_what_it_would_have_measured(imitator, tmp_path):
-    expected = untimed(run(toy_round(imitator, tmp_path / "whole", **MEASURED)))
-    killed = toy_round(imitator, tmp_path / "killed", **MEASURED)
-
-    def kill(row):
-        raise KillError
-
-    with pytest.raises(KillError):
-        killed.run(kill, lambda: None)
-    config, base, sft = imitator
-    resumed = make_round(load_policy(config, base, sft), sft, tmp_path / "killed")
-    resumed.panel, resumed.learner.training = killed.panel, killed.learner.training
-    assert untimed(run(resumed)) == expected
-
-
 def test_the_step_at_which_a_run_stops_is_measured(imitator, tmp_path):
     stops = StopConfig(reward_collapse=RewardCollapse(window=2, floor=9.0))
-    play = toy_round(imitator, tmp_path / "a", steps_per_round=6, stops=stops, **MEASURED)
+    play = small_round(imitator, tmp_path / "a", steps_per_round=6, stops=stops, **MEASURED)
     rows = run(play)
     assert play.learner.stop.over
     assert ["collapse_any_turn_matched" in row for row in rows] == [True, False, False, True]

@@ -5,16 +5,19 @@ import math
 import pytest
 import torch
 
-from hgrpo.learning.objectives.full_kl import entropy, forward_kl, reverse_kl
-from hgrpo.learning.objectives.sampled_kl import rewards_to_go, teacher_rewards
-from hgrpo.learning.objectives.topk_kl import (
+from hgrpo.formulas.distillation import rewards_to_go, teacher_rewards
+from hgrpo.formulas.full_kl import entropy, forward_kl, reverse_kl
+from hgrpo.formulas.topk import (
     mass,
+    membership,
+    overlap_at_k,
     renormalised_reverse_kl,
+    support_mask,
     tail_reverse_kl,
+    top_k,
     truncated_forward_kl,
     truncated_reverse_kl,
 )
-from hgrpo.learning.objectives.topk_support import membership, overlap_at_k, support_mask, top_k
 
 LN2 = math.log(2)
 P = torch.tensor([0.5, 0.25, 0.25], dtype=torch.float64).log()
@@ -68,9 +71,9 @@ def test_over_the_whole_vocabulary_they_are_exact_and_over_nothing_they_are_zero
         return values.detach(), torch.autograd.grad(values.sum(), leaf)[0]
 
     whole = torch.ones(50, 7, dtype=torch.bool)
-    found = values_and_gradient(lambda student: divergence(student, teacher, whole))
+    partial = values_and_gradient(lambda student: divergence(student, teacher, whole))
     right = values_and_gradient(lambda student: exact(student, teacher))
-    for one, other in zip(found, right, strict=True):
+    for one, other in zip(partial, right, strict=True):
         assert torch.allclose(one, other, atol=1e-6)
     empty = values_and_gradient(lambda student: divergence(student, teacher, ~whole))
     assert all(each.abs().max() < 1e-6 for each in empty)

@@ -1,22 +1,15 @@
 """Dynamic sampling: which further tasks a step plays, what it trains on, and that it resumes."""
 
-import numpy as np
+from functools import partial
+
 import pyarrow.parquet as pq
 import pytest
-from tiny_policy import hall_tasks
-from toy_round import TRAINING, KillError, make_round, untimed
+from toy_round import check_resume, run, small_round, turns_of
 
-from hgrpo.credit.base import Context, make_assigner
-from hgrpo.credit.section import CreditConfig
 from hgrpo.envs.base import Task
-from hgrpo.learning.checkpoints import Checkpoints
-from hgrpo.learning.method import MethodConfig
-from hgrpo.learning.round import RoundId
 from hgrpo.learning.settings import DynamicSampling, TrainingConfig
 from hgrpo.learning.tasks import further_tasks, tasks_of_step
-from hgrpo.policy.load import load_policy
 from hgrpo.streams import generator
-from hgrpo.trajectories import store
 
 PANEL = [Task(f"t{i}", f"t{i}", f"h{i}", "x") for i in range(20)]
 THRICE = DynamicSampling(most_batches=3)
@@ -24,11 +17,11 @@ THRICE = DynamicSampling(most_batches=3)
 
 def test_further_tasks_are_the_others_in_an_order_of_the_step():
     training = TrainingConfig(steps_per_round=2, tasks_per_step=4, dynamic_sampling=THRICE)
-    own = [task.task_id for task in tasks_of_step(PANEL, 11, 1, 1, training)]
+    first = [task.task_id for task in tasks_of_step(PANEL, 11, 1, 1, training)]
     order = [f"t{i}" for i in generator("further-tasks", 11, 1, 1).permutation(20)]
-    expected = [name for name in order if name not in own][:8]
+    expected = [name for name in order if name not in first][:8]
     assert [task.task_id for task in further_tasks(PANEL, 11, 1, 1, training)] == expected
-    assert len({*own, *expected}) == 12 == training.most_tasks_per_step
+    assert len({*first, *expected}) == 12 == training.most_tasks_per_step
 
 
 def test_a_panel_has_no_more_tasks_than_it_has_and_the_setting_is_off_by_default():
@@ -39,32 +32,20 @@ def test_a_panel_has_no_more_tasks_than_it_has_and_the_setting_is_off_by_default
 
 def flat_round(imitator, scratch, **changes):
     """Two steps of four pairs of rollouts: about every other pair is dead."""
-    config, base, sft = imitator
-    scratch.mkdir(exist_ok=True)
-    play = make_round(load_policy(config, base, sft), sft, scratch)
-    method = MethodConfig(name="flatGRPO", credit=CreditConfig(kind="flat"))
-    play.id = RoundId(method, seed=1, index=1)
-    play.assigner = make_assigner(method.credit, Context())
-    play.panel = hall_tasks(60)
-    play.checkpoints = Checkpoints(scratch)
-    few = {"steps_per_round": 2, "tasks_per_step": 4, "rollouts_per_task": 2}
-    play.learner.training = TRAINING.model_copy(
-        update=few | {"dynamic_sampling": THRICE, "max_action_tokens": 4} | changes
-    )
-    return play
+    few = {"steps_per_round": 2, "rollouts_per_task": 2, "dynamic_sampling": THRICE}
+    return small_round(imitator, scratch, **few | changes)
 
 
 def test_a_step_trains_on_as_many_living_groups_as_it_has_tasks(imitator, tmp_path):
     play = flat_round(imitator, tmp_path)
-    rows = play.run(lambda row: None, lambda: None)
+    rows = run(play)
     assert all(row["dead_groups"] > 0 for row in rows)
     for row in rows:
         assert row["n_trained_groups"] == 4
         assert row["n_trained_trajectories"] == 8
         assert row["n_groups"] == 4 + row["dead_groups"]
         assert row["n_trajectories"] == 2 * row["n_groups"]
-    store.join_steps(tmp_path, 2, tmp_path)
-    turns = pq.read_table(tmp_path / "turns.parquet").to_pandas()
+    turns = turns_of(play)
     for _, group in turns.groupby(["step", "task_id"]):
         dead = group.groupby("rollout")["env_reward"].sum().nunique() == 1
         assert group["advantage"].isna().all() if dead else group["advantage"].notna().all()
@@ -75,7 +56,7 @@ def test_the_steps_own_tasks_are_played_as_without_it(imitator, tmp_path):
     plays = []
     for name, sampling in (("with", THRICE), ("without", None)):
         play = flat_round(imitator, tmp_path / name, steps_per_round=1, dynamic_sampling=sampling)
-        play.run(lambda row: None, lambda: None)
+        run(play)
         plays.append(pq.read_table(tmp_path / name / "sequences_00000.parquet"))
     more, few = plays
     assert more.num_rows > few.num_rows
@@ -93,7 +74,7 @@ def test_no_penalty_brings_dead_groups_back_that_others_replaced(coefficient, sa
 
 def test_a_step_ends_when_it_has_played_the_most_tasks(imitator, tmp_path):
     play = flat_round(imitator, tmp_path, rollouts_per_task=1, steps_per_round=1)
-    (row,) = play.run(lambda row: None, lambda: None)
+    (row,) = run(play)
     # A single rollout has no peers, so every group is dead, and there is nothing to learn from.
     assert (row["n_groups"], row["n_trained_groups"]) == (12, 0)
     assert row["grad_norm"] is None
@@ -101,25 +82,8 @@ def test_a_step_ends_when_it_has_played_the_most_tasks(imitator, tmp_path):
 
 def test_a_round_killed_in_its_further_play_ends_as_if_it_had_not_been(imitator, tmp_path):
     whole = flat_round(imitator, tmp_path / "whole")
-    expected = whole.run(lambda row: None, lambda: None)
-    first, second = (row["n_trajectories"] for row in expected)
+    first, second = (row["n_trajectories"] for row in run(whole))
     assert second > 9
-    seen = 0
-
-    def kill():
-        nonlocal seen
-        seen += 1
-        # In the second step, after its own tasks and the first of the further trajectories.
-        if seen == first + 9:
-            raise KillError
-
-    with pytest.raises(KillError):
-        flat_round(imitator, tmp_path / "killed").run(lambda row: None, kill)
-    resumed = flat_round(imitator, tmp_path / "killed")
-    assert untimed(resumed.run(lambda row: None, lambda: None)) == untimed(expected)
-    for name in ("whole", "killed"):
-        store.join_steps(tmp_path / name, 2, tmp_path / name)
-    for file in ("turns.parquet", "sequences.parquet"):
-        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "killed" / file).read_bytes()
-    state, again = (play.learner.policy.trained_state() for play in (whole, resumed))
-    assert all(np.array_equal(value, again[name]) for name, value in state.items())
+    # In the second step, after its own tasks and the first of the further trajectories.
+    make = partial(flat_round, imitator)
+    check_resume(whole, make, tmp_path / "killed", first + 9)

@@ -27,14 +27,6 @@ def test_token_gae_bridges_what_the_environment_wrote(gamma, lam, expected):
     assert made.learnt.all()
 
 
-def test_bi_level_gae_by_hand():
-    values = np.arange(1, 11) / 10
-    made = bi_level_gae(np.array([1.0, 1.0]), values, ends_of(5, 5), GaeConfig(gamma_high=0.95))
-    assert made.advantages[[4, 9]] == pytest.approx([1.45, 0.0])
-    expected = [1.85, 1.75, 1.65, 1.55, 1.45, 0.4, 0.3, 0.2, 0.1, 0.0]
-    assert made.advantages == pytest.approx(expected)
-
-
 def test_bi_level_gae_sees_a_turn_that_earns_nothing():
     values = np.array([0.5, 0.5, 0.5, 0.5])
     config = GaeConfig(gamma_high=0.5)
@@ -75,26 +67,6 @@ def test_true_values_leave_no_advantage(n, seed, gamma, lam):
     for t in reversed(range(n)):
         values[t] = rewards[t] + gamma * values[t + 1]
     assert gae(rewards, values[:-1], gamma, lam) == pytest.approx(np.zeros(n), abs=1e-12)
-
-
-def test_lengths_must_agree():
-    with pytest.raises(ValueError, match="2 rewards for 3 values"):
-        gae(np.zeros(2), np.zeros(3), 1.0, 1.0)
-
-
-def test_a_truncated_episode_continues_with_the_critics_value():
-    """Two turns of two tokens that earn nothing, V = 0.5 everywhere, cut at the cap.
-
-    The state after the cut is worth 0.5 too, so nothing was lost or won. Taken for an end, the last
-    action would have lost 0.5.
-    """
-    values, ends, config = np.full(4, 0.5), ends_of(2, 2), GaeConfig(lam=0.0, gamma_high=1.0)
-    for name in ESTIMATORS:
-        cut = ESTIMATORS[name](np.zeros(2), values, ends, config, 0.5)
-        assert cut.advantages == pytest.approx([0.0] * 4), name
-        assert cut.targets[cut.learnt] == pytest.approx([0.5] * cut.learnt.sum()), name
-        over = ESTIMATORS[name](np.zeros(2), values, ends, config)
-        assert over.advantages[-1] == -0.5, name
 
 
 def test_bootstrapped_estimates_by_hand():

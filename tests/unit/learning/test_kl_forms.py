@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 import torch
 
-from hgrpo.learning.objectives.kl import (
+from hgrpo.formulas.kl import (
     KL_FORMS,
     kl_k2,
     kl_k3,
@@ -129,6 +129,10 @@ def test_k3_ratio_by_hand():
 def test_the_table_in_the_docs_is_computed_here():
     page = (Path(__file__).parents[3] / "docs" / "methods.md").read_text(encoding="utf-8")
     for form in get_args(KlForm):
-        found = [errors(form, steps) for steps in (0, 1, 2, 4)]
-        cells = [*(f"{bias:.3f}" for bias, _ in found), f"{found[0][1]:.1f}", f"{found[3][1]:.1f}"]
+        rows = [errors(form, steps) for steps in (0, 1, 2, 4)]
+        cells = [
+            *(f"{bias:.3f}" for bias, _ in rows),
+            f"{rows[0][1]:.1f}",
+            f"{rows[3][1]:.1f}",
+        ]
         assert f"| `{form}` | {' | '.join(cells)} |" in page, (form, cells)

@@ -36,11 +36,6 @@ def test_penalties_make_failures_differ_and_successes_show_it():
     assert spread_row(equal, TrainingConfig(invalid_action_penalty=1.0))["return_deviation"] > 0
 
 
-def test_one_trajectory_has_no_spread():
-    row = spread_row([group((3.0, True, 0))], TrainingConfig(rollouts_per_task=1))
-    assert row == {"return_deviation": 0.0, "success_deviation": 0.0}
-
-
 @pytest.mark.parametrize(
     ("norm", "credit", "flat"),
     [

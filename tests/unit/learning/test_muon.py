@@ -36,31 +36,18 @@ def test_in_bfloat16_it_is_torchs_to_the_bit():
         assert not torch.equal(mine, start)
 
 
-def test_in_float32_it_is_the_same_but_for_rounding():
-    for mine, other in zip(moved(torch.float32), moved(torch.bfloat16), strict=True):
-        assert not torch.equal(mine, other)
-        assert torch.allclose(mine, other, atol=2e-3)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_singular_values_come_near_one(shape, dtype):
     matrix = torch.randn(shape, generator=torch.Generator().manual_seed(3))
-    found = orthogonal(matrix, dtype)
-    assert found.dtype == dtype
-    assert found.shape == matrix.shape
-    values = torch.linalg.svdvals(found.float())
+    made = orthogonal(matrix, dtype)
+    assert made.dtype == dtype
+    assert made.shape == matrix.shape
+    values = torch.linalg.svdvals(made.float())
     # All but the smallest of a square matrix, which may be near nothing.
     assert (values[:-1] > 0.5).all()
     assert (values < 1.4).all()
     # Its singular vectors are the matrix's own.
     left, _, right = torch.linalg.svd(matrix, full_matrices=False)
-    inner = left.T @ found.float() @ right.T
+    inner = left.T @ made.float() @ right.T
     assert torch.allclose(inner, torch.diag(inner.diag()), atol=0.05)
-
-
-def test_without_a_gradient_a_matrix_stays():
-    (parameter, *_) = matrices(2)
-    before = parameter.detach().clone()
-    Muon([parameter], 0.1, 0.1, torch.float32).step()
-    assert torch.equal(parameter, before)

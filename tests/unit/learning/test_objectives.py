@@ -5,15 +5,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgrpo.learning.kl import KlController
-from hgrpo.learning.objectives.clip import clip_fraction, dual_clip, ppo_clip
-from hgrpo.learning.objectives.importance import (
+from hgrpo.formulas.clip import clip_fraction, dual_clip, ppo_clip
+from hgrpo.formulas.importance import (
     effective_sample_share,
     importance_weights,
     truncated_share,
 )
-from hgrpo.learning.objectives.kl import kl_k3
-from hgrpo.learning.objectives.reduction import token_weights
+from hgrpo.formulas.kl import kl_k3
+from hgrpo.formulas.reduction import token_weights
+from hgrpo.learning.kl import KlController
 from hgrpo.learning.settings import KlConfig
 
 

@@ -5,10 +5,16 @@ import math
 import pytest
 import torch
 
-from hgrpo.learning.objectives.gated_imitation import surprisal_gates, weighted_imitation
-from hgrpo.learning.objectives.lesson import additive_reward, learnability, product_reward
-from hgrpo.learning.objectives.mixed_groups import mixed_rate
-from hgrpo.learning.objectives.surprise import spike, surprise_gaps
+from hgrpo.formulas.group import mixed_rate
+from hgrpo.formulas.pedagogy import (
+    additive_reward,
+    learnability,
+    product_reward,
+    spike,
+    surprisal_gates,
+    surprise_gaps,
+    weighted_imitation,
+)
 
 # One token in three would surprise.
 GAPS = torch.tensor([[0.0, 0.3, 3.0], [1.0, 1.0, 1.0]])

@@ -1,5 +1,6 @@
 """Two processes that share an update find what one finds alone."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -15,14 +16,14 @@ CLOCKS = {"collect_s", "credit_s", "update_s", "elapsed_s"}
 
 
 def start(root, processes):
-    """Run the worker in so many processes and return what each of them found."""
+    """Run the worker in so many processes and return what each of them saved."""
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    found = os.environ.get("PYTHONPATH", "")
+    path = os.environ.get("PYTHONPATH", "")
     done = subprocess.run(
         [sys.executable, *launcher, WORKER, root],
         env=os.environ
         | {
-            "PYTHONPATH": os.pathsep.join([str(WORKER.parent), str(PROJECT), found]),
+            "PYTHONPATH": os.pathsep.join([str(WORKER.parent), str(PROJECT), path]),
             "OMP_NUM_THREADS": "1",
             "GLOO_SOCKET_IFNAME": "lo",
         },
@@ -35,8 +36,7 @@ def start(root, processes):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    (found,) = start(tmp_path_factory.mktemp("alone"), 1)
-    return found
+    return start(tmp_path_factory.mktemp("alone"), 1)[0]
 
 
 @pytest.fixture(scope="module")
@@ -84,17 +84,40 @@ def test_one_process_writes_for_all(both, root):
     assert not list((root / "rank_1/scratch").iterdir())
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7])
-@pytest.mark.parametrize("number", range(8))
-def test_shares_are_joined_in_order(size, number, monkeypatch):
-    items = list(range(number))
-    shares = [Ranks(index, size).share(items) for index in range(size)]
-    assert max(map(len, shares)) - min(map(len, shares)) <= 1
-    monkeypatch.setattr(Ranks, "gather", lambda self, mine: shares)
-    assert Ranks(0, size).join(shares[0]) == items
+def test_shares_are_joined_in_order(monkeypatch):
+    for size, number in itertools.product([1, 2, 3, 7], range(8)):
+        items = list(range(number))
+        shares = [Ranks(index, size).share(items) for index in range(size)]
+        assert max(map(len, shares)) - min(map(len, shares)) <= 1
+        monkeypatch.setattr(Ranks, "gather", lambda self, mine, shares=shares: shares)
+        assert Ranks(0, size).join(shares[0]) == items
 
 
 def test_a_variable_of_somebody_elses_launcher_says_nothing(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
     assert joined_ranks() == ALONE
+
+
+DIES = """
+import os, signal, sys, time
+from hgrpo.learning.ranks import become_ranks
+become_ranks(2)
+if os.environ["RANK"] == "1":
+    os.kill(os.getpid(), signal.SIGKILL)
+time.sleep(60)
+"""
+
+
+def test_a_process_that_is_killed_is_named(tmp_path):
+    (tmp_path / "dies.py").write_text(DIES, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "dies"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{PROJECT}"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "error: process 1 ended by signal 9 (SIGKILL)"

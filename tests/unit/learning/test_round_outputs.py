@@ -33,29 +33,17 @@ def test_totals_by_hand():
     ]
     rows[3]["grad_norm"] = None
     rows[4]["grad_norm"] = 2.4
-    found = totals(rows)
-    assert found["n_steps"] == 20
-    assert (found["total_groups"], found["total_turns"]) == (40, 200)
-    assert (found["total_trained_groups"], found["total_trained_trajectories"]) == (20, 0)
+    sums = totals(rows)
+    assert sums["n_steps"] == 20
+    assert (sums["total_groups"], sums["total_turns"]) == (40, 200)
+    assert (sums["total_trained_groups"], sums["total_trained_trajectories"]) == (20, 0)
     # Two steps are a tenth: (0 + 1/20) / 2 and (18/20 + 19/20) / 2.
-    assert found["mean_reward_first_10pct"] == 0.025
-    assert found["mean_reward_last_10pct"] == 0.925
+    assert sums["mean_reward_first_10pct"] == 0.025
+    assert sums["mean_reward_last_10pct"] == 0.925
     # (18 * 0.5 + 2.4) / 19, without the step that was not taken.
-    assert found["mean_grad_norm"] == 0.6
-    assert found["counts"] == {
-        "inadmissible": 0,
-        "overlong": 0,
-        "empty": 0,
-        "dead_groups": 0,
-        "truncated": 20,
-        "context_overflow": 0,
-    }
-
-
-def test_a_round_without_a_step_has_no_gradient():
-    found = totals([row(1.0, None)])
-    assert found["mean_grad_norm"] is None
-    assert found["mean_reward_first_10pct"] == found["mean_reward_last_10pct"] == 1.0
+    assert sums["mean_grad_norm"] == 0.6
+    assert sums["counts"]["truncated"] == 20 and sum(sums["counts"].values()) == 20
+    assert totals([row(1.0, None)])["mean_grad_norm"] is None
 
 
 def test_all_play_has_continuations_and_the_groups_of_dynamic_sampling():
@@ -65,13 +53,13 @@ def test_all_play_has_continuations_and_the_groups_of_dynamic_sampling():
         row(0.0, None, n_groups=2, n_trajectories=8, n_turns=35, n_forward_tokens=500)
         | {"cf_branches": 12, "cf_replies": 30, "cf_replayed_turns": 25, "cf_tokens": 900},
     ]
-    found = totals(rows)
-    assert found["all_play"] == {"trajectories": 24, "replies": 85, "tokens": 1700}
-    assert (found["total_trajectories"], found["total_turns"]) == (12, 55)
+    sums = totals(rows)
+    assert sums["all_play"] == {"trajectories": 24, "replies": 85, "tokens": 1700}
+    assert (sums["total_trajectories"], sums["total_turns"]) == (12, 55)
 
 
 @pytest.mark.parametrize(
-    ("method", "index", "flat", "said"),
+    ("method", "index", "flat", "message"),
     [
         ("Progressive", 1, (2, 2), "(0, too small, constant, or made so by turn_norm: position)"),
         ("Progressive", 1, (2, 1), ""),
@@ -83,35 +71,21 @@ def test_all_play_has_continuations_and_the_groups_of_dynamic_sampling():
     ],
 )
 def test_a_round_says_if_credit_told_no_turns_apart_in_any_group(
-    project, method, index, flat, said
+    project, method, index, flat, message
 ):
     config = MethodConfig(**read_yaml(project / f"configs/methods/{method}.yaml"))
     row = {"n_groups": 2, "turn_share": 0.2} | SIZES
     rows = [row | {"flat_credit_groups": number} for number in flat]
     caution = credit_caution(SimpleNamespace(id=RoundId(config, 11, index), rows=rows))
-    assert said in caution and bool(said) == bool(caution)
-
-
-@pytest.mark.parametrize(
-    ("method", "shares", "said"),
-    [
-        ("Progressive", (0.0001, 0.0003), "under 1 % of its advantages' sum of squares"),
-        ("Progressive", (0.001, None, 0.03), ""),
-        ("Progressive", (None, None), ""),
-        ("flatGRPO", (0.0, 0.0), ""),
-    ],
-)
-def test_a_round_names_credit_too_small_to_matter(project, method, shares, said):
-    config = MethodConfig(**read_yaml(project / f"configs/methods/{method}.yaml"))
-    row = {"n_groups": 2, "flat_credit_groups": 0} | SIZES
-    rows = [row | {"turn_share": share} for share in shares]
-    caution = credit_caution(SimpleNamespace(id=RoundId(config, 11, 1), rows=rows))
-    assert caution.startswith(said) and bool(said) == bool(caution)
+    assert message in caution and bool(message) == bool(caution)
 
 
 @pytest.mark.parametrize(
     ("alpha", "turn_norm", "sizes", "caution"),
     [
+        (0.5, "none", {"turn_share": 0.0099}, "under 1 % of its advantages' sum of squares"),
+        (0.5, "none", {"turn_share": 0.011}, ""),
+        (0.5, "none", {"turn_share": None}, ""),
         (0.5, "none", {"mean_abs_turn_adv": 90.0}, "its turn credit is over 100 times as large"),
         (0.5, "none", {"mean_abs_turn_adv": 79.0}, ""),
         # 0.9 * 0.8 = 0.72, and 0.1 * 500 = 50

@@ -7,13 +7,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgrpo.learning.objectives.group import z_scores
-from hgrpo.learning.objectives.set_score import (
+from hgrpo.formulas.group import z_scores
+from hgrpo.formulas.set_score import (
     best_scalar,
     drawn_set_score,
     exact_set_score,
     marginal_credit,
-    shared_credit,
     slot_advantages,
 )
 
@@ -69,14 +68,16 @@ def test_a_slot_is_credited_what_the_set_would_lose():
     credit = marginal_credit(exact_set_score, answers)
     # A duplicate adds nothing, whichever of the two is left out.
     assert credit.tolist() == pytest.approx([pair - single, 0.0, 0.0], abs=1e-6)
-    assert shared_credit(exact_set_score, answers).tolist() == pytest.approx([pair] * 3)
 
 
 def test_shared_credit_gives_the_z_scores_of_the_group():
     sets = torch.rand(2, 5, 4, 3, 2, generator=torch.Generator().manual_seed(0))
     score = partial(best_scalar, weights=torch.tensor([0.5, 0.5]))
-    expected = z_scores(score(sets), -1).unsqueeze(-1).expand(-1, -1, -1, 3)
-    assert torch.allclose(slot_advantages(shared_credit(score, sets)), expected, atol=1e-5)
+    worth = score(sets)
+    credit, expected = (
+        each.unsqueeze(-1).expand(-1, -1, -1, 3) for each in (worth, z_scores(worth, -1))
+    )
+    assert torch.allclose(slot_advantages(credit), expected, atol=1e-5)
 
 
 def test_advantages_of_marginal_credit_by_hand():

@@ -5,31 +5,30 @@ import math
 import pytest
 import torch
 
-from hgrpo.learning.objectives.aspo import aspo_weights
-from hgrpo.learning.objectives.dg import dg_gates, dg_weights
-from hgrpo.learning.objectives.entropy_guard import entropy_guard
-from hgrpo.learning.objectives.fresh_dg import freshness
-from hgrpo.learning.objectives.group import centred, leave_one_out, z_scores
-from hgrpo.learning.objectives.importance import ratios
-from hgrpo.learning.objectives.kondo import keep_probabilities, kondo_keep
-from hgrpo.learning.objectives.log_growth import log_growth_weights
-from hgrpo.learning.objectives.maxrl import maxrl_advantages
-from hgrpo.learning.objectives.pg import pg_weights, policy_gradient
-from hgrpo.learning.objectives.pmd import mirror_descent
-from hgrpo.learning.objectives.r2vpo import r2vpo_weights
-from hgrpo.learning.objectives.tempo import prefix_values, tempo_advantages
-from hgrpo.learning.objectives.to_go import mean_to_go
-from hgrpo.learning.objectives.tpo import (
+from hgrpo.formulas.aspo import aspo_weights
+from hgrpo.formulas.dg import dg_gates, dg_weights
+from hgrpo.formulas.dg_token import mean_to_go
+from hgrpo.formulas.entropy_guard import entropy_guard
+from hgrpo.formulas.fresh_dg import freshness
+from hgrpo.formulas.group import centred, leave_one_out, z_scores
+from hgrpo.formulas.importance import ratios
+from hgrpo.formulas.kondo import keep_probabilities, kondo_keep
+from hgrpo.formulas.log_growth import log_growth_weights
+from hgrpo.formulas.maxrl import maxrl_advantages
+from hgrpo.formulas.pg import pg_weights, policy_gradient, traj_pg_weights
+from hgrpo.formulas.pmd_mean import mirror_descent
+from hgrpo.formulas.r2vpo import r2vpo_weights
+from hgrpo.formulas.tempo import prefix_values, tempo_advantages
+from hgrpo.formulas.tpo import (
     group_pg,
     target_cross_entropy,
     tpo_target,
     unanchored_target,
 )
-from hgrpo.learning.objectives.traj_pg import traj_pg_weights
-from hgrpo.learning.objectives.uncertain_dg import (
+from hgrpo.formulas.uncertain_dg import (
     filtered_dg_weights,
+    shrunk_advantages,
     uncertain_gates,
-    variance_dg_weights,
 )
 
 
@@ -71,7 +70,7 @@ ONES = torch.ones(4, dtype=torch.float64)
         ),
         (filtered_dg_weights(NEW, A, U, 1.0, 0.5), [UP, -DOWN, 0, -DOWN]),
         (
-            variance_dg_weights(NEW, A, U, 1.0, 2.0)[1:3],
+            dg_weights(NEW, shrunk_advantages(A, U, 2.0), 1.0)[1:3],
             [-sigmoid(-LN2 / 2) / 2] + [sigmoid(LN2 / 3) / 3],
         ),
         (entropy_guard(NEW, A, 4, 0.5), [0.875, 1, 0.875, 1]),
@@ -113,8 +112,8 @@ def test_equal_rewards_give_exact_zeros(advantages):
 def test_kondo_keeps_the_share_it_is_given():
     delight = torch.randn(3, 200, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     for keep in (0.1, 0.5, 0.9):
-        found = keep_probabilities(delight, keep, 0.7).mean(1)
-        assert found.tolist() == pytest.approx([keep] * 3, abs=1e-3)
+        shares = keep_probabilities(delight, keep, 0.7).mean(1)
+        assert shares.tolist() == pytest.approx([keep] * 3, abs=1e-3)
     assert kondo_keep(delight, torch.rand_like(delight), 1.0, 1.0).all()
     # No draw is low enough: only the most delightful sample passes, once, also among equals.
     alone = kondo_keep(delight, torch.ones_like(delight), 0.5, 1.0)
@@ -138,9 +137,9 @@ def test_tempo_telescopes_and_falls_back_to_grpo_off_the_branches():
     assert changes.sum(-1).tolist() == pytest.approx((rewards - 0.5).tolist())
     same = torch.tensor([[0, 1, 0], [0, 1, 1], [0, 1, 2], [0, 1, 3]])
     grpo = z_scores(rewards, -1)
-    found = tempo_advantages(rewards, same)
-    assert found[:, 0].tolist() == pytest.approx(grpo.tolist())
-    assert found[:, 2].tolist() == pytest.approx((2 * grpo).tolist())
+    advantages = tempo_advantages(rewards, same)
+    assert advantages[:, 0].tolist() == pytest.approx(grpo.tolist())
+    assert advantages[:, 2].tolist() == pytest.approx((2 * grpo).tolist())
     assert not tempo_advantages(torch.full((4,), 0.3), same).any()
 
 

@@ -40,7 +40,7 @@ def test_probabilities_are_those_of_the_tokens_that_tell_replies_apart(policy, t
         Choice(12, [[a, b, c, d], [a, b, d, d], [b, b], [c, d]]),
     ]
     # The first sequence begins as the second, and has no choices.
-    _, found = choice_probabilities(policy, [sequence[:7], sequence], [[], choices], temperature)
+    _, made = choice_probabilities(policy, [sequence[:7], sequence], [[], choices], temperature)
 
     def next_token(prefix: list[int]) -> torch.Tensor:
         with torch.no_grad():
@@ -57,6 +57,6 @@ def test_probabilities_are_those_of_the_tokens_that_tell_replies_apart(policy, t
             weights.append(probability)
         return np.array(weights) / sum(weights)
 
-    np.testing.assert_allclose(found[0], expected(5, [[a, b, c], [a, b, d], [d]]), rtol=1e-4)
+    np.testing.assert_allclose(made[0], expected(5, [[a, b, c], [a, b, d], [d]]), rtol=1e-4)
     parts = [[a, b, c], [a, b, d], [b], [c]]
-    np.testing.assert_allclose(found[1], expected(12, parts), rtol=1e-4)
+    np.testing.assert_allclose(made[1], expected(12, parts), rtol=1e-4)

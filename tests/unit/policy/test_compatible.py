@@ -41,32 +41,22 @@ ROPE = {"rope_theta": 5.0, "rope_type": "default"}
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"rope_parameters": ROPE}, "rope_parameters.rope_theta: 5.0, but "),
-        ({"hidden_size": 64}, "hidden_size: 64, but "),
-        ({"rms_norm_eps": 0.1}, "rms_norm_eps: 0.1, but "),
+        ({"rope_parameters": ROPE}, "rope_parameters: {"),
         ({"tie_word_embeddings": False}, "tie_word_embeddings: False, but "),
-        ({"max_position_embeddings": 77}, "max_position_embeddings: 77, but "),
-        ({"more": 1}, "more: 1, but "),
     ],
 )
 def test_a_policy_of_another_architecture_is_refused(loads, tmp_path, changes, expected):
     for load in loads("full", **changes):
         with pytest.raises(UserError) as caught:
             load()
-        said = str(caught.value)
-        assert said.startswith(f"{tmp_path / 'adapter/config.json'}: {expected}")
-        assert f"{tmp_path / 'base/config.json'} has " in said and "\n" not in said
+        assert str(caught.value).startswith(f"{tmp_path / 'adapter/config.json'}: {expected}")
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
         ({"r": 8}, "r: 8, but lora.rank of the model is 4"),
-        ({"lora_alpha": 16}, "lora_alpha: 16, but lora.alpha of the model is 8"),
-        ({"target_modules": ["q_proj"]}, "target_modules: ['q_proj'], but lora.targets"),
         ({"target_modules": "all-linear"}, "target_modules: 'all-linear', but lora.targets"),
-        ({"target_modules": [["q_proj"]]}, "target_modules: "),
-        ({"use_rslora": True}, "use_rslora: True; only plain LoRA"),
         ({"alpha_pattern": {"q_proj": 99}}, "alpha_pattern: {'q_proj': 99}; only plain LoRA"),
     ],
 )
@@ -74,9 +64,8 @@ def test_an_adapter_of_other_lora_settings_is_refused(loads, tmp_path, changes, 
     for load in loads("lora", **changes):
         with pytest.raises(UserError) as caught:
             load()
-        said = str(caught.value)
-        assert said.startswith(f"{tmp_path / 'adapter/adapter_config.json'}: {expected}")
-        assert "\n" not in said
+        path = tmp_path / "adapter/adapter_config.json"
+        assert str(caught.value).startswith(f"{path}: {expected}")
 
 
 def test_the_order_of_targets_and_who_wrote_the_file_do_not_matter(loads):
@@ -111,19 +100,18 @@ def test_the_order_of_targets_and_who_wrote_the_file_do_not_matter(loads):
         },
     ],
 )
-@pytest.mark.parametrize("max_length", [None, 77])
-def test_what_was_saved_of_a_base_is_of_its_architecture(tmp_path, config, max_length):
+def test_what_was_saved_of_a_base_is_of_its_architecture(tmp_path, config):
     made = make_policy(tmp_path / "made")
     sizes = json.loads((tmp_path / "made/config.json").read_bytes())
-    kept = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
     base = tmp_path / "base"
     kind = {"qwen2": Qwen2Config, "llama": LlamaConfig}[config["model_type"]]
-    shape = {key: sizes[key] for key in kept}
+    names = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
+    shape = {key: sizes[key] for key in names}
     shape |= {"intermediate_size": 48, "num_key_value_heads": sizes["num_attention_heads"]}
     AutoModelForCausalLM.from_config(kind(**shape)).save_pretrained(base)
     (base / "config.json").write_text(json.dumps(shape | config), encoding="utf-8")
     (base / "tokenizer.json").write_bytes((tmp_path / "made/tokenizer.json").read_bytes())
-    settings = made.config.model_copy(update={"max_length": max_length})
+    settings = made.config.model_copy(update={"max_length": 77})
     load_policy(settings, base).save_adapter(tmp_path / "adapter")
     check_architecture(tmp_path / "adapter", base, settings)
     load_policy(settings, base, tmp_path / "adapter").save_adapter(tmp_path / "again")

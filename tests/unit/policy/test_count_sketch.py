@@ -17,7 +17,7 @@ def test_products_have_the_right_mean_and_spread():
     one, other = torch.randn(2, 500, generator=torch.manual_seed(1))
     other = other + one
     truth, size = float(one @ other), 256
-    found = torch.tensor(
+    products = torch.tensor(
         [
             float(project(one) @ project(other))
             for project in (CountSketch(500, size, "cpu", f"draw {i}") for i in range(400))
@@ -25,5 +25,5 @@ def test_products_have_the_right_mean_and_spread():
     )
     scale = float(one.norm() * other.norm())
     bound = scale * (2 / size) ** 0.5
-    assert abs(float(found.mean()) - truth) < 4 * bound / 20  # 20 = sqrt(400)
-    assert 0.3 * bound < float(found.std()) < bound
+    assert abs(float(products.mean()) - truth) < 4 * bound / 20  # 20 = sqrt(400)
+    assert 0.3 * bound < float(products.std()) < bound

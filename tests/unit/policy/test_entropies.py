@@ -25,8 +25,8 @@ def test_entropies_are_those_of_the_next_token(policy, temperature):
         shares = torch.softmax(logits / temperature, 0)
         return float(-(shares * shares.log()).sum())
 
-    found = reply_entropies(policy, tokens, spans, temperature)
-    for row, (start, end) in zip(found, spans, strict=True):
+    rows = reply_entropies(policy, tokens, spans, temperature)
+    for row, (start, end) in zip(rows, spans, strict=True):
         expected = [entropy(tokens[:place]) for place in range(start, end)]
         np.testing.assert_allclose(row, expected, atol=1e-4)
         assert row.dtype == np.float64

@@ -15,38 +15,37 @@ def model(**changes):
     return ModelConfig(name="m", tiny=TinyModel(), **changes)
 
 
-def capabilities(monkeypatch, **given):
-    monkeypatch.setattr(precision.torch.cpu, "get_capabilities", lambda: given)
+def capabilities(monkeypatch, **present):
+    monkeypatch.setattr(precision.torch.cpu, "get_capabilities", lambda: present)
 
 
-@pytest.mark.parametrize("capable", [{"avx512_bf16": True}, {"amx_bf16": True, "avx2": True}])
-def test_auto_is_bfloat16_where_the_processor_has_it(monkeypatch, capable):
+@pytest.mark.parametrize(
+    ("capable", "changes", "dtype"),
+    [
+        ({"avx512_bf16": True}, {}, torch.bfloat16),
+        ({"amx_bf16": True, "avx2": True}, {}, torch.bfloat16),
+        ({"avx512_bf16": True}, {"train_dtype": "float32"}, None),
+        ({"avx2": True, "avx512_f": True, "avx512_bf16": False}, {}, None),
+        ({}, {"train_dtype": "bfloat16"}, torch.bfloat16),
+        ({}, {"adapt": "lora", "base_dtype": "bfloat16"}, torch.bfloat16),
+    ],
+)
+def test_auto_is_bfloat16_where_the_processor_or_the_base_has_it(
+    monkeypatch, capable, changes, dtype
+):
     capabilities(monkeypatch, **capable)
-    assert autocast_dtype(model(), CPU) is torch.bfloat16
-    assert autocast_dtype(model(train_dtype="float32"), CPU) is None
-
-
-@pytest.mark.parametrize("capable", [{}, {"avx2": True, "avx512_f": True, "avx512_bf16": False}])
-def test_auto_is_float32_where_it_has_not(monkeypatch, capable):
-    capabilities(monkeypatch, **capable)
-    assert autocast_dtype(model(), CPU) is None
-    assert autocast_dtype(model(train_dtype="bfloat16"), CPU) is torch.bfloat16
-
-
-def test_a_base_in_bfloat16_is_trained_in_it(monkeypatch):
-    capabilities(monkeypatch)
-    assert autocast_dtype(model(adapt="lora", base_dtype="bfloat16"), CPU) is torch.bfloat16
+    assert autocast_dtype(model(**changes), CPU) is dtype
 
 
 @pytest.mark.parametrize("supported", [True, False])
 def test_a_gpu_is_asked_for_bfloat16_that_is_not_emulated(monkeypatch, supported):
     capabilities(monkeypatch, avx512_bf16=not supported)
-    asked = {}
+    options_seen = {}
     monkeypatch.setattr(
-        torch.cuda, "is_bf16_supported", lambda **options: asked.update(options) or supported
+        torch.cuda, "is_bf16_supported", lambda **options: options_seen.update(options) or supported
     )
     assert has_bfloat16(CUDA) is supported
-    assert asked == {"including_emulation": False}
+    assert options_seen == {"including_emulation": False}
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, None])

@@ -34,11 +34,11 @@ def test_an_arm_that_still_has_the_weights_of_the_sft_policy_is_that_arm():
     methods = {name: resolved_arm(name) for name in ("SFTOnly", *NAMES)}
     arms = read_arms({"reference": "flatGRPO", "methods": methods})
     rounds = [summary("flatGRPO", 1, "a"), summary("Mine", 1, "sft"), summary("Other", 1, "b")]
-    (said,) = arm_cautions(arms, rounds)
-    assert said.startswith("Mine and SFT only are one arm in seed ")
+    (caution,) = arm_cautions(arms, rounds)
+    assert caution.startswith("Mine and SFT only are one arm in seed ")
     # Without an update all arms are equal.
-    (said,) = arm_cautions(arms, [summary(name, 1, "sft") for name in NAMES])
-    assert said.startswith("Mine, Other, SFT only and flat GRPO are one arm in seed ")
+    (caution,) = arm_cautions(arms, [summary(name, 1, "sft") for name in NAMES])
+    assert caution.startswith("Mine, Other, SFT only and flat GRPO are one arm in seed ")
 
 
 def test_cautions_of_rounds_are_counted_by_arm_and_older_summaries_have_none():
@@ -97,8 +97,8 @@ def test_cautions_stand_on_top_of_the_page_and_in_the_last_line_of_the_run(tmp_p
     page = build_report(study)
     last = capsys.readouterr().out.splitlines()[-1]
     text = page.read_text(encoding="utf-8")
-    for said in ("Progressive (1 of 1 rounds): it is 0.", "are one arm in seed"):
-        assert said in last and 0 < text.index(said) < text.index("<table")
+    for caution in ("Progressive (1 of 1 rounds): it is 0.", "are one arm in seed"):
+        assert caution in last and 0 < text.index(caution) < text.index("<table")
     assert last.endswith(f" {page}")
 
 
@@ -110,5 +110,5 @@ def test_arms_with_the_same_advantages_are_named(tmp_path):
     (folder / "twins.csv").write_text(
         f"{head}flatGRPO,Mine,flat GRPO,Mine!,2e-12\n", encoding="utf-8"
     )
-    (said,) = twin_cautions(folder)
-    assert said.startswith("flat GRPO and Mine! are one method under two names: ")
+    (caution,) = twin_cautions(folder)
+    assert caution.startswith("flat GRPO and Mine! are one method under two names: ")

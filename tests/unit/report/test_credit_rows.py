@@ -35,8 +35,8 @@ def test_a_turn_left_out_of_the_update_has_an_empty_advantage(tmp_path: Path) ->
 
     assert picture["goal"] == "NA"
     assert [turn["action"] for turn in picture["turns"]] == ["NA", "(empty)"]
-    shown = [[cell["text"] for cell in row] for row in picture["advantage"]["cells"]]
-    assert shown == [[f"{words.MINUS}0.50", ""], ["+1.00", ""]]
+    texts = [[cell["text"] for cell in row] for row in picture["advantage"]["cells"]]
+    assert texts == [[f"{words.MINUS}0.50", ""], ["+1.00", ""]]
     assert [[cell["text"] for cell in row] for row in picture["credit"]["cells"]] == [
         ["+0.25", "+0.25"],
         ["+0.75", "+0.75"],

@@ -1,7 +1,6 @@
 """Figures: same bytes every time, numbers beside them, and the rules they are drawn by."""
 
 import json
-import re
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -14,9 +13,7 @@ from hgrpo.errors import UserError
 from hgrpo.report import style
 from hgrpo.report.arms import REFERENCE_COLOUR, read_arms
 from hgrpo.report.draw import draw_all
-from hgrpo.report.figure_index import read_index
-from hgrpo.report.figures.credit import credit_table, own_credit_table, shades
-from hgrpo.report.figures.training import moving_average
+from hgrpo.report.figures.credit import credit_table, own_credit_table
 from hgrpo.report.inputs import read_inputs
 from hgrpo.report.logs import (
     last_day,
@@ -24,9 +21,9 @@ from hgrpo.report.logs import (
     read_fits,
     read_last_turns,
     read_logs,
-    run_of,
 )
 from hgrpo.report.names import figure_names, run_figures
+from hgrpo.report.style import read_index
 from hgrpo.trajectories import store
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
@@ -79,13 +76,6 @@ def test_drawing_twice_gives_the_same_bytes(drawn, inputs, turns, tmp_path):
         assert (drawn / path).read_bytes() == (tmp_path / path).read_bytes(), path
 
 
-def test_no_date_and_no_outside_address_in_a_figure(drawn):
-    for path in drawn.rglob("*.svg"):
-        text = path.read_text(encoding="utf-8")
-        assert not re.search(r"20\d\d-\d\d-\d\d", text)
-        assert "dc:date" not in text
-
-
 def test_the_forest_holds_both_families_with_their_verdicts(drawn, inputs):
     table = pd.read_csv(drawn / "forest.csv")
     assert table.groupby("baseline").size().to_dict() == {"flatGRPO": 2, "SFTOnly": 3}
@@ -126,25 +116,10 @@ def test_a_study_without_sft_or_logs_still_has_its_figures(study, tmp_path):
     assert [entry["name"] for entry in index] == [*("forest", "task_types", "learning_curves")]
 
 
-def test_run_is_read_off_the_path():
-    path = "results/x/rl/flatGRPO/seed_11/round_3/train_log.json"
-    assert run_of(path) == ("flatGRPO", 11, 3)
-    with pytest.raises(UserError, match="expected a file in"):
-        run_of("train_log.json")
-
-
 def test_a_missing_round_in_the_logs_is_named(study):
     paths = study.files("rl/flatGRPO/*/round_2/train_log.json")
     with pytest.raises(UserError, match="flatGRPO seed 11: no train log of round 1"):
         read_logs(paths)
-
-
-def test_a_log_without_rewards_is_named(tmp_path):
-    path = tmp_path / "m/seed_1/round_1/train_log.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"rows": [{"step": 0}]}), encoding="utf-8")
-    with pytest.raises(UserError, match="columns missing: mean_reward"):
-        read_logs([path])
 
 
 def test_credit_shows_a_won_and_a_lost_rollout_of_one_task(turns, inputs):
@@ -154,12 +129,6 @@ def test_credit_shows_a_won_and_a_lost_rollout_of_one_task(turns, inputs):
     assert table["goal"].unique().tolist() == ["put a hot apple in diningtable."]
     progressive = table[(table["method"] == "Progressive") & (table["rollout"] == 0)]
     assert progressive["credit"].sum() == pytest.approx(1)
-
-
-def test_an_arm_that_played_other_actions_is_left_out_of_the_credit_picture(turns, inputs):
-    changed = dict(turns)
-    changed["Progressive"] = turns["Progressive"].assign(action="look")
-    assert set(credit_table(changed, inputs.arms)["method"]) == {"flatGRPO", "RandomCredit"}
 
 
 def test_an_arms_own_credit_is_that_of_its_last_round_and_lowest_seed(tmp_path):
@@ -185,20 +154,10 @@ def test_the_day_is_that_of_the_last_round_and_old_logs_name_none(tmp_path):
         {"finished": "2026-02-04T00:00:01+00:00"},
         {},
     )
-    for path, said in zip(paths, times, strict=True):
-        path.write_text(json.dumps({"rows": []} | said), encoding="utf-8")
+    for path, end in zip(paths, times, strict=True):
+        path.write_text(json.dumps({"rows": []} | end), encoding="utf-8")
     assert last_day(paths) == "2026-02-04"
     assert last_day(paths[2:]) == last_day([]) == ""
-
-
-def test_credit_scale_by_hand():
-    table = pd.DataFrame({"method": list("abc") * 2, "credit": [0.0, -2.0, 0.5, 0.0, 1.0, 0.25]})
-    assert shades(table).tolist() == [0.0, -1.0, 1.0, 0.0, 0.5, 0.5]
-
-
-def test_moving_average_by_hand():
-    values = pd.Series([1.0, np.nan, 3.0, 5.0])
-    assert moving_average(values, 2).tolist() == [1.0, 1.0, 3.0, 4.0]
 
 
 def test_names_at_line_ends_keep_their_distance_and_order():
@@ -208,39 +167,7 @@ def test_names_at_line_ends_keep_their_distance_and_order():
     assert placed[1:4].mean() == pytest.approx(np.mean([0.5, 0.52, 0.53]))
 
 
-def test_names_of_several_lines_get_the_room_they_need():
-    placed = style._spread(np.array([0.4, 0.42, 0.44]), np.array([0.1, 0.2, 0.1]))
-    assert np.diff(placed) == pytest.approx([0.15, 0.15])
-    assert placed[1] == pytest.approx(0.42)
-
-
-def test_sixteen_arms_are_told_apart_by_colour_and_marker_or_line():
-    names = [f"arm_{index}" for index in range(16)]
-    methods = {name: resolved_arm(name) for name in names}
-    arms = read_arms({"reference": "arm_0", "methods": methods})
-    looks = [(arms[name].colour, arms[name].marker) for name in names]
-    lines = [(arms[name].colour, arms[name].line) for name in names]
-    assert len(set(looks)) == len(set(lines)) == 16
-
-
-def test_arms_stand_in_the_order_of_the_study(study):
-    order = ["RandomCredit", "Progressive", "flatGRPO", "SFTOnly"]
-    arms = read_arms(study.config | {"order": order})
-    assert arms.names == ["SFTOnly", "flatGRPO", "RandomCredit", "Progressive"]
-
-
-def test_names_are_written_at_line_ends_only_where_they_fit():
-    assert not style.crowded(["flat GRPO", "SFT only,\nT = 0.5"])
-    assert style.crowded(["one"] * 14)
-    assert style.crowded(["a label that leaves the lines no width at all"])
-
-
-def test_a_wrapped_label_keeps_every_word():
-    label = "LLMJudge (offline rubric)"
-    assert style.wrap(label).split() == label.split()
-
-
-@pytest.mark.parametrize("number", [2, 5, 16])
+@pytest.mark.parametrize("number", [5, 16])
 def test_a_legend_stays_inside_its_figure(number):
     figure, axes = style.canvas()
     height = figure.get_figheight()
@@ -310,16 +237,3 @@ def test_the_goal_of_a_credit_picture_comes_from_the_file(coin_round):
             "goal": "find the coin",
         }
     ]
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"), [(None, "sequences.parquet: missing"), ([], "turns without a row in seq")]
-)
-def test_turns_without_their_sequences_are_named(coin_round, rows, said):
-    path = coin_round / "sequences.parquet"
-    path.unlink()
-    if rows is not None:
-        store.write_table(store.sequence_table(rows, 1, 0), path)
-    with pytest.raises(UserError, match=said) as caught:
-        read_first_turns([coin_round / "turns.parquet"])
-    assert str(coin_round) in str(caught.value)

@@ -10,17 +10,16 @@ from urllib.parse import urlparse
 
 import pandas as pd
 import pytest
-from report_fixtures import build_report, resolved_arm, run_cli, shipped, write_study
+from report_fixtures import build_report, run_cli, shipped, write_study
 
 from hgrpo.evaluation.comparison import compare
 from hgrpo.evaluation.merge import merge_episodes
-from hgrpo.evaluation.protocol import Protocol
+from hgrpo.evaluation.played_endpoints import Protocol
 from hgrpo.evaluation.settings import StatisticsConfig
 from hgrpo.report import words
 from hgrpo.report.arms import read_arms
-from hgrpo.report.page import _columns
 from hgrpo.report.provenance_rows import provenance_rows
-from hgrpo.report.svg import axis, inline, scale, whisker
+from hgrpo.report.svg import inline
 
 AREA = "in mean success over rounds 1 to 2"
 FIRST = "Progressive (+3.6 points, +1.0 to +6.0)"
@@ -66,11 +65,11 @@ def test_scores_stand_beside_successes_where_parts_are_paid(paid_in_part):
     assert row["mean"] == pytest.approx(0.25 + 0.75 * success["mean"])
     lower, upper = (f"{100 * row[end]:.1f}" for end in ("lower", "upper"))
     assert f">{100 * row['mean']:.1f}<small>{lower} to {upper}</small>" in html
-    own = pd.read_csv(paid_in_part / "tables/against_reference.csv").iloc[0]
+    first = pd.read_csv(paid_in_part / "tables/against_reference.csv").iloc[0]
     others = pd.read_csv(paid_in_part / "tables/other_endpoints.csv")
-    others = others.query(f"baseline == 'flatGRPO' and method == '{own['method']}'")
+    others = others.query(f"baseline == 'flatGRPO' and method == '{first['method']}'")
     against = others.query("endpoint == 'area' and score == 'return'").iloc[0]
-    assert against["difference"] == pytest.approx(0.75 * own["difference"])
+    assert against["difference"] == pytest.approx(0.75 * first["difference"])
     for other in others.to_dict("records"):
         ends = [words.points(other[end]) for end in ("difference", "lower", "upper")]
         assert f"{ends[0]} ({ends[1]} to {ends[2]})</td>" in html
@@ -79,72 +78,89 @@ def test_scores_stand_beside_successes_where_parts_are_paid(paid_in_part):
     assert "greedy score on the test panel" in svg and "greedy success on the test panel" in svg
 
 
-def test_the_page_opens_with_the_gates(tmp_path, capsys):
-    study = write_study(tmp_path, seeds=(11, 23, 31, 47, 59), rounds=2, steps=3, **PANELS)
+@pytest.fixture(scope="module")
+def declared(tmp_path_factory):
+    """The page of a study with gates, a pair, an overridden endpoint and a stopped run."""
+    root = tmp_path_factory.mktemp("declared")
+    study = write_study(root, seeds=(11, 23, 31, 47, 59), rounds=2, steps=3, **PANELS)
     study.config["gates"] = [
         {"arm": "Progressive", "expect": "above", "points": 99},
         {"arm": "RandomCredit", "expect": "equivalent", "points": 99},
     ]
-    page = build_report(study)
-    html = page.read_text(encoding="utf-8")
+    study.config["pairs"] = [{"arm": "RandomCredit", "against": "Progressive"}]
+    study.config["overridden"] = {"evaluation.endpoint": "area"}
+    for path in study.files("rl/Progressive/seed_11/*/train_log.json"):
+        log = json.loads(path.read_bytes())
+        log["ended"] = {"status": "stopped", "rule": "empty_steps", "round": 1, "step": 2}
+        if "round_2" in str(path):
+            log["rows"] = []  # a round that was not played
+        path.write_text(json.dumps(log), encoding="utf-8")
+    return build_report(study)
+
+
+def test_the_page_opens_with_the_gates(declared):
+    html = declared.read_text(encoding="utf-8")
     assert html.index('id="gates"') < html.index('id="results"')
     assert "Gates failed: Progressive (1 of 2)." in html and "above 0, estimate 99 or more" in html
-    # The last line of a run is the headline.
-    said = capsys.readouterr().out.splitlines()[-1]
-    assert said.startswith("Gates failed: Progressive (1 of 2).")
-    table = pd.read_csv(page.parent / "tables/gates.csv")
+    findings = (declared.parent / "findings.txt").read_text(encoding="utf-8")
+    assert findings.startswith("Gates failed: Progressive (1 of 2).")
+    table = pd.read_csv(declared.parent / "tables/gates.csv")
     assert table["result"].tolist() == ["failed", "passed"]
     assert table["power"].tolist() == pytest.approx([0, 1])
     assert "passes in 0\u00a0% at +10" in html
-    against = pd.read_csv(page.parent / "tables/against_reference.csv").set_index("method")
+    against = pd.read_csv(declared.parent / "tables/against_reference.csv").set_index("method")
     assert table["lower"].tolist() == against.loc[table["method"], "lower"].tolist()
 
 
-@pytest.mark.parametrize("key", ["evaluation.endpoint", "evaluation.confidence"])
-def test_an_endpoint_of_the_command_line_is_called_that(tmp_path, key):
-    study = write_study(tmp_path, seeds=(11,), rounds=1, steps=3, **PANELS)
-    study.config["overridden"] = {key: "area"}
-    html = build_report(study).read_text(encoding="utf-8")
-    assert ("The command line chose it" in html) == (key == "evaluation.endpoint")
-
-
-def test_the_page_has_the_declared_pairs(tmp_path):
-    study = write_study(tmp_path, seeds=(11, 23), rounds=2, steps=3, **PANELS)
-    study.config["pairs"] = [{"arm": "RandomCredit", "against": "Progressive"}]
-    page = build_report(study)
-    row = pd.read_csv(page.parent / "tables/pairs.csv").iloc[0]
+def test_the_page_has_the_declared_pairs_and_the_chosen_endpoint(declared, html):
+    row = pd.read_csv(declared.parent / "tables/pairs.csv").iloc[0]
     assert (row["method"], row["baseline"]) == ("RandomCredit", "Progressive")
-    html = page.read_text(encoding="utf-8")
-    assert ", further pairs of arms: 1 comparison, paired" in html
-    shown = html[html.index("random credit, against Progressive</th>") :]
-    assert f">{words.points(row['difference'])}</td>" in shown[:200]
+    page = declared.read_text(encoding="utf-8")
+    assert ", further pairs of arms: 1 comparison, paired" in page
+    cells = page[page.index("random credit, against Progressive</th>") :]
+    assert f">{words.points(row['difference'])}</td>" in cells[:200]
+    assert "The command line chose it" in page and "The command line chose it" not in html
+
+
+def test_a_stopped_run_is_a_failed_one_and_says_so(declared):
+    html = declared.read_text(encoding="utf-8")
+    assert "<b>stopped in 1 of 5 runs</b>" in html
+    assert "<td>stopped</td><td><code>empty_steps</code></td>" in html
+    assert "A cross marks where a rule has ended a run" in html
+    (row,) = pd.read_csv(declared.parent / "tables/stops.csv").to_dict("records")
+    run = {"method": "Progressive", "seed": 11, "status": "stopped", "rule": "empty_steps"}
+    assert row | run | {"round": 1, "step": 2} == row
+
+
+def test_two_seeds_have_no_marks(html, page):
+    assert "Two seeds, no verdict: " in html and "Significant" not in html
+    for mark in ('class="chip better"', "A filled mark", 'aria-label="Seeds needed"'):
+        assert mark not in html
+    table = pd.read_csv(page.parent / "tables/against_sft.csv")
+    assert set(table["verdict"]) == {"too few seeds"}
+    assert table[["p_value", "p_holm"]].isna().all(axis=None)
+    # Success is all that pays, so there are no scores.
+    assert 'data-label="score"' not in html and "Area, score" not in html
 
 
 def test_credit_before_a_first_fit_is_called_that(tmp_path_factory, html):
     root = tmp_path_factory.mktemp("fits")
     arms = ("SFTOnly", "flatGRPO", "TurnRDV2")
     settings = {name: shipped("bakeoff")[name] for name in arms}
-    said = "TurnRD is fitted after a round, so here it knows nothing yet"
-    assert said not in html
+    remark = "TurnRD is fitted after a round, so here it knows nothing yet"
+    assert remark not in html
     study = write_study(root, seeds=(11,), rounds=2, steps=3, settings=settings, **PANELS)
     page = build_report(study)
     text = page.read_text(encoding="utf-8")
-    assert said in text
+    assert remark in text
     # The fitted credit, with its own turns, stands below.
     table = pd.read_csv(page.parent / "figures/credit_last_round.csv")
     assert table["round"].unique().tolist() == [2] and len(table) == 16
-    own = text[text.index("<h3>Credit after the last fit</h3>") :]
-    assert "The assigner of TurnRD v2 is fitted between rounds" in own and "round 2" in own
+    fitted = text[text.index("<h3>Credit after the last fit</h3>") :]
+    assert "The assigner of TurnRD v2 is fitted between rounds" in fitted and "round 2" in fitted
     for credit in table["credit"]:
-        assert f">{words.points(credit / 100, 2)}</td>" in own
-    assert ">progress</th>" in own
-
-
-def test_no_scores_where_success_is_all_that_pays(html, page):
-    assert 'data-label="score"' not in html and "Area, score" not in html
-    assert "greedy score" not in (page.parent / "figures/learning_curves.svg").read_text(
-        encoding="utf-8"
-    )
+        assert f">{words.points(credit / 100, 2)}</td>" in fitted
+    assert ">progress</th>" in fitted
 
 
 class Tags(HTMLParser):
@@ -189,14 +205,14 @@ def test_the_page_needs_nothing_from_outside(html, tags):
 def test_ids_are_unique_and_references_point_somewhere(tags, html):
     ids = [attributes["id"] for _, attributes in tags if "id" in attributes]
     assert len(ids) == len(set(ids))
-    wanted = [
+    targets = [
         a[name][1:]
         for _, a in tags
         for name in ("href", "xlink:href")
         if a.get(name, "")[:1] == "#"
     ]
-    wanted += re.findall(r"url\(#([^)]+)\)", html)
-    assert wanted and set(wanted) <= set(ids)
+    targets += re.findall(r"url\(#([^)]+)\)", html)
+    assert targets and set(targets) <= set(ids)
 
 
 def test_the_page_says_its_language_and_names_every_figure(tags):
@@ -241,12 +257,6 @@ def test_manifest_and_tables_lie_beside_the_page(page):
     assert manifest["flatGRPO"]["last_pct_success"] == pytest.approx(row["success"])
 
 
-@pytest.mark.parametrize("stage", ["merge", "figures", "report"])
-def test_help_has_an_example(stage):
-    done = run_cli(stage, "--help")
-    assert done.returncode == 0 and f"python -m hgrpo.cli.{stage}" in done.stdout
-
-
 def test_a_user_error_is_one_line_and_leaves_nothing(tmp_path):
     out = tmp_path / "episodes.parquet"
     done = run_cli("merge", "--config", "{}", "--out", out, tmp_path / "none.parquet")
@@ -255,19 +265,10 @@ def test_a_user_error_is_one_line_and_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_episodes_of_an_arm_that_the_study_does_not_have_are_refused(study, tmp_path):
-    config, out = '{"methods": ["SFTOnly"]}', tmp_path / "episodes.parquet"
-    given = study.files("eval/*/*/*/episodes.parquet")
-    done = run_cli("merge", "--config", config, "--out", out, *given)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: episodes of ")
-    assert done.stderr.endswith(", which --config does not name\n")
-    assert not out.exists()
-
-
 def test_the_report_does_not_load_torch():
     code = (
-        "import sys, hgrpo.cli.merge, hgrpo.cli.figures, hgrpo.cli.report;"
+        "import sys, hgrpo.cli.run_stage;"
+        "from hgrpo.stages import merge, figures, report;"
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -318,21 +319,6 @@ def test_the_headline_says_what_the_verdicts_say(compared, verdicts, headline):
     assert words.answer(with_verdicts(comparison, verdicts), arms).headline == headline
 
 
-def test_a_headline_counts_arms_when_there_are_many(compared):
-    comparison, _ = compared
-    names = [f"arm {index}" for index in range(8)]
-    methods = {name: resolved_arm(name) for name in ["flat", *names]}
-    arms = read_arms({"reference": "flat", "methods": methods})
-    table = pd.DataFrame(
-        {"method": names, "verdict": ["better"] * 2 + ["inconclusive"] * 6, "n_seeds": 5}
-    ).assign(difference=[0.2, 0.1, 0.05, 0, 0, 0, 0, -0.01], lower=0.05, upper=0.3)
-    headline = words._headline(replace(comparison, against_reference=table), arms)
-    assert headline == (
-        "arm 0 (+20.0 points, +5.0 to +30.0) and arm 1 (+10.0 points, +5.0 to +30.0) beat flat "
-        f"{AREA}; inconclusive for six others (\u22121.0 to +5.0 points)."
-    )
-
-
 def test_an_interval_that_only_holms_correction_takes_back_is_explained(compared):
     comparison, arms = compared
     table = comparison.against_reference.assign(
@@ -351,8 +337,8 @@ def test_one_seed_is_called_one_seed(study):
     assert answer.headline.startswith("One seed, no verdict: Progressive (+")
     assert "highest" not in answer.headline and "chance" not in answer.headline
     assert answer.headline.endswith(f" points) against flat GRPO {AREA}.")
-    told = " ".join(text for _, texts in answer.paragraphs for text in texts)
-    assert "better" not in told and "four times out of five" not in told
+    text = " ".join(text for _, texts in answer.paragraphs for text in texts)
+    assert "better" not in text and "four times out of five" not in text
     limits = answer.paragraphs[-1][1][0]
     assert limits.startswith(
         "One seed was trained. It shows no spread between seeds, so there are "
@@ -367,25 +353,6 @@ def test_a_shuffled_control_is_pointed_out(study, compared):
     config["methods"]["RandomCredit"]["credit"] = {"kind": "random"}
     limits = words.answer(comparison, read_arms(config)).paragraphs[-1][1]
     assert any(text.startswith("Random credit is a control") for text in limits)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.0523, "+5.2"), (-0.0523, "\u22125.2"), (0.0001, "±0.0"), (None, "\u2013")],
-)
-def test_points(value, text):
-    assert words.points(value) == text
-
-
-def test_whisker_by_hand():
-    # Scale -0.2 to 0.2 over 6..144: zero at 75, 0.1 at 109.5.
-    mark = str(whisker(0.0, 0.1, 0.2, 0.2, "#000", True))
-    assert 'x1="75.0" y1="1"' in mark and 'cx="109.5"' in mark and 'x2="144.0"' in mark
-
-
-def test_the_axis_of_the_marks_ends_at_round_numbers():
-    assert [scale(ends) for ends in ([], [0.12, -0.31], [0.9], [-0.2])] == [0.02, 0.4, 1, 0.2]
-    assert re.findall(">([^<>]+)</text>", str(axis(0.4))) == ["\u221240", "0", "+40"]
 
 
 def test_the_first_table_is_sorted_and_marks_what_was_not_trained(html, page):
@@ -408,14 +375,6 @@ def test_the_page_says_when_how_long_and_by_which_command(html, study):
     assert facts["Training time, all runs added"] == words.duration(seconds)
     assert facts["Command"] == "make bakeoff STUDY=fake"
     assert "make bakeoff STUDY=fake SEEDS=&#34;11 23 31 47 59&#34;" in html
-
-
-def test_columns_of_figures_are_as_wide_as_makes_them_level():
-    figures = [{"shape": shape, "caption": ""} for shape in (1.0, 0.5, 0.5)]
-    columns = _columns(figures)
-    assert (columns["left"], columns["right"]) == (figures[:1], figures[1:])
-    # 75 pixels of words to a figure: left 1 w + 75 = right 1 (1050 - w) + 150.
-    assert columns["share"] == round(100 * (1050 + 75) / 2 / 1050, 1)
 
 
 def test_inline_svg_follows_the_theme_and_keeps_ids_apart():
@@ -445,29 +404,4 @@ def test_provenance_lists_every_distinct_value():
     assert rows == [
         ("rl rounds", [("packages", ["torch 1"]), ("code", ["a", "b"]), ("hardware", ["cores 2"])]),
         ("study", [("python", ["3.11"])]),
-    ]
-
-
-def test_a_stopped_run_is_a_failed_one_and_says_so(tmp_path):
-    study = write_study(tmp_path, seeds=(11, 23), rounds=2, steps=3, **PANELS)
-    for path in study.files("rl/Progressive/seed_11/*/train_log.json"):
-        log = json.loads(path.read_bytes())
-        log["ended"] = {"status": "stopped", "rule": "empty_steps", "round": 1, "step": 2}
-        if "round_2" in str(path):
-            log["rows"] = []  # a round that was not played
-        path.write_text(json.dumps(log), encoding="utf-8")
-    html = build_report(study).read_text(encoding="utf-8")
-    assert "<b>stopped in 1 of 2 runs</b>" in html
-    assert "<td>stopped</td><td><code>empty_steps</code></td>" in html
-    assert "A cross marks where a rule has ended a run" in html
-    table = pd.read_csv(tmp_path / "report/tables/stops.csv")
-    assert table.drop(columns="label").to_dict("records") == [
-        {
-            "method": "Progressive",
-            "seed": 11,
-            "status": "stopped",
-            "rule": "empty_steps",
-            "round": 1,
-            "step": 2,
-        }
     ]

@@ -11,7 +11,7 @@ from latex_width import column_inches
 from report_fixtures import build_report, inputs_of, write_merged_study, write_study
 from stage_settings import run_stage
 
-from hgrpo.report.latex import Cell, column_table, escaped, tabular
+from hgrpo.report.latex import Cell, column_table, escaped
 from hgrpo.report.paper import SIZES, caption, markdown, paper_table
 
 
@@ -21,18 +21,20 @@ def inputs(tmp_path_factory):
 
 
 def test_a_row_holds_the_numbers_of_the_comparison(inputs):
-    found = inputs.comparison
-    table = paper_table(found, inputs.arms)
+    comparison = inputs.comparison
+    table = paper_table(comparison, inputs.arms)
     endpoint, reference, untrained = table.columns[1:]
     assert endpoint == "success"
-    about = caption(found, inputs.arms)
+    about = caption(comparison, inputs.arms)
     assert about.startswith(
         "Mean success over rounds 1 to 2 in per cent, with 95 % intervals: "
-        f"{found.n_test} test tasks, "
+        f"{comparison.n_test} test tasks, "
     )
     assert "twin" not in about
-    runs = found.against_reference["n_seeds"] * 2
-    pooled = replace(found, against_reference=found.against_reference.assign(baseline_runs=runs))
+    runs = comparison.against_reference["n_seeds"] * 2
+    pooled = replace(
+        comparison, against_reference=comparison.against_reference.assign(baseline_runs=runs)
+    )
     assert caption(pooled, inputs.arms).endswith(
         "Runs of the A/A twin count as runs of flat GRPO: the other arms' differences are from the "
         "mean of both, and no plain subtraction of two means."
@@ -40,7 +42,7 @@ def test_a_row_holds_the_numbers_of_the_comparison(inputs):
     assert reference == "against flat GRPO"
     assert untrained.startswith("against SFT only, ")
     row = table.set_index("method").loc["Progressive"]
-    difference = found.against_reference.set_index("method").loc["Progressive"]
+    difference = comparison.against_reference.set_index("method").loc["Progressive"]
     star = "*" if difference["verdict"] in ("better", "worse") else ""
     ends = f"{100 * difference['lower']:+.1f} to {100 * difference['upper']:+.1f}"
     assert row[reference] == Cell(f"{100 * difference['difference']:+.1f}{star}", ends)
@@ -103,15 +105,6 @@ def test_a_column_breaks_names_and_puts_intervals_below():
         r"amortised & {\scriptsize 4.0 to 6.0} \\",
         r"\addlinespace[2pt]",
         r"flat GRPO & 4.0 \\",
-    ]
-
-
-def test_a_table_of_chosen_columns():
-    table = pd.DataFrame({"the_arm": ["a_b"], "n": [3], "success": [0.25], "interval": [None]})
-    assert tabular(table, 1).splitlines()[2:5] == [
-        r"the\_arm & n & success & interval \\",
-        r"\midrule",
-        r"a\_b & 3 & 0.2 & -- \\",
     ]
 
 

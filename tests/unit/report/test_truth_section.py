@@ -50,14 +50,14 @@ def tables():
     methods, gradients, errors = [], [], []
     for number in (0, 1):
         for name, noise in METHODS.items():
-            given = np.ones(len(truth.advantage))
+            credit = np.ones(len(truth.advantage))
             if noise is not None:
-                given = truth.advantage + noise * rng.normal(size=given.shape)
+                credit = truth.advantage + noise * rng.normal(size=credit.shape)
             head = {"round": number, "method": name, "label": f"{name}!"}
             extra = PRICE | {"extra_trajectories": 96.0 * (name == "near")}
-            methods.append(head | score(given, given, truth) | extra)
-            gradients += [head | row for row in gradient_rows(given, truth)]
-            errors += [head | row for row in error_rows(given, truth)]
+            methods.append(head | score(credit, credit, truth) | extra)
+            gradients += [head | row for row in gradient_rows(credit, truth)]
+            errors += [head | row for row in error_rows(credit, truth)]
         head = {"round": number, "method": SHUFFLED, "label": "Truth, shuffled"}
         methods.append(head | shuffled_row(truth))
         head = {"round": number, "method": TRUTH, "label": "Truth"}
@@ -97,15 +97,15 @@ def test_every_figure_has_its_numbers(folder):
     for entry in index:
         assert "<svg" in (folder / f"{entry['name']}.svg").read_text(encoding="utf-8")
         assert len(pd.read_csv(folder / f"{entry['name']}.csv"))
-    said = index[0]["caption"]
-    assert "Closest: near!" in said and "equal!" not in said.partition("Closest")[0]
+    caption = index[0]["caption"]
+    assert "Closest: near!" in caption and "equal!" not in caption.partition("Closest")[0]
     assert "+96 played" in (folder / "closest.svg").read_text(encoding="utf-8")
 
 
 def test_the_tables_name_the_closest_first_and_the_shuffled_truth_last(folder):
-    found = truth_tables(folder)
-    assert [table["policy"] for table in found] == ["after round 1", "SFT policy"]
-    rows = found[0]["rows"]
+    tables_read = truth_tables(folder)
+    assert [table["policy"] for table in tables_read] == ["after round 1", "SFT policy"]
+    rows = tables_read[0]["rows"]
     assert [row.label for row in rows] == ["near!", "far!", "equal!", "Truth, shuffled"]
     value, interval = rows[0].cells[0]
     assert re.fullmatch(r"0\.\d\d|1\.\d\d", value) and re.fullmatch(r"\d.\d\d to \d.\d\d", interval)

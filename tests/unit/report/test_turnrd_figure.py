@@ -4,18 +4,11 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from hgrpo.credit.settings import CreditSettings
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.report.arms import Arm, Arms
 from hgrpo.report.figures.turnrd import ALWAYS, ROUNDS, turnrd, turnrd_table
 
 ARMS = Arms({"A": Arm("A", "A", True, Settings(), "#333333", "o", "-")}, "A")
-
-
-def test_an_arm_has_the_figures_that_its_credit_declares():
-    other = Arm("B", "B", True, CreditSettings(), "#333333", "o", "-")
-    arms = Arms({"A": ARMS["A"], "B": other}, "B")
-    assert arms.with_figure("turnrd") == ["A"] and arms.with_figure("another") == []
 
 
 @pytest.fixture
@@ -63,11 +56,4 @@ def test_a_fit_is_drawn_from_its_round_to_the_next(logs, fits):
     ax = drawing.figure.axes[ALWAYS.index("validation_loss")]
     drawn = [line.get_xdata().tolist() for line in ax.lines if len(line.get_xdata())]
     assert drawn == [[1, 1.5, 2], [2, 3]]
-    plt.close(drawing.figure)
-
-
-def test_a_fit_that_logged_its_start_alone_is_no_round(logs, fits):
-    drawing = turnrd(logs, fits[fits["epoch"] < 1], ARMS)
-    ax = drawing.figure.axes[ALWAYS.index("validation_loss")]
-    assert [line.get_xdata().tolist() for line in ax.lines[:2]] == [[1, 2], [2, 3]]
     plt.close(drawing.figure)

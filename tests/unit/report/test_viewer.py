@@ -6,7 +6,6 @@ import re
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from report_fixtures import write_study
 from stage_settings import run_stage
 
 from hgrpo.envs.base import Task
@@ -17,10 +16,8 @@ from hgrpo.report.viewer import ALL_ARMS, Source, collect, collect_truth, render
 from hgrpo.trajectories.store import (
     SEQUENCES_FILE,
     TURNS_FILE,
-    join_steps,
     sequence_table,
     turn_table,
-    write_step,
     write_table,
 )
 from hgrpo.trajectories.trajectory import Trajectory, Turn
@@ -58,13 +55,13 @@ def write(folder, trajectories):
 @pytest.fixture
 def sources(tmp_path):
     """Two arms that played the same first trajectory, and different second ones."""
-    found = []
+    made = []
     for method, second in (("flatGRPO", ["look"]), ("Vine", ["go", "look"])):
         first = trajectory("one", ["go", "take"], [0.5, -1.5] if method == "Vine" else [1.0, 1.0])
         other = trajectory("two", second, [0.0] * len(second), success=True)
         path = write(tmp_path / f"rl/{method}/seed_11/round_1", [first, other])
-        found.append(Source(method, 11, 1, path))
-    return found
+        made.append(Source(method, 11, 1, path))
+    return made
 
 
 def test_arms_that_played_the_same_share_an_entry(sources):
@@ -93,22 +90,16 @@ def test_policies_that_played_the_same_have_their_own_log_probs(sources):
     assert shared["logprob"] == {"flatGRPO": [-0.5, -1.0], "Vine": [-2.0, -4.0]}
 
 
-def test_every_round_gives_the_same_number(sources):
-    assert len(collect(sources, 2)) == 1
-    assert len(collect(sources, 3)) == 1
-
-
-@pytest.mark.parametrize("seeds", [1, 3])
-def test_a_page_has_no_more_than_its_limit(sources, tmp_path, seeds):
+def test_a_page_has_no_more_than_its_limit(sources):
     """Of more rounds than that, those of the first seeds are shown."""
     more = [
-        Source(source.method, seed, 1, source.turns)
-        for source in sources
-        for seed in (31, 23, 11)[:seeds]
+        Source(source.method, seed, 1, source.turns) for source in sources for seed in (31, 23, 11)
     ]
-    shown = collect(more, 2)
-    assert len(shown) == 1 and shown[0]["seed"] == min(source.seed for source in more)
-    assert set(shown[0]["credit"]) == {"flatGRPO", "Vine"}
+    entries_shown = collect(more, 2)
+    assert len(entries_shown) == 1 and entries_shown[0]["seed"] == min(
+        source.seed for source in more
+    )
+    assert set(entries_shown[0]["credit"]) == {"flatGRPO", "Vine"}
 
 
 def test_a_page_has_no_more_than_its_bytes(sources):
@@ -119,30 +110,10 @@ def test_a_page_has_no_more_than_its_bytes(sources):
     assert within(entries, sizes[0] - 1) == []
 
 
-def test_steps_follow_each_other(tmp_path):
-    folder = tmp_path / "rl/flatGRPO/seed_11/round_1"
-    folder.mkdir(parents=True)
-    for step, name in enumerate(("one", "two", "three")):
-        write_step([trajectory(name, ["go"], [1.0])], 1, step, folder)
-    join_steps(folder, 3, folder)
-    source = Source("flatGRPO", 11, 1, folder / TURNS_FILE)
-    assert [entry["task"] for entry in collect([source], 2)] == ["one", "two"]
-    assert [entry["task"] for entry in collect([source], 9)] == ["one", "two", "three"]
-
-
 def test_tables_of_two_rounds_are_noticed(sources, tmp_path):
     other = write(tmp_path / "rl/other/seed_11/round_1", [trajectory("three", ["go"], [1.0])])
     other.replace(sources[0].turns)
     with pytest.raises(UserError, match=r"round_1/turns.parquet: not the turns of .* task one"):
-        collect(sources, 4)
-
-
-def test_a_missing_or_damaged_table_is_named(sources):
-    sources[0].turns.write_text("nothing", encoding="utf-8")
-    with pytest.raises(UserError, match=r"flatGRPO.*turns.parquet: damaged"):
-        collect(sources, 4)
-    sources[0].turns.with_name(SEQUENCES_FILE).unlink()
-    with pytest.raises(UserError, match=r"flatGRPO.*sequences.parquet: missing"):
         collect(sources, 4)
 
 
@@ -189,18 +160,15 @@ def test_truth_stands_beside_every_methods_credit(truth):
 
 
 @pytest.mark.parametrize("name", ["truth.parquet", "credits.parquet"])
-@pytest.mark.parametrize(
-    "damage", [lambda path: path.unlink(), lambda path: path.write_text("x", encoding="utf-8")]
-)
-def test_a_truth_that_cannot_be_read_is_named(truth, name, damage):
-    damage(next(folder / name for folder in truth if (folder / name).exists()))
-    with pytest.raises(UserError, match=f"{name}: (missing|damaged)"):
+def test_a_truth_that_cannot_be_read_is_named(truth, name):
+    next(folder / name for folder in truth if (folder / name).exists()).unlink()
+    with pytest.raises(UserError, match=f"{name}: missing"):
         collect_truth(*truth, LABELS, 11, 1, 5)
 
 
 def data_of(page):
-    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
-    return json.loads(found.group(1))
+    data = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
+    return json.loads(data.group(1))
 
 
 def test_the_page_holds_its_data_and_no_text_ends_a_script(sources):
@@ -208,23 +176,11 @@ def test_the_page_holds_its_data_and_no_text_ends_a_script(sources):
     entries[0]["goal"] = "</script><script>alert(1)</script>\u2028"
     page = render("<study>", entries, LABELS)
     assert page == render("<study>", entries, LABELS)
-    shown = [{name: one[name] for name in one if name != "rank"} for one in entries]
-    assert data_of(page) == {"labels": LABELS, "trajectories": shown}
+    entries_shown = [{name: one[name] for name in one if name != "rank"} for one in entries]
+    assert data_of(page) == {"labels": LABELS, "trajectories": entries_shown}
     assert "alert(1)</script>" not in page and "\u2028" not in page
     assert "<title>&lt;study&gt;: single trajectories</title>" in page
     assert not re.search(r"(src|href)=\"(?!data:)", page)
-
-
-def test_a_studys_rounds_are_read(tmp_path):
-    study = write_study(tmp_path, seeds=(11,), rounds=2, steps=2)
-    paths = study.files("rl/*/*/round_1/turns.parquet")
-    sources = [Source(path.parts[-4], 11, 1, path) for path in paths]
-    entries = collect(sources, 60)
-    assert {method for entry in entries for method in entry["credit"]} == {
-        "flatGRPO",
-        "Progressive",
-        "RandomCredit",
-    }
 
 
 CONFIG = {"study": "fake", "labels": [["flatGRPO", "flat GRPO"], ["Vine", "Vine"]]}
@@ -234,22 +190,8 @@ def test_the_stage_writes_a_page(sources, tmp_path):
     """Also of an arm that the study does not list."""
     path = write(tmp_path / "rl/Other/seed_11/round_1", [trajectory("three", ["go"], [1.0])])
     turns = [*(source.turns for source in sources), path]
-    missing = ("--truth", tmp_path / "truth", "--agreement", tmp_path / "credit_agreement")
     out = tmp_path / "viewer"
-    run_stage(
-        *("viewer", "--config", json.dumps(CONFIG), "--turns", *turns, *missing, "--out", out)
-    )
-    found = data_of((out / "index.html").read_text(encoding="utf-8"))
-    assert found["labels"] == {**LABELS, "Other": "Other"}
-    assert len(found["trajectories"]) == 4
-
-
-def test_the_stage_names_what_is_missing(tmp_path):
-    turns = tmp_path / "rl/flatGRPO/seed_11/round_1/turns.parquet"
-    words = ("viewer", "--config", json.dumps(CONFIG), "--turns", turns, "--out", tmp_path)
-    with pytest.raises(UserError, match=r"round_1/sequences.parquet: missing"):
-        run_stage(*words)
-    write(turns.parent, [])
-    for given in (words, (*words[:3], *words[-2:])):
-        with pytest.raises(UserError, match="--turns: no trajectory to show"):
-            run_stage(*given)
+    run_stage("viewer", "--config", json.dumps(CONFIG), "--turns", *turns, "--out", out)
+    data = data_of((out / "index.html").read_text(encoding="utf-8"))
+    assert data["labels"] == {**LABELS, "Other": "Other"}
+    assert len(data["trajectories"]) == 4

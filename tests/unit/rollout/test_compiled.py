@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from hgrpo.rollout.torch.compiled import CompiledAttention, _attend, _exponentiate
-from hgrpo.rollout.torch.rows import Row
+from hgrpo.rollout.torch.attention import Row
+from hgrpo.rollout.torch.compiled import CompiledAttention, _exponentiate
 
 LENGTH = 24
 
@@ -52,24 +52,24 @@ def rotated(x: Tensor, positions: Tensor) -> Tensor:
 
 def expected(rows, q, kv, keys, values) -> Tensor:
     """The attention, with the new keys and values written to the caches."""
-    found = []
+    parts = []
     for index, row in enumerate(rows):
         new = slice(row.offset, row.offset + row.length)
-        own = slice(row.start, row.start + row.length)
-        positions = row.shared + torch.arange(row.start, own.stop)
-        keys[row.slot, :, own] = rotated(kv[new, 0], positions).transpose(0, 1)
-        values[row.slot, :, own] = kv[new, 1].transpose(0, 1)
+        ours = slice(row.start, row.start + row.length)
+        positions = row.shared + torch.arange(row.start, ours.stop)
+        keys[row.slot, :, ours] = rotated(kv[new, 0], positions).transpose(0, 1)
+        values[row.slot, :, ours] = kv[new, 1].transpose(0, 1)
         seen = [
-            torch.cat([cache[row.trunk or 0, :, : row.shared], cache[row.slot, :, : own.stop]], 1)
+            torch.cat([cache[row.trunk or 0, :, : row.shared], cache[row.slot, :, : ours.stop]], 1)
             for cache in (keys, values)
         ]
         ends = len(q) < len(kv)
-        asked, positions = (q[[index]], positions[-1:]) if ends else (q[new], positions)
-        visible = torch.arange(row.shared + own.stop) <= positions[:, None]
-        queries = rotated(asked, positions).transpose(0, 1)
+        chosen, positions = (q[[index]], positions[-1:]) if ends else (q[new], positions)
+        visible = torch.arange(row.shared + ours.stop) <= positions[:, None]
+        queries = rotated(chosen, positions).transpose(0, 1)
         mixed = F.scaled_dot_product_attention(queries, *seen, visible, enable_gqa=True)
-        found.append(mixed.transpose(0, 1))
-    return torch.cat(found)
+        parts.append(mixed.transpose(0, 1))
+    return torch.cat(parts)
 
 
 def attend(rows, q, kv, keys, values) -> Tensor:
@@ -81,8 +81,8 @@ def attend(rows, q, kv, keys, values) -> Tensor:
 
 @given(passes(), st.integers(1, 2), st.integers(1, 3), st.integers(1, 20))
 @settings(max_examples=50)
-def test_it_is_softmax_attention_over_the_trunk_and_the_own_part(given, kv_heads, share, half):
-    rows, ends = given
+def test_it_is_softmax_attention_over_the_trunk_and_the_own_part(case, kv_heads, share, half):
+    rows, ends = case
     q, kv, *caches = tensors(rows, ends, kv_heads, share, 2 * half)
     copies = [cache.clone() for cache in caches]
     torch.testing.assert_close(
@@ -93,49 +93,29 @@ def test_it_is_softmax_attention_over_the_trunk_and_the_own_part(given, kv_heads
 
 @given(passes())
 @settings(max_examples=20)
-def test_a_row_comes_out_the_same_whatever_shares_its_pass(given):
-    rows, ends = given
+def test_a_row_comes_out_the_same_whatever_shares_its_pass(case):
+    rows, ends = case
     q, kv, *caches = tensors(rows, ends, 2, 2, 16)
     together = attend(rows, q, kv, *(cache.clone() for cache in caches))
     for index, row in enumerate(rows):
         new = slice(row.offset, row.offset + row.length)
-        asked = slice(index, index + 1) if len(q) < len(kv) else new
-        alone = attend([row._replace(offset=0)], q[asked], kv[new], *caches)
-        assert torch.equal(alone, together[asked])
+        part = slice(index, index + 1) if len(q) < len(kv) else new
+        alone = attend([row._replace(offset=0)], q[part], kv[new], *caches)
+        assert torch.equal(alone, together[part])
 
 
 def test_the_exponential_is_exact_up_to_rounding():
     x = np.linspace(-87, 0, 100_001, dtype=np.float32)
-    found = x + np.float32(2)
-    total = _exponentiate(found, len(x), np.float32(2), np.empty(len(x), np.int32))
+    powers = x + np.float32(2)
+    total = _exponentiate(powers, len(x), np.float32(2), np.empty(len(x), np.int32))
     exact = np.exp(x.astype(np.float64))
     # Rounding x / log 2 to float32 costs up to 1.2e-7 |x|, and the rest costs little.
-    assert (np.abs(found / exact - 1) <= 1.2e-7 * (2 - x)).all()
-    assert np.abs(found - exact).max() < 3e-7
+    assert (np.abs(powers / exact - 1) <= 1.2e-7 * (2 - x)).all()
+    assert np.abs(powers - exact).max() < 3e-7
     assert abs(total / exact.sum() - 1) < 1e-5
     lowest = np.array([-1e4, -1e30], np.float32)
     _exponentiate(lowest, 2, np.float32(0), np.empty(2, np.int32))
     assert (lowest >= 0).all() and (lowest < 1e-37).all()
-
-
-CHILD = """
-from test_compiled import Row, _attend, attend, tensors
-
-rows = [Row(0, 0, 2, 0)]
-attend(rows, *tensors(rows, False, 1, 1, 4))
-print(sum(_attend.stats.cache_hits.values()), sum(_attend.stats.cache_misses.values()))
-"""
-
-
-def test_another_process_finds_the_compiled_kernel_on_disk():
-    rows = [Row(0, 0, 2, 0)]
-    attend(rows, *tensors(rows, False, 1, 1, 4))
-    assert len(_attend.signatures) == 1
-    search = f"import sys; sys.path[:0] = {sys.path!r}\n"
-    done = subprocess.run(
-        [sys.executable, "-c", search + CHILD], capture_output=True, encoding="utf-8"
-    )
-    assert done.stdout.split() == ["1", "0"], done.stderr
 
 
 def test_without_a_place_for_machine_code_the_kernel_is_compiled_all_the_same():

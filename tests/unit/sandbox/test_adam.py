@@ -23,20 +23,3 @@ def test_each_row_moves_as_under_pytorchs_adam():
         assert torch.allclose(weights[0], alone[0], atol=1e-6)
         assert torch.allclose(weights[1], alone[1], atol=1e-6)
     assert weights[2].equal(stopped)
-
-
-def test_adam_goes_on_from_its_state():
-    whole, cut = torch.ones(2, 3), torch.ones(2, 3)
-    active, gradients = torch.ones(2, dtype=torch.bool), torch.randn(4, 2, 3)
-    ours, half = Adam(whole, 0.1), Adam(cut, 0.1)
-    for step in range(2):
-        ours.step(whole, gradients[step], active)
-        half.step(cut, gradients[step], active)
-    state, weights = half.state(), cut.clone()
-    half.step(cut, gradients[3], active)
-    later = Adam(weights, 0.1)
-    later.load_state(state)
-    for step in (2, 3):
-        ours.step(whole, gradients[step], active)
-        later.step(weights, gradients[step], active)
-    assert weights.equal(whole)

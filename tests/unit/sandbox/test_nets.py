@@ -61,8 +61,8 @@ def test_the_transformer_is_pytorchs():
         x = tensors["tokens"][seed][tokens[seed]] * 4 + tensors["positions"][seed][:5]
         mask = nn.Transformer.generate_square_subsequent_mask(5)
         expected = net(x, mask=mask, is_causal=True) @ tensors["head.matrix"][seed]
-        found = NET.logits(weights, tokens)[seed]
-        assert torch.allclose(found, expected, atol=1e-5)
+        logits = NET.logits(weights, tokens)[seed]
+        assert torch.allclose(logits, expected, atol=1e-5)
 
 
 def test_the_mlp_by_hand():
@@ -97,15 +97,15 @@ def test_a_tree_of_outputs_scores_each_as_if_it_were_alone(vocabulary, horizon):
     net = Transformer(vocabulary, 5 + horizon, width=16)
     policy = SequencePolicy(net, horizon)
     weights = weights_of(net).double().requires_grad_()
-    asked = draws.integers(SEEDS, "data", (0,), (3, 5), vocabulary)
-    actions, table = policy.listed(weights, asked)
+    prompts_of_seeds = draws.integers(SEEDS, "data", (0,), (3, 5), vocabulary)
+    actions, table = policy.listed(weights, prompts_of_seeds)
     assert len(actions[0, 0].unique(dim=0)) == actions.shape[2] == vocabulary**horizon
-    alone = policy.table(weights, asked, actions)
+    alone = policy.table(weights, prompts_of_seeds, actions)
     assert torch.allclose(table, alone, atol=1e-12)
-    found, expected = (
+    gradient, expected = (
         torch.autograd.grad(taken(each, actions).sin().sum(), weights)[0] for each in (table, alone)
     )
-    assert torch.allclose(found, expected, atol=1e-9)
+    assert torch.allclose(gradient, expected, atol=1e-9)
 
 
 def test_the_tree_of_three_tokens_by_hand():

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from hgrpo.errors import UserError
+from hgrpo.stages.gradients_round import check_measured
 from hgrpo.stages.job import Job
-from hgrpo.stages.measured_policy import check_measured
 
 
 def adapter(folder, weights, summary=None):
@@ -28,38 +28,27 @@ def policies(tmp_path):
         "copied sft": adapter(tmp_path / "copy", "first"),
         "trained": adapter(tmp_path / "rl", "trained", ppo),
         "copied": adapter(tmp_path / "moved", "trained"),
-        "list": adapter(tmp_path / "list", "trained", []),
     }
 
 
 @pytest.mark.parametrize(
-    ("policy", "method", "seed", "number", "said"),
+    ("policy", "method", "seed", "number", "message"),
     [
-        ("trained", "FilterTopP", 11, 1, "--config: method: FilterTopP, but {} is of method PPO"),
-        ("trained", "PPO", 99, 1, "--seed: 99, but {} is of seed 11"),
-        ("trained", "PPO", 11, 2, "--round: 2, but {} is the policy after round 1"),
-        ("trained", "PPO", 11, 0, "--round: 0, but {} is the policy after round 1"),
-        ("trained", "PPO", 11, -1, "--round: -1; 0 is the SFT policy"),
-        ("sft", "PPO", 11, 1, "--round: 1, but {} is the policy after round 0"),
-        ("other sft", "PPO", 11, 0, "--policy: {} has other weights than the SFT policy, which"),
-        ("copied", "PPO", 11, 0, "{}/../summary.json: no such file; it says of which arm, seed"),
-        ("copied", "PPO", 11, 1, "{}/../summary.json: no such file; it says of which arm, seed"),
-        ("copied sft", "PPO", 11, 1, "{}/../summary.json: no such file"),
-        ("list", "PPO", 11, 1, "{}/../summary.json: not the summary of a stage"),
+        ("trained", "FilterTopP", 11, 1, "--policy: {} is of method PPO, not FilterTopP"),
+        ("trained", "PPO", 99, 1, "--policy: {} is of seed 11, not 99"),
+        ("trained", "PPO", 11, 2, "--policy: {} is of round 1, not 2"),
+        ("other sft", "PPO", 11, 0, "--policy: {} has other weights than the SFT policy"),
+        ("copied", "PPO", 11, 1, "{}/../summary.json: no such file; it names the arm, seed"),
     ],
 )
-def test_another_policy_is_refused(policies, policy, method, seed, number, said):
+def test_another_policy_is_refused(policies, policy, method, seed, number, message):
     path = policies[policy]
     with pytest.raises(UserError) as refused:
         check_measured(path, policies["sft"], method, Job(seed=seed, round=number))
-    expected = said.replace("{}/..", str(path.parent)).format(path)
+    expected = message.replace("{}/..", str(path.parent)).format(path)
     assert str(refused.value).startswith(expected) and "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(("policy", "number"), [("trained", 1), ("sft", 0), ("copied sft", 0)])
 def test_the_policy_of_the_job_is_measured(policies, policy, number):
     check_measured(policies[policy], policies["sft"], "PPO", Job(seed=11, round=number))
-
-
-def test_round_0_belongs_to_all_arms_and_seeds(policies):
-    check_measured(policies["sft"], policies["sft"], "FilterTopP", Job(seed=99, round=0))

@@ -8,6 +8,6 @@ from hgrpo.study.study import load_study
 
 def test_gradients_record_no_settings_that_only_the_study_reads(project):
     study = load_study(project / "configs/studies/sokoban_gradients.yaml")
-    given = stage_settings(study, "gradients_round", "PPO")
-    recorded = settings_read(Settings.model_validate(given))["gradients"]
-    assert recorded == given["gradients"] and "after_rounds" not in recorded
+    settings = stage_settings(study, "gradients_round", "PPO")
+    recorded = settings_read(Settings.model_validate(settings))["gradients"]
+    assert recorded == settings["gradients"] and "after_rounds" not in recorded

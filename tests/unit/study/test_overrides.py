@@ -15,7 +15,7 @@ STUDY = PROJECT / "configs/studies/bakeoff.yaml"
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("overrides", "expected"),
     [
         ({"seeds": "11,23 31"}, {"seeds": ["11", "23", "31"]}),
         ({"seeds": [7]}, {"seeds": [7]}),
@@ -57,66 +57,33 @@ STUDY = PROJECT / "configs/studies/bakeoff.yaml"
         ({}, {}),
     ],
 )
-def test_text_gets_the_type_of_its_key(given, expected):
-    assert parse_overrides(given, StudyConfig) == expected
+def test_text_gets_the_type_of_its_key(overrides, expected):
+    assert parse_overrides(overrides, StudyConfig) == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("overrides", "message"),
     [
         ({"trainin.lr": 1}, "command line: trainin.lr: unknown key; did you mean 'training'?"),
-        ({"name": "x"}, "command line: name: unknown key"),
         ({"set": "lr"}, "command line: set: KEY=VALUE was expected, not 'lr'"),
         ({"set": "a=1 a=2"}, "command line: set: a is given twice"),
         ({"rounds": 1, "set": "rounds=2"}, "command line: set: rounds is given twice"),
         ({"set": "training.lr='1"}, "command line: training.lr: '1: not a value"),
-        (
-            {"seeds": None},
-            "command line: seeds=: a value was expected; without seeds=, that of the file",
-        ),
-        ({"methods": ""}, "command line: methods=: a value was expected; "),
+        ({"seeds": None}, "command line: seeds=: a value was expected; "),
         ({"set": "training.lr="}, "command line: training.lr=: a value was expected; "),
-        ({"training.lr": "[1"}, "command line: training.lr: [1: not a value"),
     ],
 )
-def test_a_mistake_names_the_key(given, said):
+def test_a_mistake_names_the_key(overrides, message):
     with pytest.raises(UserError) as refused:
-        parse_overrides(given, StudyConfig)
-    assert str(refused.value).startswith(said)
+        parse_overrides(overrides, StudyConfig)
+    assert str(refused.value).startswith(message)
     assert "\n" not in str(refused.value)
 
 
-def test_all_words_that_are_no_assignments_are_listed():
-    with pytest.raises(UserError) as refused:
-        read_assignments(["study=", "lr", "seeds=1", "seeds=2", "x y"])
-    assert str(refused.value).splitlines() == [
-        "study=: the name of a study was expected, such as study=bakeoff",
-        "KEY=VALUE was expected, not 'lr'",
-        "seeds is given twice",
-        "KEY=VALUE was expected, not 'x y'",
-    ]
-    with pytest.raises(UserError) as refused:
-        parse_overrides({"set": "lr seeds=1 seeds=2"}, StudyConfig)
-    assert str(refused.value).splitlines() == [
-        "command line: set: KEY=VALUE was expected, not 'lr'",
-        "command line: set: seeds is given twice",
-    ]
-
-
-def test_a_wrong_value_and_a_wrong_inner_key_are_named_with_the_file():
-    for given, said in (
-        ({"training.lrr": 1}, "training.lrr: unknown key; did you mean 'lr'?"),
-        ({"training.lr": -1}, "training.lr: input should be greater than 0, not -1"),
-        (
-            {"evaluation.test_games": "many"},
-            "evaluation.test_games: input should be a valid integer",
-        ),
-    ):
-        with pytest.raises(UserError) as refused:
-            load_study(STUDY, given)
-        assert f"bakeoff.yaml with {next(iter(given)).split('.')[0]} overridden: {said}" in str(
-            refused.value
-        )
+@pytest.mark.parametrize("words", [["lr"], ["=1"], ["a b=1"], ["a=1", "a=2"], ["study="]])
+def test_words_that_assign_nothing_or_twice_are_refused(words):
+    with pytest.raises(UserError):
+        read_assignments(words)
 
 
 def test_an_override_changes_one_key_and_keeps_its_neighbours():
@@ -135,27 +102,21 @@ def test_arms_run_without_the_reference_and_another_may_be_named():
     assert not some.has_reference and list(some.methods) == ["LLMJudge", "Progressive"]
     other = load_study(STUDY, {"methods": "LLMJudge,Progressive", "reference": "Progressive"})
     assert other.has_reference
-    for given, said in (
+    for overrides, message in (
         ({"methods": "LLMJudge", "reference": "Nobody"}, "reference: 'Nobody': no such file"),
         ({"methods": "LLMJudge", "reference": "SFTOnly"}, "'SFTOnly' is not a trained method"),
         ({"reference": "GiGPO"}, "reference: 'GiGPO' is not among the methods"),
     ):
-        with pytest.raises(UserError, match=said):
-            load_study(STUDY, given)
+        with pytest.raises(UserError, match=message):
+            load_study(STUDY, overrides)
 
 
-def test_gates_speak_of_the_files_reference_and_of_no_other():
+def test_another_reference_drops_the_files_gates():
     assert load_study(STUDY, {"reference": "flatGRPO"}).config.evaluation.gates
     assert not load_study(STUDY, {"reference": "Vine"}).config.evaluation.gates
     gate = "[{arm: Vine, expect: above}]"
-    given = load_study(STUDY, {"reference": "Progressive", "evaluation.gates": gate})
-    assert [gate.arm for gate in given.config.evaluation.gates] == ["Vine"]
-
-
-def test_a_variant_of_one_run_is_an_arm():
-    slow = "{of: Progressive, training: {lr: 1.0e-5}}"
-    study = load_study(STUDY, {"variants.Slow": slow, "methods": "flatGRPO,Slow"})
-    assert study.training["Slow"].lr == 1e-5 != study.training["flatGRPO"].lr
+    study = load_study(STUDY, {"reference": "Progressive", "evaluation.gates": gate})
+    assert [gate.arm for gate in study.config.evaluation.gates] == ["Vine"]
 
 
 def test_an_arm_of_ones_own_joins_the_others_and_the_report_reads_it():
@@ -185,28 +146,13 @@ def test_words_reach_snakemake_without_a_dot_in_a_key():
     assert as_config(["rounds=2"]) == ["rounds=2"]
 
 
-@pytest.mark.parametrize("words", [["lr"], ["=1"], ["a b=1"], ["a=1", "a=2"]])
-def test_words_that_assign_nothing_or_twice_are_refused(words):
-    with pytest.raises(UserError):
-        read_assignments(words)
-
-
-def test_a_study_without_a_name_is_no_study():
-    with pytest.raises(UserError, match="study=: the name of a study was expected, such as"):
-        read_assignments(["rounds=2", "study="])
-
-
 TEXTS = [
-    "Answer with one command, please",
-    "Answer: one command",
-    "item #3 of {x}",
+    "Answer: one  command, item #3 of {x}",
     'don\'t, and "do" a=b training.lr=2',
-    "two  blanks",
     "'quoted'",
     '"',
     "line one\nline two",
     "null",
-    "7",
     "[a]",
     "é 😀",
 ]
@@ -221,14 +167,14 @@ def test_any_text_reaches_the_key_as_it_is(text):
     study = {"name": "bakeoff"}
     overridden = {"description": text, "training.lr": 1e-4, "truth": None}
     expected = {"description": text, "training": {"lr": 1e-4}, "truth": None}
-    (given,) = shlex.split(target_command("viewer", study, overridden))[-1:]
-    assert parse_overrides(parse_config([given]), StudyConfig) == expected
+    (word,) = shlex.split(target_command("viewer", study, overridden))[-1:]
+    assert parse_overrides(parse_config([word]), StudyConfig) == expected
     if "\n" not in text:  # no variable of make holds a line end
         words = shlex.split(command(study, overridden).replace("bakeoff", "-n plan", 1))
         done = subprocess.run(words, cwd=PROJECT, capture_output=True, encoding="utf-8", check=True)
-        (given,) = [word for word in shlex.split(done.stdout) if word.startswith("set=")]
-        assert parse_overrides(parse_config([given]), StudyConfig) == expected
+        (word,) = [word for word in shlex.split(done.stdout) if word.startswith("set=")]
+        assert parse_overrides(parse_config([word]), StudyConfig) == expected
         # `make plan` reads the words itself, and hands them on.
-        assert parse_overrides(read_assignments([given]), StudyConfig) == expected
-        (given,) = as_config([given])
-        assert parse_overrides(parse_config([given]), StudyConfig) == expected
+        assert parse_overrides(read_assignments([word]), StudyConfig) == expected
+        (word,) = as_config([word])
+        assert parse_overrides(parse_config([word]), StudyConfig) == expected

@@ -10,9 +10,7 @@ from hgrpo.study.recorded import recorded_study
 from hgrpo.study.study import load_study
 
 
-@pytest.mark.parametrize(
-    "name", ["smoke", "bakeoff_plateau_plus", "alfworld_qwen", "alpha_sweep", "interventions"]
-)
+@pytest.mark.parametrize("name", ["smoke", "alfworld_qwen", "interventions"])
 def test_a_study_comes_back_whole(project, tmp_path, name):
     study = load_study(project / f"configs/studies/{name}.yaml")
     written = study.resolved() | {"provenance": {"packages": {}}}
@@ -25,11 +23,11 @@ def test_a_study_comes_back_whole(project, tmp_path, name):
 
 
 def test_no_file(tmp_path):
-    with pytest.raises(UserError, match="no such file; results/<study> was expected"):
+    with pytest.raises(UserError, match="no such file; run the study first"):
         recorded_study(tmp_path)
 
 
-@pytest.mark.parametrize("content", ["rounds: 3\n", "methods: [x]\n", "methods: {A: {train: 1}}\n"])
+@pytest.mark.parametrize("content", ["rounds: 3\n", "methods: {A: {train: 1}}\n"])
 def test_another_file_is_named(tmp_path, content):
     (tmp_path / "config.yaml").write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=r"config\.yaml: not the configuration of a study"):
@@ -37,16 +35,14 @@ def test_another_file_is_named(tmp_path, content):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
-        ({"rounds": "many"}, "rounds: input should be a valid integer"),
         ({"rounds": 0}, "rounds: input should be greater than or equal to 1, not 0"),
-        ({"seeds": "all"}, "seeds: input should be a valid list, not 'all'"),
         ({"env": {"name": "mars"}}, "env: name: no environment 'mars'"),
     ],
 )
-def test_a_mistake_is_named_with_its_key(project, tmp_path, change, said):
+def test_a_mistake_is_named_with_its_key(project, tmp_path, change, message):
     written = load_study(project / "configs/studies/smoke.yaml").resolved() | change
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(written), encoding="utf-8")
-    with pytest.raises(UserError, match=re.escape(f"{tmp_path / 'config.yaml'}: {said}")):
+    with pytest.raises(UserError, match=re.escape(f"{tmp_path / 'config.yaml'}: {message}")):
         recorded_study(tmp_path)

@@ -93,12 +93,12 @@ def first(rows, **values):
 
 
 def test_everything_comes_back_group_by_group(steps, folder):
-    found = read_groups(folder, TASKS)
-    assert [(group.round, group.step) for group in found] == [(3, 0)] * 3 + [(3, 1)] * 3
+    restored = read_groups(folder, TASKS)
+    assert [(group.round, group.step) for group in restored] == [(3, 0)] * 3 + [(3, 1)] * 3
     expected = [group for groups in steps for group in groups]
-    for group, played in zip(found, expected, strict=True):
+    for group, played in zip(restored, expected, strict=True):
         assert [stored(t) for t in group.trajectories] == [stored(t) for t in played]
-    assert {field.name for field in dataclasses.fields(found[0].trajectories[0])} == set(
+    assert {field.name for field in dataclasses.fields(restored[0].trajectories[0])} == set(
         stored(expected[0][0])
     )
 
@@ -106,98 +106,33 @@ def test_everything_comes_back_group_by_group(steps, folder):
 def test_the_order_of_rows_does_not_matter_inside_a_group(steps, folder):
     for name in ("turns", "sequences"):
         edit(folder, name, lambda rows: rows[::-1])
-    found = read_groups(folder, TASKS)
-    assert {(g.step, g.trajectories[0].task.task_id) for g in found} == {
+    restored = read_groups(folder, TASKS)
+    assert {(g.step, g.trajectories[0].task.task_id) for g in restored} == {
         (step, group[0].task.task_id) for step, groups in enumerate(steps) for group in groups
     }
-    for group in found:
+    for group in restored:
         assert [t.rollout for t in group.trajectories] == [0, 1, 2, 3]
-
-
-def test_embeddings_are_rows_of_their_turns(steps, folder):
-    group = read_groups(folder, TASKS)[0]
-    for trajectory, played in zip(group.trajectories, steps[0][0], strict=True):
-        for turn, original in zip(trajectory.turns, played.turns, strict=True):
-            assert turn.embedding.dtype == np.float16
-            np.testing.assert_allclose(turn.embedding, original.embedding, rtol=2e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", ["turns", "sequences"])
-@pytest.mark.parametrize("damage", ["missing", "cut off", "other table", "other type"])
-def test_a_file_that_cannot_be_read_is_named(folder, name, damage):
-    path = folder / f"{name}.parquet"
-    if damage == "missing":
-        path.unlink()
-    elif damage == "cut off":
-        path.write_bytes(path.read_bytes()[:-200])
-    elif damage == "other table":
-        write_table(pa.table({"round": [1]}), path)
-    else:
-        table = pq.read_table(path)
-        index = table.schema.get_field_index("rollout")
-        column = table["rollout"].cast(pa.int64())
-        write_table(table.set_column(index, "rollout", column), path)
-    with pytest.raises(UserError, match=rf"{name}\.parquet: ") as caught:
-        read_groups(folder, TASKS)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("name", "change", "expected"),
     [
-        ("turns", lambda rows: rows[1:], "spans, but turns.parquet numbers"),
-        ("turns", lambda rows: [*rows, rows[0]], "spans, but turns.parquet numbers"),
-        ("sequences", lambda rows: rows[1:], "turns without a row in sequences.parquet"),
-        ("sequences", lambda rows: [*rows, rows[0]], "has two rows"),
-        ("sequences", lambda rows: [], "turns without a row"),
-        ("turns", lambda rows: first(rows, content_hash="x"), "has another content_hash"),
-        ("turns", lambda rows: first(rows, env_reward=9.0), "env_return is not the sum"),
-        ("sequences", lambda rows: first(rows, content_hash="x"), "played with content x, but"),
-        ("sequences", lambda rows: first(rows, behaviour_logprobs=[0.0]), "1 log-probs for"),
-        ("sequences", lambda rows: first(rows, token_ids=[1]), "spans do not lie in order"),
+        ("turns", lambda rows: rows[1:], "are turns.parquet and sequences.parquet whole"),
+        ("turns", lambda rows: [*rows, rows[0]], "are turns.parquet and sequences.parquet whole"),
+        ("sequences", lambda rows: [*rows, rows[0]], "are turns.parquet and sequences.parquet"),
+        ("sequences", lambda rows: first(rows, behaviour_logprobs=[0.0]), "1 log-probs and turns"),
         ("sequences", lambda rows: first(rows, embeddings=b"123"), "3 bytes of embeddings"),
         ("sequences", lambda rows: first(rows, goal_embedding=INFINITE), "embeddings that are not"),
-        (
-            "sequences",
-            lambda rows: first(rows, final_state=None),
-            "are given in part",
-        ),
+        ("sequences", lambda rows: first(rows, env_return=float("nan")), "env_return is nan"),
+        ("turns", lambda rows: first(rows, progress=float("inf")), "progress is inf"),
+        ("turns", lambda rows: first(rows, credit=float("nan")), "a finite number or null was"),
     ],
 )
-def test_files_that_disagree_are_named_with_the_trajectory(folder, name, change, expected):
+def test_files_that_disagree_or_hold_no_numbers_are_named(folder, name, change, expected):
     edit(folder, name, change)
     with pytest.raises(UserError, match=expected) as caught:
         read_groups(folder, TASKS)
     assert str(folder) in str(caught.value)
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), None])
-@pytest.mark.parametrize(
-    ("name", "column", "put"),
-    [
-        ("turns", "env_reward", lambda value, old: value),
-        ("turns", "progress", lambda value, old: value),
-        ("turns", "target", lambda value, old: value),
-        ("turns", "credit", lambda value, old: value),
-        ("sequences", "env_return", lambda value, old: value),
-        ("sequences", "behaviour_logprobs", lambda value, old: [*old[1:], value]),
-        ("sequences", "token_ids", lambda value, old: old if value else [*old[1:], None]),
-    ],
-)
-def test_a_number_that_is_not_finite_is_named_with_file_and_row(folder, name, column, put, value):
-    path = folder / f"{name}.parquet"
-    rows = pq.read_table(path).to_pylist()
-    rows[2][column] = put(value, rows[2][column])
-    write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(path)), path)
-    if (column == "token_ids" and value) or (column in ("target", "credit") and value is None):
-        assert read_groups(folder, TASKS)
-        return
-    with pytest.raises(UserError) as caught:
-        read_groups(folder, TASKS)
-    place = f"{path}: row 2 task_id {rows[2]['task_id']} rollout {rows[2]['rollout']}"
-    assert str(caught.value).startswith(place)
-    expected = "a finite number" + (" or null" if column in ("target", "credit") else "")
-    assert f"{column} is {value}; {expected} was expected" in str(caught.value)
 
 
 def test_an_empty_round_is_an_error(folder):

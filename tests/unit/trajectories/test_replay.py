@@ -53,7 +53,7 @@ def test_another_answer_is_an_error(played, turn):
         list(play_again(HallEnv(), chosen, len(chosen.turns)))
 
 
-def test_playing_again_stops_after_the_turns_asked_for(played):
+def test_playing_again_stops_after_the_given_number_of_turns(played):
     longest = max(played, key=lambda t: len(t.turns))
     seen = [one.text for one in play_again(HallEnv(), longest, 1)]
     assert seen == [turn.observation for turn in longest.turns[:2]]

@@ -5,33 +5,34 @@ from types import SimpleNamespace
 import pytest
 
 from hgrpo.errors import UserError
-from hgrpo.workflow.preflight import check_bucket, check_keys
+from hgrpo.workflow.preflight import check_bucket
 
 BOTH = SimpleNamespace(access_key="a-key", secret_key="a-secret")
-NONE = SimpleNamespace(access_key=None, secret_key=None)
 HALF = SimpleNamespace(access_key="a-key", secret_key="")
 
 
-@pytest.mark.parametrize(("settings", "elsewhere"), [(BOTH, False), (NONE, True), (None, True)])
-def test_keys_are_enough_and_so_are_those_of_aws(settings, elsewhere):
-    check_keys(settings, lambda: elsewhere)
-
-
 @pytest.mark.parametrize(
-    ("settings", "elsewhere", "said"),
+    ("provider", "settings", "from_aws", "refused"),
     [
-        (NONE, False, "SNAKEMAKE_STORAGE_S3_ACCESS_KEY and SNAKEMAKE_STORAGE_S3_SECRET_KEY: not"),
-        (None, False, "SNAKEMAKE_STORAGE_S3_ACCESS_KEY and SNAKEMAKE_STORAGE_S3_SECRET_KEY: not"),
-        (HALF, True, "SNAKEMAKE_STORAGE_S3_SECRET_KEY: not set; the bucket with the results needs"),
+        ("s3", BOTH, None, False),
+        ("s3", None, "credentials", False),
+        ("s3", None, None, True),
+        ("s3", HALF, "credentials", True),
+        ("gcs", None, None, False),
+        (None, None, None, False),
     ],
 )
-def test_what_is_missing_is_named(settings, elsewhere, said):
-    with pytest.raises(UserError) as refused:
-        check_keys(settings, lambda: elsewhere)
-    assert str(refused.value).startswith(said)
-
-
-@pytest.mark.parametrize("provider", [None, "fs", "gcs"])
-def test_other_places_are_not_checked(provider):
-    settings = SimpleNamespace(default_storage_provider=provider)
-    check_bucket(SimpleNamespace(storage_settings=settings))
+def test_keys_of_the_plugin_or_of_aws_are_enough(
+    monkeypatch, provider, settings, from_aws, refused
+):
+    session = SimpleNamespace(Session=lambda: SimpleNamespace(get_credentials=lambda: from_aws))
+    monkeypatch.setitem(__import__("sys").modules, "boto3", session)
+    workflow = SimpleNamespace(
+        storage_settings=SimpleNamespace(default_storage_provider=provider),
+        storage_provider_settings={"s3": SimpleNamespace(get_settings=lambda: settings)},
+    )
+    if not refused:
+        check_bucket(workflow)
+        return
+    with pytest.raises(UserError, match=r"^SNAKEMAKE_STORAGE_S3_ACCESS_KEY and .*: not set; the"):
+        check_bucket(workflow)

@@ -3,7 +3,7 @@
 from hgrpo.credit.judge.protocol import CALL_FAILURES, FALLBACKS
 from hgrpo.stages.order import STAGES
 
-SHARED = {"__init__", "entry", "job", "stage"}
+SHARED = {"__init__", "entry", "run_stage", "stage"}
 COLUMNS = {
     "judge/accounting.py": [
         *("judged", "cache_hits", "calls", "retries", "input_tokens", "output_tokens"),

@@ -10,16 +10,12 @@ from tiny_policy import make_policy
 
 PROBE = """
 import sys
-from hgrpo.stages.order import STAGES, belongs_to_an_arm
+from hgrpo.store.plan import Plan
 from hgrpo.study.study import load_study
-from hgrpo.workflow import ending, preflight, run
-from hgrpo.workflow.rules import StudyRules
-from hgrpo.workflow.watch import jobs, terminal
+from hgrpo.workflow import preflight, rules, run
+from hgrpo.workflow.watch import terminal
 
-of = StudyRules(load_study("configs/studies/bakeoff_plus.yaml"), "results/x")
-of.everything()
-for stage in STAGES:
-    of.code(stage, "TurnRDV2" if belongs_to_an_arm(stage) else None)
+list(Plan(load_study("configs/studies/bakeoff_plus.yaml")).jobs(asked_for=True))
 print(*sorted({name.split(".")[0] for name in sys.modules}))
 """
 LARGE = {
@@ -36,7 +32,7 @@ def test_planning_loads_no_large_package(project):
 PLAY = """
 import sys
 from pathlib import Path
-from hgrpo.cli import stage
+from hgrpo.cli import run_stage
 from hgrpo.policy.load import load_player
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.settings import ModelConfig
@@ -50,26 +46,13 @@ model = ModelConfig(name="test", tiny={}, adapt="full")
 EngineConfig().make(load_player(model, base, base), 2, Sampling(0.0, 4))
 print(*sorted({name.split(".")[0] for name in sys.modules}))
 """
-FIT = """
-import sys
-from hgrpo.cli import stage
-from hgrpo.credit.turnrd import fitting
-from hgrpo.stages import credit_fit
-print(*sorted({name.split(".")[0] for name in sys.modules}))
-"""
 
 
 def test_an_evaluation_plays_saved_weights_without_transformers(project, tmp_path):
     make_policy(tmp_path)
-    found = loaded(project, PLAY, str(tmp_path))
-    assert {"accelerate", "pandas", "peft", "scipy", "transformers"} & found == set()
-    assert "torch" in found
-
-
-def test_a_fit_needs_neither_scipy_nor_transformers(project):
-    found = loaded(project, FIT)
-    assert {"accelerate", "pandas", "peft", "scipy", "transformers"} & found == set()
-    assert "torch" in found
+    packages = loaded(project, PLAY, str(tmp_path))
+    assert {"accelerate", "pandas", "peft", "scipy", "transformers"} & packages == set()
+    assert "torch" in packages
 
 
 def loaded(project, code, *words):

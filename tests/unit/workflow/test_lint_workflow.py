@@ -34,7 +34,7 @@ def test_findings_name_their_rules(lint):
 
 
 @pytest.mark.parametrize(
-    ("printed", "code", "said"),
+    ("printed", "code", "message"),
     [
         (PRINTED, 1, "Mixed rules and functions"),
         # Neither a finding nor success: snakemake itself failed.
@@ -43,12 +43,12 @@ def test_findings_name_their_rules(lint):
         ("", 0, None),
     ],
 )
-def test_only_named_exceptions_pass(lint, monkeypatch, capsys, printed, code, said):
+def test_only_named_exceptions_pass(lint, monkeypatch, capsys, printed, code, message):
     done = subprocess.CompletedProcess([], code, stdout="", stderr=printed)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
-    if said is None:
+    if message is None:
         lint["main"]()
         assert CONDA in capsys.readouterr().out
     else:
-        with pytest.raises(UserError, match=said):
+        with pytest.raises(UserError, match=message):
             lint["main"]()

@@ -44,19 +44,12 @@ def test_a_tiny_model_asks_for_no_gpu():
         ({"sft": {"gpu": -1}}, "resources.sft.gpu"),
         ({"sft": {"gpus": 1}}, "resources.sft.gpus: unknown key; did you mean 'gpu'"),
         ({"stf": {"gpu": 1}}, "resources.stf: unknown key; did you mean 'sft'"),
-        ({"sft": 3}, "resources.sft"),
-        ([1], "resources"),
     ],
 )
 def test_a_mistake_names_its_key(tmp_path, resources, expected):
     with pytest.raises(UserError) as caught:
         study_with(tmp_path, resources=resources)
     assert expected in str(caught.value)
-
-
-def test_the_old_name_of_a_stage_tells_the_new_one(tmp_path):
-    with pytest.raises(UserError, match=r"turnrd_fit: the stage is called credit_fit"):
-        study_with(tmp_path, resources={"turnrd_fit": {"mem_mb": 9}})
 
 
 def test_stages_that_share_resources_take_those_of_the_stage_they_name(tmp_path):

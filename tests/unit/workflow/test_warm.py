@@ -1,22 +1,23 @@
 """A job in a fork of the warm process is as a job in a process of its own."""
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import pytest
 from places import PROJECT
 
-from hgrpo.stages.order import STAGES
+from hgrpo.store.plan import Plan
 from hgrpo.study.study import load_study
-from hgrpo.workflow.warm import start as starting
-from hgrpo.workflow.warm.client import VARIABLE
+from hgrpo.workflow import warm as warm_process
+from hgrpo.workflow.rules import StudyRules
+from hgrpo.workflow.run import Run
 
 JOB = """
 import json, os, signal, sys, tempfile, time
@@ -29,23 +30,21 @@ def write(name, text):
 write("seen", json.dumps({
     "temporary": tempfile.gettempdir(), "argv": sys.argv[1:], "folder": os.getcwd(),
     "variable": os.environ.get("MINE"),
-    "warm": "HGRPO_WARM" in os.environ, "imported": "fractions" in sys.modules, "pid": os.getpid(),
+    "imported": "fractions" in sys.modules, "pid": os.getpid(),
 }))
 print("said", flush=True)
 print("complained", file=sys.stderr, flush=True)
-what = sys.argv[1]
-if what == "wait":
+code = sys.argv[1]
+if code == "wait":
     try:
         time.sleep(60)
     except KeyboardInterrupt:
         write("interrupted", "")
         sys.exit(130)
-if what == "crash":
-    os.kill(os.getpid(), signal.SIGSEGV)
-sys.exit(int(what))
+sys.exit(int(code))
 """
 CAPTURED = {"capture_output": True, "text": True, "check": True}
-CLIENT = "import sys; from hgrpo.workflow.warm.client import run_warm; sys.exit(run_warm('a_job'))"
+CLIENT = "import sys; from hgrpo.workflow.warm import run_warm; sys.exit(run_warm('a_job'))"
 
 
 @pytest.fixture
@@ -53,19 +52,13 @@ def warm(tmp_path):
     """A warm process that has imported `fractions`, and a folder with the module `a_job`."""
     (tmp_path / "a_job.py").write_text(JOB, encoding="utf-8")
     (tmp_path / "asks.py").write_text("import tempfile; tempfile.gettempdir()", encoding="utf-8")
-    path = tmp_path / "warm/socket"
-    path.parent.mkdir()
+    path = tmp_path / warm_process.SOCKET
+    path.parent.mkdir(parents=True)
     env = os.environ | {"PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}", "OMP_NUM_THREADS": "1"}
+    libraries = ("fractions", "asks", "no_such_library")
     server = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "hgrpo.workflow.warm.server",
-            path,
-            "fractions",
-            "asks",
-            "no_such_library",
-        ],
+        [sys.executable, "-m", "hgrpo.workflow.warm", *libraries],
+        cwd=tmp_path,
         stdin=subprocess.PIPE,
         env=env,
     )
@@ -75,7 +68,7 @@ def warm(tmp_path):
         return subprocess.Popen(
             [sys.executable, "-c", CLIENT, *arguments],
             cwd=tmp_path,
-            env=env | {VARIABLE: str(path)} | variables,
+            env=env | variables,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             encoding="utf-8",
@@ -85,7 +78,7 @@ def warm(tmp_path):
     if server.poll() is None:
         server.stdin.close()
         assert server.wait(120) == 0
-        assert not path.parent.exists()
+        assert not path.exists()
 
 
 def wait_for(path: Path, seconds: float = 120):
@@ -110,18 +103,17 @@ def gone(pid: int) -> bool:
 @pytest.mark.parametrize("code", [0, 3])
 def test_arguments_folder_variables_output_and_status_are_the_jobs(warm, code):
     folder, _, job = warm
-    (folder / "own").mkdir()
-    process = job(str(code), "two words", MINE="here", TMPDIR=str(folder / "own"))
+    (folder / "temporary").mkdir()
+    process = job(str(code), "two words", MINE="here", TMPDIR=str(folder / "temporary"))
     out, errors = process.communicate(timeout=120)
     assert (process.returncode, out, errors) == (code, "said\n", "complained\n")
     seen = json.loads((folder / "seen").read_bytes())
     assert seen.pop("pid") != process.pid
     assert seen == {
-        "temporary": str(folder / "own"),
+        "temporary": str(folder / "temporary"),
         "argv": [str(code), "two words"],
         "folder": str(folder),
         "variable": "here",
-        "warm": False,
         "imported": True,
     }
 
@@ -136,12 +128,6 @@ def test_two_jobs_run_at_once_and_code_is_read_when_a_job_starts(warm):
     assert first.poll() is None
     first.terminate()
     first.communicate(timeout=120)
-
-
-def test_a_crash_is_a_status_as_of_a_shell(warm):
-    process = warm[2]("crash")
-    process.communicate(timeout=120)
-    assert process.returncode == 128 + signal.SIGSEGV
 
 
 def test_ctrl_c_reaches_the_job(warm):
@@ -177,22 +163,23 @@ def test_a_killed_warm_process_takes_the_job_with_it_and_the_caller_begins_it_ag
     assert gone(pid)
 
 
-@pytest.mark.parametrize("variables", [{VARIABLE: "/no/such/socket"}, {"OMP_NUM_THREADS": "2"}])
-def test_without_a_warm_process_of_its_kind_a_job_runs_by_itself(warm, variables):
+def test_a_job_of_more_threads_runs_by_itself(warm):
     # `sys.exit(None)` is status 0: the client hands nothing over, and the caller goes on.
     folder, _, job = warm
-    process = job("3", **variables)
+    process = job("3", OMP_NUM_THREADS="2")
     assert process.communicate(timeout=120) == ("", "")
     assert process.returncode == 0 and not (folder / "seen").exists()
 
 
 @pytest.mark.parametrize("answer", [b"", b"e\x01"], ids=["no fork", "a fork that ended at once"])
-def test_a_job_that_no_fork_has_taken_runs_by_itself(tmp_path, answer):
-    path = str(tmp_path / "socket")
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(path)
+def test_a_job_that_no_fork_has_taken_runs_by_itself(tmp_path, monkeypatch, answer):
+    path = tmp_path / warm_process.SOCKET
+    path.parent.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)  # the path of a socket must be short
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(str(warm_process.SOCKET))
     listener.listen()
-    env = os.environ | {"PYTHONPATH": str(PROJECT), VARIABLE: path, "OMP_NUM_THREADS": "1"}
+    env = os.environ | {"PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1"}
     client = subprocess.Popen([sys.executable, "-c", CLIENT], env=env)
     link, _ = listener.accept()
     link.recv(1 << 20)
@@ -202,67 +189,58 @@ def test_a_job_that_no_fork_has_taken_runs_by_itself(tmp_path, answer):
     listener.close()
 
 
+@pytest.mark.parametrize("left", [None, "a socket that nobody serves"])
+def test_without_a_warm_process_a_job_runs_by_itself(tmp_path, monkeypatch, left):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    warm_process.SOCKET.parent.mkdir(parents=True)
+    if left:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(str(warm_process.SOCKET))
+    assert warm_process.run_warm("a_job") is None
+
+
 RUN = """
 import signal, sys
-from hgrpo.study.study import load_study
-from hgrpo.workflow.warm import start as starting
+from hgrpo.workflow import warm
 
-starting._LIBRARIES = ("slow_library",)
-starting.start(load_study(sys.argv[1]), ["rl_round"] * 4)
+warm._LIBRARIES = ("slow_library",)
+warm.start()
 signal.pause()
 """
 
 
 @pytest.mark.parametrize("end", ["interrupted", "killed"])
 def test_the_warm_process_ends_with_the_run_and_leaves_nothing(tmp_path, end):
-    # An interrupted run does not wait for imports. After a kill the process sees that itself.
     (tmp_path / "slow_library.py").write_text(
         "import os, time\n"
         "seen = f'{os.getpid()} {os.getsid(0)} {os.environ[\"MKL_NUM_THREADS\"]}'\n"
         "open('seen.tmp', 'w').write(seen)\n"
-        "os.replace('seen.tmp', 'seen')\n"
-        f"time.sleep({60 if end == 'interrupted' else 0})\n",
+        "os.replace('seen.tmp', 'seen')\n",
         encoding="utf-8",
     )
-    # The path of a socket must be short, and that of `tmp_path` need not be.
-    temporary = Path(tempfile.mkdtemp(prefix="warm"))
-    path = f"{PROJECT}{os.pathsep}{tmp_path}"
+    path = tmp_path / warm_process.SOCKET
+    path.parent.mkdir(parents=True)
+    # As after a crash of the machine.
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,
+        contextlib.chdir(tmp_path),
+    ):
+        listener.bind(str(warm_process.SOCKET))
     run = subprocess.Popen(
-        [sys.executable, "-c", RUN, PROJECT / "configs/studies/smoke.yaml"],
+        [sys.executable, "-c", RUN],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": path, "TMPDIR": str(temporary), "MKL_NUM_THREADS": "8"},
+        env=os.environ | {"PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}", "MKL_NUM_THREADS": "8"},
         stderr=subprocess.DEVNULL,
     )
     pid, session, threads = wait_for(tmp_path / "seen").read_text(encoding="utf-8").split()
     # Ctrl-C in the terminal does not reach it; and its jobs have one thread.
     assert (session, threads) == (pid, "1")
-    (folder,) = temporary.iterdir()
-    assert folder.stat().st_mode & 0o777 == 0o700
-    if end == "killed":
-        wait_for(folder / "socket")
+    wait_for(path)
     run.send_signal(signal.SIGKILL if end == "killed" else signal.SIGINT)
     run.wait(30)
     assert gone(int(pid))
-    assert list(temporary.iterdir()) == []
-    temporary.rmdir()
-
-
-def test_under_a_long_temporary_folder_jobs_run_by_themselves(tmp_path):
-    temporary = tmp_path / ("long" * 20)
-    temporary.mkdir()
-    run = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            RUN.replace("signal.pause()", ""),
-            PROJECT / "configs/studies/smoke.yaml",
-        ],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(PROJECT), "TMPDIR": str(temporary)},
-        timeout=120,
-    )
-    assert run.returncode == 0
-    assert list(temporary.iterdir()) == []
+    assert not path.exists()
 
 
 LEARN = """
@@ -291,48 +269,36 @@ print(digest.hexdigest(), table.x.sum(), torch.get_num_threads())
 @pytest.mark.slow
 def test_a_fork_computes_the_same_bytes_as_a_process_of_its_own(tmp_path):
     (tmp_path / "learn.py").write_text(LEARN, encoding="utf-8")
-    path = tmp_path / "warm/socket"
-    path.parent.mkdir()
+    path = tmp_path / warm_process.SOCKET
+    path.parent.mkdir(parents=True)
     env = os.environ | {"PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}"}
-    env |= dict.fromkeys(starting._THREADS, "1")
+    env |= dict.fromkeys(warm_process._THREADS, "1")
     server = subprocess.Popen(
-        [sys.executable, "-m", "hgrpo.workflow.warm.server", path, *starting._LIBRARIES],
+        [sys.executable, "-m", "hgrpo.workflow.warm", *warm_process._LIBRARIES],
+        cwd=tmp_path,
         stdin=subprocess.PIPE,
         env=env,
     )
     wait_for(path, 120)
     client = CLIENT.replace("a_job", "learn")
-    said = [
-        subprocess.run(
-            [sys.executable, *command, seed], cwd=tmp_path, env=env | more, **CAPTURED
-        ).stdout
-        for command, more in ((["-m", "learn"], {}), (["-c", client], {VARIABLE: str(path)}))
-        for seed in ("1", "2", "1")
+    printed = [
+        subprocess.run([sys.executable, *command, seed], cwd=tmp_path, env=env, **CAPTURED).stdout
+        for command in (["-m", "learn"], ["-c", client])
+        for seed in ("1", "2")
     ]
     server.stdin.close()
     server.wait(120)
-    assert said[:3] == said[3:] and said[0] == said[2] != said[1]
-    assert all(line.endswith(" 1\n") for line in said)
+    assert printed[:2] == printed[2:] and printed[0] != printed[1]
+    assert all(line.endswith(" 1\n") for line in printed)
 
 
 @pytest.mark.parametrize(
-    ("name", "stages", "starts"),
-    [
-        ("smoke", ["rl_round"] * 4, True),
-        ("smoke", ["rl_round", "evaluate", "figures", "report", "all"], False),
-        ("alfworld_qwen", ["rl_round"] * 40, False),
-    ],
+    ("name", "jobs", "starts"),
+    [("smoke", 4, True), ("smoke", 3, False), ("alfworld_qwen", 9, False)],
 )
-def test_it_starts_only_where_it_saves_time(monkeypatch, name, stages, starts):
-    started = []
-
-    class Process:
-        def __init__(self, command, **options):
-            started.append(command)
-
-    monkeypatch.setattr(starting.subprocess, "Popen", Process)
-    monkeypatch.setattr(starting.atexit, "register", lambda end: None)
-    monkeypatch.setenv(VARIABLE, "")
-    starting.start(load_study(PROJECT / f"configs/studies/{name}.yaml"), stages)
-    assert bool(started) == starts
-    assert set(stages) - {"all"} <= set(STAGES)
+def test_it_starts_only_where_it_saves_time(name, jobs, starts, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    plan = Plan(load_study(PROJECT / f"configs/studies/{name}.yaml", {"seeds": "11"}))
+    planned = [each for each in plan.jobs() if each.stage == "rl_round"][:jobs]
+    planned += [plan.find("figures"), plan.find("report")]
+    assert Run(StudyRules(plan), elsewhere=False)._warms(planned) == starts

@@ -3,7 +3,7 @@
 With the student p, the teacher q, and KL_t the reverse KL at the prefix before token t:
 
 - The token objective is the mean over t of E[KL_t], where prefixes are sampled by p but held fixed:
-  no gradient flows through what was sampled. It is what OPDReverseKL trains.
+  no gradient flows through the sampling. OPDReverseKL trains by it.
 - The sequence objective is KL(p(y | x) || q(y | x)) = E[sum over t of KL_t], with its whole
   gradient.
 
@@ -17,13 +17,12 @@ from typing import Literal
 
 from torch import Tensor
 
-from hgrpo.learning.objectives.full_kl import reverse_kl
-from hgrpo.learning.objectives.group import leave_one_out
-from hgrpo.learning.objectives.pg import policy_gradient
-from hgrpo.learning.objectives.sampled_kl import rewards_to_go, teacher_rewards
-from hgrpo.sandbox.opd.diagnostics import teacher_of
+from hgrpo.formulas.batch import Seen
+from hgrpo.formulas.distillation import rewards_to_go, teacher_of, teacher_rewards
+from hgrpo.formulas.full_kl import reverse_kl
+from hgrpo.formulas.group import leave_one_out
+from hgrpo.formulas.pg import policy_gradient
 from hgrpo.sandbox.policies import taken
-from hgrpo.sandbox.rollout import Seen
 
 Objective = Literal["token", "sequence"]
 # The axis of a batch's inputs.

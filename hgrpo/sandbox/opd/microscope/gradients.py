@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hgrpo.learning.objectives.full_kl import reverse_kl
+from hgrpo.formulas.batch import Questions, Rollout
+from hgrpo.formulas.full_kl import reverse_kl
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.every import every
 from hgrpo.sandbox.opd import acquire
 from hgrpo.sandbox.opd.microscope.estimators import ESTIMATORS, Objective
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy, taken
-from hgrpo.sandbox.rollout import Questions, Rollout
 
 # Tokens that are differentiated in one pass; bounds memory.
 _AT_ONCE = 40_000
@@ -23,7 +23,7 @@ _MOST_PAIRS = 10_000
 
 @dataclass(frozen=True)
 class Batches:
-    """`count` batches of `size` rollouts; `name` tells their draws from those of other batches."""
+    """`count` batches of `size` rollouts; `name` names their draws."""
 
     name: str
     count: int
@@ -68,12 +68,12 @@ def _some(
 ) -> dict[str, tuple[Tensor, Tensor]]:
     repeated = weights.detach().repeat(len(batches.actions), 1).requires_grad_()
     seen = acquire.see(batches, policy, repeated)
-    found = {}
+    results = {}
     for name in names:
         losses = ESTIMATORS[name].loss(seen)
         (gradient,) = torch.autograd.grad(losses.sum(), repeated, retain_graph=True)
-        found[name] = losses.detach(), gradient
-    return found
+        results[name] = losses.detach(), gradient
+    return results
 
 
 def can_be_listed(task: DistillTask) -> bool:
@@ -86,11 +86,11 @@ def exact_gradients(task: DistillTask, policy: Policy, weights: Tensor) -> dict[
     """Gradients [S, P] of the objectives that `estimators` states, at `weights` [S, P]."""
     weights = weights.detach().requires_grad_()
     s, seeds = task.settings, len(weights)
-    asked = task.sequences.ask(every(s.vocab_size, s.seq_len).expand(seeds, -1, -1))
-    actions, table = policy.listed(weights, asked.inputs)
-    teacher = task.teacher(asked.labels).expand_as(table)
-    own, theirs = (taken(each, actions).sum(-1) for each in (table, teacher))
-    chances, kl = own.exp(), reverse_kl(table, teacher).mean(-1)
+    questions = task.sequences.ask(every(s.vocab_size, s.seq_len).expand(seeds, -1, -1))
+    actions, table = policy.listed(weights, questions.inputs)
+    teacher = task.teacher(questions.labels).expand_as(table)
+    ours, theirs = (taken(each, actions).sum(-1) for each in (table, teacher))
+    chances, kl = ours.exp(), reverse_kl(table, teacher).mean(-1)
 
     def gradient(values: Tensor) -> Tensor:
         """Of the sum over outputs, averaged over inputs; `values` [S, N, K, M]."""
@@ -99,5 +99,5 @@ def exact_gradients(task: DistillTask, policy: Policy, weights: Tensor) -> dict[
 
     return {
         "token": gradient(chances.detach() * kl),
-        "sequence": gradient(chances * (own - theirs)),
+        "sequence": gradient(chances * (ours - theirs)),
     }

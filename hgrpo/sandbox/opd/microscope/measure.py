@@ -1,4 +1,4 @@
-"""What the microscope reports: how far single batches' gradients are from the exact one."""
+"""The rows of the microscope: how far single batches' gradients are from the exact one."""
 
 from collections.abc import Callable, Mapping
 
@@ -51,8 +51,8 @@ def measure(
         for horizon, task in tasks.items():
             policy = SequencePolicy(net, horizon)
             head = {"horizon": horizon, "seed": seed}
-            found = _one(settings, task, policy, seed, weights, direction / direction.norm())
-            rows += [head | row for row in found]
+            seed_rows = _one(settings, task, policy, seed, weights, direction / direction.norm())
+            rows += [head | row for row in seed_rows]
             advance()
     return rows
 
@@ -68,7 +68,7 @@ def _one(
     """The rows of one seed and horizon."""
     batches = Batches("measured", settings.num_batches, settings.batch_size)
     drawn = sampled(task, policy, seed, weights, batches)
-    found = gradients(policy, weights, drawn, tuple(ESTIMATORS))
+    measured = gradients(policy, weights, drawn, tuple(ESTIMATORS))
     exact, doubt = _reference(settings, task, policy, seed, weights)
     head = {
         "batch_size": settings.batch_size,
@@ -76,13 +76,15 @@ def _one(
         "reference": "listed" if can_be_listed(task) else "sampled",
     }
     rows = []
-    for name, (losses, each) in found.items():
+    for name, (losses, each) in measured.items():
         if not bool(each.isfinite().all()):
             where = f"horizon {task.settings.seq_len}, seed {seed}"
             raise TrainingError(f"variance_microscope, {where}: {name} is not finite")
-        own = ESTIMATORS[name].objective
-        columns = original(losses, each, direction) | against(each, exact, own, doubt[own])
-        rows.append({"estimator": name, **head, "objective": own, **columns})
+        objective = ESTIMATORS[name].objective
+        columns = original(losses, each, direction) | against(
+            each, exact, objective, doubt[objective]
+        )
+        rows.append({"estimator": name, **head, "objective": objective, **columns})
     return rows
 
 
@@ -95,8 +97,8 @@ def _reference(
         return {name: one[0] for name, one in exact.items()}, dict.fromkeys(exact, 0.0)
     batches = Batches("reference", settings.reference_batches, settings.batch_size * _LARGER)
     drawn = sampled(task, policy, seed, weights, batches)
-    found = gradients(policy, weights, drawn, tuple(BEST.values()))
-    many = {objective: found[name][1] for objective, name in BEST.items()}
+    sampled_gradients = gradients(policy, weights, drawn, tuple(BEST.values()))
+    many = {objective: sampled_gradients[name][1] for objective, name in BEST.items()}
     return (
         {objective: each.mean(0) for objective, each in many.items()},
         {objective: scatter(each) / len(each) for objective, each in many.items()},
@@ -123,23 +125,23 @@ def original(losses: Tensor, each: Tensor, direction: Tensor) -> dict[str, float
 
 
 def against(
-    each: Tensor, exact: Mapping[Objective, Tensor], own: Objective, doubt: float
+    each: Tensor, exact: Mapping[Objective, Tensor], objective: Objective, doubt: float
 ) -> dict[str, float]:
     """How gradients [C, P] of batches compare with the exact gradients [P] of both objectives.
 
     `relative_variance` is the trace of the covariance, divided by the squared norm of the exact
     gradient. It does not depend on whether a loss adds up over tokens or takes their mean.
     `bias` is the distance of the mean over batches from the exact gradient, divided by the latter's
-    norm, and `bias_noise` is what it would be on average without any bias. `cosine` is the mean
+    norm, and `bias_noise` is its average without any bias. `cosine` is the mean
     cosine of a batch's gradient to the exact one, `cosine_of_mean` that of the mean over batches,
     and `cosine_other` that of the mean to the other objective's exact gradient.
 
     Args:
-        own: the objective that the estimator is for.
+        objective: the one whose gradient the estimator estimates.
         doubt: squared standard error of the exact gradient, 0 where it is exact.
     """
-    target, mean = exact[own], each.mean(0)
-    (other,) = (gradient for name, gradient in exact.items() if name != own)
+    target, mean = exact[objective], each.mean(0)
+    (other,) = (gradient for name, gradient in exact.items() if name != objective)
     size, spread = float(target.norm()), scatter(each)
     return {
         "objective_norm": size,

@@ -1,18 +1,20 @@
 """Settings of the variance microscope, under the original's names."""
 
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from hgrpo.sandbox.opd.settings import Counts, OpdSettings
-from hgrpo.sandbox.rule import Rule
+from hgrpo.formulas.rule import Rule
+from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.run_settings import TransformerSettings, refuse_first, seeds_differ
 
 
 class MicroscopeSettings(TransformerSettings):
     """One measurement for some seeds."""
 
-    horizons: Counts = Field((4, 8, 16, 32), description="lengths of an output")
+    horizons: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        (4, 8, 16, 32), min_length=1, description="lengths of an output"
+    )
     num_batches: int = Field(40, ge=2, description="batches whose gradients are compared")
     batch_size: int = Field(
         16, ge=2, description="rollouts of a batch; some estimators centre on the others of them"

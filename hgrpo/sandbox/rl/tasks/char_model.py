@@ -26,20 +26,16 @@ _STEPS, _ROWS, _LR, _LARGEST_NORM = 150, 16, 3e-3, 1.0
 class NextToken:
     """The first weights [1, P] of a model, and its logits [S, R, V] of contexts int64 [S, R, C].
 
-    `score` takes weights [S, P] and contexts.
+    `logits` takes weights [S, P] and contexts.
     """
 
     first: Tensor
     vocabulary: int
-    score: Callable[[Tensor, Tensor], Tensor]
+    logits: Callable[[Tensor, Tensor], Tensor]
 
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
         """The first weights, once for each seed."""
         return self.first.repeat(len(seeds), 1)
-
-    def logits(self, weights: Tensor, contexts: Tensor) -> Tensor:
-        """[S, R, V]."""
-        return self.score(weights, contexts)
 
 
 def encode(text: str) -> tuple[Tensor, int]:
@@ -77,8 +73,8 @@ def char_model(settings: RlSettings, codes: Tensor, vocabulary: int) -> NextToke
 def windows(codes: Tensor, begins: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Contexts [S, N, size] that begin at `begins` [S, N], and the codes after them [S, N, 1]."""
     places = begins.unsqueeze(-1) + torch.arange(size + 1)
-    found = codes[places]
-    return found[..., :-1], found[..., -1:]
+    tokens = codes[places]
+    return tokens[..., :-1], tokens[..., -1:]
 
 
 def hf_model(name: str) -> tuple[Callable[[str], Tensor], NextToken]:
@@ -114,8 +110,8 @@ def hf_model(name: str) -> tuple[Callable[[str], Tensor], NextToken]:
 
     def one(row: Tensor, contexts: Tensor) -> Tensor:
         pieces = zip(parts.items(), row.split(sizes), strict=True)
-        own = {key: piece.view_as(part) for (key, part), piece in pieces}
-        return functional_call(model, own, (contexts,)).logits[:, -1]
+        parameters = {key: piece.view_as(part) for (key, part), piece in pieces}
+        return functional_call(model, parameters, (contexts,)).logits[:, -1]
 
     def encode(text: str) -> Tensor:
         return torch.tensor(tokenizer(text, verbose=False)["input_ids"])

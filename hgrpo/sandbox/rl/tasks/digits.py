@@ -16,17 +16,17 @@ import torch
 from torch import Tensor
 
 from hgrpo.errors import UserError, one_line
+from hgrpo.formulas.batch import Questions
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.nets.layout import MLP
 from hgrpo.sandbox.policies import BanditPolicy, Policy, taken
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Bandit
-from hgrpo.sandbox.rollout import Questions
 
 _CLASSES = 10
 _TEST_EVERY = 5
 _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
-# What a file raises that is damaged, cut off or of another kind.
+# Errors of a file that is damaged, cut off or of another kind.
 _DAMAGED = (KeyError, ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error)
 _IDX = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
 
@@ -49,7 +49,7 @@ class Digits(Bandit):
         """Read the pictures.
 
         Raises:
-            UserError: there are none, or the file is not what it should be.
+            UserError: there are none, or the file is not MNIST.
         """
         arrays = _read(Path(settings.data)) if settings.data else _scikit()
         pictures, digits, test_pictures, test_digits = arrays
@@ -94,9 +94,9 @@ def _scikit() -> tuple[np.ndarray, ...]:
             "digits, or give --data: an .npz with x_train, y_train, x_test, y_test, or a folder "
             "with MNIST's four idx files"
         ) from None
-    found = load_digits()
-    test = np.arange(len(found.target)) % _TEST_EVERY == 0
-    x, y = found.data / 16.0, found.target
+    bunch = load_digits()
+    test = np.arange(len(bunch.target)) % _TEST_EVERY == 0
+    x, y = bunch.data / 16.0, bunch.target
     return x[~test], y[~test], x[test], y[test]
 
 

@@ -16,12 +16,12 @@ from torch import Tensor
 from hgrpo import streams
 from hgrpo.config.user_path import user_text
 from hgrpo.errors import UserError
+from hgrpo.formulas.batch import Questions
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import BanditPolicy, Policy, Sampled, taken
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.char_model import char_model, encode, hf_model, windows
 from hgrpo.sandbox.rl.tasks.task import Bandit
-from hgrpo.sandbox.rollout import Questions
 
 MODEL = "char"
 _SENTENCES = 1500

@@ -1,4 +1,4 @@
-"""What the trainer and the evaluation ask of a task, and expectations over a policy's outputs."""
+"""The interface of tasks, and expectations over a policy's outputs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -6,9 +6,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from hgrpo.formulas.batch import Questions
 from hgrpo.sandbox.policies import Policy, Sampled
 from hgrpo.sandbox.rl.settings import MOST_OUTPUTS, RlSettings
-from hgrpo.sandbox.rollout import Questions
 
 # Outputs of all seeds that are scored in one pass; with more, memory is slower.
 _AT_ONCE = 2_000
@@ -120,7 +120,7 @@ def can_list(task: Task) -> bool:
 def every_output(
     task: Task, policy: Policy, weights: Tensor, questions: Questions
 ) -> tuple[Tensor, Tensor]:
-    """The chance of every output, with its gradient, and what it earns, [S, N, O] each.
+    """The chance of every output, with its gradient, and its reward, [S, N, O] each.
 
     Rewards are without noise, and less what the task charges under `weights`; they have no
     gradient.

@@ -1,4 +1,4 @@
-"""What is spent is counted, and caps hold while calls are under way."""
+"""Counts of calls, tokens and dollars, and caps."""
 
 from itertools import count
 from pathlib import Path
@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from judge_cases import account_of, failures, prompt_of, settings
 
@@ -34,16 +35,6 @@ def test_tokens_and_dollars_are_those_of_the_answers(new_account):
     assert (report["input_tokens"], report["output_tokens"]) == (1200, 60)
     assert report["dollars"] == pytest.approx(0.12 + 0.024)
     assert report["dollars_unconfirmed"] == 0.0
-
-
-def test_a_call_cap_counts_every_request(new_account):
-    account = new_account(max_calls=2)
-    account.settle(account.begin(PROMPT, retry=False), 0.0)
-    account.begin(PROMPT, retry=True)
-    with pytest.raises(CallError) as caught:
-        account.begin(PROMPT, retry=False)
-    assert caught.value.reason == "call_cap"
-    assert account.report()["calls"] == 2
 
 
 def test_a_cap_of_zero_allows_nothing_and_null_everything(new_account):
@@ -76,6 +67,7 @@ def test_the_estimate_is_on_the_safe_side_of_the_rubric_s_own_count(new_account)
     assert account.report()["dollars"] <= aside
 
 
+@hypothesis_settings(max_examples=25)
 @given(
     cap=st.floats(0, 3),
     ends=st.lists(st.sampled_from(["answered", "billed?", "refused", "pending"]), max_size=30),
@@ -98,14 +90,3 @@ def test_the_dollar_cap_is_never_passed(new_account, cap, ends):
             pending += aside
         report = account.report()
         assert report["dollars"] + report["dollars_unconfirmed"] + pending <= cap + 1e-9
-
-
-def test_the_report_is_flat_and_has_the_same_keys_every_time(new_account):
-    account = new_account()
-    before = account.report()
-    assert set(before.values()) == {0}
-    account.count(judged=4, fallbacks=1, fallback_timeout=1, failed_timeout=1)
-    after = account.report()
-    assert after.keys() == before.keys()
-    assert after["fallback_share"] == 0.25
-    assert after["fallback_timeout"] == after["failed_timeout"] == after["fallbacks"] == 1

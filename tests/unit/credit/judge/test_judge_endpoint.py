@@ -150,21 +150,13 @@ def test_a_server_that_ignores_the_response_format_is_read(scripted, judge_of, c
     ("answer", "reason"),
     [
         ((429, error("slow down")), "rate_limit"),
-        ((408, error("late")), "server"),
-        ((409, error("busy")), "server"),
-        ((500, error("oops")), "server"),
         ((503, "<html>oops</html>"), "server"),
         (None, "connection"),
-        ((200, "{not json"), "malformed"),
         ((200, "<html>hello</html>", {"Content-Type": "text/html"}), "malformed"),
-        ((200, "[]"), "malformed"),
         ((200, "[" * 200_000), "malformed"),
-        ((200, completion(choices=[])), "malformed"),
         ((200, completion(choices=None)), "malformed"),
         ((200, completion(model=None)), "malformed"),
-        ((200, completion(content=None)), "malformed"),
         ((200, completion(content="I would say 7.")), "malformed"),
-        ((200, completion(content='{"scores": []}')), "wrong_length"),
         ((200, completion(content='{"scores": %s}'.replace("%s", "[]"))), "wrong_length"),
     ],
 )
@@ -176,14 +168,6 @@ def test_what_may_mend_is_tried_again(scripted, judge_of, answer, reason):
     assert (report["calls"], report["retries"], report["fallbacks"]) == (2, 1, 0)
     failed = {key: value for key, value in report.items() if key.startswith("failed_") and value}
     assert failed == {f"failed_{reason}": 1}
-
-
-def test_a_score_out_of_range_is_tried_again(scripted, judge_of):
-    scores = json.dumps({"scores": [{"turn": i, "score": i * 5} for i in range(4)]})
-    judge = judge_of(scripted((200, completion(content=scores)), (200, completion())))
-    judge.assign(group(failures(1)))
-    assert counted(judge)["failed_out_of_range"] == 1
-    assert counted(judge)["fallbacks"] == 0
 
 
 @pytest.mark.parametrize(
@@ -203,28 +187,12 @@ def test_what_cannot_mend_is_not_tried_again(scripted, judge_of, answer, reason)
     assert report[f"fallback_{reason}"] == report[f"failed_{reason}"] == report["fallbacks"] == 1
 
 
-def test_the_last_failure_names_the_fallback(scripted, judge_of):
-    server = scripted((500, error("a")), (429, error("b")), (200, "x"), (200, completion()))
-    judge = judge_of(server, retries=2)
-    judge.assign(group(failures(1)))
-    report = counted(judge)
-    assert (report["calls"], report["fallback_malformed"], report["fallbacks"]) == (3, 1, 1)
-
-
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_mistake_in_the_settings_stops_the_run_at_once(scripted, judge_of, status):
     server = scripted((status, error("wrong: SENT")))
     with pytest.raises(UserError, match=rf"model 'judge' at {server.url}: .*\(HTTP {status}\)"):
         judge_of(server).assign(group(failures(1)))
     assert len(server.requests) == 1
-
-
-def test_a_judge_that_is_down_is_named(judge_of, caplog):
-    judge_of(SimpleNamespace(url="http://127.0.0.1:9/v1")).assign(group(failures(1)))
-    (record,) = [record for record in caplog.records if record.name.startswith("hgrpo")]
-    said = record.getMessage()
-    assert said.startswith("judge: model 'judge' at http://127.0.0.1:9/v1: connection: ")
-    assert "refused" in said
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500])
@@ -234,9 +202,9 @@ def test_a_key_is_in_no_log_and_no_error(scripted, judge_of, caplog, capfd, tmp_
     with pytest.raises(UserError) as caught:
         judge.assign(group(failures(20)))
     chain = [caught.value, caught.value.__cause__, caught.value.__context__]
-    shown = [*map(repr, chain), caplog.text, *capfd.readouterr()]
-    shown += [json.dumps(counted(judge)), repr(vars(judge)), repr(judge.settings)]
-    assert not [text for text in shown if KEY in text]
+    outputs = [*map(repr, chain), caplog.text, *capfd.readouterr()]
+    outputs += [json.dumps(counted(judge)), repr(vars(judge)), repr(judge.settings)]
+    assert not [text for text in outputs if KEY in text]
     assert not [p for p in tmp_path.rglob("*") if p.is_file() and KEY.encode() in p.read_bytes()]
     if status != 401:
         assert "you sent Bearer ***, wrong" in caplog.text
@@ -251,17 +219,6 @@ def test_an_answer_without_usage_keeps_its_estimate(scripted, judge_of):
     assert report["fallbacks"] == 0
 
 
-@pytest.mark.parametrize(
-    ("answer", "may_be_billed"),
-    [((429, error("slow down")), False), ((500, error("oops")), False), (None, True)],
-)
-def test_a_refusal_costs_nothing_and_a_lost_answer_may(scripted, judge_of, answer, may_be_billed):
-    judge = judge_of(scripted(answer), retries=0, **PRICED)
-    judge.assign(group(failures(1)))
-    assert counted(judge)["dollars"] == 0.0
-    assert (counted(judge)["dollars_unconfirmed"] > 0) is may_be_billed
-
-
 def test_where_no_key_is_needed_none_is_sent(scripted, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     server = scripted((200, completion()))
@@ -271,7 +228,7 @@ def test_where_no_key_is_needed_none_is_sent(scripted, tmp_path, monkeypatch):
     assert KEY not in str(headers)
 
 
-def test_a_proxy_in_the_environment_is_not_asked_for_this_machine(scripted, judge_of, monkeypatch):
+def test_a_loopback_address_ignores_the_environment_s_proxy(scripted, judge_of, monkeypatch):
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for name in ("NO_PROXY", "no_proxy"):
@@ -317,7 +274,7 @@ def test_no_more_calls_are_under_way_than_allowed(scripted, judge_of):
         (0.0, 1, 9999.0, 60.0, 60.0),
     ],
 )
-def test_pauses_double_and_heed_the_server(tmp_path, backoff, attempt, retry_after, low, high):
+def test_pauses_double_and_follow_retry_after(tmp_path, backoff, attempt, retry_after, low, high):
     chosen = settings(backoff_s=backoff, base_url="http://127.0.0.1:9/v1")
     judge = EndpointJudge(chosen, "", account_of(tmp_path))
     failure = CallError("rate_limit", retry_after=retry_after)
@@ -327,8 +284,20 @@ def test_pauses_double_and_heed_the_server(tmp_path, backoff, attempt, retry_aft
     assert low <= judge._pause(state) <= high
 
 
-@pytest.mark.parametrize(("header", "seconds"), [("12", 12.0), ("0.5", 0.5), ("-3", 0.0)])
-def test_the_server_s_wish_to_wait_is_read(scripted, tmp_path, header, seconds):
+@pytest.mark.parametrize(
+    ("answer", "may_be_billed"),
+    [((429, error("slow down")), False), ((500, error("oops")), False), (None, True)],
+)
+def test_a_refusal_costs_nothing_and_a_lost_answer_may(scripted, judge_of, answer, may_be_billed):
+    judge = judge_of(scripted(answer), retries=0, **PRICED)
+    judge.assign(group(failures(1)))
+    assert counted(judge)["dollars"] == 0.0
+    assert (counted(judge)["dollars_unconfirmed"] > 0) is may_be_billed
+    assert (judge.account.so_far()[1] > 0) is may_be_billed
+
+
+@pytest.mark.parametrize(("header", "seconds"), [("12", 12.0), ("-3", 0.0)])
+def test_retry_after_is_read(scripted, tmp_path, header, seconds):
     server = scripted((429, error("slow down"), {"Retry-After": header}))
     chosen = settings(retries=0, base_url=server.url)
     judge = EndpointJudge(chosen, "", account_of(tmp_path))

@@ -1,4 +1,4 @@
-"""What the judge is shown: everything that counts, in a form no text can break out of."""
+"""Prompts: complete, and safe from text that imitates their format."""
 
 import hashlib
 import json
@@ -6,12 +6,11 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judge_cases import GOAL, ROOM, WON, failures, prompt_of, trajectory
+from judge_cases import GOAL, ROOM, WON, prompt_of, trajectory
 
 from hgrpo.credit.judge.protocol import PROMPT_VERSION, answer_format
 from hgrpo.credit.judge.rubric import read
 from hgrpo.envs.kinds import load
-from hgrpo.errors import UserError
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from('\n\r\u2028"{}\\'), max_size=60)
 
@@ -27,22 +26,13 @@ def test_goal_turns_and_outcome_are_shown():
     assert "trajectory 0: turns 0 to 8" in text
 
 
-def test_a_group_s_call_shows_all_of_it_on_one_scale():
-    built = prompt_of(failures(3), "group", "webshop")
-    assert built.turns == (4, 4, 4)
-    assert load("webshop").judge_text().primer in built.user
-    assert "one common scale" in built.user
-    assert built.user.count('"outcome"') == 3
-    assert "one common scale" not in prompt_of(failures(1)).user
-
-
 @given(goal=TEXT, turns=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=4), won=st.booleans())
 def test_no_text_can_pass_for_another_turn(goal, turns, won):
     played = trajectory([(action, "") for _, action in turns], success=won, goal=goal)
     for turn, (observation, _) in zip(played.turns, turns, strict=True):
         turn.observation = observation
-    environment, shown, records = read(prompt_of([played]).user)
-    assert (environment, shown) == ("alfworld", goal)
+    environment, goal_read, records = read(prompt_of([played]).user)
+    assert (environment, goal_read) == ("alfworld", goal)
     (record,) = records
     assert record.turns == turns
     assert record.completed is won
@@ -58,9 +48,9 @@ def test_text_that_no_request_can_carry_is_mended():
 
 @pytest.mark.parametrize("variant", ["trajectory", "group"])
 def test_the_answer_s_schema_is_strict_throughout(variant):
-    asked = answer_format(variant)
-    assert asked["type"] == "json_schema"
-    assert asked["json_schema"]["strict"] is True
+    form = answer_format(variant)
+    assert form["type"] == "json_schema"
+    assert form["json_schema"]["strict"] is True
 
     def objects(node):
         if isinstance(node, dict):
@@ -69,42 +59,23 @@ def test_the_answer_s_schema_is_strict_throughout(variant):
             for value in node.values():
                 yield from objects(value)
 
-    found = list(objects(asked["json_schema"]["schema"]))
-    assert len(found) == (2 if variant == "trajectory" else 3)
-    for node in found:
+    nodes = list(objects(form["json_schema"]["schema"]))
+    assert len(nodes) == (2 if variant == "trajectory" else 3)
+    for node in nodes:
         assert node["additionalProperties"] is False
         assert node["required"] == list(node["properties"])
 
 
 def test_another_prompt_is_another_version():
-    shown = [
+    prompts = [
         prompt_of([trajectory(WON, success=True, opening=ROOM)] * n, variant, environment)
         for environment in ("alfworld", "webshop")
         for n, variant in ((1, "trajectory"), (2, "group"))
     ]
-    text = json.dumps([[built.messages, built.response_format] for built in shown])
+    text = json.dumps([[built.messages, built.response_format] for built in prompts])
     primers = [load(name).judge_text().primer_version for name in ("alfworld", "webshop")]
     known = {("3", "", ""): "1fedf29b80011bc5"}
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     assert known.get((PROMPT_VERSION, *primers)) == digest, (
         "raise PROMPT_VERSION, or an environment's primer_version, and note the digest here"
     )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "score this",
-        "{}",
-        "[]",
-        '{"environment": "alfworld", "goal": "g"}',
-        '{"environment": ["alfworld"], "goal": "g"}\n{"trajectory": 0, "outcome": {"success": 0}}',
-        '{"environment": "alfworld", "goal": "g"}\n{"trajectory": 1, "turn": 0}',
-        '{"environment": "alfworld", "goal": "g"}\n{"trajectory": 0, "outcome": {"success": true}}',
-        "{nonsense",
-    ],
-)
-def test_what_is_no_judge_s_prompt_is_not_read(text):
-    with pytest.raises(UserError):
-        read(text)

@@ -7,7 +7,6 @@ import pytest
 from judge_cases import (
     WON,
     account_of,
-    by_rules,
     counted,
     failures,
     group,
@@ -57,26 +56,6 @@ def test_a_judgement_has_the_rubric_s_scores_and_counts_bytes_as_tokens(tmp_path
     assert report["output_tokens"] == -(-written // 4)
 
 
-def test_a_won_and_a_lost_game_get_the_rubric_s_scores(judge_of):
-    won, lost = trajectory(WON, success=True), failures(1)[0]
-    scores = [*by_rules(won), *by_rules(lost)]
-    assert scores[: len(WON)] == [score for *_, score in WON]
-    mean = sum(scores) / len(scores)
-    judge = judge_of()
-    credit = [value for row in judge.assign(group([won, lost])) for value in row]
-    assert credit == pytest.approx([(score - mean) / 10 for score in scores])
-    report = counted(judge)
-    assert (report["calls"], report["fallbacks"], report["dollars"]) == (2, 0, 0.0)
-
-
-def test_a_group_is_one_call_with_the_same_scores(judge_of):
-    played = [trajectory(WON, success=True), *failures(3), trajectory([])]
-    together = judge_of(variant="group")
-    assert values(together.assign(group(played))) == values(judge_of().assign(group(played)))
-    assert counted(together)["calls"] == 1
-    assert counted(together)["judged"] == 4
-
-
 @pytest.mark.parametrize("normalisation", ["centred", "share"])
 @pytest.mark.parametrize("variant", ["trajectory", "group"])
 def test_odd_trajectories(judge_of, variant, normalisation):
@@ -101,18 +80,6 @@ def test_a_call_cap_is_held_and_the_cache_goes_on(judge_of):
     again = judge_of(max_calls=0, fallback_limit=0.5)
     again.assign(group(failures(8)))
     assert (counted(again)["cache_hits"], counted(again)["fallback_call_cap"]) == (5, 3)
-
-
-def test_a_report_counts_what_came_since_the_last(judge_of):
-    judge = judge_of()
-    judge.assign(group(failures(3)))
-    first = judge.report()
-    assert (first["judge_judged"], first["judge_calls"], first["judge_cache_hits"]) == (3, 3, 0)
-    judge.assign(group(failures(4)))
-    second = judge.report()
-    assert (second["judge_judged"], second["judge_calls"], second["judge_cache_hits"]) == (4, 1, 3)
-    assert second["judge_fallback_share"] == 0
-    assert counted(judge)["calls"] == 4
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Answers with one reading are read; credit follows from raw scores by the config's formula."""
+"""Scores from a judge's answers, and credit from scores."""
 
 import json
 
@@ -34,43 +34,21 @@ def test_a_group_s_answer_is_read_in_any_order(rows, data):
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ("", "malformed"),
         ("no", "malformed"),
-        ('{"scores": [{"turn": 0, "score": 1}', "malformed"),
         ("[" * 100_000, "malformed"),
-        ("[1, 2]", "malformed"),
         ('{"points": []}', "malformed"),
-        ('{"scores": {}}', "malformed"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1}]}', "malformed"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": true}]}', "malformed"),
-        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": null}]}', "malformed"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": true, "score": 1}]}', "malformed"),
-        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1.0, "score": 1}]}', "malformed"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": NaN}]}', "malformed"),
-        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": Infinity}]}', "malformed"),
-        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": "two"}]}', "malformed"),
-        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": "NaN"}]}', "malformed"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": "7/100"}]}', "malformed"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": 2, "Score": 3}]}', "malformed"),
         ('{"scores": [1, 2]} or rather {"scores": [2, 1]}', "malformed"),
         ('<think>{"scores": [1, 2]}', "malformed"),
-        ("Turns [0, 1] got 1 and 2", "malformed"),
-        ('{"scores": []}', "wrong_length"),
         ('{"scores": [1, 2, 3]}', "wrong_length"),
-        ('{"scores": [{"turn": 0, "score": 1}]}', "wrong_length"),
-        ('{"scores": [{"turn": 1, "score": 1}, {"turn": 3, "score": 2}]}', "wrong_length"),
         ('{"scores": [{"turn": 2, "score": 1}, {"turn": 3, "score": 2}]}', "wrong_length"),
-        ('{"scores": [{"turn": 0, "score": 1}, {"turn": -1, "score": 2}]}', "wrong_length"),
         ('{"scores": [{"turn": 1, "score": 1}, {"turn": 1, "score": 2}]}', "wrong_length"),
-        (
-            '{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": 2}, '
-            '{"turn": 1, "score": 2}]}',
-            "wrong_length",
-        ),
-        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": -0.5}]}', "out_of_range"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": 10.01}]}', "out_of_range"),
-        ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": 1e999}]}', "out_of_range"),
-        (f'{{"scores": [{{"turn": 0, "score": 1{"0" * 400}}}]}}', "wrong_length"),
     ],
 )
 def test_anything_but_one_score_for_each_turn_is_an_error(answer, reason):
@@ -89,54 +67,19 @@ FORM = f'{{"scores": {LIST}}}'
         f"```json\n{FORM}\n```",
         f"Here are the scores [0 to 10]:\n\n{FORM}\n\nTurn 1 {{the key}} decides.",
         f'<think>Maybe {{"scores": [3, 3]}}?</think>\n{FORM}',
-        f'Maybe {{"scores": [3, 3]}}?\n</think>\n\n{FORM}',
         f'In the form {{"scores": [{{"turn": 0, "score": 5}}]}}: {FORM}',
-        f"{FORM}\n{FORM}",
-        LIST,
         f'{{"reasoning": "a [b] {{c}}", "answer": {FORM}}}',
         '{"scores": [{"turn": "0", "score": "1"}, {"turn": "1", "score": " 2.5 "}]}',
         '{"scores": [{"turn": 0, "score": "1/10"}, {"turn": 1, "score": "2.5 / 10"}]}',
         '{"Scores": [{"Turn": 0, "SCORE": 1, "why": "x"}, {"Turn": 1, "SCORE": 2.5}]}',
         '{"scores": [{"turn": 0, "score": 1,}, {"turn": 1, "score": 2.5},],}',
         '{"turn": 0, "score": 1}\n{"turn": 1, "score": 2.5}',
-        '{"scores": [1, "2.5"]}',
         '{"trajectories": [{"trajectory": 0, "scores": [1, 2.5]}]}',
         '{"scores": [{"turn": 1, "score": 1}, {"turn": 2, "score": 2.5}]}',
     ],
 )
 def test_an_answer_with_one_reading_is_read(answer):
     assert parse(answer, [2]) == [[1.0, 2.5]]
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        '{"trajectories": [{"trajectory": 1, "scores": [3]}, '
-        '{"trajectory": "0", "scores": [1, 2]}]}',
-        '[{"trajectory": 0, "turn": 0, "score": 1}, {"trajectory": 0, "turn": 1, "score": 2}, '
-        '{"trajectory": 1, "turn": 0, "score": 3}]',
-        '```\n{"trajectory": 0, "scores": [1, 2]}\n{"trajectory": 1, "scores": ["3"]}\n```',
-    ],
-)
-def test_a_group_s_answer_with_one_reading_is_read(answer):
-    assert parse(answer, [2, 1]) == [[1.0, 2.0], [3.0]]
-
-
-@pytest.mark.parametrize(
-    ("trajectories", "reason"),
-    [
-        ([(0, [1, 2])], "wrong_length"),
-        ([(0, [1, 2]), (0, [3])], "wrong_length"),
-        ([(0, [1, 2]), (1, [3]), (2, [4])], "wrong_length"),
-        ([(0, [1]), (1, [2, 3])], "wrong_length"),
-        ([(0, [1, 2]), (1, [11])], "out_of_range"),
-    ],
-)
-def test_a_group_needs_every_turn_of_every_trajectory(trajectories, reason):
-    entries = [{"trajectory": k, "scores": listed(row)} for k, row in trajectories]
-    with pytest.raises(CallError) as caught:
-        parse(json.dumps({"trajectories": entries}), [2, 1])
-    assert caught.value.reason == reason
 
 
 @pytest.mark.parametrize(
@@ -158,23 +101,12 @@ def test_share_is_the_score_s_part_of_the_return():
     assert rows[1].tolist() == [0.0, 0.0]
 
 
-def test_share_of_scores_that_are_all_zero_is_uniform():
-    (row,) = credit([[0.0, 0.0]], [2], [1.0], "share")
-    assert row.tolist() == [0.5, 0.5]
-
-
 def test_without_a_judgement_credit_is_uniform():
     centred = credit([None, [2.0, 4.0]], [3, 2], [1.0, 1.0], "centred")
     assert [row.tolist() for row in centred] == [[0.0] * 3, [-0.1, 0.1]]
-    share = credit([None, [2.0, 2.0]], [4, 2], [1.0, 1.0], "share")
-    assert [row.tolist() for row in share] == [[0.25] * 4, [0.5, 0.5]]
-
-
-@pytest.mark.parametrize("normalisation", ["centred", "share"])
-def test_a_trajectory_without_turns_gets_an_empty_array(normalisation):
-    rows = credit([None, [3.0]], [0, 1], [0.0, 1.0], normalisation)
-    assert [row.shape for row in rows] == [(0,), (1,)]
-    assert credit([], [], [], normalisation) == []
+    # Nor do scores of 0 share a return.
+    share = credit([None, [0.0, 0.0], None], [4, 2, 0], [1.0, 1.0, 0.0], "share")
+    assert [row.tolist() for row in share] == [[0.25] * 4, [0.5, 0.5], []]
 
 
 @given(rows=ROWS, data=st.data())

@@ -61,13 +61,6 @@ def test_a_resumed_job_goes_on_where_the_caps_were(spend_of):
     spend_of(max_calls=3).set_aside(0.0)
 
 
-def test_what_a_job_had_set_aside_when_it_died_stays_counted(spend_of):
-    spend_of(max_dollars=1.0).set_aside(0.6)
-    with pytest.raises(CallError, match=r"max_dollars 1 .* 1 for 0.60 dollars") as caught:
-        spend_of(max_dollars=1.0).set_aside(0.6)
-    assert caught.value.reason == "dollar_cap"
-
-
 def test_each_model_at_each_address_has_its_own_account(spend_of):
     url = "http://host/v1"
     spend_of(model="a", base_url=url, max_calls=1).set_aside(0.0)
@@ -76,10 +69,3 @@ def test_each_model_at_each_address_has_its_own_account(spend_of):
     # Another method, or another seed, is the same judge.
     with pytest.raises(CallError):
         spend_of(model="a", base_url=url, max_calls=1, variant="group").set_aside(0.0)
-
-
-def test_a_free_call_is_never_stopped_by_dollars(spend_of):
-    spend = spend_of(max_dollars=0.0)
-    spend.set_aside(0.0)
-    spend.settle(0.0, 0.0)
-    assert spend.so_far() == (1, 0.0)

@@ -1,4 +1,4 @@
-"""The numbers a batch's log gets."""
+"""Numbers of the state graph in the training log."""
 
 import numpy as np
 import pytest
@@ -100,10 +100,10 @@ def test_correlation_in_parts_is_that_of_the_whole():
     rng = np.random.default_rng(0)
     x = rng.normal(size=50)
     y = x + rng.normal(size=50)
-    found = Correlation()
+    correlation = Correlation()
     for part in np.split(np.arange(50), [7, 20]):
-        found.add(x[part], y[part])
-    assert found.value() == pytest.approx(np.corrcoef(x, y)[0, 1])
+        correlation.add(x[part], y[part])
+    assert correlation.value() == pytest.approx(np.corrcoef(x, y)[0, 1])
     constant = Correlation()
     constant.add(x, np.ones(50))
     assert constant.value() is None

@@ -1,4 +1,4 @@
-"""What must hold of every group: on random ones where it can, by hand where it cannot.
+"""Invariants of the state graph, on random groups where possible.
 
 Tests of one invariant share the number in their names.
 """
@@ -28,7 +28,6 @@ from state_graph_example import (
     METHODS,
     NO_TRAJECTORY,
     R1,
-    R2,
     RTMC_TERM,
     SALT,
     TRAJECTORY_CREDIT,
@@ -46,7 +45,7 @@ from hgrpo.credit.state_graph import Settings, make
 from hgrpo.credit.state_graph.graph import Graph, build_graph, flatten
 from hgrpo.credit.state_graph.keys import states
 from hgrpo.credit.state_graph.normalise import normalise
-from hgrpo.credit.state_graph.terms import Key, Term
+from hgrpo.credit.state_graph.settings import Key, Term
 from hgrpo.credit.state_graph.values import bellman, distances, mc_mean, returns_to_go
 
 METHOD = pytest.mark.parametrize("method", METHODS)
@@ -81,6 +80,9 @@ OBSERVED = {
     },
 }
 
+ALL_METHODS = METHODS | {f"{name} observed": method for name, method in OBSERVED.items()}
+ALL = pytest.mark.parametrize("method", ALL_METHODS)
+
 
 def built(of: Group, key: Key | None = None, timeout: str = "fail"):
     turns = flatten(of.trajectories)
@@ -93,22 +95,13 @@ def by_state(graph, values) -> list[np.ndarray]:
 
 
 @METHOD
-@given(of=groups)
-@settings(max_examples=40)
-def test_credit_is_finite_and_has_the_group_s_shape(method, of):
-    values = credit(METHODS[method], of)
-    assert [row.shape for row in values] == [(len(t.turns),) for t in of.trajectories]
-    assert all(row.dtype == np.float64 and np.isfinite(row).all() for row in values)
-
-
-@METHOD
 @pytest.mark.parametrize("members", [[], [("", "timeout")], [("", "failure"), ("", "success")]])
 def test_groups_without_turns(method, members):
     assert [row.tolist() for row in credit(METHODS[method], group(*members))] == [[]] * len(members)
 
 
 @given(of=groups)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_1_gigpo_is_its_own_formula(of):
     returns, states = [], []
     for trajectory in of.trajectories:
@@ -116,17 +109,17 @@ def test_1_gigpo_is_its_own_formula(of):
         states += [turn.observation for turn in trajectory.turns]
         returns += [trajectory.success * 0.95 ** (length - 1 - t) for t in range(length)]
     expected = []
-    for state, own in zip(states, returns, strict=True):
+    for state, own_return in zip(states, returns, strict=True):
         bucket = np.array([g for g, s in zip(returns, states, strict=True) if s == state])
         spread = bucket.std(ddof=1) if len(bucket) > 1 else 0.0
-        expected.append((own - bucket.mean()) / (spread + 1e-6) if spread > 1e-12 else 0.0)
+        expected.append((own_return - bucket.mean()) / (spread + 1e-6) if spread > 1e-12 else 0.0)
     key = {"state": "obs", "noop": "raw"}
-    found = flat(step_only({"terms": [GIGPO["terms"][0] | {"key": key}]}), of)
-    assert found == pytest.approx(expected, abs=1e-9)
+    result = flat(step_only({"terms": [GIGPO["terms"][0] | {"key": key}]}), of)
+    assert result == pytest.approx(expected, abs=1e-9)
 
 
 @given(of=groups)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_2_crbc_of_depth_0_is_gigpo_averaged_over_actions(of):
     zero = raw({"terms": [CRBC_TERM | {"depth": 0}]})
     averaged = GIGPO["terms"][0] | {"gamma": 0.98, "pool": "action"}
@@ -137,36 +130,23 @@ def test_2_crbc_of_depth_0_is_gigpo_averaged_over_actions(of):
 
 
 @given(of=groups)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_3_crbc_is_grafts_td_error_averaged_over_actions(of):
     td = {"value": "bellman", "gamma": 0.98, "credit": "td"}
     pooled = flat(raw({"terms": [td | {"pool": "action"}]}), of)
     assert flat(raw(CRBC), of) == pytest.approx(pooled, abs=1e-12)
 
 
-def test_3_crbc_and_graft_agree_only_where_actions_have_one_outcome():
-    term = {"value": "bellman", "gamma": 0.99, "std": "pop"}
-    averaged = flat(step_only({"terms": [term | {"credit": "Q-V", "pool": "action"}]}), example())
-    realised = flat(step_only({"terms": [term | {"credit": "td"}]}), example())
-    _, graph = built(example())
-    at_a = graph.state == 0
-    assert averaged[~at_a] == pytest.approx(realised[~at_a], abs=1e-4)
-    assert averaged[[1, 4, 12]] == pytest.approx([0.6855, -0.1694, -1.8872], abs=6e-5)
-    # the time-out gave b in A a second outcome
-    assert averaged[at_a] == pytest.approx([0.8165, 0.8165, -1.2247, -1.2247, 0.8165], abs=6e-5)
-    assert realised[at_a] == pytest.approx([0.5184, 0.5184, 0.4439, -1.9992, 0.5184], abs=6e-5)
-
-
 @given(of=groups, gae_lambda=st.floats(0, 1))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_4_graph_gae_over_occurrences_adds_nothing(of, gae_lambda):
     extended = GRAFT_TERM | {"gae": "instances", "gae_lambda": gae_lambda}
-    found = flat(raw({"terms": [extended]}), of)
-    assert found == pytest.approx(flat(raw(GRAFT), of), abs=1e-9)
+    result = flat(raw({"terms": [extended]}), of)
+    assert result == pytest.approx(flat(raw(GRAFT), of), abs=1e-9)
 
 
 @given(of=groups)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_5_credits_of_a_state_sum_to_zero(of):
     _, graph = built(of)
     methods = (GIGPO, GRAPHHCA, CRBC, ECPO, BIPACE)
@@ -176,7 +156,7 @@ def test_5_credits_of_a_state_sum_to_zero(of):
 
 
 @given(of=groups)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_6_credits_telescope(of):
     turns, graph = built(of)
     played = [t for t in of.trajectories if t.turns]
@@ -197,26 +177,8 @@ def test_6_credits_telescope(of):
         assert gain[i].sum() == pytest.approx(won - mean[starts[i]])
 
 
-def test_6_graphhca_sums_of_the_example():
-    sums = [row.sum() for row in credit(raw(GRAPHHCA), example())]
-    assert sums == pytest.approx([0.943654, 0.943654, -3.661516, -3.661516], abs=1e-6)
-
-
-def test_7_methods_agree_where_a_state_leads_to_two_others():
-    _, graph = built(example())
-    two = np.isin(graph.state, [2, 4])  # C and E; B has three successors
-    values = {
-        name: flat(step_only(METHODS[name]), example())
-        for name in ("GraphGPO", "GRAFT", "GraphHCA")
-    }
-    assert values["GraphGPO"][two] == pytest.approx(values["GRAFT"][two], abs=2e-3)
-    assert values["GraphHCA"][two] == pytest.approx(values["GRAFT"][two], abs=2e-3)
-    assert abs(values["GraphGPO"] - values["GRAFT"])[graph.state == 1].max() > 0.1
-    assert abs(values["GraphHCA"] - values["GRAFT"])[graph.state == 1].max() > 0.05
-
-
 @given(of=groups, order=st.floats(1, 20))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_8_power_mean(of, order):
     turns, graph = built(of)
     mean, powered, most = (
@@ -245,120 +207,42 @@ def test_8_finite_depth_of_a_power_mean_is_backups_one_by_one(of, depth, order):
             graph.state, shares * values[graph.successor] ** order, graph.n_states
         )
         values = np.concatenate([0.9 * powered ** (1 / order), [1, 0]])
-    found = bellman(graph, turns, 0.9, depth, order, "uniform").state
-    assert found == pytest.approx(values, abs=1e-9)
+    result = bellman(graph, turns, 0.9, depth, order, "uniform").state
+    assert result == pytest.approx(values, abs=1e-9)
 
 
-@METHOD
-@given(members=rollouts, data=st.data())
-@settings(max_examples=30)
-def test_9_order_and_names_do_not_matter(method, members, data):
-    straight = credit(METHODS[method], group(*members))
+@ALL
+@given(members=seen_rollouts, data=st.data())
+@settings(max_examples=20)
+def test_9_credit_is_finite_and_order_and_names_do_not_matter(method, members, data):
+    chosen = ALL_METHODS[method]
+    straight = credit(chosen, group(*members))
+    lengths = [len(trajectory.turns) for trajectory in group(*members).trajectories]
+    assert [row.shape for row in straight] == [(length,) for length in lengths]
+    assert all(row.dtype == np.float64 and np.isfinite(row).all() for row in straight)
     order = data.draw(st.permutations(range(len(members))))
-    permuted = credit(METHODS[method], group(*(members[i] for i in order)))
+    permuted = credit(chosen, group(*(members[i] for i in order)))
     for place, index in enumerate(order):
         assert permuted[place] == pytest.approx(straight[index], abs=1e-9)
-    renamed = str.maketrans("ABCDEabc", "zQxWeKLM")
-    other = credit(METHODS[method], group(*((m.translate(renamed), end) for m, end in members)))
+    renamed = str.maketrans("ABCDEZabc", "zQxWeVKLM")
+    other = credit(chosen, group(*((m.translate(renamed), end) for m, end in members)))
     for row, again in zip(straight, other, strict=True):
         assert again == pytest.approx(row, abs=1e-9)
 
 
-@pytest.mark.parametrize("method", OBSERVED)
-@given(members=seen_rollouts, data=st.data())
-@settings(max_examples=30)
-def test_9_order_does_not_matter_where_ends_are_observed(method, members, data):
-    straight = credit(OBSERVED[method], group(*members))
-    order = data.draw(st.permutations(range(len(members))))
-    permuted = credit(OBSERVED[method], group(*(members[i] for i in order)))
-    for place, index in enumerate(order):
-        assert np.isfinite(permuted[place]).all()
-        assert permuted[place] == pytest.approx(straight[index], abs=1e-9)
-
-
-@pytest.mark.parametrize("method", OBSERVED)
-@given(members=st.lists(st.tuples(seen_moves, st.just("success")), min_size=1, max_size=5))
-@settings(max_examples=20)
-def test_9_how_ends_are_seen_does_not_matter_where_all_win(method, members):
-    plain = {k: v for k, v in OBSERVED[method].items() if k not in ("timeout", "failure")}
-    expected = flat(plain, group(*members))
-    assert flat(OBSERVED[method], group(*members)).tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize("method", OBSERVED)
+@ALL
 @given(members=st.lists(st.tuples(seen_moves, st.sampled_from(["failure", "timeout"])), max_size=5))
-@settings(max_examples=20)
-def test_10_failures_alone_teach_nothing_where_ends_are_observed(method, members):
-    for row in credit(OBSERVED[method], group(*members)):
-        assert not row.any()
-
-
-@METHOD
-@given(members=st.lists(st.tuples(moves, st.sampled_from(["failure", "timeout"])), max_size=5))
-@settings(max_examples=20)
+@settings(max_examples=15)
 def test_10_failures_alone_teach_nothing(method, members):
-    for row in credit(METHODS[method], group(*members)):
+    for row in credit(ALL_METHODS[method], group(*members)):
         assert not row.any()
 
 
-@pytest.mark.parametrize(
-    ("method", "expected"),
-    [
-        ("GRPO", [0] * 8),
-        ("SALT", [0] * 8),
-        ("GiGPO", [0.707, 0.577, 0, -0.707, -1.155, 0, 0.577, 0]),
-        ("GraphGPO", [0, 0.577, 0, 0, -1.155, 0, 0.577, 0]),
-        ("GRAFT", [0, 0.577, 0, 0, -1.155, 0, 0.577, 0]),
-        ("GraphHCA", [0, 0.577, 0, 0, -1.155, 0, 0.577, 0]),
-        ("CRBC", [0, 0.186, 0, 0, -0.373, 0, 0.186, 0]),
-        ("G2PO", [0.365, 1.554, 0.124, 0.365, -3.122, -0.963, 1.554, 0.124]),
-        ("ECPO", [0, 0.366, 0, 0, -0.733, 0, 0.366, 0]),
-        ("BiPACE", [0, 0.577, 0, 0, -1.155, 0, 0.577, 0]),
-        ("GAGPO", [1.164, 0.848, 0.009, -1.140, -1.705, -0.031, 0.848, 0.009]),
-        ("RTMC", [0] * 8),
-        ("TurnLOO", [0] * 8),
-    ],
-)
-def test_11_two_successes_of_different_length(method, expected):
-    of = group((R1, "success"), (R2, "success"))
-    assert flat(step_only(METHODS[method]), of) == pytest.approx(expected, abs=6e-4)
-
-
-def test_11_crbc_without_discount_does_not_prefer_the_shorter_way():
-    of = group((R1, "success"), (R2, "success"))
-    term = CRBC_TERM | {"gamma": 1.0}
-    assert not flat({"terms": [term]}, of).any()
-
-
 @METHOD
-def test_11_identical_successes(method):
-    values = credit(METHODS[method], group(*[(R1, "success")] * 4))
-    expected = [-1.162, -0.020, 1.182] if method == "G2PO" else [0, 0, 0]
-    for row in values:
-        assert row == pytest.approx(expected, abs=6e-4)
-        assert method == "G2PO" or not row.any()
-
-
-@METHOD
-def test_12_one_rollout(method):
-    once = flat(METHODS[method], group((R1, "success")))
-    if method == "G2PO":
-        assert once == pytest.approx([-0.991, -0.017, 1.008], abs=6e-4)
-    else:
-        assert not once.any()
-    looping = {
-        "GRPO": 0,
-        "GiGPO": 0.707,
-        "GraphGPO": 0.707,
-        "GRAFT": 0.707,
-        "GraphHCA": 0.707,
-        "CRBC": 0.366,
-        "HGPO": 1,
-    }
-    if method in looping:
-        size = looping[method]
-        values = flat(step_only(METHODS[method]), group((R2, "success")))
-        assert values == pytest.approx([0, -size, 0, size, 0], abs=6e-4)
+@pytest.mark.parametrize("number", [1, 4])
+def test_11_identical_successes_teach_nothing_but_g2po_s_gain(method, number):
+    for row in credit(METHODS[method], group(*[(R1, "success")] * number)):
+        assert row.any() == (method == "G2PO")
 
 
 def chain(name: str, length: int) -> str:
@@ -390,46 +274,21 @@ def test_13_without_shared_states_nothing_is_learnt_of_turns():
     assert not flat(GRAFT, of).any()
 
 
-def test_13_g2pos_second_term_praises_later_turns_even_so():
-    won, longer, *lost = credit(step_only(G2PO), group(*CHAINS))
-    assert won == pytest.approx([1.041, 1.141, 1.247], abs=6e-4)
-    assert longer[-3:] == pytest.approx(won)
-    assert np.concatenate(lost) == pytest.approx([-0.866] * 10, abs=6e-4)
-
-
-@METHOD
-def test_14_the_same_rollouts_twice(method):
+def test_14_the_same_rollouts_twice():
     members = example().trajectories
-    twice = Group([*members, *members], ("test",))
     once_turns, once = built(example())
+    twice = Group([*members, *members], ("test",))
     turns, graph = built(twice)
     for agg in (1, "max"):
-        ours = bellman(once, once_turns, 0.98, "inf", agg, "count").state
-        assert bellman(graph, turns, 0.98, "inf", agg, "count").state == pytest.approx(ours)
+        values = bellman(once, once_turns, 0.98, "inf", agg, "count").state
+        assert bellman(graph, turns, 0.98, "inf", agg, "count").state == pytest.approx(values)
     assert distances(graph).tolist() == distances(once).tolist()
-    if method in ("CRBC", "HGPO"):
-        settings_ = step_only(METHODS[method]) if method == "CRBC" else HGPO
-        assert flat(settings_, twice)[:18] == pytest.approx(flat(settings_, example()), abs=1e-5)
-    if method in ("GiGPO", "GRAFT", "GraphHCA"):
-        n = once.visits[once.state]
-        growth = np.sqrt((2 * n - 1) / np.maximum(2 * n - 2, 1))
-        expected = flat(step_only(METHODS[method]), example()) * growth
-        # a turn that was alone in its state is now compared with its own copy
-        assert flat(step_only(METHODS[method]), twice)[:18] == pytest.approx(expected, abs=1e-4)
-    if method == "GRPO":
-        assert np.abs(flat(GRPO, twice)) == pytest.approx(0.9354, abs=1e-4)
-
-
-def test_14_without_the_mask_doubled_states_dilute_hgpos_mean():
-    members = example().trajectories
-    twice = Group([*members, *members], ("test",))
-    unmasked = HGPO | {"drop_zero": False}
-    values = flat(unmasked, twice)[:18]
-    assert np.abs(values - flat(unmasked, example())).max() > 0.1
+    for method in (step_only(CRBC), HGPO):
+        assert flat(method, twice)[:18] == pytest.approx(flat(method, example()), abs=1e-5)
 
 
 @given(of=groups)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_15_reward_scale(of):
     for method in (GIGPO, G2PO, GRAFT | {"trajectory": {"weight": 1}}):
         # Rewards are so large that the 1e-6 added to a deviation does not count. At scale 1, a
@@ -452,7 +311,7 @@ def test_16_other_groups_change_nothing(method):
 
 
 @given(of=groups)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_17_bounds(of):
     turns, graph = built(of)
     for agg in (1, 4, "max"):
@@ -480,17 +339,11 @@ def test_17_rounding_takes_no_value_below_zero():
 def test_18_depth_converges():
     limit = flat(raw(CRBC), example())
     turns, graph = built(example())
-    start = bellman(graph, turns, 0.98, 0, 1, "count").state
-    first = bellman(graph, turns, 0.98, 1, 1, "count").state
+    start, first = (bellman(graph, turns, 0.98, depth, 1, "count").state for depth in (0, 1))
     move = np.abs(first - start).max()
-    errors = {}
     for depth in (1, 5, 20):
         values = flat(raw({"terms": [CRBC_TERM | {"depth": depth}]}), example())
-        errors[depth] = np.abs(values - limit).max()
-        assert errors[depth] <= 2 * 0.98**depth / (1 - 0.98) * move
-    assert errors[1] == pytest.approx(0.2196, abs=6e-5)
-    assert errors[5] == pytest.approx(0.0214, abs=6e-5)
-    assert errors[20] < 1e-4
+        assert np.abs(values - limit).max() <= 2 * 0.98**depth / (1 - 0.98) * move
 
 
 @pytest.mark.parametrize(("mask", "expected"), [(True, -1.0), (False, -0.6)])
@@ -512,49 +365,22 @@ def test_19_hgpos_mask(mask, expected):
     assert values[1][1] == pytest.approx(expected, abs=1e-5)
 
 
-@METHOD
-def test_20_a_state_with_one_action(method):
-    values = flat(step_only(METHODS[method]), example())
-    _, graph = built(example())
-    size = {"GiGPO": 0.707, "HGPO": 1, "HGPO+base": (2 + 0.866) / 3}.get(method, 0)
-    # The trajectory's advantage, GAGPO and the second term of G2PO do not compare inside a state.
-    if method not in ("GRPO", "TurnLOO", "GAGPO", "G2PO"):
-        assert np.abs(values[graph.state == 3]) == pytest.approx([size, size], abs=6e-4)
-
-
-def test_21_the_whole_history_in_the_key_leaves_common_beginnings():
-    term = CRBC_TERM | {"key": {"history": 50, "history_actions": True}}
-    expected = [0.577, -0.707, 1.0, 0.577, 1.414, 0, 0, 0, -1.732]
-    expected += [0] * 5 + [0.577, -0.707, -1.0, 0]
-    assert flat(NO_TRAJECTORY | {"terms": [term]}, example()) == pytest.approx(expected, abs=6e-4)
-
-
-@pytest.mark.parametrize("gate", ["visits2", "sign"])
-@pytest.mark.parametrize("std", ["none", "sample", "pop"])
-def test_22_rounding_is_no_signal(gate, std):
-    if gate == "sign" and std == "none":
-        return
+@pytest.mark.parametrize(
+    "scaling",
+    [
+        *({"std": std} for std in ("none", "sample", "pop")),
+        *({"std": std, "gate": "sign"} for std in ("sample", "pop")),
+        {"std": "pop", "scope": "task"},
+        {"credit": "Q-V", "pool": "action", "std": "mu_pop", "floor": 0.1},
+    ],
+)
+def test_22_rounding_is_no_signal(scaling):
     _, graph = built(example())
     noise = np.random.default_rng(0).uniform(-2e-13, 2e-13, 18)
-    term = Term(value="bellman", credit="td", std=std, gate=gate)
+    term = Term(**{"value": "bellman", "credit": "td"} | scaling)
     assert not normalise(noise, graph, term).credit.any()
-    whole = Term(value="bellman", credit="td", std=std, scope="task")
-    assert not normalise(noise, graph, whole).credit.any()
     # noise that is ten orders of magnitude larger is a signal
     assert normalise(noise * 1e10, graph, term).credit.any()
-
-
-def test_22_the_weighted_deviation_and_the_floor_ignore_rounding_too():
-    _, graph = built(example())
-    noise = np.random.default_rng(0).uniform(-2e-13, 2e-13, 18)
-    term = Term(value="bellman", credit="Q-V", pool="action", std="mu_pop", floor=0.1)
-    assert not normalise(noise, graph, term).credit.any()
-
-
-def test_salt_stays_between_the_rollouts_advantages():
-    values, trajectory = flat(SALT, example()), flat(GRPO, example())
-    assert values.min() >= trajectory.min()
-    assert values.max() <= trajectory.max()
 
 
 def test_a_task_scope_compares_all_turns():
@@ -565,7 +391,7 @@ def test_a_task_scope_compares_all_turns():
 
 
 @given(of=groups)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_evidence_neither_enlarges_credit_nor_turns_its_sign(of):
     plain = BY_ACTION | {"scope": "none"}
     before = flat(NO_TRAJECTORY | {"terms": [plain]}, of)
@@ -577,7 +403,7 @@ def test_evidence_neither_enlarges_credit_nor_turns_its_sign(of):
 
 
 @given(of=groups)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_rtmc_lies_between_no_prior_and_the_share_of_wins(of):
     """Q - V' moves from Q - V to Q - p as the prior grows."""
     terms = [RTMC_TERM | {"prior": prior} for prior in (0, 2, 1e9)]
@@ -590,7 +416,7 @@ def test_rtmc_lies_between_no_prior_and_the_share_of_wins(of):
 
 
 @given(of=groups)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_gagpo_without_decay_is_its_td_error_and_with_all_of_it_the_return(of):
     """lambda 0: gamma V(x) - V(s). gamma = lambda = 1: R - V(s)."""
     term = GAGPO_TERM | {"scope": "none"}

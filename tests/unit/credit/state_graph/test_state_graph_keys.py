@@ -3,31 +3,21 @@
 import numpy as np
 import pytest
 from state_graph_example import (
-    CRBC_TERM,
-    GAIN,
-    GIGPO,
-    GRAPHGPO_PUBLISHED,
-    METHODS,
-    NO_TRAJECTORY,
     TASK,
     credit,
-    flat,
     group,
     rollout,
-    step_only,
 )
 
-from hgrpo.credit.base import Group
 from hgrpo.credit.state_graph.graph import (
     UNKNOWN,
-    action_key,
     build_graph,
     flatten,
     numbered,
     observed_ends,
 )
 from hgrpo.credit.state_graph.keys import clusters, cosine_clusters, states, with_history
-from hgrpo.credit.state_graph.terms import Key
+from hgrpo.credit.state_graph.settings import Key
 from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 
 
@@ -49,40 +39,10 @@ def walk(*turns: Turn) -> list[Trajectory]:
     return [Trajectory(TASK, 0, turns=list(turns))]
 
 
-# For each key, what may differ between two turns in the same state.
-SAME = [
-    ("obs", {"state", "commands"}),
-    ("obs_cmds", {"state"}),
-    ("struct", {"observation", "space"}),
-    ("page", {"state", "commands", "space"}),
-]
-
-
-@pytest.mark.parametrize(("state", "same"), SAME)
-def test_what_tells_states_apart(state, same):
-    base = {"observation": "a mug", "state": "at shelf 1", "commands": "1f"}
-    others = {
-        "observation": {"observation": "a pen"},
-        "state": {"state": "at shelf 2"},
-        "commands": {"commands": "2f"},
-        "space": {"observation": " a \n mug"},
-    }
-    for name, change in others.items():
-        one, other = states(walk(turn(**base), turn(**base | change)), Key(state=state))
-        assert (one == other) == (name in same), name
-
-
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [(" Go to Shelf 1\n", "go to shelf 1"), ("", "<invalid>"), ("  ", "<invalid>")],
-)
-def test_action_keys(text, key):
-    assert action_key(text) == key
-
-
 def test_replies_without_a_command_are_one_action():
-    turns = flatten(walk(turn(action=""), turn(action=" "), turn(action="look")))
-    assert turns.action[0] == turns.action[1] != turns.action[2]
+    actions = ("", "  ", " Look\n", "look", "go to Shelf 1")
+    turns = flatten(walk(*(turn(action=action) for action in actions)))
+    assert turns.action.tolist() == [0, 0, 1, 1, 2]
 
 
 NOTHING = "Nothing happens."
@@ -99,21 +59,6 @@ def test_an_inadmissible_action_leaves_the_agent_where_it_was(state):
     )
     assert states(moves, Key(state=state)).tolist() == [0, 0, 0, 1, 1]
     assert states(moves, Key(state=state, noop="raw")).tolist() == [0, 1, 1, 2, 1]
-
-
-def test_a_rollout_never_carries_into_the_next():
-    kitchen = walk(turn("kitchen", admissible=False)) + walk(turn("hall"))
-    assert states(kitchen, Key(state="obs")).tolist() == [0, 1]
-
-
-def test_similar_texts_are_one_state_in_any_order():
-    texts = ["a mug and a pen 1", "a mug and a pen 2", "a mug and a cup 12", "an empty drawer"]
-    key = Key(state="sim", theta=0.9)
-    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]):
-        found = states(walk(*(turn(texts[i]) for i in order)), key)
-        by_text = dict(zip(order, found.tolist(), strict=True))
-        assert by_text[0] == by_text[1]
-        assert len(set(by_text.values())) == 3
 
 
 def test_clusters_are_named_by_their_first_text():
@@ -149,11 +94,11 @@ def directions(length: float = 1.0) -> np.ndarray:
 )
 def test_hidden_states_of_a_high_cosine_are_one_state(theta, expected):
     for length in (1.0, 30.0):
-        found = cosine_clusters(directions(length), theta)
-        assert numbered(found.tolist()).tolist() == expected
+        numbers = cosine_clusters(directions(length), theta)
+        assert numbered(numbers.tolist()).tolist() == expected
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_clusters_of_hidden_states_do_not_depend_on_the_order_of_turns(seed):
     rng = np.random.default_rng(seed)
     # Many of these vectors are equal, and many pairs equally far apart.
@@ -177,9 +122,16 @@ def test_one_vector_per_text_tells_apart_what_the_texts_do():
 
 
 @pytest.mark.parametrize(
-    ("state", "same"), [*SAME, ("sim", {"state", "commands", "observation", "space"})]
+    ("state", "same"),
+    [
+        ("obs", {"state", "commands"}),
+        ("obs_cmds", {"state"}),
+        ("struct", {"observation", "space"}),
+        ("page", {"state", "commands", "space"}),
+        ("sim", {"state", "commands", "observation", "space"}),
+    ],
 )
-def test_the_final_situation_is_told_apart_as_turns_are(state, same):
+def test_what_may_differ_between_turns_and_final_situations_of_one_state(state, same):
     base = {"observation": "a mug", "state": "at shelf 1", "commands": "1f"}
     others = {
         "observation": {"observation": "a mug."},
@@ -189,11 +141,11 @@ def test_the_final_situation_is_told_apart_as_turns_are(state, same):
     }
     key = Key(state=state, **({"theta": 0.7} if state == "sim" else {}))
     for name, change in others.items():
-        (moves,) = walk(turn(**base))
+        (moves,) = walk(turn(**base), turn(**base | change))
         moves.final = FinalState(**base | change)
-        one, final = states([moves], key, [0])
-        assert (one == final) == (name in same), name
-        assert states([moves], key).tolist() == [0]
+        first, other, final = states([moves], key, [0])
+        assert other == final
+        assert (first == other) == (name in same), name
 
 
 def test_the_final_situation_follows_an_inadmissible_action_as_a_turn_would():
@@ -207,10 +159,10 @@ def test_the_final_situation_follows_an_inadmissible_action_as_a_turn_would():
         assert states([moves], Key(state="obs", noop=noop), [0]).tolist() == expected
 
 
-def test_final_situations_come_after_all_turns_and_only_where_asked():
+def test_final_situations_come_after_all_turns_and_only_of_rollouts_in_ended():
     trajectories = group(("A a, B", "failure"), ("B a, C", "timeout"), ("C a", "success"))
-    found = states(trajectories.trajectories, Key(), [0, 1])
-    assert found.tolist() == [0, 1, 2, 1, 2]
+    numbers = states(trajectories.trajectories, Key(), [0, 1])
+    assert numbers.tolist() == [0, 1, 2, 1, 2]
     assert states(trajectories.trajectories, Key(), [1]).tolist() == [0, 1, 2, 2]
     with pytest.raises(RuntimeError, match="do not hold their final state"):
         states(trajectories.trajectories, Key(), [2])
@@ -230,13 +182,13 @@ def test_a_final_situation_has_the_history_that_a_turn_there_would_have(history,
     turns = flatten(seen)
     ends = observed_ends(turns, "observed", "absorb")
     state = states(seen, key, turns.rollout[ends].tolist())
-    found = with_history(state, turns, key, ends)
+    numbers = with_history(state, turns, key, ends)
     lengths = [len(t.turns) for t in turned]
     rows = np.split(np.arange(len(expected)), np.cumsum(lengths)[:-1])
     rows = [row for row in rows if len(row) > 1]
     order = [i for row in rows for i in row[:-1]] + [row[-1] for row in rows]
     same = expected[order][:, None] == expected[order][None]
-    assert (found[:, None] == found[None]).tolist() == same.tolist()
+    assert (numbers[:, None] == numbers[None]).tolist() == same.tolist()
 
 
 def labels(members: list[tuple[str, str]], key: Key) -> list[int]:
@@ -263,36 +215,12 @@ def test_history_tells_apart_what_came_before():
     assert both[0] == both[3]
 
 
-def test_history_longer_than_any_rollout_is_the_whole_of_it():
-    members = [("A a, B a, A a, B a", "failure"), ("A a, B a, A a, B a", "failure")]
-    assert labels(members, Key(history=3)) == labels(members, Key(history=1000))
-    assert len(set(labels(members, Key(history=1000)))) == 4
-
-
-@pytest.mark.parametrize(
-    ("end", "timeout", "successor"),
-    [
-        ("success", "fail", "won"),
-        ("failure", "fail", "lost"),
-        ("timeout", "fail", "lost"),
-        ("success", "drop", "won"),
-        ("failure", "drop", "lost"),
-        ("timeout", "drop", "unknown"),
-    ],
-)
-def test_a_rollout_ends_in_a_sink(end, timeout, successor):
-    trajectories = [rollout("A a, B a", end), rollout("", end), rollout("B a", "success")]
-    turns = flatten(trajectories)
-    graph = build_graph(states(trajectories, Key()), turns, timeout)
-    nodes = {"won": graph.success, "lost": graph.n_states + 1, "unknown": UNKNOWN}
-    assert graph.successor.tolist() == [1, nodes[successor], graph.success]
-    assert graph.counted.tolist() == [True, successor != "unknown", True]
-
-
 @pytest.mark.parametrize(
     ("end", "rules", "successor"),
     [
-        ("success", ("observed", "observed"), "won"),
+        *((end, ("fail", "absorb"), "lost") for end in ("failure", "timeout")),
+        *(("success", rules, "won") for rules in (("observed", "observed"), ("drop", "absorb"))),
+        ("failure", ("drop", "absorb"), "lost"),
         ("timeout", ("observed", "absorb"), "C"),
         ("failure", ("observed", "absorb"), "lost"),
         ("timeout", ("fail", "observed"), "lost"),
@@ -309,24 +237,18 @@ def test_a_rollout_leads_to_the_situation_it_was_last_seen_in(end, rules, succes
         rollout("C a, A", "success"),
         rollout("A b, A", end),
     ]
+    # A success at the last allowed turn is a success.
+    trajectories[2].truncated = True
     turns = flatten(trajectories)
     ended = turns.rollout[observed_ends(turns, *rules)].tolist()
     graph = build_graph(states(trajectories, Key(), ended), turns, *rules)
     nodes = {"won": graph.success, "lost": graph.n_states + 1, "unknown": UNKNOWN, "C": 2}
     last = 0 if successor == "C" else nodes[successor]
+    assert graph.counted.tolist() == [True, successor != "unknown"] * 2
     assert graph.successor.tolist() == [1, nodes[successor], graph.success, last]
     # C is a state that another rollout left, and A one that this rollout and another left
     assert graph.n_states == 3
     assert graph.clamped.tolist() == ([0, 2] if (end, rules[0]) == ("timeout", "clamp") else [])
-
-
-def test_a_situation_that_nobody_left_is_worth_nothing():
-    of = group(("A a, B", "timeout"), ("A b", "success"), ("A c, X", "failure"))
-    for term in ({"value": "bellman", "credit": "gain"}, GAIN | {"scope": "state"}):
-        # V(A) is the same for all; success is worth 1, B and X nothing.
-        plain = term | {"std": "none"}
-        settings = NO_TRAJECTORY | GRAPHGPO_PUBLISHED | {"scale": 1, "terms": [plain]}
-        assert flat(settings, of) == pytest.approx([-1 / 3, 2 / 3, -1 / 3])
 
 
 @pytest.mark.parametrize("rule", [{"timeout": "observed"}, {"timeout": "clamp"}])
@@ -337,14 +259,6 @@ def test_rollouts_without_a_final_situation_are_refused_where_it_is_read(rule):
     credit(rule | {"terms": [term]}, group(("A a", "failure"), ("A b", "success")))
 
 
-def test_success_at_the_last_allowed_turn_is_a_success():
-    one = rollout("A a", "success")
-    one.truncated = True
-    turns = flatten([one])
-    graph = build_graph(np.array([0]), turns, "drop")
-    assert graph.successor.tolist() == [graph.success]
-
-
 def test_shares_of_a_state_sum_to_one():
     turns = flatten(group(("A a, A a, A b, B a", "timeout"), ("A b, B a", "failure")).trajectories)
     graph = build_graph(np.array([0, 0, 0, 1, 0, 1]), turns, "drop")
@@ -353,27 +267,3 @@ def test_shares_of_a_state_sum_to_one():
     graph = build_graph(np.array([0, 0, 0, 0, 0, 0]), turns, "fail")
     # four a and two b
     assert graph.shares("uniform") == pytest.approx([1 / 8, 1 / 8, 1 / 4, 1 / 8, 1 / 4, 1 / 8])
-
-
-@pytest.mark.parametrize("depth", [0, 1, "inf"])
-def test_a_state_seen_only_when_time_ran_out_is_worth_nothing(depth):
-    of = group(("A a, B a", "timeout"), ("A b", "success"))
-    term = CRBC_TERM | {"depth": depth}
-    values = credit(NO_TRAJECTORY | {"timeout": "drop", "terms": [term]}, of)
-    assert values[0][1] == 0
-    assert values[0][0] == -values[1][0] < 0
-
-
-def test_the_history_of_a_key_needs_no_text_to_differ():
-    """Equal states all along: the history counts turns since the start."""
-    of = Group(walk(*[turn("x") for _ in range(3)]), ("test",))
-    term = GIGPO["terms"][0] | {"key": {"state": "obs", "history": 5}}
-    assert not flat(step_only({"terms": [term]}), of).any()
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_rollouts_are_left_as_they_were(method):
-    of = group(("A a, B b!", "success"), ("A b", "timeout"))
-    before = repr(of)
-    credit(METHODS[method], of)
-    assert repr(of) == before

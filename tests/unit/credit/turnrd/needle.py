@@ -50,14 +50,14 @@ def recovery(model: TurnRD, rows: Sequence[ReplayRow], needles: np.ndarray) -> d
         argmax_accuracy; return_corr (Pearson); return_mse.
     """
     model.eval()
-    said = model(pad([row.embeddings for row in rows], None))
+    output = model(pad([row.embeddings for row in rows], None))
     places = torch.from_numpy(needles)
     returns = np.array([row.env_return for row in rows])
-    predicted = said.returns.numpy()
+    predicted = output.returns.numpy()
     return {
-        "alpha_at_needle": float(said.alpha[torch.arange(len(rows)), places].mean()),
+        "alpha_at_needle": float(output.alpha[torch.arange(len(rows)), places].mean()),
         "uniform": float(np.mean([1 / len(row.progress) for row in rows])),
-        "argmax_accuracy": float((said.alpha.argmax(-1) == places).double().mean()),
+        "argmax_accuracy": float((output.alpha.argmax(-1) == places).double().mean()),
         "return_corr": float(pearsonr(predicted, returns).statistic),
         "return_mse": float(np.mean((predicted - returns) ** 2)),
     }

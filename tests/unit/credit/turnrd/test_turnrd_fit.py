@@ -1,4 +1,4 @@
-"""Fitting TurnRD: what is drawn and taught, when it stops, and that it finds needles."""
+"""Fitting TurnRD: targets, sampling, held-out tasks, and the needle task."""
 
 import copy
 import dataclasses
@@ -22,7 +22,7 @@ from hgrpo.credit.turnrd.fitting import (
 from hgrpo.credit.turnrd.losses import make_batch, supervision_target, value_targets
 from hgrpo.credit.turnrd.model import Decomposition, build_model, load_model, save_model
 from hgrpo.credit.turnrd.settings import FitSettings, ModelSettings, Settings
-from hgrpo.errors import TrainingError, UserError
+from hgrpo.errors import UserError
 
 SMALL = ModelSettings(layers=1, hidden=32, heads=2, dropout=0.0)
 
@@ -44,8 +44,8 @@ def row(task="a", rollout=0, round=1, progress=(0.5, 0.0, 0.25), env_return=1.0,
 
 def test_value_targets_by_hand():
     def target(name):
-        given = {"discount": 0.5} if name == "discounted_return" else {}
-        settings = FitSettings(value_weight=1.0, value_target=name, **given)
+        extra = {"discount": 0.5} if name == "discounted_return" else {}
+        settings = FitSettings(value_weight=1.0, value_target=name, **extra)
         return value_targets(row(), settings).tolist()
 
     assert target("progress") == [0.5, 0.0, 0.25]
@@ -75,8 +75,8 @@ def test_turns_that_were_not_drawn_are_not_taught_to_weigh_nothing():
     assert targets.drawn.tolist() == [[True, False, True]]
 
     def loss(*alpha):
-        said = Decomposition(torch.tensor([alpha]), torch.ones(1), None, torch.zeros(1, 3, 2))
-        return loss_parts(said, batch, targets, settings)["supervision"].item()
+        output = Decomposition(torch.tensor([alpha]), torch.ones(1), None, torch.zeros(1, 3, 2))
+        return loss_parts(output, batch, targets, settings)["supervision"].item()
 
     assert loss(0.2, 0.7, 0.1) == pytest.approx(0, abs=1e-6), "two thirds and one third"
     assert loss(0.1, 0.7, 0.2) == pytest.approx(loss(1 / 3, 0.0, 2 / 3)) and loss(0.1, 0.7, 0.2) > 0
@@ -111,32 +111,18 @@ def test_weights_are_compared_with_verdicts_among_the_drawn_turns():
             alpha = torch.tensor([[0.2, 0.1, 0.7], [0.01, 0.02, 0.97], [0.7, 0.2, 0.1]])
             return Decomposition(alpha, torch.ones(3), None, torch.zeros(3, 3, 2))
 
-    found = evaluate(Says(), rows, FitSettings(supervision_weight=1.0))
+    metrics = evaluate(Says(), rows, FitSettings(supervision_weight=1.0))
     # Shares of 2/3 and 1/3 each time; targets apart by 1, 1 and 1/3.
     weights, praise = np.array([1, 1, 1]) / 3, np.array([1, 1, 1 / 3])
     expected = weights @ praise / np.sqrt((weights @ weights) * (praise @ praise))
-    assert found["alpha_cf_corr"] == pytest.approx(expected, rel=1e-5)
-    assert found["supervised_share"] == 1
+    assert metrics["alpha_cf_corr"] == pytest.approx(expected, rel=1e-5)
+    assert metrics["supervised_share"] == 1
 
 
 def test_sampling_halves_with_age():
     weights = sampling_weights(np.array([1, 3, 5]), 2.0)
     assert weights.tolist() == pytest.approx(np.array([0.25, 0.5, 1.0]) / 1.75)
     assert sampling_weights(np.array([1, 5]), None).tolist() == [0.5, 0.5]
-
-
-def test_split_keeps_tasks_together_and_always_trains():
-    rows = [row(task=f"t{i}", rollout=k) for i in range(10) for k in range(4)]
-    training, held_out = split(rows, 0.2, seed=3)
-    assert training and held_out and len(training) + len(held_out) == 40
-    assert not {r.task_id for r in training} & {r.task_id for r in held_out}
-    assert [len(part) for part in split([row()], 0.2, 0)] == [1, 0]
-
-
-def test_about_the_share_is_held_out():
-    rows = [row(task=f"t{i}") for i in range(2000)]
-    assert len(split(rows, 0.1, seed=3)[1]) == pytest.approx(200, abs=45)
-    assert names(split(rows, 0.1, 3)[1]) != names(split(rows, 0.1, 4)[1])
 
 
 def names(rows):
@@ -175,15 +161,6 @@ def test_weights_that_no_epoch_improves_are_kept():
     assert all(torch.equal(before[name], t) for name, t in model.state_dict().items())
 
 
-def test_a_start_that_is_not_finite_is_an_error():
-    rows, _ = needle_task(20, 0, "train")
-    model = build_model(SMALL, WIDTH, 0)
-    with torch.no_grad():
-        model.value[-1].bias.fill_(torch.nan)
-    with pytest.raises(TrainingError, match="at the start"):
-        fit(model, rows, FitSettings(), 0)
-
-
 def test_warmup_and_cosine():
     settings = FitSettings(schedule="warmup_cosine", warmup_steps=4)
     factors = [lr_factor(step, 12, settings) for step in range(13)]
@@ -194,24 +171,12 @@ def test_warmup_and_cosine():
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
-@pytest.mark.parametrize(
-    ("trajectories", "settings"),
-    [
-        (1500, FitSettings(epochs=12, lr=2e-3, patience=12, half_life=None)),
-        pytest.param(
-            2000,
-            FitSettings(epochs=20, lr=1e-3, patience=20, half_life=None, rank_weight=0.1),
-            marks=pytest.mark.slow,
-        ),
-    ],
-    ids=["short", "long"],
-)
-def test_the_needle_is_found(version, trajectories, settings):
-    rows, _ = needle_task(trajectories, 0, "train")
+def test_the_needle_is_found(version):
+    rows, _ = needle_task(1500, 0, "train")
     shape = ModelSettings(version=version, hidden=64, dropout=0.0, value_head=version == "v2")
     model = build_model(shape, WIDTH, 0)
     before = recovery(model, *needle_task(200, 0, "held-out"))
-    fit(model, rows, settings, 0)
+    fit(model, rows, FitSettings(epochs=12, lr=2e-3, patience=12, half_life=None), 0)
     after = recovery(model, *needle_task(200, 0, "held-out"))
     assert before["alpha_at_needle"] < 0.3
     assert after["alpha_at_needle"] > 0.5
@@ -233,16 +198,6 @@ def test_the_same_seed_fits_the_same_model_and_leaves_other_randomness_alone():
     assert states[0][1] == torch.rand(1)
 
 
-def test_the_best_epoch_is_kept_and_patience_ends_the_fit():
-    rows, _ = needle_task(60, 0, "train")
-    settings = FitSettings(epochs=40, lr=1e-2, patience=2, batch=8)
-    model = build_model(SMALL, WIDTH, 0)
-    log = fit(model, rows, settings, 0)
-    assert len(log) < 40
-    losses = [entry["validation_loss"] for entry in log]
-    assert min(losses) not in losses[-2:]
-
-
 def test_fresh_epochs_come_last_and_only_from_new_rounds():
     rows, _ = needle_task(60, 0, "train")
     rows = [dataclasses.replace(r, round=1 + i % 3) for i, r in enumerate(rows)]
@@ -254,18 +209,18 @@ def test_fresh_epochs_come_last_and_only_from_new_rounds():
 def test_supervision_pulls_alpha_to_the_counterfactuals():
     rows, needles = needle_task(400, 0, "train")
     taught = []
-    for given, needle in zip(rows, needles, strict=True):
+    for each, needle in zip(rows, needles, strict=True):
         # The needle and one other turn are drawn.
-        targets = np.full(len(given.progress), np.nan)
+        targets = np.full(len(each.progress), np.nan)
         targets[[needle, needle - 1]] = 1.0, -0.2
-        taught.append(dataclasses.replace(given, env_return=0.0, targets=targets))
+        taught.append(dataclasses.replace(each, env_return=0.0, targets=targets))
     settings = FitSettings(epochs=6, lr=3e-3, supervision_weight=1.0, batch=16, patience=6)
     untaught = settings.model_copy(update={"supervision_weight": 0.0})
     without = fit(build_model(SMALL, WIDTH, 0), taught, untaught, 0)[-1]
-    found = fit(build_model(SMALL, WIDTH, 0), taught, settings, 0)[-1]
+    metrics = fit(build_model(SMALL, WIDTH, 0), taught, settings, 0)[-1]
     assert without["alpha_cf_corr"] < 0.3
-    assert found["alpha_cf_corr"] > 0.7
-    assert found["supervised_share"] == 1
+    assert metrics["alpha_cf_corr"] > 0.7
+    assert metrics["supervised_share"] == 1
 
 
 def test_a_saved_model_says_what_it_is(tmp_path):

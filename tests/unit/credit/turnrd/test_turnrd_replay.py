@@ -1,4 +1,4 @@
-"""What TurnRD is fitted on: each trajectory once, whatever was played twice or given twice."""
+"""The replay that TurnRD is fitted on holds each trajectory once."""
 
 import numpy as np
 import pytest

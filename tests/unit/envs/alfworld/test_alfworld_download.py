@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from pydantic import ValidationError
 from stage_settings import run_stage
 
 from hgrpo.archive import unpacked
 from hgrpo.envs.alfworld import download
 from hgrpo.envs.alfworld.download import ARCHIVES, RECEIPT, fetch_games
-from hgrpo.envs.alfworld.settings import GamesSettings
 from hgrpo.envs.kinds import environment_settings
 from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
@@ -53,11 +51,11 @@ def shelf(games, tmp_path, monkeypatch):
             for split in SIZES:
                 for path in sorted((games / split).glob(f"*/*/{kind}")):
                     opened.writestr(f"json_2.1.1/{path.relative_to(games)}", path.read_bytes())
-    asked = []
+    requests = []
 
     class Handler(SimpleHTTPRequestHandler):
         def log_message(self, *_):
-            asked.append(self.path)
+            requests.append(self.path)
 
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=folder))
@@ -66,7 +64,7 @@ def shelf(games, tmp_path, monkeypatch):
         monkeypatch.setitem(ARCHIVES, name, Source(url))
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
-    yield folder, asked
+    yield folder, requests
     server.shutdown()
     server.server_close()
     thread.join()
@@ -89,11 +87,11 @@ def test_the_assets_stage_fetches_counts_and_notes_what_came(shelf, games, tmp_p
     assert all(len(row["sha256"]) == 64 and row["size"] > 0 for row in manifest["data_files"])
     assert {split: row["tasks"] for split, row in manifest["panels"].items()} == EXPECTED
     # A second study asks the server for nothing.
-    _, asked = shelf
-    before = list(asked)
+    _, requests = shelf
+    before = list(requests)
     run_assets(official(root), tmp_path / "again")
     again = json.loads((tmp_path / "again/manifest.json").read_bytes())
-    assert again["data_files"] == manifest["data_files"] and asked == before
+    assert again["data_files"] == manifest["data_files"] and requests == before
 
 
 def test_a_call_that_was_cut_off_goes_on(shelf, tmp_path, monkeypatch):
@@ -114,17 +112,9 @@ def test_a_call_that_was_cut_off_goes_on(shelf, tmp_path, monkeypatch):
     assert len(list(root.glob("*/*/*/traj_data.json"))) == 11
 
 
-@pytest.mark.parametrize("text", ["", "[{", '[{"name": "x"}]', "[1]", "1"])
-def test_a_receipt_that_was_cut_off_is_named(shelf, tmp_path, text):
-    fetch_games(tmp_path)
-    (tmp_path / RECEIPT).write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match=rf"^{tmp_path / RECEIPT}: damaged; remove the folder"):
-        fetch_games(tmp_path)
-
-
 def test_games_of_somebody_else_are_left_alone(shelf, games):
-    _, asked = shelf
-    assert fetch_games(games) == [] and asked == []
+    _, requests = shelf
+    assert fetch_games(games) == [] and requests == []
 
 
 def test_another_number_of_games_is_refused(games, tmp_path):
@@ -143,9 +133,9 @@ def test_names_outside_the_layout_are_not_unpacked(shelf, tmp_path):
             opened.writestr(name, "bad")
     root = tmp_path / "deep/data"
     fetch_games(root)
-    found = [p for p in tmp_path.rglob("*") if p.is_file() and "shelf" not in p.parts]
-    assert {p.name for p in found} == {"game.tw-pddl", "traj_data.json", RECEIPT}
-    assert all(p.read_bytes() != b"bad" for p in found)
+    files = [p for p in tmp_path.rglob("*") if p.is_file() and "shelf" not in p.parts]
+    assert {p.name for p in files} == {"game.tw-pddl", "traj_data.json", RECEIPT}
+    assert all(p.read_bytes() != b"bad" for p in files)
 
 
 @pytest.mark.parametrize(
@@ -162,14 +152,6 @@ def test_an_archive_that_is_none(shelf, tmp_path, content, message):
         fetch_games(tmp_path / "data")
 
 
-def test_without_a_network(tmp_path, monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    monkeypatch.setitem(ARCHIVES, "tw-pddl.zip", Source("http://127.0.0.1:9/games"))
-    with pytest.raises(UserError, match=r"^games\.download: http.*is there a network\? \(a copy"):
-        fetch_games(tmp_path / "data")
-
-
 def test_the_shipped_config_wants_the_published_numbers(project):
     shipped = yaml.safe_load((project / "configs/envs/alfworld-official.yaml").read_bytes())
     config = environment_settings(shipped, "shipped")
@@ -177,8 +159,3 @@ def test_the_shipped_config_wants_the_published_numbers(project):
     assert (sizes.train, sizes.validation, sizes.test) == (3553, 140, 134)
     assert config.games.download and config.panels.test is None
     assert environment_settings(shipped | {"grammar": "move"}, "moved").grammar == "move"
-
-
-def test_generated_games_are_not_counted_or_fetched():
-    with pytest.raises(ValidationError, match="download: True is read only with `folder`"):
-        GamesSettings(generate={}, download=True)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from stage_settings import run_stage
 
 from hgrpo import streams
-from hgrpo.config.read import read_yaml, validate
 from hgrpo.envs.alfworld.expert import Searcher, informed
 from hgrpo.envs.alfworld.generator import game, generate
 from hgrpo.envs.alfworld.goals import Goal
@@ -25,8 +24,8 @@ DIRECT = SearcherSettings(random_pick=0, dawdle=0, revisit=0, close_after_open=0
 @pytest.fixture(scope="module")
 def games() -> list:
     config = GenerateSettings(receptacles=(7, 9))
-    sizes = {"train": 120, "validation": 1, "test": 1}
-    made = list(generate(config, sizes, "move", 0))[:120]
+    sizes = {"train": 60, "validation": 1, "test": 1}
+    made = list(generate(config, sizes, "move", 0))[:60]
     return [
         (CompiledGame(files.game), files.trajectory["turk_annotations"]["anns"][0]["task_desc"])
         for _, files in made
@@ -54,23 +53,6 @@ def test_it_wins_every_game_given_time_and_never_fumbles(games):
         assert "Nothing happens." not in texts
 
 
-def test_it_speaks_the_older_language():
-    sizes = {"train": 12, "validation": 1, "test": 1}
-    for _, files in generate(GenerateSettings(), sizes, "put", 1):
-        goal = files.trajectory["turk_annotations"]["anns"][0]["task_desc"]
-        compiled = CompiledGame(files.game)
-        _, texts, won = follow(compiled, goal, SearcherSettings(), language="put")
-        assert won, texts
-        assert "Nothing happens." not in texts
-
-
-def test_the_stream_decides_and_nothing_else(games):
-    compiled, goal = games[5]
-    runs = [follow(compiled, goal, SearcherSettings(), seed=seed)[0] for seed in (1, 1, 2, 3, 4)]
-    assert runs[0] == runs[1]
-    assert any(run != runs[0] for run in runs[2:])
-
-
 PLACES = ("Cabinet", "Cabinet", "CounterTop", "Drawer", "Fridge", "Shelf")
 HIDING = [0, 1, 2, 4, 5]
 GOAL = "cool some mug and put it in countertop"
@@ -83,7 +65,7 @@ def hiding(place: int) -> CompiledGame:
     return CompiledGame(game(house, mission, GOAL, "move"))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.sampled_from(HIDING),
     st.sampled_from(HIDING),
@@ -176,13 +158,6 @@ def test_of_two_it_leaves_the_one_that_is_home():
     assert commands[-1] == "move pen 2 to desk 1"
 
 
-def test_two_copies_split_between_two_goal_receptacles_are_brought_together():
-    house = House("bedroom", ("Desk", "Shelf", "Shelf"), (("Pen", 1), ("Pen", 2), ("Book", 0)))
-    mission = Goal("pick_two_obj_and_place", "Pen", "Shelf", "")
-    compiled = CompiledGame(game(house, mission, "put two pen in shelf", "move"))
-    assert follow(compiled, "put two pen in shelf", DIRECT)[2]
-
-
 def test_a_missing_target_never_stops_it():
     opening = "Looking quickly around you, you see a shelf 1.\n\nYour task is to: put a pen in bed."
     searcher = Searcher(opening, "put a pen in bed.", DIRECT, np.random.default_rng(0))
@@ -236,10 +211,10 @@ def test_the_expert_stage(tmp_path):
         "panels": {"train": 12, "validation": 6, "test": 6},
         "expert": {"trajectories": 30, "walkthrough_share": 0.4},
     }
-    given_config = json.dumps({"env": config})
-    run_stage("assets", "--config", given_config, "--out", tmp_path / "assets")
+    config_json = json.dumps({"env": config})
+    run_stage("assets", "--config", config_json, "--out", tmp_path / "assets")
     for name in ("one", "two"):
-        argv = ["--config", given_config, "--assets", tmp_path / "assets", "--seed", 7]
+        argv = ["--config", config_json, "--assets", tmp_path / "assets", "--seed", 7]
         run_stage("expert", *argv, "--out", tmp_path / name)
     one, two = (tmp_path / name / "trajectories.parquet" for name in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
@@ -261,26 +236,3 @@ def test_the_expert_stage(tmp_path):
     expert_rows = rows[rows["source"] == "expert"]
     same_game = expert_rows.groupby("task_id")["actions"].apply(lambda a: len(set(map(tuple, a))))
     assert same_game.max() > 1  # repetitions of a game have streams of their own
-
-
-def test_an_unknown_key_is_one_line(tmp_path):
-    config = json.dumps({"name": "alfworld", "games": {"generate": {}}, "expert": {"dawdel": 0.1}})
-    with pytest.raises(UserError, match=r"expert\.dawdel: unknown key; did you mean 'dawdle'"):
-        run_stage("expert", "--config", config, "--assets", tmp_path, "--out", tmp_path / "o")
-
-
-def test_the_laptop_study_has_headroom(project):
-    path = project / "configs/envs/alfworld-laptop.yaml"
-    config = validate(AlfworldSettings, read_yaml(path), str(path))
-    household = Household(config.games.generate)
-    sizes = {"train": 300, "validation": 1, "test": 1}
-    stranger = knowing = 0
-    for seed, (split, files) in enumerate(generate(config.games.generate, sizes, "move", 0)):
-        if split == "train":
-            compiled = CompiledGame(files.game)
-            goal = files.trajectory["turk_annotations"]["anns"][0]["task_desc"]
-            cap, usual = config.turn_cap, household.usual
-            stranger += follow(compiled, goal, config.expert, cap, seed)[2]
-            knowing += follow(compiled, goal, informed(config.expert), cap, seed, usual)[2]
-    assert 0.33 < stranger / 300 < 0.5
-    assert knowing / 300 > 0.8

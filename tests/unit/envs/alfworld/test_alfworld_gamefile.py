@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from household import household
 
-from hgrpo.config.user_path import contents_digest
 from hgrpo.envs.alfworld.env import AlfworldEnv
 from hgrpo.envs.alfworld.gamefile import content_hash, list_games, load_compiled
 from hgrpo.envs.alfworld.settings import TASK_TYPES
 from hgrpo.envs.base import Task
+from hgrpo.envs.kinds import environment_settings
+from hgrpo.envs.user_files import user_files_digest
 from hgrpo.errors import UserError
 
 WIN = ["go to shelf 1", "take mug 1 from shelf 1", "go to desk 1", "move mug 1 to desk 1"]
@@ -30,73 +31,28 @@ def write(folder, data=None, task="pick_and_place_simple", text=None):
     return folder
 
 
-def refused(folder) -> str:
-    with pytest.raises(UserError) as error:
-        load_compiled(folder)
-    return str(error.value)
+MALFORMED = [
+    ({"text": "[1]"}, "a JSON object was expected, not list"),
+    ({"data": household() | {"grammar": 3}}, "the key 'grammar' must hold text"),
+    ({"data": household() | {"walkthrough": ["look", None]}}, "must hold a list of commands"),
+    ({"data": household() | {"solvable": False}}, "solvable: false"),
+    ({"data": household("(inside Desk_bar_1)")}, "unknown predicate 'inside'"),
+    ({"data": household("(opened ?r)")}, r"variable '\?r' of 'opened' is not declared"),
+    ({"data": household("(opened Drawer_bar_1 Desk_bar_1)")}, "'opened' takes 1 arguments, not 2"),
+    ({"data": household("(receptacleType Desk_bar_1 BathType)")}, "undeclared object 'bathtype'"),
+    ({"data": household("(opened Drawer_bar_1))))")}, "one expression in balanced parentheses"),
+    ({"data": household("(and) (and)")}, r"malformed \(ValueError: "),
+    ({"data": household("(not (opened Drawer_bar_1))")}, "the game is already won at reset"),
+    ({"data": household(extra="(isHot Mug_bar_1 Mug_bar_2)")}, "'ishot' takes 1 arguments, not 2"),
+    ({"data": household(extra="(isHot Mug_bar_9)")}, "undeclared object 'mug_bar_9'"),
+    ({"data": household(extra="(atLocation Mug_bar_1 spot1)")}, "'atlocation' holds an object"),
+]
 
 
-def test_files_that_are_missing_or_cut_off(tmp_path):
-    path = tmp_path / "game.tw-pddl"
-    assert refused(tmp_path) == f"{path}: no such file"
-    write(tmp_path, text=json.dumps(household())[:500])
-    assert refused(tmp_path).startswith(f"{path}: not valid JSON, perhaps cut off")
-    write(tmp_path, text="[1]")
-    assert refused(tmp_path) == f"{path}: a JSON object was expected, not list"
-    (write(tmp_path) / "traj_data.json").unlink()
-    assert refused(tmp_path) == f"{tmp_path / 'traj_data.json'}: no such file"
-    write(tmp_path, task="juggle")
-    assert refused(tmp_path).endswith("traj_data.json: unknown task_type 'juggle'")
-
-
-@pytest.mark.parametrize("key", ["pddl_domain", "grammar", "pddl_problem"])
-def test_keys_that_are_missing_or_of_another_kind(tmp_path, key):
-    data = household()
-    write(tmp_path, data | {key: 3})
-    assert refused(tmp_path).endswith(f"game.tw-pddl: the key {key!r} must hold text")
-    del data[key]
-    write(tmp_path, data)
-    assert refused(tmp_path).endswith(f"game.tw-pddl: the key {key!r} is missing")
-
-
-@pytest.mark.parametrize("walkthrough", [5, 0, "look", "", [1, 2], ["look", None], {"look": 1}])
-def test_a_walkthrough_is_a_list_of_commands(tmp_path, walkthrough):
-    write(tmp_path, household() | {"walkthrough": walkthrough})
-    expected = f"{tmp_path}/game.tw-pddl: the key 'walkthrough' must hold a list of commands"
-    assert refused(tmp_path) == expected
-    # The official loader does not read walkthroughs.
-    assert len(list_games(tmp_path, Counter())) == 1
-
-
-@pytest.mark.parametrize("walkthrough", [None, [], ["look"]])
-def test_a_walkthrough_may_be_absent(tmp_path, walkthrough):
-    game = load_compiled(write(tmp_path, household() | {"walkthrough": walkthrough}))
-    assert game.walkthrough == tuple(walkthrough or ())
-
-
-@pytest.mark.parametrize(
-    ("goal", "message"),
-    [
-        ("(exists (?r - receptacle) (inside ?r))", "malformed goal: unknown predicate 'inside'"),
-        ("(opened ?r)", r"variable '\?r' of 'opened' is not declared"),
-        ("(opened Drawer_bar_1 Desk_bar_1)", "'opened' takes 1 arguments, not 2"),
-        ("(receptacleType Desk_bar_1 BathType)", "malformed goal: undeclared object 'bathtype'"),
-        ("opened", "malformed goal: a condition in parentheses was expected"),
-        ("(and (opened Drawer_bar_1)", r"a '\)' is missing"),
-        ("(opened Drawer_bar_1))))", r"a '\)' too many"),
-        ("(and) (and)", "malformed goal: one condition was expected"),
-        ("(not (opened Drawer_bar_1))", "the game is already won at reset"),
-    ],
-)
-def test_bad_goals(tmp_path, goal, message):
-    write(tmp_path, household(goal))
-    with pytest.raises(UserError, match=rf"game\.tw-pddl: .*{message}"):
-        load_compiled(tmp_path)
-
-
-def test_games_marked_unsolvable_are_refused(tmp_path):
-    write(tmp_path, household() | {"solvable": False})
-    assert "solvable: false" in refused(tmp_path)
+@pytest.mark.parametrize(("changes", "message"), MALFORMED)
+def test_a_malformed_game_is_named(tmp_path, changes, message):
+    with pytest.raises(UserError, match=rf"^{tmp_path}/game\.tw-pddl: .*{message}"):
+        load_compiled(write(tmp_path, **changes))
 
 
 def test_hash_is_of_the_content_alone():
@@ -117,37 +73,6 @@ def test_hash_is_of_the_content_alone():
         assert old in data[key]
         hashes.add(content_hash(data | {key: data[key].replace(old, new)}))
     assert len(hashes) == 1 + len(changes)
-
-
-def test_listing_is_sorted_and_says_what_it_left_out(tmp_path):
-    for name in ("b/trial_2", "b/trial_1", "a/trial_1"):
-        write(tmp_path / name, household(extra=f"; {name}\n"))
-    write(tmp_path / "a/won", household("(not (opened Drawer_bar_1))"))
-    write(tmp_path / "a/marked", household() | {"solvable": False})
-    write(tmp_path / "c-Sliced/trial", household())
-    (write(tmp_path / "d/none") / "game.tw-pddl").unlink()
-    (write(tmp_path / "e/cut", text="{") / "more").mkdir()
-    write(tmp_path / "e/typed", task="juggle")
-    (write(tmp_path / "e/untyped") / "traj_data.json").write_text("{}", encoding="utf-8")
-    skipped = Counter()
-    tasks = list_games(tmp_path, skipped)
-    assert [task.path for task in tasks] == ["a/trial_1", "b/trial_1", "b/trial_2"]
-    assert tasks[0] == Task(
-        "a/trial_1", "a/trial_1", content_hash(household()), "pick_and_place_simple"
-    )
-    bad = next(reason for reason in skipped if "bad" in reason)
-    assert bad.startswith("bad game, the first: e/cut/game.tw-pddl: not valid JSON, perhaps cut")
-    assert skipped == {
-        "marked unsolvable": 1,
-        "won at reset": 1,
-        "slicing tasks are not supported": 1,
-        "no game file": 1,
-        bad: 3,
-    }
-    with pytest.raises(UserError, match="no such folder"):
-        list_games(tmp_path / "nowhere", Counter())
-    with pytest.raises(UserError, match="no playable games"):
-        list_games(tmp_path / "d", Counter())
 
 
 SOLVABLE = {
@@ -218,17 +143,11 @@ def test_linked_folders_are_followed_and_a_circle_ends(tmp_path):
     (tmp_path / "disk/a/other").symlink_to(tmp_path / "disk")
     tasks = list_games(games, Counter())
     assert [task.path for task in tasks] == ["a/other/b/trial", "a/trial", "c/trial"]
-    digest = contents_digest(str(games), "games.folder")
+    settings = {"name": "alfworld", "games": {"folder": str(games)}}
+    env = environment_settings(settings, "env")
+    digest = user_files_digest(env, "assets")
     write(tmp_path / "disk/b/trial", household() | {"solvable": 0})
-    assert contents_digest(str(games), "games.folder") != digest
-
-
-def test_a_byte_order_mark_is_no_part_of_a_game(tmp_path):
-    for file in write(tmp_path / "game").iterdir():
-        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
-    assert [task.content_hash for task in list_games(tmp_path, Counter())] == [
-        content_hash(household())
-    ]
+    assert user_files_digest(env, "assets") != digest
 
 
 def task_of(folder) -> Task:
@@ -261,22 +180,15 @@ def test_an_episode(tmp_path):
     assert env.reset(task) == first
 
 
-@pytest.mark.parametrize("action", [None, b"look", 3, ["look"]])
-def test_an_action_that_is_no_text_changes_nothing(tmp_path, action):
-    env = AlfworldEnv(tmp_path)
-    env.reset(task_of(write(tmp_path / "game")))
-    with pytest.raises(TypeError, match="step: an action is text, not "):
-        env.step(action)
-    assert pickle.loads(pickle.dumps(env)).step("look") == env.step("look")
-
-
-def test_a_task_of_other_content_is_refused(tmp_path):
+def test_wrong_arguments_are_refused_and_change_nothing(tmp_path):
     task = task_of(write(tmp_path / "game"))
     env = AlfworldEnv(tmp_path)
+    env.reset(task)
+    with pytest.raises(TypeError, match="step: an action is text, not "):
+        env.step(None)
     with pytest.raises(UserError, match="content hash"):
         env.reset(replace(task, content_hash="0" * 64))
-    with pytest.raises(UserError, match="unknown ALFWorld engine 'unity'"):
-        AlfworldEnv(tmp_path, "unity")
+    assert pickle.loads(pickle.dumps(env)).step("look") == env.step("look")
 
 
 def test_the_official_engine_without_its_packages_says_how_to_get_them(tmp_path, monkeypatch):

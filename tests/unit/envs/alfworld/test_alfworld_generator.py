@@ -4,7 +4,6 @@ import json
 from collections import Counter
 
 import pytest
-from pydantic import BaseModel, ValidationError
 from stage_settings import run_stage
 
 from hgrpo.archive import unpacked
@@ -15,7 +14,6 @@ from hgrpo.envs.alfworld.goals import KINDS, Goal, read, sentence
 from hgrpo.envs.alfworld.house import House, Household
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
 from hgrpo.envs.alfworld.settings import TASK_TYPES, AlfworldSettings, GenerateSettings
-from hgrpo.envs.alfworld.vocabulary import RECEPTACLES
 from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 
@@ -39,7 +37,7 @@ def start(data: dict) -> NativeGame:
 
 @pytest.mark.parametrize("language", ["move", "put"])
 def test_no_game_is_won_at_reset_and_every_walkthrough_wins_at_its_end(language):
-    for _, files in made(language=language, sizes={"train": 60, "validation": 6, "test": 6}):
+    for _, files in made(language=language, sizes={"train": 30, "validation": 6, "test": 6}):
         play = start(files.game)
         assert not play.won
         for command in files.game["walkthrough"]:
@@ -49,7 +47,7 @@ def test_no_game_is_won_at_reset_and_every_walkthrough_wins_at_its_end(language)
 
 
 def test_no_game_has_a_twin_in_another_split(project):
-    games = made(laptop(project), {"train": 900, "validation": 60, "test": 120})
+    games = made(laptop(project), {"train": 400, "validation": 30, "test": 60})
     cores: dict[tuple, set] = {}
     for split, files in games:
         play = start(files.game)
@@ -94,60 +92,22 @@ def targets(files):
             yield params["object_target"], stem, params["parent_target"]
 
 
-def test_a_target_never_starts_in_a_receptacle_of_the_goal_type():
-    starts = [row for _, files in made() for row in targets(files)]
-    assert len(starts) >= sum(SIZES.values())
-    assert all(place != goal for _, place, goal in starts)
-
-
 def test_habits_are_as_strong_as_configured_and_the_same_in_every_split(project):
     config = laptop(project)
     household = Household(config)
-    sizes = {"train": 600, "validation": 600, "test": 600}
+    sizes = {"train": 150, "validation": 150, "test": 150}
     usual, total = Counter(), Counter()
     for split, files in made(config, sizes):
         room = files.trajectory["scene"]["room"]
         for target, place, goal in targets(files):
+            assert place != goal
             favourites = set(household.favourites[room, target]) - {goal}
             if favourites:
                 total[split] += 1
                 usual[split] += place in favourites
     for split in sizes:
-        # 0.8 within five standard deviations of a share of 600 draws
-        assert abs(usual[split] / total[split] - 0.8) < 0.082, split
-
-
-@pytest.mark.parametrize(("strength", "expected"), [(1.0, True), (0.0, False)])
-def test_the_extreme_strengths_leave_no_choice(strength, expected):
-    habits = {"strength": strength, "favourites": 2}
-    config = GenerateSettings(habits=habits, task_types=("pick_and_place_simple",))
-    household = Household(config)
-    for _, files in made(config):
-        room = files.trajectory["scene"]["room"]
-        for target, place, goal in targets(files):
-            favourites = set(household.favourites[room, target])
-            others = set(household.places(room, target)) - favourites - {goal}
-            if favourites - {goal} and others:
-                assert (place in favourites) == expected
-
-
-def test_favourites_follow_the_habit_seed_alone(project):
-    config = laptop(project)
-    table = {
-        seed: {
-            (room, kind): Household(
-                config.model_copy(
-                    update={"habits": config.habits.model_copy(update={"seed": seed})}
-                )
-            ).favourites[room, kind]
-            for room, kind in [("kitchen", "Mug"), ("bedroom", "Pen"), ("bathroom", "Cloth")]
-        }
-        for seed in range(4)
-    }
-    wider = config.model_copy(update={"receptacles": (12, 14), "objects": (8, 9)})
-    assert all(table[0][key] == Household(wider).favourites[key] for key in table[0])
-    assert any(table[seed] != table[0] for seed in (1, 2, 3))
-    assert all(set(found) <= set(Household(config).places(*key)) for key, found in table[1].items())
+        # 0.8 within five standard deviations of a share of 150 draws
+        assert abs(usual[split] / total[split] - 0.8) < 0.164, split
 
 
 def test_houses_keep_to_their_bounds(project):
@@ -239,11 +199,6 @@ def test_goal_sentences_are_read_back(kind):
         assert read(f"{text}.") == read(text) == Goal(kind, "soapbar", recep, toggle)
 
 
-@pytest.mark.parametrize("text", ["", "Place a chilled apple on a counter.", "put a in shelf"])
-def test_other_goals_are_not_guessed(text):
-    assert read(text) is None
-
-
 def test_unknown_and_unplayable_settings_are_named():
     with pytest.raises(UserError, match=r"object_types: 'Mugg' is unknown"):
         Household(GenerateSettings(object_types=("Mugg",)))
@@ -266,54 +221,6 @@ def test_too_few_different_games_are_an_error_not_a_loop():
 
 
 GAMES = {"generate": {}}
-
-
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [
-        ({"name": "alfworld", "games": {"generate": {"recepticles": [8, 9]}}}, "recepticles"),
-        ({"name": "alfworld", "games": {"generate": {"receptacles": [9, 8]}}}, "low <= high"),
-        ({"name": "alfworld", "games": {"generate": {}, "folder": "x"}}, "not both"),
-        ({"name": "alfworld", "games": {}}, "not both"),
-        ({"name": "alfworld", "games": GAMES, "panels": {"train": None}}, "need a size"),
-        ({"name": "alfworld", "games": GAMES, "expert": {"dawdle": 1.5}}, "dawdle"),
-        ({"name": "alfworld", "games": GAMES, "grammar": "Put"}, "grammar"),
-    ],
-)
-def test_bad_configs_are_refused(changes, word):
-    with pytest.raises(ValidationError, match=word):
-        AlfworldSettings.model_validate(changes)
-
-
-def sections(model: type[BaseModel]):
-    yield model
-    for field in model.model_fields.values():
-        for kind in (field.annotation, *getattr(field.annotation, "__args__", ())):
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
-                yield from sections(kind)
-
-
-def test_every_setting_is_described():
-    found = list(sections(AlfworldSettings))
-    assert len(found) == 8
-    for section in found:
-        for name, field in section.model_fields.items():
-            assert field.description, f"{section.__name__}.{name}"
-
-
-def test_shipped_environments_load(project):
-    paths = sorted((project / "configs/envs").glob("alfworld-*.yaml"))
-    assert {path.stem for path in paths} >= {"alfworld-laptop", "alfworld-official"}
-    for path in paths:
-        validate(AlfworldSettings, read_yaml(path), str(path))
-
-
-def test_shipped_vocabulary_is_coherent(project):
-    config = laptop(project)
-    for kind in config.object_types:
-        assert any(kind in RECEPTACLES[place].holds for place in config.receptacle_types)
-    assert 8 <= len(config.object_types) <= 14
-    assert 11 <= len(config.receptacle_types) <= 14
 
 
 def make_assets(config: dict, out):
@@ -347,17 +254,12 @@ def test_the_assets_stage_writes_games_that_the_folder_source_takes_back(tmp_pat
     assert {task.task_type for task in again["test"][:6]} == set(TASK_TYPES)
     assert len(again["validation"]) == 5
 
-    with pytest.raises(UserError, match=r"panels\.test: 8 games are wanted, .* has 7"):
-        make_assets(
-            folder | {"panels": {"test": 8, "train": 1, "validation": 1}},
-            tmp_path / "d",
-        )
     with pytest.raises(UserError, match="env.grammar is 'put'"):
         make_assets(folder | {"grammar": "put"}, tmp_path / "d")
     assert not (tmp_path / "d").exists()
 
 
-def test_games_won_at_reset_and_repeated_games_are_left_out(tmp_path):
+def test_games_that_cannot_be_played_are_left_out_and_counted(tmp_path, capsys):
     config = {
         "name": "alfworld",
         "games": GAMES,
@@ -386,58 +288,24 @@ def test_games_won_at_reset_and_repeated_games_are_left_out(tmp_path):
         copy.mkdir(parents=True)
         for file in twin.iterdir():
             (copy / file.name).write_bytes(file.read_bytes())
+    broken = made / tasks[-1].path / "game.tw-pddl"
+    broken.write_bytes(broken.read_bytes()[:500])
+    # The official loader does not read walkthroughs, so a game with a wrong one stays.
+    lost = made / tasks[-2].path / "game.tw-pddl"
+    data = json.loads(lost.read_bytes())
+    lost.write_text(json.dumps(data | {"walkthrough": data["walkthrough"][:-1]}), encoding="utf-8")
     splits = {split: split for split in config["panels"]}
     folder = {"name": "alfworld", "games": {"folder": str(games), "splits": splits}}
     folder["panels"] = dict.fromkeys(splits)
-    make_assets(folder, tmp_path / "b")
+    again = make_assets(folder, tmp_path / "b")
     panels = read_panels(tmp_path / "b/panels.json")
-    assert [len(panels[split]) for split in ("train", "validation", "test")] == [4, 7, 6]
-    manifest = json.loads((tmp_path / "b/manifest.json").read_bytes())
-    assert manifest["skipped"] == {"same content as another game": 2, "won at reset": 1}
-
-
-def test_a_walkthrough_that_does_not_win_is_dropped_and_its_game_is_kept(tmp_path):
-    config = {
-        "name": "alfworld",
-        "games": GAMES,
-        "panels": {"train": 1, "validation": 1, "test": 1},
-    }
-    games = make_assets(config, tmp_path / "a") / "games"
-    path = next((games / "test").rglob("game.tw-pddl"))
-    data = json.loads(path.read_bytes())
-    path.write_text(json.dumps(data | {"walkthrough": data["walkthrough"][:-1]}), encoding="utf-8")
-    splits = {split: split for split in config["panels"]}
-    folder = {"name": "alfworld", "games": {"folder": str(games), "splits": splits}}
-    made = make_assets(config | folder, tmp_path / "b")
-    (kept,) = (made / "games/test").rglob("game.tw-pddl")
-    assert json.loads(kept.read_bytes()) == {k: v for k, v in data.items() if k != "walkthrough"}
-    ((reason, count),) = json.loads((tmp_path / "b/manifest.json").read_bytes())["skipped"].items()
-    assert reason.startswith("bad walkthrough, the first: test/") and count == 1
-    assert reason.endswith(": the stored walkthrough does not win this game")
-
-
-def test_bad_games_are_left_out_and_named_and_all_bad_is_an_error(tmp_path, capsys):
-    config = {
-        "name": "alfworld",
-        "games": GAMES,
-        "panels": {"train": 3, "validation": 1, "test": 1},
-    }
-    games = make_assets(config, tmp_path / "a") / "games"
-    splits = {split: split for split in config["panels"]}
-    folder = {"name": "alfworld", "games": {"folder": str(games), "splits": splits}}
-    folder["panels"] = dict.fromkeys(splits)
-    files = sorted((games / "train").rglob("game.tw-pddl"))
-    for number, file in enumerate(files, 1):
-        file.write_bytes(file.read_bytes()[:500])
-        name = file.relative_to(games / "train")
-        if number < 3:
-            make_assets(folder, tmp_path / f"b{number}")
-            manifest = json.loads((tmp_path / f"b{number}/manifest.json").read_bytes())
-            assert manifest["panels"]["train"]["tasks"] == 3 - number
-            ((reason, count),) = manifest["skipped"].items()
-            first = files[0].relative_to(games / "train")
-            assert reason.startswith(f"bad game, the first: {first}: not valid JSON")
-            assert count == number
-            assert f"left out: bad game: {name}: not valid JSON" in capsys.readouterr().out
-    with pytest.raises(UserError, match=r"no playable games .*; left out: 3 bad game, the first: "):
-        make_assets(folder, tmp_path / "c")
+    assert [len(panels[split]) for split in ("train", "validation", "test")] == [3, 7, 6]
+    without = json.loads((again / tasks[-2].path / "game.tw-pddl").read_bytes())
+    assert without == {key: value for key, value in data.items() if key != "walkthrough"}
+    skipped = json.loads((tmp_path / "b/manifest.json").read_bytes())["skipped"]
+    bad, walkthrough, *rest = skipped
+    assert bad.startswith(f"bad game, the first: {tasks[-1].task_id}/game.tw-pddl: not valid JSON")
+    assert walkthrough.endswith(": the stored walkthrough does not win this game")
+    assert rest == ["same content as another game", "won at reset"]
+    assert list(skipped.values()) == [1, 1, 2, 1]
+    assert "left out: bad game: " in capsys.readouterr().out

@@ -59,17 +59,10 @@ def test_right_hand_sides(text, symbols):
         "{__import__('os').system('touch /tmp/hgrpo-was-here')}",
         "{o.__class__}",
         "{o.name.upper()}",
-        "{o.name % 1}",
-        "{len(o.name)}",
         "{open('x').read()}",
-        "{1 + 1}",
         "{o.name if o else o}",
-        "{lambda: 0}",
-        "{}",
         "{o.desc}",
         "[{o.name}",
-        "{o.name",
-        "[o.name]",
     ],
 )
 def test_expressions_that_are_not_in_use_are_refused_by_name(expression):
@@ -137,11 +130,9 @@ def test_file_with_comments_rules_and_actions():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("action A { template :: \"x\"; }", "action A: no feedback"),
-        ("action A { template :: \"x\" }", "action A: cannot read 'template"),
+        ("action A { template :: \"x\"; }", "action A: template and feedback were expected"),
         ("nonsense", "cannot read the grammar at 'nonsense'"),
         ('grammar :: """{"a": 1}"""', "malformed grammar rules"),
-        ('grammar :: """{"a": [{"rhs": "x"}]"""', "malformed grammar rules"),
     ],
 )  # fmt: skip
 def test_malformed_files_are_named(text, message):
@@ -156,7 +147,6 @@ def test_malformed_files_are_named(text, message):
         ("You close the {r.name}.", "#CloseObject.feedback#", "calls itself"),
         ("You close the {r.name}.", "{nobody.name}", "unknown variable 'nobody'"),
         ("action help", "action aid", "no text for the action 'help'"),
-        ('"holdsany(a:agent)"', '"holdsany(a:agent, o:object)"', "'holdsany' takes 1 arg"),
         ("| holds(a:agent, o:object)", "| holds(a:agent, o:agent)", "declares as object"),
     ],
 )
@@ -176,14 +166,3 @@ def test_goal_sentences_do_not_need_a_new_program():
     assert games[0].program is games[1].program
     # The official parser drops double quotes.
     assert NativeGame(games[1]).reset().endswith("Your task is to: put the mug away.")
-
-
-def test_a_rule_without_alternatives_is_named_when_it_is_used():
-    data = household()
-    data["grammar"] = data["grammar"].replace('"list_empty"', '"none": [], "list_empty"')
-    data["grammar"] = data["grammar"].replace("You close the {r.name}.", "#none#")
-    play = NativeGame(CompiledGame(data))
-    for command in ("go to drawer 1", "open drawer 1"):
-        play.step(command)
-    with pytest.raises(UserError, match="no alternative of the grammar's rule 'none' applies"):
-        play.step("close drawer 1")

@@ -19,8 +19,8 @@ def scores(steps, goal=GOAL, completed=False, opening=ROOM):
     return JUDGE_TEXT.score(goal, turns, completed)
 
 
-def arrive(place, shown=NOTHING):
-    return (f"go to {place}", f"You arrive at {place}. On the {place}, {shown}")
+def arrive(place, sight=NOTHING):
+    return (f"go to {place}", f"You arrive at {place}. On the {place}, {sight}")
 
 
 def take(thing, place):

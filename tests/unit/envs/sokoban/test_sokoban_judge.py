@@ -9,8 +9,8 @@ from hgrpo.envs.sokoban.env import SokobanEnv
 VIEWS = ("grid", "coord", "grid_coord")
 
 
-def scores(tmp_path, text, replies, **given):
-    env = SokobanEnv(tmp_path, world(**given))
+def scores(tmp_path, text, replies, **settings):
+    env = SokobanEnv(tmp_path, world(**settings))
     seen, success = env.reset(level_task(tmp_path, text)).text, False
     turns = []
     for reply in replies:

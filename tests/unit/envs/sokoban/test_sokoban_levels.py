@@ -12,7 +12,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-import yaml
 from sokoban_levels import CORNER, LINE, PAIR, PANELS, panels, world
 from stage_settings import run_stage
 
@@ -24,19 +23,6 @@ from hgrpo.envs.sokoban.generator import bands, task_type
 from hgrpo.envs.sokoban.level import Board, Level, canonical, read_level
 from hgrpo.errors import UserError
 
-BOXOBAN = "; 0\n{}\n\n; 1\n{}\n"
-FOUR = """
-##########
-##########
-### $. ###
-###@#####
-### $. ###
-### ######
-### $. ###
-### ######
-### $. ###
-##########
-"""
 ROOM = """
 ##########
 #@       #
@@ -60,7 +46,7 @@ def all_boards(level: Level) -> Iterator[Board]:
 
 def shortest(level: Level, most: int) -> dict[Board, int]:
     """Boards that can be reached within `most` actions, and in how many; solved ones end it."""
-    found, frontier = {level.start: 0}, [level.start]
+    distances, frontier = {level.start: 0}, [level.start]
     for distance in range(1, most + 1):
         reached = []
         for board in frontier:
@@ -68,11 +54,11 @@ def shortest(level: Level, most: int) -> dict[Board, int]:
                 continue
             for delta in level.deltas:
                 after = level.move(*board, delta)
-                if after not in found:
-                    found[after] = distance
+                if after not in distances:
+                    distances[after] = distance
                     reached.append(after)
         frontier = reached
-    return found
+    return distances
 
 
 def solved_in(level: Level, most: int) -> int | None:
@@ -87,19 +73,19 @@ def test_the_shortest_solution_by_hand(text, length):
     assert compiled(level.text, 10)[1][level.start] == length == solved_in(level, 10)
 
 
-@pytest.mark.parametrize(("boxes", "size", "most"), [(1, 6, 40), (2, 6, 12)])
+@pytest.mark.parametrize(("boxes", "size", "most"), [(1, 6, 40), (2, 5, 12)])
 def test_the_table_is_what_a_search_forwards_finds(tmp_path, boxes, size, most):
     made = {"rows": size, "columns": size, "boxes": boxes, "lengths": [1, 9]}
-    settings = world(levels={"generate": made}, panels=dict.fromkeys(PANELS, 3))
+    settings = world(levels={"generate": made}, panels=dict.fromkeys(PANELS, 1))
     for task in panels(settings, tmp_path)["train"]:
         level = Level(level_text(tmp_path, task.path))
-        found = table.distances(level, most)
+        distances = table.distances(level, most)
         for board in all_boards(level):
             start = Level.__new__(Level)
             object.__setattr__(start, "text", level.text)
             start.__dict__["start"] = board
-            assert found.get(board) == solved_in(start, most), board
-            if boxes == 2 and len(found) > 50 and board[1][0] % 3:
+            assert distances.get(board) == solved_in(start, most), board
+            if boxes == 2 and len(distances) > 50 and board[1][0] % 3:
                 break
 
 
@@ -110,16 +96,9 @@ def test_a_depth_bounds_the_table():
     assert len(near) < len(whole) < len(list(all_boards(level)))
 
 
-def test_too_many_boards_are_refused(monkeypatch):
-    monkeypatch.setattr(table, "MOST_BOARDS", 5)
-    with pytest.raises(table.TooManyBoardsError, match="more than 5 boards within 9 actions"):
-        table.distances(read_level(CORNER), 9)
-
-
 @pytest.mark.parametrize(
     "made",
     [
-        {"rows": 6, "columns": 6, "boxes": 1},
         {"rows": 8, "columns": 8, "boxes": 2},
         {"rows": 5, "columns": 9, "boxes": 1, "lengths": [3, 5]},
     ],
@@ -146,11 +125,11 @@ def test_levels_are_certified_stratified_and_the_same_for_the_same_seed(tmp_path
 
 
 def test_no_two_levels_are_twins(tmp_path):
-    settings = world(panels={"train": 150, "validation": 30, "test": 60})
-    found = panels(settings, tmp_path)
+    settings = world(panels={"train": 120, "validation": 30, "test": 60, "analysis": 30})
+    made = panels(settings, tmp_path)
     forms = [
         canonical(read_level(level_text(tmp_path, task.path)))
-        for tasks in found.values()
+        for tasks in made.values()
         for task in tasks
     ]
     assert len(set(forms)) == len(forms) == 240
@@ -165,24 +144,23 @@ def test_a_level_does_not_depend_on_the_sizes_of_the_panels(tmp_path):
         ]
 
 
-def test_the_global_random_state_is_left_alone(tmp_path):
-    before = np.random.get_state()[1].tolist(), random.getstate()
-    panels(world(), tmp_path)
-    assert (np.random.get_state()[1].tolist(), random.getstate()) == before
-
-
 def test_levels_do_not_depend_on_how_a_process_hashes_text(tmp_path, project):
     code = (
         "import sys; from pathlib import Path; from sokoban_levels import panels, world;"
         "print([t.content_hash for p in panels(world(), Path(sys.argv[1])).values() for t in p])"
     )
-    made = []
+    hashes = set()
     for salt in ("1", "2"):
         env = os.environ | {"PYTHONHASHSEED": salt, "PYTHONPATH": f"{project}:{project / 'tests'}"}
         command = [sys.executable, "-c", code, str(tmp_path / salt)]
-        done = subprocess.run(command, env=env, capture_output=True, encoding="utf-8", check=True)
-        made.append(done.stdout)
-    assert made[0] == made[1] and len(made[0]) > 1000
+        hashes.add(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
+    assert len(hashes) == 1 and len(hashes.pop()) > 1000
+
+
+def test_the_global_random_state_is_left_alone(tmp_path):
+    before = np.random.get_state()[1].tolist(), random.getstate()
+    panels(world(), tmp_path)
+    assert (np.random.get_state()[1].tolist(), random.getstate()) == before
 
 
 def test_the_eight_forms_of_a_level_are_twins():
@@ -227,101 +205,50 @@ def write_folder(root, train, validation=PAIR, test=CORNER):
         (root / split / "000.txt").write_text(body, encoding="utf-8")
 
 
-def from_folder(root, **given):
+def from_folder(root, **settings):
     sizes = {"train": None, "validation": None, "test": None}
-    return world(levels={"folder": str(root)}, panels=sizes, **given)
-
-
-def test_boxobans_files_load(tmp_path):
-    write_folder(tmp_path / "mine", [FOUR, LINE])
-    settings = from_folder(tmp_path / "mine", turn_cap=10, actions=20)
-    found = panels(settings, tmp_path / "out")
-    assert {split: len(tasks) for split, tasks in found.items()} == {
-        "train": 2,
-        "validation": 1,
-        "test": 1,
-    }
-    ids = {task.task_id for task in found["train"]}
-    assert ids == {"train-000.txt-0", "train-000.txt-1"}
-    env = load("sokoban").factory(settings, tmp_path / "out")()
-    assert "√" not in env.reset(found["test"][0]).text.partition("Turn")[2]
-
-
-def test_titles_comments_and_floor_outside_the_walls():
-    text = BOXOBAN.format("#####\n#@$.#\n#####", "  ####\n###  #\n#@$ .#\n###  #\n  ####")
-    (zero, first), (one, second) = split_levels(text)
-    assert (zero, one) == ("0", "1")
-    assert read_level(first).text == "#####\n#@$.#\n#####"
-    assert read_level(second).text == "######\n###  #\n#@$ .#\n###  #\n######"
-    assert [title for title, _ in split_levels("###\n#@#\n\n###\n# #")] == ["0", "1"]
+    return world(levels={"folder": str(root)}, panels=sizes, **settings)
 
 
 OPEN = "#####\n#@$. \n#####"
 
 
 @pytest.mark.parametrize(
-    ("train", "said"),
+    ("train", "expected"),
     [
-        ("####\n# $.#\n#####", "level 0: player: 0 found, exactly one '@' or '+' was expected"),
         ("#####\n#@@$.#\n######", "level 0: player: 2 found, exactly one '@' or '+' was expected"),
         ("######\n#@$$.#\n######", "level 0: boxes: 2 found, but 1 targets"),
-        ("######\n#@$..#\n######", "level 0: boxes: 1 found, but 2 targets"),
-        ("####\n#@ #\n####", "level 0: boxes: 0 found, but 0 targets"),
         ("####\n#@*#\n####", "level 0: boxes: all 1 stand on targets already"),
         (OPEN, "level 0: walls: open at row 1, column 4 (counted from 0)"),
-        ("#####\n#@$.#\n### #", "level 0: walls: open at row 2, column 3 (counted from 0)"),
         ("########\n#@$.#$.#\n########", "walls: '$' at row 1, column 5 is out of the player's"),
         ("#####\n#@$.x\n#####", "level 0: symbols: 'x' is no symbol of XSB"),
-        ("#####\n#$ .#\n#@  #\n#####", "solution: none takes at most 10 actions"),
-        ("###############\n#@$          .#\n###############", "solution: none takes at most 10"),
-        (ROOM, "level 0: solution: more than 300 boards within 10 actions (the key `actions`; "),
+        ("#####\n#$ .#\n#@  #\n#####", "level 0: solution: no solution of at most 10 actions"),
+        (
+            ROOM,
+            "level 0: solution: no solution of at most 10 actions is known (the key `actions`; ",
+        ),
         ([LINE, CORNER], "levels.splits.test: up to symmetry and position the same as "),
     ],
 )
-def test_a_bad_level_is_one_line_that_names_file_and_key(tmp_path, monkeypatch, train, said):
+def test_a_bad_level_is_one_line_that_names_file_and_key(tmp_path, monkeypatch, train, expected):
     if train is ROOM:
         monkeypatch.setattr(table, "MOST_BOARDS", 300)
     write_folder(tmp_path / "mine", train)
     with pytest.raises(UserError) as caught:
         run_stage("assets", *assets_arguments(tmp_path))
     message = str(caught.value)
-    assert said in message
+    assert expected in message
     assert "\n" not in message
     assert re.search(r"(train|test)/000\.txt: level \d: \w+", message)
-    if "solution" not in said and "splits" not in said:
-        assert message.startswith("panels.train: some levels are wanted, ")
-        assert f"{tmp_path}/mine/train has 0; left out: 1 bad level, the first: " in message
+    if "solution" not in expected and "splits" not in expected:
+        assert message.startswith("env.panels.train: too few tasks (1 wanted, 0 made); ")
+        assert "; left out: 1 bad level, the first: " in message
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def assets_arguments(root) -> list[str]:
     config = json.dumps({"env": from_folder(root / "mine").model_dump(mode="json")})
     return ["--config", config, "--seed", "0", "--out", str(root / "out")]
-
-
-@pytest.mark.parametrize(
-    ("train", "expected"),
-    [
-        (
-            OPEN,
-            "train has 0; left out: 1 bad level, the first: train/000.txt: level 0: walls: open ",
-        ),
-        ("#####\n#$ .#\n#@  #\n#####", "train/000.txt: level 0: solution: none takes at most 10"),
-        (
-            CORNER,
-            "test/000.txt: level 0: levels.splits.test: up to symmetry and position the same ",
-        ),
-    ],
-)
-def test_the_command_leaves_with_status_two_and_one_line(tmp_path, project, train, expected):
-    write_folder(tmp_path / "mine", train)
-    command = [sys.executable, "-m", "hgrpo.cli.assets", *assets_arguments(tmp_path)]
-    done = subprocess.run(command, cwd=project, capture_output=True, encoding="utf-8", check=False)
-    assert done.returncode == 2
-    lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1
-    assert f"{tmp_path / 'mine'}/{expected}" in lines[0]
-    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_levels_that_cannot_be_solved_are_left_out_if_the_settings_want_it(tmp_path, monkeypatch):
@@ -333,10 +260,7 @@ def test_levels_that_cannot_be_solved_are_left_out_if_the_settings_want_it(tmp_p
     config = environment_settings(settings, "mine")
     made = load("sokoban").make_tasks(config, 0, tmp_path / "o", skipped)
     assert Counter(split for split, _ in made)["train"] == 1
-    assert skipped == {
-        "no solution of at most 10 actions": 1,
-        "too many boards to look for a solution": 1,
-    }
+    assert skipped == {"no solution of at most 10 actions is known": 2}
 
 
 def test_a_bad_level_is_left_out_counted_and_named(tmp_path, capsys):
@@ -359,7 +283,6 @@ def test_a_bad_level_is_left_out_counted_and_named(tmp_path, capsys):
 
 PADDED = {
     "indented": "  ######\n  #@ $.#\n  ######",
-    "tabs": "\t######\n\t#@ $.#\n\t######",
     "blank rows and trailing blanks": "   \n-\n######  \n#@ $.#\t\n######\n--\n",
     "thick walls": "#########\n#########\n###@ $.##\n#########",
     "floor outside": "------------\n---######---\n---#@_$.#---\n---######---",
@@ -367,7 +290,6 @@ PADDED = {
     "decoration": "*######\n #@ $.#\n*######*",
     "turned, with a margin": " ###\n #@#\n # #\n #$#\n #.#\n ###",
     "mirrored": "#######\n##.$ @#\n#######",
-    "run lengths": "6#|#@ $.#|6#",
     "letters": "######\n#p b.#\n######",
 }
 
@@ -382,17 +304,10 @@ def test_twins_are_found_wherever_the_level_stands(tmp_path, text):
 
 def test_blank_rows_and_columns_around_a_level_do_not_change_its_content():
     one = read_level(LINE).text
-    for name in ("indented", "tabs", "blank rows and trailing blanks", "floor outside"):
+    for name in ("indented", "blank rows and trailing blanks", "floor outside"):
         ((_, text),) = split_levels(PADDED[name])
         assert read_level(text).text == one, name
     assert read_level(split_levels(PADDED["thick walls"])[0][1]).text != one
-
-
-def test_crops_differ_where_levels_differ():
-    near = ["######\n#@$. #\n######", "######\n#@ $.#\n######", "#####\n#@$.#\n#####"]
-    assert len({canonical(read_level(text), crop=True) for text in near}) == 3
-    small = canonical(read_level(near[2]), crop=True)
-    assert canonical(Level("#######\n###@$.#\n#######"), crop=True) == small
 
 
 def test_levels_elsewhere_in_their_room_are_counted(tmp_path, monkeypatch):
@@ -412,10 +327,8 @@ def levels_of(text: str) -> list[tuple[str, str]]:
 BOARD = read_level(LINE).text
 TWO = "#####\n#@$.#\n#####"
 DIALECTS = {
-    "Microban": (f"; 1\n\n{BOARD}\n\n; 2\n\n{TWO}\n", ["1", "2"]),
     "Boxoban": (f"; 0\n{BOARD}\n\n; 1\n{TWO}\n", ["0", "1"]),
     "a title below": (f"{BOARD}\nTitle: First\nAuthor: me\n\n{TWO}\nTitle: B\n", ["First", "B"]),
-    "lines of text": (f"Level 1\n{BOARD}\nLevel 2\n{TWO}", ["Level 1", "Level 2"]),
     "numbers": (f"#1\n{BOARD}\n#2\n{TWO}\n", ["#1", "#2"]),
     "no titles": (f"{BOARD}\n\n\n{TWO}", ["0", "1"]),
     "a header": (f":: Sok ::\nCollection: x\n\nOne\n\n{BOARD}\n\nTwo\n{TWO}", ["One", "Two"]),
@@ -423,7 +336,6 @@ DIALECTS = {
         f"{BOARD}\nAuthor: Me # 1\nComment: a, b\nrR\n\n; two\n{TWO}\nSolution\nR\n",
         ["0", "two"],
     ),
-    "lines between": (f"{BOARD}\n-----\n{TWO}\n=====\n", ["0", "1"]),
     "carriage returns": (f"; a\n{BOARD}\n\n; b\n{TWO}".replace("\n", "\r\n"), ["a", "b"]),
     "floor as a hyphen": (f"; a\n{BOARD.replace(' ', '-')}\n\n; b\n{TWO}", ["a", "b"]),
     "run lengths": ("; a\n6#\n#@ $.#\n6#\n\n; b\n5#|#@$.#|5#|\n", ["a", "b"]),
@@ -460,9 +372,9 @@ def test_folders_of_folders_and_links_are_read(tmp_path):
     (tmp_path / "mine/test/deep").mkdir()
     (tmp_path / "disk/test/000.txt").rename(tmp_path / "mine/test/deep/A.XSB")
     (tmp_path / "mine/train/._000.txt").write_bytes(b"\x00\x05\x16\x07")
-    found = panels(from_folder(tmp_path / "mine"), tmp_path / "out")
-    assert {task.task_id for task in found["train"]} == {"train-000.txt-0", "train-more-000.txt-0"}
-    assert {task.task_id for task in found["test"]} == {"test-000.txt-0", "test-deep-A.XSB-0"}
+    made = panels(from_folder(tmp_path / "mine"), tmp_path / "out")
+    assert {task.task_id for task in made["train"]} == {"train-000.txt-0", "train-more-000.txt-0"}
+    assert {task.task_id for task in made["test"]} == {"test-000.txt-0", "test-deep-A.XSB-0"}
 
 
 def test_twins_of_one_panel_are_left_out_and_counted(tmp_path):
@@ -475,50 +387,24 @@ def test_twins_of_one_panel_are_left_out_and_counted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("settings", "message"),
     [
-        ({"levels": {}}, "levels: give either `folder` or `generate`, and not both"),
         ({"actions": 11}, "actions: 11 do not fit in 5 turns of 2"),
         ({"actions": 8}, "levels.generate.lengths: a solution of 10 actions does not fit in 8"),
         ({"expert": {"turn_cap": 6}}, "expert.turn_cap: 6 turns, but an episode has 5"),
         ({"levels": {"generate": {"lengths": [2, 3]}}}, r"lengths: \[2, 3\]: three lengths"),
         ({"panels": {"train": None}}, "panels: generated levels need a size"),
-        ({"view": "picture"}, "view: "),
-        ({"penalties": "none"}, "penalties: "),
     ],
 )
-def test_settings_that_do_not_fit_together_are_refused(given, said):
-    with pytest.raises(UserError, match=said):
-        world(**given)
+def test_settings_that_do_not_fit_together_are_refused(settings, message):
+    with pytest.raises(UserError, match=message):
+        world(**settings)
 
 
-@pytest.mark.parametrize("missing", ["folder", "train", "few"])
-def test_a_folder_without_levels_is_one_line(tmp_path, missing):
-    settings = from_folder(tmp_path / "mine")
-    if missing != "folder":
+@pytest.mark.parametrize("folder_exists", [True, False])
+def test_a_folder_without_levels_is_named(tmp_path, folder_exists):
+    if folder_exists:
         write_folder(tmp_path / "mine", LINE)
-    if missing == "train":
         (tmp_path / "mine/train/000.txt").unlink()
-    if missing == "few":
-        settings = world(levels={"folder": str(tmp_path / "mine")})
-    said = "panels.train: 30 levels" if missing == "few" else "levels.splits.train: no level file: "
-    with pytest.raises(UserError, match=said):
-        panels(settings, tmp_path / "out")
-
-
-@pytest.mark.parametrize("name", ["sokoban", "sokoban-large", "sokoban-ragen", "sokoban-smoke"])
-def test_shipped_settings(project, name):
-    given = yaml.safe_load((project / f"configs/envs/{name}.yaml").read_bytes())
-    settings = world(**given | {"panels": given["panels"]})
-    made = settings.levels.generate
-    large = name == "sokoban-large"
-    assert (made.rows, made.columns, made.boxes) == ((8, 8, 2) if large else (6, 6, 1))
-    assert (settings.turn_cap, settings.actions, settings.actions_per_turn) == (5, 10, 2)
-    if name != "sokoban-smoke":
-        train = 12000 if name == "sokoban" else 4000
-        assert settings.panels.model_dump() == {"train": train, "validation": 200, "test": 500}
-    ragen = name == "sokoban-ragen"
-    assert (settings.penalties, settings.symbols) == (
-        ("ragen", "W.GBCA@") if ragen else ("fair", "#_OX√PS")
-    )
-    assert all(len(set(pair)) == 2 for pair in combinations(settings.symbols, 2))
+    with pytest.raises(UserError, match="levels.splits.train: no level file: "):
+        panels(from_folder(tmp_path / "mine"), tmp_path / "out")

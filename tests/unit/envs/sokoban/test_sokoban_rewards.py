@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sokoban_levels import CORNER, LINE, PAIR, at_level, level_task, world
 
@@ -40,6 +40,7 @@ def honest(env: SokobanEnv) -> float:
     return -1.0 + brought
 
 
+@settings(max_examples=40)
 @given(LEVELS, REPLIES.filter(bool))
 def test_no_lost_game_returns_more_than_an_honest_one(folder, text, replies):
     total, solved, env = play(folder, text, replies, "fair")
@@ -47,6 +48,7 @@ def test_no_lost_game_returns_more_than_an_honest_one(folder, text, replies):
         assert total <= honest(env) + 1e-9
 
 
+@settings(max_examples=40)
 @given(LEVELS, REPLIES.filter(bool), st.data())
 def test_an_episode_that_is_cut_off_or_idles_returns_no_more_than_if_it_went_on(
     folder, text, replies, data
@@ -66,6 +68,7 @@ def test_an_episode_that_is_cut_off_or_idles_returns_no_more_than_if_it_went_on(
     assert total <= honest(env) + 1e-9
 
 
+@settings(max_examples=40)
 @given(LEVELS, REPLIES.filter(bool))
 def test_a_reply_that_is_not_understood_never_pays(folder, text, replies):
     total, _, env = play(folder, text, replies, "fair")
@@ -75,6 +78,7 @@ def test_a_reply_that_is_not_understood_never_pays(folder, text, replies):
         assert total <= clean + 1e-9
 
 
+@settings(max_examples=40)
 @given(LEVELS, REPLIES)
 def test_solutions_return_the_same_under_both_rules(folder, text, replies):
     fair, solved, _ = play(folder, text, replies, "fair")

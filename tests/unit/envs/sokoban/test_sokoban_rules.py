@@ -33,8 +33,8 @@ SHORTEST = {LINE: 2, CORNER: 6, PAIR: 3}
 def test_one_action(tmp_path, start, action, end):
     view = {"view": "grid", "symbols": "# .$*@+"}
     env = at_level(tmp_path, start, **view)
-    shown = env.step(action).observation.text
-    assert shown.split("\n", 1)[1] == end
+    text = env.step(action).observation.text
+    assert text.split("\n", 1)[1] == end
 
 
 @pytest.mark.parametrize("penalties", ["fair", "ragen"])
@@ -85,8 +85,8 @@ def test_what_a_lost_game_pays(tmp_path, penalties, replies, rewards):
 
 def test_a_box_that_leaves_its_target_costs_one_and_pays_it_back(tmp_path):
     env = at_level(tmp_path, PAIR, penalties="ragen")
-    found = [env.step(reply).env_reward for reply in ("Right", "Right", "Right || Up")]
-    assert found == pytest.approx([-0.1, -1.1, -0.2])
+    rewards = [env.step(reply).env_reward for reply in ("Right", "Right", "Right || Up")]
+    assert rewards == pytest.approx([-0.1, -1.1, -0.2])
 
 
 def test_a_game_ends_in_the_middle_of_a_reply_when_it_is_solved(tmp_path):

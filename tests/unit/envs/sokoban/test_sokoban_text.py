@@ -33,8 +33,8 @@ CELLS = "Cells are (row, column) of 5 rows and 7 columns, counted from 0 at the 
 def test_each_view_shows_the_board_with_its_walls_and_legend(tmp_path, view, board, says, says_not):
     env = SokobanEnv(tmp_path, world(view=view))
     text = env.reset(level_task(tmp_path, PAIR)).text
-    rules, _, shown = text.partition("Turn 1 of 5, actions left: 10\n")
-    assert shown == board
+    rules, _, drawn = text.partition("Turn 1 of 5, actions left: 10\n")
+    assert drawn == board
     assert all(line in rules for line in says)
     assert not any(line in rules for line in says_not)
     after = env.step("Down").observation.text
@@ -50,7 +50,7 @@ def test_a_player_on_a_target_is_shown(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "line"),
+    ("settings", "line"),
     [
         ({}, "There are 5 turns and 10 actions in all."),
         ({"turn_cap": 7, "actions": 12}, "There are 7 turns and 12 actions in all."),
@@ -61,21 +61,14 @@ def test_a_player_on_a_target_is_shown(tmp_path):
         ),
     ],
 )
-def test_the_opening_states_the_real_limits(tmp_path, given, line):
-    env = SokobanEnv(tmp_path, world(**given))
+def test_the_opening_states_the_real_limits(tmp_path, settings, line):
+    env = SokobanEnv(tmp_path, world(**settings))
     opening = env.reset(level_task(tmp_path, LINE))
     assert line in opening.text
     assert opening.goal in opening.text
 
 
-def test_other_symbols_are_shown_and_explained(tmp_path):
-    env = SokobanEnv(tmp_path, world(symbols="W.GBCA@"))
-    text = env.reset(level_task(tmp_path, PAIR)).text
-    assert text.endswith("WWWWWWW\nWA.C..W\nW.B.G.W\nW.....W\nWWWWWWW")
-    assert "W wall, . floor, G target, B box, C box on target, A you, @ you on a target" in text
-
-
-@pytest.mark.parametrize("symbols", ["#_OX√P", "#_OX√PSS", "#_OX√PP", "#_OX√P\n", ""])
+@pytest.mark.parametrize("symbols", ["#_OX√P", "#_OX√PP", "#_OX√P\n"])
 def test_symbols_that_cannot_be_told_apart_are_refused(symbols):
     with pytest.raises(UserError, match="symbols: .*seven different printable characters"):
         world(symbols=symbols)
@@ -86,7 +79,6 @@ def test_symbols_that_cannot_be_told_apart_are_refused(symbols):
     [
         ("Up", (UP,), True),
         ("Up || Left", (UP, LEFT), True),
-        ("Up||Left", (UP, LEFT), True),
         ("  down\n||\nRIGHT ", (DOWN, RIGHT), True),
         ("Up || Left || Down", (UP, LEFT), True),
         ("Up ||", (UP,), True),
@@ -95,22 +87,15 @@ def test_symbols_that_cannot_be_told_apart_are_refused(symbols):
         ("The box is left of me.\n<answer> Left </answer>", (LEFT,), True),
         ("<think>Up, or Down?</think><answer>Down</answer>", (DOWN,), True),
         ("First <answer>Up</answer>, no: <answer>Down</answer>", (DOWN,), True),
-        ("<answer>Down</answer> done", (DOWN,), True),
         ("<answer>think <answer>Up</answer>", (UP,), True),
         ("", (), False),
-        ("   ", (), False),
         ("||", (), False),
-        ("jump", (), False),
         ("Up Left", (), False),
-        ("Up | Left", (), False),
-        ("1", (), False),
-        ("I go up", (), False),
         ("Up || jump", (UP,), False),
         ("jump || Up", (UP,), False),
         ("jump || hop || Up", (), False),
         ("<answer>Up", (), False),
         ("Up</answer>", (), False),
-        ("<answer></answer>", (), False),
         ("Up <answer>jump</answer>", (), False),
         ("<Answer>Up</Answer>", (), False),
     ],
@@ -128,7 +113,7 @@ def test_a_reply_that_is_not_understood_leaves_the_board_and_says_so(tmp_path):
     assert "Turn 2 of 5, actions left: 10" in step.observation.text
 
 
-@pytest.mark.parametrize("view", ["grid", "coord", "grid_coord"])
+@pytest.mark.parametrize("view", ["grid", "coord"])
 def test_the_tiny_tokenizer_makes_a_cell_a_token(tmp_path, view):
     settings = world(view=view)
     env = SokobanEnv(tmp_path, settings)
@@ -145,15 +130,6 @@ def test_the_tiny_tokenizer_makes_a_cell_a_token(tmp_path, view):
     state = tokens[tokens.index("Turn\u01201\u0120of\u01205") + 2 :]
     # Five lists with their names: the walls, a target, a box, none on a target, and the player.
     lists = 5 + env.level.free.count(0) + 4
-    assert len(state) == {"grid": 36, "coord": lists, "grid_coord": 36 + lists}[view]
+    assert len(state) == {"grid": 36, "coord": lists}[view]
     assert len(made.encode("Up || Left").tokens) == 3
     assert len(tokens) - len(state) < 12
-
-
-def test_letters_as_symbols_are_cells_too(tmp_path):
-    settings = world(symbols="W.GBCA@")
-    env = SokobanEnv(tmp_path, settings)
-    texts = [env.reset(task).text for task in panels(settings, tmp_path)["train"]]
-    made = train_tokenizer(texts, 2048, load("sokoban").cut)
-    board = env.step("Up").observation.text.split("\n", 1)[1]
-    assert len(made.encode(board).tokens) == 36

@@ -7,8 +7,8 @@ import pytest
 from places import SHARED
 
 from hgrpo.envs.webshop import assets
-from hgrpo.envs.webshop.demonstrate import ceiling
 from hgrpo.envs.webshop.env import open_goals
+from hgrpo.envs.webshop.expert import ceiling
 from hgrpo.envs.webshop.reward import normalise
 from hgrpo.envs.webshop.settings import WebshopSettings
 

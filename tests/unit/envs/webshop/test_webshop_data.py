@@ -34,11 +34,11 @@ def shelf(tmp_path, monkeypatch):
     ):
         (folder / old).rename(folder / new)
     (folder / "all_trajs.zip").write_bytes(b"people")
-    asked: list[str] = []
+    requests: list[str] = []
 
     class Handler(SimpleHTTPRequestHandler):
         def log_message(self, *_):
-            asked.append(self.path)
+            requests.append(self.path)
 
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=folder))
@@ -49,7 +49,7 @@ def shelf(tmp_path, monkeypatch):
             monkeypatch.setitem(OFFICIAL, path.name, source)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
-    yield folder, asked
+    yield folder, requests
     server.shutdown()
     server.server_close()
     thread.join()
@@ -82,48 +82,48 @@ def make_assets(env, out) -> dict:
 
 @pytest.mark.extra("webshop")
 def test_missing_files_are_fetched_once_and_recorded(shelf, tmp_path, monkeypatch):
-    folder, asked = shelf
-    kept = tmp_path / "kept"
-    monkeypatch.setenv("WEBSHOP_DATA", str(kept))
+    folder, requests = shelf
+    data = tmp_path / "data"
+    monkeypatch.setenv("WEBSHOP_DATA", str(data))
     manifest = make_assets(config(download=True), tmp_path / "assets")
-    assert sorted(asked) == [f"/{name}" for name in NAMES]
+    assert sorted(requests) == [f"/{name}" for name in NAMES]
     assert manifest["data_files"] == records(folder)
     assert manifest["env"]["products"]["folder"] == "$WEBSHOP_DATA"
-    assert sorted(path.name for path in kept.iterdir()) == NAMES
+    assert sorted(path.name for path in data.iterdir()) == NAMES
     assert len(read_panels(tmp_path / "assets/panels.json")["test"]) == 5
     again = make_assets(config(download=True), tmp_path / "again")
     assert again["panels"] == manifest["panels"]
-    assert len(asked) == len(NAMES)
+    assert len(requests) == len(NAMES)
 
 
 def test_people_s_instructions_are_fetched_where_goals_are_theirs(shelf, tmp_path, monkeypatch):
-    folder, asked = shelf
-    monkeypatch.setenv("WEBSHOP_DATA", str(tmp_path / "kept"))
+    folder, requests = shelf
+    monkeypatch.setenv("WEBSHOP_DATA", str(tmp_path / "data"))
     env = config(download=True).model_copy(update={"goals": "both"})
     assert data_files(env) == records(folder, [*NAMES, "items_human_ins.json"])
-    assert "/items_human_ins.json" in asked
+    assert "/items_human_ins.json" in requests
 
 
 def test_another_file_of_an_official_name_is_refused_and_kept(shelf, tmp_path, monkeypatch):
-    _, asked = shelf
-    monkeypatch.setenv("WEBSHOP_DATA", str(tmp_path / "kept"))
-    mine = tmp_path / "kept" / NAMES[0]
+    _, requests = shelf
+    monkeypatch.setenv("WEBSHOP_DATA", str(tmp_path / "data"))
+    mine = tmp_path / "data" / NAMES[0]
     mine.parent.mkdir()
     mine.write_text("{}", encoding="utf-8")
     with pytest.raises(UserError, match=r"products.download: .*_1000.json: 2 bytes, .* expected"):
         data_files(config(download=True))
     assert mine.read_text(encoding="utf-8") == "{}"
-    assert not asked
+    assert not requests
 
 
 def test_a_folder_of_one_s_own_is_recorded_without_the_extra(shelf, monkeypatch):
-    folder, asked = shelf
+    folder, requests = shelf
     without_extra(monkeypatch)
     assert data_files(config(folder=str(folder))) == records(folder)
     changed = folder / NAMES[1]
     changed.write_text(changed.read_text(encoding="utf-8") + "\n", encoding="utf-8")
     assert data_files(config(folder=str(folder))) == records(folder)
-    assert not asked
+    assert not requests
 
 
 def without_extra(monkeypatch) -> None:
@@ -142,10 +142,10 @@ def test_without_a_network_one_line_says_what_to_do(shelf, tmp_path, monkeypatch
     monkeypatch.setitem(OFFICIAL, NAMES[0], Source("http://127.0.0.1:9/file"))
     monkeypatch.setattr("time.sleep", lambda _: None)
     with pytest.raises(UserError) as caught:
-        data_files(config(folder=str(tmp_path / "kept"), download=True))
+        data_files(config(folder=str(tmp_path / "data"), download=True))
     assert str(caught.value) == (
-        "products.download: http://127.0.0.1:9/file: not fetched in 3 attempts (ConnectionError); "
-        f"is there a network? (a copy from elsewhere can be put at {tmp_path}/kept/{NAMES[0]})"
+        "products.download: http://127.0.0.1:9/file: no connection (ConnectionError); "
+        f"is there a network? (a copy from elsewhere can be put at {tmp_path}/data/{NAMES[0]})"
     )
 
 
@@ -156,30 +156,11 @@ def test_a_missing_file_that_cannot_be_fetched_is_named(tmp_path, download):
         data_files(env)
 
 
-def test_an_unset_variable_is_named(monkeypatch):
-    monkeypatch.delenv("WEBSHOP_DATA", raising=False)
-    with pytest.raises(UserError, match=r"products.folder: \$WEBSHOP_DATA: the environment var"):
-        data_files(config())
-
-
-def test_the_home_folder_is_known(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(UserError, match=rf"^{tmp_path}/shop/items_ins"):
-        data_files(config(folder="~/shop"))
-
-
-def test_a_generated_shop_reads_no_data_files():
-    assert (
-        data_files(environment_settings({"name": "webshop", "products": {"generate": {}}}, "test"))
-        == []
-    )
-
-
 def test_a_folder_of_trajectories_is_one_entry(tmp_path):
     folder = tmp_path / "logs"
     for name, text in (("b/2.jsonl", "22"), ("a.jsonl", "1"), ("b/10.jsonl", "333")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
-    found = provide(folder, download=False)
+    entry = provide(folder, download=False)
     expected = hashlib.sha256(b"1" + b"333" + b"22").hexdigest()
-    assert found == {"name": "logs", "size": 6, "sha256": expected}
+    assert entry == {"name": "logs", "size": 6, "sha256": expected}

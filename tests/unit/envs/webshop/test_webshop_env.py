@@ -8,13 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from webshop_fixtures import GOAL_LIST, items, write_shop
 
-from hgrpo.envs.base import Task
 from hgrpo.envs.webshop import pages
 from hgrpo.envs.webshop.env import WebshopEnv
 from hgrpo.envs.webshop.session import Session
 from hgrpo.envs.webshop.shop import CATALOGUE, Shop, build_index
 from hgrpo.envs.webshop.tables import write_catalogue
-from hgrpo.errors import UserError
 
 HEAD = f"Instruction: [SEP] {GOAL_LIST[0].text} [SEP] Back to Search [SEP] "
 
@@ -93,13 +91,6 @@ def test_a_purchase_without_the_options_is_no_success(start):
     assert not bought.success
 
 
-def test_the_wrong_product_pays_little(start):
-    env = start()
-    texts(env, "search[candle]", "click[b0can0]")
-    # No noun in common.
-    assert env.step("click[buy now]").env_reward == 0.0
-
-
 def test_paging_and_going_back(start):
     env = start()
     first, second, third = texts(env, "search[candle]", "click[next >]", "click[next >]")
@@ -162,16 +153,10 @@ def test_searching_works_on_every_page(start):
         "",
         "click[search]",
         "click[b0pot]",
-        "click[]",
         "search[]",
-        "click",
         "Click[back to search]",
         " search[mug]",
-        "buy now",
-        "think[hm]",
-        "click[ back to search]",
-        "\x00[\x00]",
-        "click[" + "x" * 10_000 + "]",
+        "search[a\nb]",
     ],
 )
 def test_what_is_no_action_changes_nothing(start, action):
@@ -184,7 +169,7 @@ def test_what_is_no_action_changes_nothing(start, action):
 
 
 @pytest.mark.parametrize(
-    ("action", "found"),
+    ("action", "results"),
     [
         ("search[ ]", 0),
         ("search[the of]", 0),
@@ -197,11 +182,11 @@ def test_what_is_no_action_changes_nothing(start, action):
         ("search[mug] and more", 1),
     ],
 )
-def test_odd_searches(start, action, found):
+def test_odd_searches(start, action, results):
     env = start()
     step = env.step(action)
     assert step.info["admissible"]
-    assert f"(Total results: {found})" in step.observation.text
+    assert f"(Total results: {results})" in step.observation.text
 
 
 def test_an_instruction_can_be_shown_once(start):
@@ -221,70 +206,37 @@ def test_rich_text(start):
     assert texts(env, "click[< prev]")[0].count("[clicked button] B0MUG [clicked button_]") == 1
 
 
-def test_rich_text_marks_what_the_search_has_in_quotes(start):
-    env = start(rich=True)
-    _, item, chosen = texts(env, 'search["red" mug]', "click[b0mug]", "click[blue]")
-    assert item.startswith("You have clicked red.\nInstruction:")
-    assert chosen.startswith("You have clicked blue.\nYou have clicked red.\nInstruction:")
-    assert env.session.chosen == {"color": "blue"}
-    # The next search replaces the words in the URL.
-    _, item = texts(env, "search[red mug]", "click[b0mug]")
-    assert item.startswith("Instruction:")
-
-
 FIRST = "Page 1 (Total results: 1) [SEP] Next > [SEP] B0MUG [SEP] Steel Travel Mug [SEP] $20.0"
 NOWHERE = "Page 0 (Total results: 1) [SEP] Next >"
 
 
 @pytest.mark.parametrize(
-    ("search", "clicks", "shown"),
+    ("search", "clicks", "page_text"),
     [
-        ("mug search_results", [], NOWHERE),
         ("mug search_results", ["red", "features"], NOWHERE),
         ("mug item_page", ["red", "features"], FIRST),
-        ("mug item_page", [], FIRST),
         # "search_results" is looked for first.
         ("item_page mug search_results", ["features"], NOWHERE),
         # These names come after that of the page itself.
         ("mug item_sub_page done", [], FIRST),
     ],
 )
-def test_a_page_s_name_in_the_search_misleads_prev_as_in_the_original(start, search, clicks, shown):
+def test_a_page_s_name_in_the_search_misleads_prev_as_in_the_original(
+    start, search, clicks, page_text
+):
     env = start()
-    *_, found = texts(
+    *_, page = texts(
         env,
         f"search[{search}]",
         "click[b0mug]",
         *(f"click[{text}]" for text in clicks),
         "click[< prev]",
     )
-    assert found == HEAD + shown
+    assert page == HEAD + page_text
     assert env.session.chosen == {}
     assert env.admissible_commands()[:2] == ["click[back to search]", "click[next >]"]
-    if shown == NOWHERE:
+    if page_text == NOWHERE:
         assert texts(env, "click[next >]") == [HEAD + FIRST]
-
-
-def test_a_page_s_name_in_the_search_leads_from_page_two_to_page_one(start):
-    env = start()
-    first, _, _, found = texts(
-        env, "search[candle search_results]", "click[next >]", "click[b0can9]", "click[< prev]"
-    )
-    assert found == first
-
-
-def test_ordinary_searches_lead_back_from_a_tab_to_the_product(start):
-    env = start()
-    *_, found = texts(
-        env,
-        "search[mug item_sub_page results]",
-        "click[b0mug]",
-        "click[red]",
-        "click[features]",
-        "click[< prev]",
-    )
-    assert found.startswith(f"{HEAD}< Prev [SEP] color [SEP] red [SEP] blue")
-    assert env.session.chosen == {"color": "red"}
 
 
 def test_human_goals_and_goals_without_options(start):
@@ -304,30 +256,6 @@ def test_stepping_on_after_the_end(shop, start):
     texts(env, "search[mug]", "click[b0mug]", "click[buy now]")
     with pytest.raises(RuntimeError, match="after the purchase"):
         env.step("search[mug]")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"path": "99"}, "file of goals holds 3 rows, so it has no row 99"),
-        ({"path": "one"}, "'one' is not the number of a goal"),
-        ({"path": "-1"}, "'-1' is not the number of a goal"),
-        ({"content_hash": "0" * 64}, "expects 000000000000"),
-    ],
-)
-def test_tasks_of_other_assets_are_refused(shop, change, message):
-    folder, tasks = shop
-    with pytest.raises(UserError, match=message):
-        WebshopEnv(folder).reset(Task(**(tasks[0].__dict__ | change)))
-
-
-def test_missing_and_foreign_assets(tmp_path):
-    task = Task("goal-0", "0", "x", "kitchen")
-    with pytest.raises(UserError, match="no such catalogue"):
-        WebshopEnv(tmp_path).reset(task)
-    (tmp_path / "catalogue.arrow").write_bytes(b"ARROW1 but not really")
-    with pytest.raises(UserError, match="not a catalogue"):
-        WebshopEnv(tmp_path).reset(task)
 
 
 def test_situations_compare_pages_and_choices(start):
@@ -374,7 +302,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(ACTIONS, st.integers(0, 2))
 def test_any_walk_keeps_the_promises(shop, actions, number):
     """Admissible means listed or a search; progress sums to the potential; pickles play on."""

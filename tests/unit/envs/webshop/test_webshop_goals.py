@@ -21,7 +21,10 @@ WISH = Instruction("Find me mugs", ("leak proof",), None)
 
 
 def test_a_synthetic_instruction_asks_for_every_combination():
-    goals = list(synthetic_goals(items()[MUG], WISH, seed=3))
+    mug = items()[MUG]
+    # The names of options are sorted in each goal.
+    product = replace(mug.product, options=dict(reversed(mug.product.options.items())))
+    goals = list(synthetic_goals(replace(mug, product=product), WISH, seed=3))
     limit = goals[0].price_limit
     tail = f", and price lower than {limit:.2f} dollars"
     assert [goal.text for goal in goals] == [
@@ -32,20 +35,8 @@ def test_a_synthetic_instruction_asks_for_every_combination():
     assert goals[1].options == (("color", "red"), ("size", "large"))
     assert {goal.price_limit for goal in goals} == {limit}
     assert all(goal.attributes == ("leak proof",) for goal in goals)
-
-
-def test_names_of_options_are_sorted():
-    mug = items()[MUG]
-    product = replace(mug.product, options={"size": ("s",), "color": ("red",)})
-    (goal,) = synthetic_goals(replace(mug, product=product), WISH, seed=3)
-    assert goal.options == (("color", "red"), ("size", "s"))
-
-
-def test_without_options_the_instruction_stands_alone():
-    mug = items()[MUG]
-    (goal,) = synthetic_goals(replace(mug, product=replace(mug.product, options={})), WISH, seed=3)
-    assert goal.text == f"Find me mugs{limit_text(goal.price_limit)}"
-    assert goal.options == ()
+    bare = replace(mug, product=replace(product, options={}))
+    assert [goal.text for goal in synthetic_goals(bare, WISH, seed=3)] == [f"Find me mugs{tail}"]
 
 
 def test_a_person_s_instruction_loses_its_full_stops():
@@ -61,13 +52,9 @@ def test_a_person_s_instruction_loses_its_full_stops():
         # Two of 30, 40, 50, 60, of which the larger: never 30.
         (20.0, {40.0, 50.0, 60.0}),
         (19.99, {30.0, 40.0, 50.0}),
-        (0.0, {20.0, 30.0, 40.0}),
         (965.0, {980.0, 990.0}),
-        (975.0, {990.0}),
-        # One is left, or none.
+        # One is left.
         (980.0, {NO_LIMIT}),
-        (990.0, {NO_LIMIT}),
-        (5000.0, {NO_LIMIT}),
     ],
 )
 def test_price_limits(cost, allowed):
@@ -82,21 +69,12 @@ def test_a_limit_is_uniform_over_pairs():
         assert drawn[limit] / 3000 == pytest.approx(share, abs=5 * (share / 3000) ** 0.5)
 
 
-def test_the_sentence_of_a_limit():
-    assert limit_text(30.0) == ", and price lower than 30.00 dollars"
-    assert limit_text(NO_LIMIT) == ""
-
-
 @given(st.floats(0.01, 900), st.floats(0.0, 90), st.integers(0, 9))
 def test_a_price_lies_in_its_range_and_is_the_product_s_own(low, width, seed):
     drawn = price((low, low + width), seed, "B0A")
     assert low <= drawn <= low + width
     assert drawn == price((low, low + width), seed, "B0A")
     assert price((low,), seed, "B0A") == low
-
-
-def test_a_range_that_falls_is_drawn_from_as_well():
-    assert 101.53 <= price((116.76, 101.53), 1, "B0A") <= 116.76
 
 
 def test_the_order_of_goals_is_the_original_s():
@@ -141,10 +119,10 @@ def goal(row, text="x"):
 
 def panels_of(goals, catalogue, **config):
     skipped = Counter()
-    found: dict[str, list[str]] = {}
+    paths: dict[str, list[str]] = {}
     for split, task in panels(goals, catalogue, PanelsSettings(**config), skipped):
-        found.setdefault(split, []).append(task.path)
-    return found, dict(skipped)
+        paths.setdefault(split, []).append(task.path)
+    return paths, dict(skipped)
 
 
 def test_panels_take_goals_in_order(catalogue):
@@ -153,19 +131,11 @@ def test_panels_take_goals_in_order(catalogue):
         {"test": ["0", "1"], "validation": ["2", "3", "4"], "train": ["5", "6", "7", "8"]},
         {},
     )
-    found, _ = panels_of(goals, catalogue, test=2, validation=3, train=1)
-    assert found["train"] == ["5"]
+    paths, _ = panels_of(goals, catalogue, test=2, validation=3, train=1)
+    assert paths["train"] == ["5"]
 
 
 def test_a_goal_that_stands_twice_is_used_once(catalogue):
-    goals = [goal(0), goal(1), goal(0), goal(2), goal(3)]
-    assert panels_of(goals, catalogue, test=1, validation=1) == (
-        {"test": ["0"], "validation": ["1"], "train": ["3", "4"]},
-        {"the same goal is listed twice": 1},
-    )
-
-
-def test_the_panel_of_a_goal_that_stands_twice_ends_one_goal_later(catalogue):
     # As in the official small set, where goal 1,367 repeats goal 1,316.
     goals = [goal(0), goal(1), goal(1), goal(2), goal(3)]
     assert panels_of(goals, catalogue, test=1, validation=2) == (
@@ -176,19 +146,12 @@ def test_the_panel_of_a_goal_that_stands_twice_ends_one_goal_later(catalogue):
 
 def test_panels_apart_share_no_product(catalogue):
     goals = [goal(row, str(i)) for i, row in enumerate([0, 0, 1, 0, 2, 1, 3, 2])]
-    found, skipped = panels_of(goals, catalogue, test=2, validation=2, apart=True)
-    assert found == {"test": ["0", "1"], "validation": ["2", "4"], "train": ["6"]}
+    paths, skipped = panels_of(goals, catalogue, test=2, validation=2, apart=True)
+    assert paths == {"test": ["0", "1"], "validation": ["2", "4"], "train": ["6"]}
     assert skipped == {"its product is in another panel": 3}
-    found, skipped = panels_of(goals, catalogue, test=2, validation=2)
-    assert found["validation"] == ["2", "3"]
+    paths, skipped = panels_of(goals, catalogue, test=2, validation=2)
+    assert paths["validation"] == ["2", "3"]
     assert skipped == {}
-
-
-def test_too_few_goals(catalogue):
-    with pytest.raises(UserError, match=r"panels\.validation: 3 goals are too few"):
-        panels_of([goal(0), goal(1), goal(2)], catalogue, test=2, validation=2)
-    with pytest.raises(UserError, match=r"panels\.train: 4 goals are too few"):
-        panels_of([goal(i) for i in range(4)], catalogue, test=2, validation=2)
 
 
 def test_a_hash_knows_the_goal_and_its_product():

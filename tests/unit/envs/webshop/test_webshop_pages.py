@@ -71,8 +71,8 @@ def test_product_page():
         *("back to search", "< prev", "description", "features", "reviews", "buy now"),
         *("red", "blue", "1 l | big"),
     ]
-    shown = pages.text(pages.item_page("go", MUG, show_attributes=True))
-    assert shown.endswith("Reviews [SEP] Attributes [SEP] Buy Now")
+    text = pages.text(pages.item_page("go", MUG, show_attributes=True))
+    assert text.endswith("Reviews [SEP] Attributes [SEP] Buy Now")
 
 
 def test_chosen_options_are_named_at_the_top_last_first():

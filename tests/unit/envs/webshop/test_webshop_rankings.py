@@ -8,10 +8,7 @@ for it. Rankings are therefore compared as they are, and no tie is forgiven.
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
-from statistics import mean
 
 import numpy as np
 import pytest
@@ -49,7 +46,7 @@ def case(request, tmp_path_factory) -> tuple[dict, list[Product]]:
 
 
 @pytest.fixture(scope="module")
-def found(case, tmp_path_factory) -> list[list[str]]:
+def listed(case, tmp_path_factory) -> list[list[str]]:
     """Asins that our shop lists for each stored query, as many as are stored."""
     stored, products = case
     folder = tmp_path_factory.mktemp("shop")
@@ -63,13 +60,6 @@ def found(case, tmp_path_factory) -> list[list[str]]:
     ]
 
 
-def overlap(ours: Sequence[str], theirs: Sequence[str]) -> float:
-    """Share of their products that we list too; where they list none, 1 if we list none."""
-    if not theirs:
-        return float(not ours)
-    return len(set(ours) & set(theirs)) / len(theirs)
-
-
 def test_the_products_are_those_that_lucene_indexed(case):
     """Fails after an edit of the generator's text: then Lucene has to be asked again."""
     stored, products = case
@@ -78,30 +68,10 @@ def test_the_products_are_those_that_lucene_indexed(case):
     assert digest == stored["documents_sha256"]
 
 
-def test_the_stored_rankings_put_search_to_the_test(case):
-    """Most are full, few are empty, and there are ties, with a later asin indexed first."""
-    stored, products = case
-    rankings = [hits for _, hits in stored["rankings"]]
-    row = {product.asin: number for number, product in enumerate(products)}
-    tied = [
-        row[above] > row[below]
-        for hits in rankings
-        for (above, one), (below, other) in pairwise(hits)
-        if one == other
-    ]
-    assert len(rankings) > 100
-    assert mean(len(hits) == 10 for hits in rankings) > 0.5
-    assert mean(not hits for hits in rankings) < 0.05
-    assert len(tied) > 5
-    assert any(tied)
-
-
-def test_the_first_ten_and_the_first_are_lucenes(case, found):
+def test_the_first_ten_and_the_first_are_lucenes(case, listed):
     stored, _ = case
     theirs = [[asin for asin, _ in hits] for _, hits in stored["rankings"]]
-    assert mean(map(overlap, found, theirs)) == 1.0
-    assert mean(a[:1] == b[:1] for a, b in zip(found, theirs, strict=True)) == 1.0
-    assert found == theirs
+    assert listed == theirs
 
 
 def test_scores_are_lucenes_to_the_last_bit(case):

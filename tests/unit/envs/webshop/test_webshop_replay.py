@@ -17,7 +17,6 @@ from webshop_replay import compare, read_sessions
 from hgrpo.archive import unpacked
 from hgrpo.envs.webshop.env import WebshopEnv, open_goals
 from hgrpo.envs.webshop.shop import open_shop
-from hgrpo.errors import UserError
 
 ACTIONS = [
     "search[mug]",
@@ -71,8 +70,8 @@ def replay(tmp_path, assets, rows, rich=False):
 def test_recorded_sessions_of_the_original():
     log = Path(os.environ["WEBSHOP_SESSIONS"])
     folder = unpacked(Path(os.environ["WEBSHOP_ASSETS"], "tasks.tar.gz"))
-    found = differences(log, folder, os.environ.get("WEBSHOP_RICH") == "1")
-    assert [f"{log}:{line}: {difference}" for line, difference in found if difference] == []
+    results = differences(log, folder, os.environ.get("WEBSHOP_RICH") == "1")
+    assert [f"{log}:{line}: {difference}" for line, difference in results if difference] == []
 
 
 def test_our_own_recordings_are_alike(tmp_path, assets):
@@ -99,17 +98,7 @@ def test_price_limits_are_not_compared(tmp_path, assets):
             ),
             "action 1, 'search[mug]': recorded ...",
         ),
-        (
-            lambda row: row["observations"].__setitem__(0, "Hello"),
-            "first page: recorded ...'Hello'",
-        ),
         (lambda row: row.update(reward=0.6), "reward: recorded 0.6, here 1.0"),
-        (
-            lambda row: row.update(
-                actions=[*ACTIONS, "search[x]"], observations=[*row["observations"], ""]
-            ),
-            "action 7: 'search[x]' comes after the purchase",
-        ),
     ],
 )
 def test_the_first_difference_is_named(tmp_path, assets, change, message):
@@ -118,58 +107,3 @@ def test_the_first_difference_is_named(tmp_path, assets, change, message):
     ((line, difference),) = replay(tmp_path, assets, [row])
     assert line == 1
     assert message in difference
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("{", "log.jsonl:1: Invalid JSON"),
-        ("[]", "log.jsonl:1: Input should be an object"),
-        ("\n", "log.jsonl: no sessions in it"),
-        ({"goal": 0, "actions": [], "observations": []}, "reward: Field required"),
-        ({"goal": 1.7, "actions": [], "observations": [], "reward": 0}, "goal: Input should be a"),
-        ('{"goal": Infinity, "actions": [], "observations": [], "reward": 0}', "goal: Input sho"),
-        (
-            {"goal": 0, "actions": "search[mug]", "observations": [], "reward": 0},
-            "actions: Input should be a valid array",
-        ),
-        (
-            {"goal": 0, "actions": ["x"], "observations": [None], "reward": 0},
-            "observations.0: Input should be a valid string",
-        ),
-        (
-            {"goal": 0, "actions": [], "observations": ["a", "b"], "reward": 0},
-            "0 actions go with as many observations or one more, not with 2",
-        ),
-        (
-            {"goal": 7, "actions": [], "observations": [], "reward": 0},
-            "goals.arrow: the file of goals holds 3 rows, so it has no row 7",
-        ),
-    ],
-)
-def test_bad_logs(tmp_path, assets, row, message):
-    with pytest.raises(UserError) as caught:
-        replay(tmp_path, assets, [row])
-    assert message in str(caught.value)
-
-
-def test_lines_end_where_json_s_do_and_a_byte_order_mark_is_no_text(tmp_path, assets):
-    row = recording(assets)
-    odd = row | {"actions": ["search[\u2028]"], "observations": row["observations"][:1] * 2}
-    log = tmp_path / "log.jsonl"
-    log.write_text(json.dumps(row | {"more": 1}, ensure_ascii=False) + "\n", encoding="utf-8-sig")
-    assert differences(log, assets[0]) == [(1, None)]
-    log.write_text(json.dumps(odd, ensure_ascii=False) + "\n", encoding="utf-8")
-    ((_, difference),) = differences(log, assets[0])
-    assert difference.startswith("action 1")
-
-
-def test_a_log_of_the_other_mode_is_known(tmp_path, assets):
-    ((_, difference),) = replay(tmp_path, assets, [recording(assets)], rich=True)
-    assert difference.endswith("(it is that of the other mode, `text` or `text_rich`)")
-
-
-def test_a_goal_that_there_is_not_is_named_with_its_line(tmp_path, assets):
-    row = recording(assets)
-    with pytest.raises(UserError, match="^line 2: "):
-        replay(tmp_path, assets, [row, row | {"goal": 7}])

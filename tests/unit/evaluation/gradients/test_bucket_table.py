@@ -5,8 +5,8 @@ import pytest
 
 from hgrpo.evaluation.gradients.bucket_statistics import GroupProducts
 from hgrpo.evaluation.gradients.settings import GradientsConfig
-from hgrpo.evaluation.gradients.table import SHOWN, Pass, bucket_table, shown
-from hgrpo.evaluation.gradients.weighted_norms import weighted_norms
+from hgrpo.evaluation.gradients.slopes import weighted_norms
+from hgrpo.evaluation.gradients.table import SHOWN, Pass, bucket_table, mix
 from hgrpo.learning.gradients.components import COMPONENTS
 
 DEVIATIONS = np.array([3.0, 0.0, 1.0, 2.0, 0.0])
@@ -21,11 +21,11 @@ def vectors():
 
 
 def measured(vectors, groups):
-    own = vectors[:, groups]
-    found = np.einsum("cgp,dhp->cgdh", own, own)
+    part = vectors[:, groups]
+    inner = np.einsum("cgp,dhp->cgdh", part, part)
     sizes = np.array([10.0, 20.0, 30.0, 40.0, 50.0])[groups]
     counts = np.arange(1, 6)[groups]
-    return Pass(groups, GroupProducts(found, sizes, own[:, :, 0]), counts, 10 * counts)
+    return Pass(groups, GroupProducts(inner, sizes, part[:, :, 0]), counts, 10 * counts)
 
 
 def known(vectors):
@@ -36,10 +36,10 @@ def known(vectors):
 
 
 def test_what_is_shown_is_made_of_the_components(vectors):
-    found = shown(measured(vectors, np.arange(5)).products, SHIFT, SCALE, 0.5, 2.0)
+    mixed = mix(measured(vectors, np.arange(5)).products, SHIFT, SCALE, 0.5, 2.0)
     expected = np.array(list(known(vectors).values()))
-    np.testing.assert_allclose(found.products, np.einsum("cgp,dhp->cgdh", expected, expected))
-    np.testing.assert_allclose(found.losses, expected[:, :, 0])
+    np.testing.assert_allclose(mixed.products, np.einsum("cgp,dhp->cgdh", expected, expected))
+    np.testing.assert_allclose(mixed.losses, expected[:, :, 0])
 
 
 def test_rows_by_hand(vectors):
@@ -78,11 +78,11 @@ def test_gradients_that_cancel_have_a_square_below_0(vectors):
     assert squares["kl"] == pytest.approx(0.5**2 * row["signal"]) and np.isfinite(squares).all()
 
 
-@pytest.mark.parametrize("kept", [[], [2]])
-def test_fewer_than_two_kept_groups_leave_the_other_pass(vectors, kept):
+@pytest.mark.parametrize("groups", [[], [2]])
+def test_fewer_than_two_kept_groups_leave_the_other_pass(vectors, groups):
     passes = {
         "prefilter": measured(vectors, np.arange(5)),
-        "postfilter": measured(vectors, np.array(kept, dtype=int)),
+        "postfilter": measured(vectors, np.array(groups, dtype=int)),
     }
     table, places = bucket_table(passes, DEVIATIONS, CONFIG, SHIFT, SCALE)
     assert set(table["pass"]) == set(places) == {"prefilter"}

@@ -48,7 +48,7 @@ def root(tmp_path_factory):
 
 def settings():
     tiny = {"hidden_size": 32, "layers": 2, "heads": 4, "kv_heads": 2, "intermediate_size": 48}
-    arms = {name: given | {"name": name} for name, given in METHODS.items()}
+    arms = {name: section | {"name": name} for name, section in METHODS.items()}
     training = {"invalid_action_penalty": 0.0}
     return credit_agreement.Settings.model_validate(
         {

@@ -32,7 +32,7 @@ def root(tmp_path_factory):
 
 def settings(**truth):
     tiny = {"hidden_size": 32, "layers": 2, "heads": 4, "kv_heads": 2, "intermediate_size": 48}
-    given = {"groups": GROUPS, "continuations": EACH, "sketch": SKETCH}
+    sizes = {"groups": GROUPS, "continuations": EACH, "sketch": SKETCH}
     return truth_round.Settings.model_validate(
         {
             "env": {"name": "alfworld", "turn_cap": TURN_CAP, "games": {"generate": {}}},
@@ -43,20 +43,20 @@ def settings(**truth):
                 "in_flight": 32,
                 "rollouts_per_task": ROLLOUTS,
             },
-            "truth": given | truth,
+            "truth": sizes | truth,
         }
     )
 
 
 def run(root, out, scratch, truth=(), **paths):
-    given = {name: root / name for name in ("assets", "base", "policy")}
+    folders = {name: root / name for name in ("assets", "base", "policy")}
     lamps = SimpleNamespace(factory=lambda settings, tasks: LampEnv)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(truth_round, "load", lambda name: lamps)
         truth_round.run(
             settings(**dict(truth)),
             Job(seed=11, round=1, code="abc"),
-            truth_round.Paths(**given | {"out": out, "scratch": scratch} | paths),
+            truth_round.Paths(**folders | {"out": out, "scratch": scratch} | paths),
         )
     return out
 
@@ -83,13 +83,6 @@ def test_there_is_a_row_for_every_turn_of_the_rollouts(out, root):
     assert not table["se_after"].to_numpy()[last].any()
 
 
-def test_the_summary_says_what_was_played_and_from_what(out):
-    summary = json.loads((out / "summary.json").read_bytes())
-    assert (summary["groups"], summary["trajectories"]) == (GROUPS, GROUPS * ROLLOUTS)
-    assert summary["continuations"] == EACH * summary["turns"] == summary["cf_branches"]
-    assert summary["code"] == "abc" and set(summary["parents"]) == {"base", "policy"}
-
-
 @pytest.mark.parametrize("moment", ["rollouts", "first group", "last group", "writing"])
 def test_a_killed_job_goes_on_and_writes_the_same_bytes(out, root, tmp_path, moment):
     child = os.fork()
@@ -103,8 +96,10 @@ def test_a_killed_job_goes_on_and_writes_the_same_bytes(out, root, tmp_path, mom
     with pytest.MonkeyPatch.context() as patch:
         measured = count(patch)
         run(root, tmp_path / "truth", tmp_path / "scratch")
-    kept = {"rollouts": 0, "first group": 0, "last group": GROUPS - 1, "writing": GROUPS}[moment]
-    assert len(measured) == GROUPS - kept
+    finished = {"rollouts": 0, "first group": 0, "last group": GROUPS - 1, "writing": GROUPS}[
+        moment
+    ]
+    assert len(measured) == GROUPS - finished
     for name in FILES - {"summary.json"}:
         assert (tmp_path / "truth" / name).read_bytes() == (out / name).read_bytes(), name
     assert untimed(tmp_path / "truth") == untimed(out)

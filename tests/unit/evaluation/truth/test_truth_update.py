@@ -27,15 +27,15 @@ CREDIT = np.array([1.0, 3, 1, 5, 2, 1, -1])
 
 
 def update(training=(), **method):
-    given = {"name": "m", "credit": CreditConfig(kind="progress"), "alpha": 0.5} | method
-    return ArmUpdate(method=MethodConfig(**given), training=TrainingConfig(**dict(training)))
+    section = {"name": "m", "credit": CreditConfig(kind="progress"), "alpha": 0.5} | method
+    return ArmUpdate(method=MethodConfig(**section), training=TrainingConfig(**dict(training)))
 
 
 def test_the_blend_by_hand():
     # Returns 1 and 0 give 1 and -1; equal returns give 0. Credit of turn 1 is equal in group a, of
     # turn 2 it is 3 and 5, and turn 3 was reached once.
-    found = update_advantages(CREDIT, GROUPS, update())
-    np.testing.assert_allclose(found, [0.5, 0.0, -0.5, 0.0, -0.5, 0.5, -0.5])
+    advantages = update_advantages(CREDIT, GROUPS, update())
+    np.testing.assert_allclose(advantages, [0.5, 0.0, -0.5, 0.0, -0.5, 0.5, -0.5])
 
 
 def test_a_group_that_takes_no_part_has_no_advantage():
@@ -45,12 +45,12 @@ def test_a_group_that_takes_no_part_has_no_advantage():
 
 def test_groups_without_credit_stay_unknown():
     credit = np.where(np.arange(7) < 5, np.nan, CREDIT)
-    found = update_advantages(credit, GROUPS, update())
-    assert np.isnan(found[:5]).all() and found[5:].tolist() == [0.5, -0.5]
+    advantages = update_advantages(credit, GROUPS, update())
+    assert np.isnan(advantages[:5]).all() and advantages[5:].tolist() == [0.5, -0.5]
 
 
 def test_the_penalty_enters_the_trajectorys_advantage():
     GROUPS[1].trajectories[0].turns[0].admissible = False
-    found = update_advantages(CREDIT, GROUPS, update({"invalid_action_penalty": 0.5}))
+    advantages = update_advantages(CREDIT, GROUPS, update({"invalid_action_penalty": 0.5}))
     GROUPS[1].trajectories[0].turns[0].admissible = True
-    assert found[5:] == pytest.approx([0.0, 0.0])
+    assert advantages[5:] == pytest.approx([0.0, 0.0])

@@ -40,22 +40,15 @@ def test_a_trajectorys_advantages_sum_to_its_return_less_the_first_value(each):
     )
 
 
-def test_one_continuation_is_refused():
-    with pytest.raises(ValueError, match="1 continuations a turn; 2 or more"):
-        turn_truth(np.zeros((3, 1)), 0.0)
-    with pytest.raises(ValueError, match="continuations\n.*greater than or equal to 2"):
-        TruthConfig(continuations=1)
-
-
 def test_errors_have_the_stated_covariance():
     """Neighbours share a value with opposite signs; the halves' errors are independent."""
     rng = np.random.default_rng(0)
     draws = [turn_truth(rng.normal(size=(3, 6)), 0.0) for _ in range(20_000)]
     advantages = np.array([draw.advantage for draw in draws])
-    found = np.cov(advantages.T)
+    covariance = np.cov(advantages.T)
     # Each value's variance is 1/6.
     expected = np.array([[2, -1, 0], [-1, 2, -1], [0, -1, 1]]) / 6
-    np.testing.assert_allclose(found, expected, atol=0.01)
+    np.testing.assert_allclose(covariance, expected, atol=0.01)
     mean_square = np.mean([draw.advantage_se**2 for draw in draws], axis=0)
     np.testing.assert_allclose(mean_square, np.diag(expected), rtol=0.02)
     first = np.array([draw.advantage_first for draw in draws])
@@ -120,9 +113,9 @@ def test_truth_is_that_of_enumeration_within_its_errors(lamps):
     assert len(z) > 40
     assert abs(z).max() < 4 and 0.7 < np.sqrt((z**2).mean()) < 1.3 and abs(z.mean()) < 0.5
     true = true_advantages(groups, exact)
-    given = table["advantage"].to_numpy()
-    assert np.abs(given - true).max() < 4.5 * table["advantage_se"].to_numpy().max()
-    assert np.corrcoef(given, true)[0, 1] > 0.9
+    measured = table["advantage"].to_numpy()
+    assert np.abs(measured - true).max() < 4.5 * table["advantage_se"].to_numpy().max()
+    assert np.corrcoef(measured, true)[0, 1] > 0.9
 
 
 def true_advantages(groups, exact):
@@ -140,9 +133,11 @@ def test_halves_give_the_variance_of_the_exact_advantages(lamps):
     first, second = (table[f"advantage_{half}"].to_numpy() for half in ("first", "second"))
     true = np.var(true_advantages(groups, exact))
     assert true_variance(first, second) == pytest.approx(true, rel=0.15)
-    found = quality(table)
-    assert found["continuations"] == 96 * len(table) and found["turns"] == len(table)
-    assert found["reliability"] == pytest.approx(true / np.var(table["advantage"].to_numpy()), 0.15)
+    numbers = quality(table)
+    assert numbers["continuations"] == 96 * len(table) and numbers["turns"] == len(table)
+    assert numbers["reliability"] == pytest.approx(
+        true / np.var(table["advantage"].to_numpy()), 0.15
+    )
 
 
 def test_every_policy_is_measured_on_the_same_games():

@@ -55,13 +55,13 @@ def measured(setting, training=PLAIN, form="k3"):
     """The gradient of each component over all groups, and the groups' own."""
     policy, groups = setting
     how = Measuring(training, form)
-    found = [group_gradients(policy, group, how) for group in groups]
-    sums, sizes = torch.stack([each.gradients for each in found]), [each.size for each in found]
+    made = [group_gradients(policy, group, how) for group in groups]
+    sums, sizes = torch.stack([each.gradients for each in made]), [each.size for each in made]
     return dict(zip(COMPONENTS, sums.sum(0) / sum(sizes), strict=True)), sums, sizes
 
 
-def near(found, expected):
-    return float((found - expected).norm()) < 1e-4 * float(expected.norm())
+def near(vector, expected):
+    return float((vector - expected).norm()) < 1e-4 * float(expected.norm())
 
 
 @pytest.mark.parametrize(
@@ -75,23 +75,23 @@ def near(found, expected):
 def test_each_component_is_what_training_would_take(setting, reduction):
     policy, groups = setting
     training = PLAIN.model_copy(update=reduction)
-    found, _, _ = measured(setting, training)
+    components, _, _ = measured(setting, training)
     task, _ = gradient(policy, flat(groups), training)
-    assert near(found["task"], task)
+    assert near(components["task"], task)
     kl = training.model_copy(update={"kl": KlConfig(init=KL, form="k3", adaptive=False)})
-    assert near(KL * found["kl"] + task, gradient(policy, flat(groups), kl)[0])
+    assert near(KL * components["kl"] + task, gradient(policy, flat(groups), kl)[0])
     bonus = training.model_copy(update={"entropy_bonus": BONUS})
-    assert near(BONUS * found["entropy"] + task, gradient(policy, flat(groups), bonus)[0])
+    assert near(BONUS * components["entropy"] + task, gradient(policy, flat(groups), bonus)[0])
 
 
 def test_whitened_advantages_follow_from_task_and_score(setting):
     policy, groups = setting
-    found, _, _ = measured(setting)
+    components, _, _ = measured(setting)
     whitened = copy.deepcopy(groups)
     for sequence in flat(whitened):
         sequence.advantages = (sequence.advantages - 0.3) / 2
     task, _ = gradient(policy, flat(whitened), PLAIN)
-    assert near((found["task"] - 0.3 * found["score"]) / 2, task)
+    assert near((components["task"] - 0.3 * components["score"]) / 2, task)
 
 
 def test_measuring_changes_neither_weights_nor_random_numbers(setting):
@@ -107,14 +107,14 @@ def test_products_are_those_of_the_gradients(setting):
     policy, groups = setting
     _, sums, sizes = measured(setting)
     how = Measuring(PLAIN, "k3")
-    found = GroupProducts(
+    products = GroupProducts(
         *group_products((group_gradients(policy, group, how) for group in groups), len(groups))
     )
     expected = np.einsum("gcp,hdp->cgdh", sums.double().numpy(), sums.double().numpy())
-    np.testing.assert_allclose(found.products, expected, rtol=1e-3, atol=1e-5 * expected.max())
-    assert found.sizes.tolist() == sizes
+    np.testing.assert_allclose(products.products, expected, rtol=1e-3, atol=1e-5 * expected.max())
+    assert products.sizes.tolist() == sizes
     whole = torch.linalg.vector_norm(sums.double().sum(0), dim=1) / sum(sizes)
-    np.testing.assert_allclose(bucket_statistics(found).norm[0], whole.numpy(), rtol=1e-4)
+    np.testing.assert_allclose(bucket_statistics(products).norm[0], whole.numpy(), rtol=1e-4)
 
 
 def test_sketches_stand_for_gradients(setting):
@@ -123,12 +123,7 @@ def test_sketches_stand_for_gradients(setting):
     project = CountSketch(length, 2**16, "cpu", "test")
     exact, _, _ = measured(setting)
     how = Measuring(PLAIN, "k3", project=project)
-    found = [group_gradients(policy, group, how) for group in groups]
-    sums, size = sum(each.gradients for each in found), sum(each.size for each in found)
+    made = [group_gradients(policy, group, how) for group in groups]
+    sums, size = sum(each.gradients for each in made), sum(each.size for each in made)
     for row, name in enumerate(COMPONENTS):
         assert near(sums[row] / size, project(exact[name]))
-
-
-def test_no_groups_are_refused():
-    with pytest.raises(ValueError, match="no groups"):
-        group_products([], 0)

@@ -4,8 +4,8 @@ import copy
 
 import numpy as np
 import pytest
-from test_round_choices import FLAT, PPO, small_round
 from tiny_policy import hall_tasks
+from toy_round import FLAT, PPO, small_round
 
 from hgrpo.learning.filters.settings import FilterConfig
 from hgrpo.learning.gradients.played import analysed_tasks, play, prepare
@@ -15,37 +15,36 @@ FILTER = FilterConfig(strategy="top_p", value=0.9, include_zero=False)
 
 def trained_on(of, monkeypatch):
     """The groups of a round's first step, and the sequences and order that its update is given."""
-    kept, own = {}, of._play
+    step, play = {}, of._play
 
-    def played(*given):
-        found = own(*given)
-        kept["groups"] = copy.deepcopy(found[0])
-        return found
+    def played(*arguments):
+        result = play(*arguments)
+        step["groups"] = copy.deepcopy(result[0])
+        return result
 
     def update(sequences, order):
-        kept.update(sequences=sequences, order=sorted(order))
+        step.update(sequences=sequences, order=sorted(order))
         raise InterruptedError
 
     monkeypatch.setattr(of, "_play", played)
     monkeypatch.setattr(of.learner, "update", update)
     with pytest.raises(InterruptedError):
         of.run(lambda row: None, lambda: None)
-    return kept
+    return step
 
 
 @pytest.mark.parametrize("method", [FLAT, PPO], ids=lambda method: method.name)
-@pytest.mark.parametrize("rms", [None, 1.5])
-@pytest.mark.parametrize("chosen", [None, FILTER], ids=["all", "filtered"])
+@pytest.mark.parametrize(("rms", "chosen"), [(None, None), (1.5, FILTER)], ids=["all", "filtered"])
 def test_the_advantages_are_those_of_training(imitator, tmp_path, monkeypatch, method, rms, chosen):
-    given = {"advantage_rms": rms, "filter": chosen}
-    kept = trained_on(small_round(imitator, tmp_path / "one", method, **given), monkeypatch)
-    other = small_round(imitator, tmp_path / "two", method, **given)
-    found = prepare(other, kept["groups"])
-    assert np.flatnonzero(found.chosen.flat).tolist() == kept["order"]
-    ours = [sequence for group in found.groups for sequence in group]
-    for index in kept["order"]:
-        advantages = (ours[index].advantages - found.shift) / found.scale
-        expected = kept["sequences"][index].advantages
+    changes = {"advantage_rms": rms, "filter": chosen}
+    step = trained_on(small_round(imitator, tmp_path / "one", method, **changes), monkeypatch)
+    other = small_round(imitator, tmp_path / "two", method, **changes)
+    prepared = prepare(other, step["groups"])
+    assert np.flatnonzero(prepared.chosen.flat).tolist() == step["order"]
+    ours = [sequence for group in prepared.groups for sequence in group]
+    for index in step["order"]:
+        advantages = (ours[index].advantages - prepared.shift) / prepared.scale
+        expected = step["sequences"][index].advantages
         np.testing.assert_allclose(advantages, expected, rtol=1e-4, atol=1e-5)
         assert len(ours[index].reference) == len(expected)
 
@@ -84,7 +83,7 @@ def test_where_the_filter_keeps_nothing_all_groups_give_the_constants(
     groups = play(of, analysed_tasks(hall_tasks(30), 3, seed=1), 4, lambda: None)
     everything = prepare(of, copy.deepcopy(groups))
     choose = of.choose
-    monkeypatch.setattr(of, "choose", lambda *given: choose(*given).none())
+    monkeypatch.setattr(of, "choose", lambda *each: choose(*each).none())
     nothing = prepare(of, groups)
     assert not nothing.chosen.flat.any()
     assert (nothing.shift, nothing.scale) == (everything.shift, everything.scale)

@@ -2,11 +2,11 @@
 
 import torch
 
+from hgrpo.formulas.batch import Questions
 from hgrpo.sandbox.every import every
 from hgrpo.sandbox.opd import acquire
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.opd.train import Trainer
-from hgrpo.sandbox.rollout import Questions
 
 SMALL = {
     "batch_size": 16,
@@ -30,8 +30,7 @@ def gradient(trainer: Trainer, batch) -> torch.Tensor:
     """Gradient [S, P] of the first phase's loss on a batch."""
     weights = trainer.weights.clone().requires_grad_()
     phase = trainer.settings.phases[0]
-    term = phase.declared.load("hgrpo.sandbox.opd.rules", phase.declared.term)
-    loss = term(acquire.see(batch, trainer.policy, weights), phase.rule_settings).loss
+    loss = phase.rule.term(acquire.see(batch, trainer.policy, weights)).loss
     return torch.autograd.grad(loss.sum(), weights)[0]
 
 
@@ -46,11 +45,11 @@ def every_rollout(task, policy, weights: torch.Tensor):
     """
     outputs = every(task.sequences.actions, task.sequences.horizon)
     inputs = every(task.settings.vocab_size, task.settings.seq_len)
-    asked = task.sequences.ask(inputs.repeat_interleave(len(outputs), 0).unsqueeze(0))
+    questions = task.sequences.ask(inputs.repeat_interleave(len(outputs), 0).unsqueeze(0))
     actions = outputs.repeat(len(inputs), 1)[None, :, None, None]
-    table = policy.table(weights, asked.inputs, actions)
+    table = policy.table(weights, questions.inputs, actions)
     behaviour = table.gather(-1, actions.unsqueeze(-1)).squeeze(-1).detach()
     chances = behaviour[0].sum((-1, -2, -3)).exp() / len(inputs)
-    one = Questions(*(each[0].unsqueeze(1) for each in asked))
+    one = Questions(*(each[0].unsqueeze(1) for each in questions))
     batch = acquire.build(task, one, actions[0].unsqueeze(1), behaviour[0].unsqueeze(1))
     return batch, chances

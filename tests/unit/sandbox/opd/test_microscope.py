@@ -39,9 +39,9 @@ def mean_gradients(task, policy, weights):
     places = torch.cartesian_prod(*[torch.arange(len(chances))] * 2)
     totals = dict.fromkeys(ESTIMATORS, 0.0)
     for some in places.split(400):
-        found = gradients(policy, weights, [pairs(batch, some)], tuple(ESTIMATORS))
+        measured = gradients(policy, weights, [pairs(batch, some)], tuple(ESTIMATORS))
         chance = chances[some].prod(1).unsqueeze(1)
-        for name, (_, each) in found.items():
+        for name, (_, each) in measured.items():
             totals[name] += (chance * each).sum(0)
     return totals
 
@@ -70,9 +70,9 @@ def enumerated():
 @pytest.mark.parametrize("name", list(ESTIMATORS))
 def test_an_estimators_mean_is_its_objectives_gradient(name, enumerated):
     exact, means = enumerated
-    own = ESTIMATORS[name].objective
-    assert torch.allclose(means[name], exact[own], rtol=1e-3, atol=1e-5)
-    (other,) = (gradient for objective, gradient in exact.items() if objective != own)
+    ours = ESTIMATORS[name].objective
+    assert torch.allclose(means[name], exact[ours], rtol=1e-3, atol=1e-5)
+    (other,) = (gradient for objective, gradient in exact.items() if objective != ours)
     assert (means[name] - other).norm() > 0.1 * other.norm()
 
 
@@ -87,8 +87,8 @@ def test_the_exact_gradients_are_slopes_of_the_objectives():
         theirs = (
             batch.extras["teacher"].gather(-1, batch.actions.unsqueeze(-1)).sum((1, 2, 3, 4, 5))
         )
-        own = batch.behaviour.sum((1, 2, 3, 4))
-        return (chances.double() * (own - theirs).double()).sum()
+        ours = batch.behaviour.sum((1, 2, 3, 4))
+        return (chances.double() * (ours - theirs).double()).sum()
 
     rise = (divergence(weights + step) - divergence(weights - step)) / (2 * step.norm())
     assert rise.item() == pytest.approx(slope.norm().item(), rel=1e-2)

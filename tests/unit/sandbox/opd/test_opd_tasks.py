@@ -36,9 +36,9 @@ def test_the_graded_teacher_falls_with_the_distance_around_the_circle():
     ],
 )
 def test_an_evaluation_reads_every_input_where_they_are_few(name, changes, count):
-    asked = DistillTask(settings(task=name, **changes)).examination((0, 1))
-    assert asked.labels.shape[:2] == (2, count)
-    assert len(asked.inputs[0].unique(dim=0)) == count
+    questions = DistillTask(settings(task=name, **changes)).examination((0, 1))
+    assert questions.labels.shape[:2] == (2, count)
+    assert len(questions.inputs[0].unique(dim=0)) == count
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,13 @@ def test_an_evaluation_reads_every_input_where_they_are_few(name, changes, count
 )
 def test_answers_rewards_and_errors(name, answer, output, reward, error):
     task = DistillTask(settings(task=name))
-    asked = task.sequences.ask(torch.tensor([[[1, 2, 0]]]))
-    assert asked.labels[0, 0].tolist() == answer
-    given = torch.tensor(output)
-    assert task.sequences.rewards(given, asked.labels).item() == pytest.approx(reward)
-    assert task.sequences.errors(given, asked.labels)["test_error"].item() == pytest.approx(error)
-    teacher = task.teacher(asked.labels)
+    questions = task.sequences.ask(torch.tensor([[[1, 2, 0]]]))
+    assert questions.labels[0, 0].tolist() == answer
+    actions = torch.tensor(output)
+    assert task.sequences.rewards(actions, questions.labels).item() == pytest.approx(reward)
+    assert task.sequences.errors(actions, questions.labels)["test_error"].item() == pytest.approx(
+        error
+    )
+    teacher = task.teacher(questions.labels)
     assert teacher.shape == (1, 1, 1, 1, 3, task.settings.actions)
     assert teacher.argmax(-1).flatten().tolist() == answer

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import torch
 
+from hgrpo.formulas.batch import Rollout
 from hgrpo.sandbox.every import every
 from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl import acquire
-from hgrpo.sandbox.rl.declared import RULES
-from hgrpo.sandbox.rl.settings import RlSettings
+from hgrpo.sandbox.rl.settings import RULES, RlSettings
 from hgrpo.sandbox.rl.tasks.task import expected_rewards
 from hgrpo.sandbox.rl.train import Trainer
-from hgrpo.sandbox.rollout import Rollout
 
 SMALL = {
     "task": "token_reversal",
@@ -20,28 +19,32 @@ SMALL = {
     "eval_every": 2,
     "num_steps": 4,
     "seq_len": 3,
-    "score_len": 2,
     "d_model": 16,
     "allow_degenerate": True,
 }
 
 
 def settings(method: str, digits: Path | None = None, **changes: object) -> RlSettings:
-    """A small run of the method, with what the method needs."""
-    needs, given = RULES[method].needs, dict(SMALL)
+    """A small run of the method, with what the method needs and the task reads."""
+    needs, values = RULES[method].needs, dict(SMALL)
     if {"bandit", "digits"} & set(needs):
-        given |= {"task": "mnist", "data": str(digits)}
+        values |= {"task": "mnist", "data": str(digits)}
     if "right_or_wrong" in needs:
-        given["binary_reward"] = True
+        values["binary_reward"] = True
     if "replay" in needs or "ages" in needs:
-        given["replay_capacity"] = 3
-    return RlSettings(method=method, **given | changes)
+        values["replay_capacity"] = 3
+    task = changes.get("task", values["task"])
+    unread = {"mnist": ("seq_len", "d_model"), "lm_bandit": ("seq_len",)}.get(task, ())
+    values = {key: value for key, value in values.items() if key not in unread}
+    if task == "masked_reversal":
+        values["score_len"] = 2
+    return RlSettings(method=method, **values | changes)
 
 
 def gradient(trainer: Trainer, batch, weights: torch.Tensor | None = None) -> torch.Tensor:
     """Gradient [S, P] of the rule's loss on a batch."""
     weights = (trainer.weights if weights is None else weights).clone().requires_grad_()
-    loss = trainer.term(trainer.see(batch, weights), trainer.own).loss
+    loss = trainer.rule.term(trainer.see(batch, weights)).loss
     return torch.autograd.grad(loss.sum(), weights)[0]
 
 
@@ -59,15 +62,15 @@ def every_group(trainer: Trainer, sampler: torch.Tensor, size: int = 1):
     outputs = every(task.actions, task.horizon)
     groups = outputs[every(len(outputs), size)]
     inputs = every(task.vocabulary, task.horizon)
-    asked = task.ask(inputs.repeat_interleave(len(groups), 0).unsqueeze(1))
+    questions = task.ask(inputs.repeat_interleave(len(groups), 0).unsqueeze(1))
     actions = groups.repeat(len(inputs), 1, 1)[:, None, :, None]
     weights = sampler.expand(len(actions), -1)
     with torch.no_grad():
-        table = policy.table(weights, asked.inputs, actions)
+        table = policy.table(weights, questions.inputs, actions)
     behaviour = taken(table, actions)
-    rewards = task.rewards(actions, asked.labels[:, :, None, None])[..., 0]
+    rewards = task.rewards(actions, questions.labels[:, :, None, None])[..., 0]
     batch = Rollout(
-        inputs={acquire.VIEW: asked.inputs},
+        inputs={acquire.VIEW: questions.inputs},
         actions=actions,
         behaviour=behaviour,
         rewards=rewards,
@@ -75,8 +78,8 @@ def every_group(trainer: Trainer, sampler: torch.Tensor, size: int = 1):
         mask=torch.ones_like(behaviour),
         keep=torch.ones_like(rewards),
         age=torch.zeros(len(actions), dtype=torch.int64),
-        labels=asked.labels,
-        expected=expected_rewards(task, policy, weights, asked),
+        labels=questions.labels,
+        expected=expected_rewards(task, policy, weights, questions),
     )
     return batch, behaviour.flatten(1).sum(1).exp() / len(inputs)
 
@@ -84,17 +87,17 @@ def every_group(trainer: Trainer, sampler: torch.Tensor, size: int = 1):
 def mean_gradient(trainer: Trainer, weights: torch.Tensor, sampler: torch.Tensor, size: int = 1):
     """The rule's mean gradient [P] at `weights` [1, P], over all groups that `sampler` may draw."""
     batch, chances = every_group(trainer, sampler, size)
-    found = gradient(trainer, batch, weights.expand(len(chances), -1))
-    return (chances.unsqueeze(1) * found).sum(0)
+    gradients = gradient(trainer, batch, weights.expand(len(chances), -1))
+    return (chances.unsqueeze(1) * gradients).sum(0)
 
 
 def true_gradient(trainer: Trainer, weights: torch.Tensor) -> torch.Tensor:
     """Gradient [P] of -E[R], averaged over all inputs, at `weights` [1, P]."""
     weights = weights.clone().requires_grad_()
-    asked, _ = trainer.task.examination()
+    questions, _ = trainer.task.examination()
     outputs = every(trainer.task.actions, trainer.task.horizon)
-    actions = outputs[None, None, :, None].expand(1, asked.inputs.shape[1], -1, -1, -1)
-    chances = taken(trainer.policy.table(weights, asked.inputs, actions), actions).sum(-1).exp()
-    rewards = trainer.task.rewards(outputs, asked.labels.unsqueeze(2))
+    actions = outputs[None, None, :, None].expand(1, questions.inputs.shape[1], -1, -1, -1)
+    chances = taken(trainer.policy.table(weights, questions.inputs, actions), actions).sum(-1).exp()
+    rewards = trainer.task.rewards(outputs, questions.labels.unsqueeze(2))
     loss = -(chances[..., 0] * rewards).sum(-1).mean()
     return torch.autograd.grad(loss, weights)[0][0]

@@ -4,11 +4,11 @@ import pytest
 import torch
 from small_runs import batch_of, settings
 
-from hgrpo.learning.objectives.mixed_groups import mixed_reward_rate
+from hgrpo.formulas.group import mixed_reward_rate
 from hgrpo.sandbox.rl.train import Trainer, baseline
 
 
-def found(batch, trainer, **changes):
+def start_and_collision(batch, trainer, **changes):
     table = trainer.policy.table(trainer.weights, batch.inputs["policy"], batch.actions)
     start = baseline(settings("DG", **changes), batch, table)
     return start.expand(batch.actions.shape), table.exp().square().sum(-1)
@@ -19,13 +19,13 @@ def test_baselines_by_name():
     batch = batch_of(trainer)
     assert batch.expected is None
     for name, value in (("zero", 0.0), ("constant", 0.5)):
-        assert found(batch, trainer, baseline=name)[0].eq(value).all()
+        assert start_and_collision(batch, trainer, baseline=name)[0].eq(value).all()
     for name in ("expected", "collision"):
-        start, collision = found(batch, trainer, baseline=name)
+        start, collision = start_and_collision(batch, trainer, baseline=name)
         assert start.equal(collision) and not start.requires_grad
     total = batch.rewards.sum(1, keepdim=True)
     others = (total - batch.rewards) / 15
-    start, _ = found(batch, trainer, baseline="group")
+    start, _ = start_and_collision(batch, trainer, baseline="group")
     assert torch.allclose(start[..., 0, 0], others)
 
 
@@ -34,7 +34,9 @@ def test_a_group_is_its_own_baseline():
     batch = batch_of(trainer)
     assert batch.rewards.shape == (2, 4, 4)
     others = (batch.rewards.sum(2, keepdim=True) - batch.rewards) / 3
-    assert torch.allclose(found(batch, trainer, baseline="group")[0][..., 0, 0], others)
+    assert torch.allclose(
+        start_and_collision(batch, trainer, baseline="group")[0][..., 0, 0], others
+    )
 
 
 @pytest.mark.parametrize(
@@ -52,8 +54,8 @@ def test_a_group_is_its_own_baseline():
 def test_an_expectation_that_the_task_states(name, compat, stated):
     trainer = Trainer(settings("DG", binary_reward=True))
     batch = batch_of(trainer)
-    given = {"baseline": name, "compat": compat, "binary_reward": True}
-    start, _ = found(batch, trainer, **given)
+    changes = {"baseline": name, "compat": compat, "binary_reward": True}
+    start, _ = start_and_collision(batch, trainer, **changes)
     expected = batch.expected[..., None, None, None].expand_as(start)
     assert start.equal(expected) == stated
 
@@ -79,9 +81,9 @@ def test_mixed_groups_of_fractional_rewards_come_as_often_as_predicted():
     # Rewards 0, 0 and 1 with chances 0.5, 0.3 and 0.2: 1 - 0.8^2 - 0.2^2.
     chances, rewards = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.0, 0.0, 1.0])
     assert mixed_reward_rate(chances, rewards, 2).item() == pytest.approx(0.32)
-    row = Trainer(settings("GRPO", batch_size=4000, seq_len=2, num_steps=1)).run()[0]
+    row = Trainer(settings("GRPO", batch_size=800, seq_len=2, num_steps=1)).run()[0]
     assert 0.1 < row["mixed_group_rate"] < 0.98
-    assert row["mixed_group_rate"] == pytest.approx(row["predicted_mixed_rate"], abs=0.04)
+    assert row["mixed_group_rate"] == pytest.approx(row["predicted_mixed_rate"], abs=0.06)
     noise = {"reward_noise": 0.5, "reward_noise_mode": "label_flip"}
     for changes in ({"delay": 1}, {"seq_len": 10}, noise):
         rows = Trainer(settings("GRPO", **{"num_steps": 2, "eval_every": 1} | changes)).run()

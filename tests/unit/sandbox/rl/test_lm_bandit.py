@@ -9,7 +9,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 from hgrpo.errors import UserError
 from hgrpo.sandbox.policies import taken
 from hgrpo.sandbox.rl.diagnostics import gradient_columns
-from hgrpo.sandbox.rl.tasks import lm
+from hgrpo.sandbox.rl.tasks import char_model, lm
 from hgrpo.sandbox.rl.tasks.lm import made_up_text
 from hgrpo.sandbox.rl.tasks.task import make_task
 from hgrpo.sandbox.rl.train import Trainer
@@ -20,15 +20,18 @@ LM = {"task": "lm_bandit", "model_name": "char", "context_len": 8}
 @pytest.fixture(autouse=True)
 def briefly(monkeypatch):
     monkeypatch.setattr(lm, "_SENTENCES", 200)
+    monkeypatch.setattr(char_model, "_STEPS", 80)
 
 
 def test_contexts_are_followed_by_their_labels():
     task = make_task(settings("DG", **LM))
     text = made_up_text(200, "lm_bandit")
     known = sorted(set(text))
-    asked, _ = task.examination()
+    questions, _ = task.examination()
     cut = len(text) - len(text) // 5
-    spelled = "".join(known[code] for code in [*asked.inputs[0, 1].tolist(), asked.labels[0, 1, 0]])
+    spelled = "".join(
+        known[code] for code in [*questions.inputs[0, 1].tolist(), questions.labels[0, 1, 0]]
+    )
     assert spelled == text[cut + 8 : cut + 17]
     drawn = task.draw((0, 1), 3, 5)
     spelled = "".join(known[code] for code in [*drawn.inputs[1, 2].tolist(), drawn.labels[1, 2, 0]])
@@ -38,14 +41,16 @@ def test_contexts_are_followed_by_their_labels():
 def test_the_first_model_has_learned_and_all_seeds_start_from_it():
     trainer = Trainer(settings("DG", **LM))
     assert trainer.weights[0].equal(trainer.weights[1])
-    found = trainer.examiner.examine(trainer.weights, 0)
-    assert found["perplexity"][0] < trainer.task.actions / 2
-    easy, medium, hard = (found[f"error_{level}"][0] for level in ("easy", "medium", "hard"))
+    columns = trainer.examiner.examine(trainer.weights, 0)
+    assert columns["perplexity"][0] < trainer.task.actions / 2
+    easy, medium, hard = (columns[f"error_{level}"][0] for level in ("easy", "medium", "hard"))
     assert easy <= medium <= hard
-    asked, _ = trainer.task.examination()
-    logp = trainer.policy.table(trainer.weights[:1], asked.inputs, asked.labels[:, :, None, None])
-    loss = -taken(logp, asked.labels[:, :, None, None]).mean()
-    assert found["perplexity"][0].item() == pytest.approx(loss.exp().item(), rel=1e-4)
+    questions, _ = trainer.task.examination()
+    logp = trainer.policy.table(
+        trainer.weights[:1], questions.inputs, questions.labels[:, :, None, None]
+    )
+    loss = -taken(logp, questions.labels[:, :, None, None]).mean()
+    assert columns["perplexity"][0].item() == pytest.approx(loss.exp().item(), rel=1e-4)
 
 
 def test_the_penalty_is_the_log_ratio_to_the_first_model():
@@ -68,7 +73,7 @@ def test_the_penalty_is_the_log_ratio_to_the_first_model():
 
 def moved(method, **changes):
     """A trainer with a penalty that has left its first policy, and a batch of it."""
-    run = settings(method, kl_weight=0.5, lr=0.03, batch_size=64, **LM, **changes)
+    run = settings(method, kl_weight=0.5, lr=0.03, batch_size=32, **LM, **changes)
     trainer = Trainer(run)
     trainer.take_step()
     return trainer, batch_of(trainer, 1)
@@ -88,20 +93,20 @@ def test_groups_are_compared_by_rewards_with_their_penalty():
 def test_the_exact_gradient_is_that_of_the_penalised_reward():
     trainer, batch = moved("REINFORCE")
     weights = trainer.weights.clone().requires_grad_()
-    given = batch.inputs["policy"], batch.labels[:, :, None, None]
+    tokens = batch.inputs["policy"], batch.labels[:, :, None, None]
     now, old = (
-        trainer.policy.table(each, *given)[:, :, 0, 0, 0] for each in (weights, trainer.first)
+        trainer.policy.table(each, *tokens)[:, :, 0, 0, 0] for each in (weights, trainer.first)
     )
     apart = (now.exp() * (now - old)).sum(-1)
     success = now.exp().gather(-1, batch.labels)[..., 0]
-    own, cosines = gradient(trainer, batch), []
+    rules_gradient, cosines = gradient(trainer, batch), []
     for worth in (success - 0.5 * apart, success):
         loss = -worth.mean(1).sum()
         (exact,) = torch.autograd.grad(loss, weights, retain_graph=True)
-        cosines.append(torch.cosine_similarity(own, exact))
-    found = gradient_columns(trainer, batch)["cos_method_exact"]
-    assert torch.allclose(found, cosines[0], atol=1e-4)
-    assert not torch.allclose(found, cosines[1], atol=1e-3)
+        cosines.append(torch.cosine_similarity(rules_gradient, exact))
+    cosine = gradient_columns(trainer, batch)["cos_method_exact"]
+    assert torch.allclose(cosine, cosines[0], atol=1e-4)
+    assert not torch.allclose(cosine, cosines[1], atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -142,9 +147,9 @@ def gpt2(tmp_path):
 def test_a_model_of_hugging_face(gpt2):
     folder, model = gpt2
     trainer = Trainer(settings("DG", **LM | {"model_name": str(folder)}))
-    asked = trainer.task.draw((0, 1), 0, 5)
-    table = trainer.policy.table(trainer.weights, *_with_actions(asked))
-    expected = model(asked.inputs[1]).logits[:, -1].log_softmax(-1)
+    questions = trainer.task.draw((0, 1), 0, 5)
+    table = trainer.policy.table(trainer.weights, *_with_actions(questions))
+    expected = model(questions.inputs[1]).logits[:, -1].log_softmax(-1)
     assert torch.allclose(table[1, :, 0, 0, 0], expected, atol=1e-5)
     tied = sum(parameter.numel() for parameter in model.parameters())
     assert trainer.weights.shape == (2, tied)
@@ -152,5 +157,5 @@ def test_a_model_of_hugging_face(gpt2):
     assert rows[-1]["kl_from_init"] > 0 and not trainer.weights[0].equal(trainer.weights[1])
 
 
-def _with_actions(asked):
-    return asked.inputs, asked.labels[:, :, None, None]
+def _with_actions(questions):
+    return questions.inputs, questions.labels[:, :, None, None]

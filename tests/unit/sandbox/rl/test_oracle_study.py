@@ -14,7 +14,7 @@ def test_a_projection_is_the_product_of_two_gradients(changes, monkeypatch):
     monkeypatch.setattr("hgrpo.sandbox.rl.oracle_study._AT_ONCE", 5)
     trainer = Trainer(settings(**{"method": "REINFORCE"} | changes))
     batch = batch_of(trainer)
-    found = projections(trainer, batch)
+    products = projections(trainer, batch)
     weights = trainer.weights.clone().requires_grad_()
     labels = batch.labels[:, :, None, None]
     inputs = batch.inputs["policy"]
@@ -23,9 +23,9 @@ def test_a_projection_is_the_product_of_two_gradients(changes, monkeypatch):
     logprobs = taken(trainer.policy.table(weights, inputs, batch.actions), batch.actions)
     for seed, sample in ((0, 0), (0, 6), (1, 15)):
         one = logprobs[seed].flatten(0, 1)[sample].sum()
-        (own,) = torch.autograd.grad(one, weights, retain_graph=True)
-        expected = -(own[seed] * oracle[seed]).sum().item()
-        assert found[seed, sample].item() == pytest.approx(expected, rel=1e-3, abs=1e-5)
+        (score,) = torch.autograd.grad(one, weights, retain_graph=True)
+        expected = -(score[seed] * oracle[seed]).sum().item()
+        assert products[seed, sample].item() == pytest.approx(expected, rel=1e-3, abs=1e-5)
 
 
 def test_the_sign_says_that_right_answers_help():
@@ -44,6 +44,6 @@ def test_a_study_has_a_row_for_each_sample_and_step():
     assert [(row["step"], row["seed"]) for row in rows[::16]] == [(0, 0), (0, 1), (2, 0), (2, 1)]
     assert len(rows) == 64
     lines = correlations(rows)
-    own = torch.tensor([[row["delight"], row["projection"]] for row in rows[:16]]).T
-    assert lines[0]["corr_delight_projection"] == pytest.approx(torch.corrcoef(own)[0, 1].item())
+    pairs = torch.tensor([[row["delight"], row["projection"]] for row in rows[:16]]).T
+    assert lines[0]["corr_delight_projection"] == pytest.approx(torch.corrcoef(pairs)[0, 1].item())
     assert len(lines) == 4

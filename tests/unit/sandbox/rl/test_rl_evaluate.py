@@ -20,13 +20,15 @@ def by_hand(trainer, seed):
         0.0,
     )
     inputs = list(itertools.product(range(vocabulary), repeat=length))
-    for given in inputs:
-        asked = trainer.task.ask(torch.tensor([[list(given)]] * 2))
-        answer = list(given[::-1])
+    for tokens in inputs:
+        questions = trainer.task.ask(torch.tensor([[list(tokens)]] * 2))
+        answer = list(tokens[::-1])
 
-        def row(weights, prefix, asked=asked):
+        def row(weights, prefix, questions=questions):
             tokens = torch.tensor([*prefix, *[0] * (length - len(prefix))]).view(1, 1, 1, 1, -1)
-            table = trainer.policy.table(weights, asked.inputs, tokens.expand(2, 1, 1, 1, length))
+            table = trainer.policy.table(
+                weights, questions.inputs, tokens.expand(2, 1, 1, 1, length)
+            )
             return table[seed, 0, 0, 0, len(prefix)].exp().tolist()
 
         likeliest = []
@@ -57,13 +59,13 @@ def test_an_evaluation_is_the_sum_over_inputs_and_outputs():
     for _ in range(3):
         trainer.take_step()
     assert trainer.examiner.lists_outputs
-    found = trainer.examiner.examine(trainer.weights, 3)
+    columns = trainer.examiner.examine(trainer.weights, 3)
     for seed in range(2):
         expected = by_hand(trainer, seed)
-        assert {name: found[name][seed].item() for name in expected} == pytest.approx(
+        assert {name: columns[name][seed].item() for name in expected} == pytest.approx(
             expected, abs=1e-5
         )
-        assert found["policy_entropy"][seed].item() == pytest.approx(
+        assert columns["policy_entropy"][seed].item() == pytest.approx(
             expected["sequence_entropy"] / 2, abs=1e-5
         )
 
@@ -91,16 +93,16 @@ def trained(steps, **changes):
 def test_a_drawn_evaluation_follows_one_output_of_each_input(vocabulary, compat):
     trainer = trained(30, seq_len=4, vocab_size=vocabulary, compat=compat)
     assert not trainer.examiner.lists_outputs
-    found = trainer.examiner.examine(trainer.weights, 7)
-    asked = trainer.examiner.questions(7)
-    shape = (*asked.labels.shape[1:2], 1, 1, 4)
+    columns = trainer.examiner.examine(trainer.weights, 7)
+    questions = trainer.examiner.questions(7)
+    shape = (*questions.labels.shape[1:2], 1, 1, 4)
     uniform = draws.uniform((0, 1), "evaluation", (7,), shape)
     actions = torch.zeros_like(uniform, dtype=torch.int64)
     for place in range(4):
-        table = trainer.policy.table(trainer.weights, asked.inputs, actions)
+        table = trainer.policy.table(trainer.weights, questions.inputs, actions)
         actions[..., place] = draws.pick(table[..., place, :], uniform[..., place])
-    before = trainer.policy.table(trainer.first, asked.inputs, actions)
-    right = actions[:, :, 0, 0] == asked.inputs[..., :4].flip(-1)
+    before = trainer.policy.table(trainer.first, questions.inputs, actions)
+    right = actions[:, :, 0, 0] == questions.inputs[..., :4].flip(-1)
     expected = {
         "sampled_reward": right.float(),
         "sampled_error": 1 - right.float(),
@@ -109,11 +111,11 @@ def test_a_drawn_evaluation_follows_one_output_of_each_input(vocabulary, compat)
         "sep_probability": table[..., vocabulary].exp(),
     }
     for name, values in expected.items():
-        assert torch.allclose(found[name], values.flatten(1).mean(1), atol=1e-5), name
-    assert not found["sampled_reward"].equal(found["sampled_reward"].flip(0))
+        assert torch.allclose(columns[name], values.flatten(1).mean(1), atol=1e-5), name
+    assert not columns["sampled_reward"].equal(columns["sampled_reward"].flip(0))
     other = trainer.examiner.examine(trainer.weights, 8)
-    assert not other["sampled_reward"].equal(found["sampled_reward"])
-    same_inputs = trainer.examiner.questions(8).inputs.equal(asked.inputs)
+    assert not other["sampled_reward"].equal(columns["sampled_reward"])
+    same_inputs = trainer.examiner.questions(8).inputs.equal(questions.inputs)
     assert same_inputs == (compat == "none")
 
 
@@ -121,23 +123,23 @@ def test_listed_outputs_of_inputs_that_are_drawn_anew():
     trainer = trained(10, seq_len=1, compat="reference")
     assert trainer.examiner.lists_outputs
     trainer.examiner.examine(trainer.weights, 0)
-    found = trainer.examiner.examine(trainer.weights, 7)
-    asked = trainer.examiner.questions(7)
-    any_action = torch.zeros(2, asked.inputs.shape[1], 1, 1, 1, dtype=torch.int64)
+    columns = trainer.examiner.examine(trainer.weights, 7)
+    questions = trainer.examiner.questions(7)
+    any_action = torch.zeros(2, questions.inputs.shape[1], 1, 1, 1, dtype=torch.int64)
     now, before = (
-        trainer.policy.table(weights, asked.inputs, any_action)[:, :, 0, 0, 0]
+        trainer.policy.table(weights, questions.inputs, any_action)[:, :, 0, 0, 0]
         for weights in (trainer.weights, trainer.first)
     )
     divergence = (now.exp() * (now - before)).sum(-1).mean(1)
-    assert torch.allclose(found["kl_from_init"], divergence, atol=1e-5)
-    earned = now.exp().gather(-1, asked.labels).mean((1, 2))
-    assert torch.allclose(found["sampled_reward"], earned, atol=1e-5)
+    assert torch.allclose(columns["kl_from_init"], divergence, atol=1e-5)
+    earned = now.exp().gather(-1, questions.labels).mean((1, 2))
+    assert torch.allclose(columns["sampled_reward"], earned, atol=1e-5)
 
 
 @pytest.mark.parametrize("vocabulary", [2, 3])
 def test_parts_of_the_inputs_add_up(monkeypatch, vocabulary):
-    given = {"seq_len": 4, "vocab_size": vocabulary, "task": "masked_reversal"}
-    trainer, other = (Trainer(settings("DG", **given)) for _ in range(2))
+    changes = {"seq_len": 4, "vocab_size": vocabulary, "task": "masked_reversal"}
+    trainer, other = (Trainer(settings("DG", **changes)) for _ in range(2))
     assert trainer.examiner.lists_outputs == (vocabulary == 2)
     whole = trainer.examiner.examine(trainer.weights, 0)
     monkeypatch.setattr("hgrpo.sandbox.rl.evaluate._DRAWN_AT_ONCE", 5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from small_digits import write_digits
-from small_runs import SMALL, settings
+from small_runs import settings
 
 from hgrpo.errors import UserError
 from hgrpo.sandbox.every import every
@@ -15,7 +15,8 @@ from hgrpo.sandbox.rl.tasks.task import make_task
 
 
 def task(name, **changes):
-    return make_task(RlSettings(task=name, **{"seq_len": 4, "vocab_size": 3} | changes))
+    masked = {"score_len": 2} if name == "masked_reversal" else {}
+    return make_task(RlSettings(task=name, **{"seq_len": 4, "vocab_size": 3} | masked | changes))
 
 
 @pytest.mark.parametrize(
@@ -31,12 +32,12 @@ def task(name, **changes):
     ],
 )
 def test_right_answers_by_hand(name, answer):
-    one = task(name, score_len=2)
-    asked = one.ask(torch.tensor([[[2, 2, 0, 1]]]))
-    assert asked.inputs.tolist() == [[[2, 2, 0, 1, 3]]]
-    assert asked.labels.tolist() == [[answer]]
-    assert one.rewards(asked.labels, asked.labels).item() == 1.0
-    assert one.errors(asked.labels, asked.labels)["test_error"].item() == 0.0
+    one = task(name)
+    questions = one.ask(torch.tensor([[[2, 2, 0, 1]]]))
+    assert questions.inputs.tolist() == [[[2, 2, 0, 1, 3]]]
+    assert questions.labels.tolist() == [[answer]]
+    assert one.rewards(questions.labels, questions.labels).item() == 1.0
+    assert one.errors(questions.labels, questions.labels)["test_error"].item() == 0.0
     assert one.actions == (5 if name == "format_answer" else 4)
 
 
@@ -62,11 +63,11 @@ ANSWER = [1, 0, 2, 2]
     ],
 )
 def test_rewards_and_errors_by_hand(name, changes, output, reward, errors):
-    one = task(name, score_len=2, **changes)
-    given = torch.tensor(output), torch.tensor(ANSWER)
-    assert one.rewards(*given).item() == pytest.approx(reward)
-    found = {key: value.item() for key, value in one.errors(*given).items()}
-    assert found == pytest.approx(errors)
+    one = task(name, **changes)
+    pair = torch.tensor(output), torch.tensor(ANSWER)
+    assert one.rewards(*pair).item() == pytest.approx(reward)
+    columns = {key: value.item() for key, value in one.errors(*pair).items()}
+    assert columns == pytest.approx(errors)
 
 
 def test_every_lists_all_sequences_once():
@@ -75,27 +76,31 @@ def test_every_lists_all_sequences_once():
 
 
 def test_many_inputs_are_drawn_once_and_few_are_listed():
-    asked, listed = task("token_reversal").examination()
-    assert listed and asked.inputs.shape == (1, 81, 5)
-    asked, listed = task("token_reversal", vocab_size=9, seq_len=10).examination()
+    questions, listed = task("token_reversal").examination()
+    assert listed and questions.inputs.shape == (1, 81, 5)
+    questions, listed = task("token_reversal", vocab_size=9, seq_len=10).examination()
     again, _ = task("token_reversal", vocab_size=9, seq_len=10).examination()
-    assert not listed and asked.inputs.shape == (1, 1000, 11) and asked.inputs.equal(again.inputs)
+    assert (
+        not listed
+        and questions.inputs.shape == (1, 1000, 11)
+        and questions.inputs.equal(again.inputs)
+    )
 
 
 def test_digits_from_an_npz(tmp_path):
     one = make_task(settings("LogGrowth", write_digits(tmp_path / "d.npz")))
-    asked = one.draw((0, 1), 3, 8)
-    assert asked.inputs.shape == (2, 8, 64) and asked.labels.shape == (2, 8, 1)
-    assert asked.inputs.amax() <= 1 and asked.inputs.amin() >= 0
+    questions = one.draw((0, 1), 3, 8)
+    assert questions.inputs.shape == (2, 8, 64) and questions.labels.shape == (2, 8, 1)
+    assert questions.inputs.amax() <= 1 and questions.inputs.amin() >= 0
     assert one.examination()[0].labels.shape == (1, 100, 1)
-    assert one.rewards(asked.labels, asked.labels).eq(1).all()
-    wrong = (asked.labels + 1) % 10
-    assert one.errors(wrong, asked.labels)["test_error"].eq(1).all()
+    assert one.rewards(questions.labels, questions.labels).eq(1).all()
+    wrong = (questions.labels + 1) % 10
+    assert one.errors(wrong, questions.labels)["test_error"].eq(1).all()
     weights = one.policy().init((0, 1))
-    logprobs = one.policy().table(weights, asked.inputs, asked.labels[:, :, None, None])
-    found = one.stated(one.policy(), weights, asked)
-    expected = logprobs.exp()[:, :, 0, 0, 0].gather(-1, asked.labels).squeeze(-1)
-    assert torch.allclose(found, expected)
+    logprobs = one.policy().table(weights, questions.inputs, questions.labels[:, :, None, None])
+    stated = one.stated(one.policy(), weights, questions)
+    expected = logprobs.exp()[:, :, 0, 0, 0].gather(-1, questions.labels).squeeze(-1)
+    assert torch.allclose(stated, expected)
 
 
 def idx(values: np.ndarray) -> bytes:
@@ -142,27 +147,21 @@ def damaged(path):
             ),
             "labels from 0 to 9",
         ),
-        (lambda path: path.mkdir(), "train-images-idx3-ubyte"),
-        (lambda path: np.save(path.open("wb"), np.zeros(3)), "no .npz file"),
         (cut_off, "not MNIST"),
         (damaged, "not MNIST"),
-        (
-            lambda path: np.savez(path.open("wb"), **dict.fromkeys(ARRAYS, np.ones((2, 10)))),
-            "labels from 0 to 9",
-        ),
     ],
 )
 def test_a_file_that_is_not_mnist_is_named(make, text, tmp_path):
     make(tmp_path / "d.npz")
     with pytest.raises(UserError, match=text) as caught:
-        make_task(RlSettings(**SMALL | {"task": "mnist", "data": str(tmp_path / "d.npz")}))
+        make_task(RlSettings(data=str(tmp_path / "d.npz")))
     assert str(tmp_path) in str(caught.value)
 
 
 @pytest.mark.extra("digits")
 def test_scikit_learns_digits_are_split_and_scaled():
-    found = make_task(RlSettings(task="mnist"))
-    assert found.pictures.shape == (1437, 64) and found.test_pictures.shape == (360, 64)
-    assert found.pictures.max() == 1.0 and found.pictures.min() == 0.0
+    task = make_task(RlSettings(task="mnist"))
+    assert task.pictures.shape == (1437, 64) and task.test_pictures.shape == (360, 64)
+    assert task.pictures.max() == 1.0 and task.pictures.min() == 0.0
     # The first picture of the file shows a 0 and is for the test; the second shows a 1.
-    assert found.test_digits[0] == 0 and found.digits[0] == 1
+    assert task.test_digits[0] == 0 and task.digits[0] == 1

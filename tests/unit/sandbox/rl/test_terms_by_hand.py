@@ -5,9 +5,8 @@ import math
 import pytest
 import torch
 
-from hgrpo.sandbox.rl import rule_settings as of
-from hgrpo.sandbox.rl.declared import PACKAGE, RULES
-from hgrpo.sandbox.rollout import Candidates, Rollout, Seen
+from hgrpo.formulas.batch import Candidates, Rollout, Seen
+from hgrpo.sandbox.rl.settings import RULES
 
 # Probabilities of three actions after each prefix, the actions of two rollouts, and the answer.
 P = [[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.25, 0.25, 0.5]]
@@ -89,25 +88,38 @@ def scope(scored):
     return gradient / 6 + 0.5 * sum(losses) / len(losses)
 
 
+def variance(scored):
+    """The deviation of two rewards is half their difference."""
+    rows = list(tokens(scored))
+    rewards = [sum(r * on for (_, _, r, _), on in zip(row, scored, strict=True)) for row in rows]
+    rewards = [reward / sum(scored) for reward in rewards]
+    shrinks, total = 1 + abs(rewards[0] - rewards[1]) / 2, 0.0
+    for row, reward in zip(rows, rewards, strict=True):
+        advantage = (reward - BASELINE) / shrinks
+        total += sum(sigmoid(advantage * s) * advantage * s for s, *_ in row)
+    return total / 6
+
+
 @pytest.mark.parametrize("scored", [ALL, LATE])
 @pytest.mark.parametrize(
     ("method", "expected"),
-    [("DGToken", dg_token), ("SelfDistillDG", self_distill), ("SCOPELite", scope)],
+    [
+        ("DGToken", dg_token),
+        ("SelfDistillDG", self_distill),
+        ("SCOPELite", scope),
+        ("RewardVarianceDG", variance),
+    ],
 )
-def test_rules_that_read_labels(method, expected, scored):
-    loss = _term(method)(seen(scored), RULES[method].settings()).loss
+def test_rules_that_read_labels_or_the_deviation_of_rewards(method, expected, scored):
+    loss = RULES[method]().term(seen(scored)).loss
     assert loss.item() == pytest.approx(expected(scored), rel=1e-5)
-
-
-def _term(method):
-    return RULES[method].load(PACKAGE, RULES[method].term)
 
 
 def test_tpo_over_all_actions():
     # One token, which earns 1: its score is 1 less 0.38, the scores of the others are 0.
     table = torch.tensor(P[0]).log().view(1, 1, 1, 1, 1, 3)
     rollout = _rollout(torch.tensor(1).view(1, 1, 1, 1, 1), torch.ones(1, 1, 1))
-    loss = _term("TPOFullAction")(Seen(rollout, table, 0.0, torch.ones(1)), of.Target(eta=2.0)).loss
+    loss = RULES["TPOFullAction"](eta=2.0).term(Seen(rollout, table, 0.0, torch.ones(1))).loss
     # Standardised, one number above two equal ones is the root of 2, and they are -1 / root of 2.
     skills = [-(0.5**0.5), 2**0.5, -(0.5**0.5)]
     weights = [p * math.exp(skill / 2) for p, skill in zip(P[0], skills, strict=True)]
@@ -127,19 +139,19 @@ SKILLS = [[0.5**0.5, -(2**0.5), 0.5**0.5], [-(0.5**0.5), 2**0.5, -(0.5**0.5)]]
 def candidates():
     """The candidates as a batch of one rollout of two tokens, with a leaf as its table."""
     shape = (1, 1, 1, 1, 2, 3)
-    given = Candidates(
+    drawn = Candidates(
         torch.tensor(DRAWN).view(shape),
         torch.tensor(OLD).log().view(shape),
         torch.tensor(EARNED).float().view(shape),
     )
     table = torch.tensor(P[:2]).log().view(shape).requires_grad_()
-    actions = given.actions[..., 0]
-    return Seen(_rollout(actions, torch.ones(1, 1, 1), None, given), table, 0.0, torch.ones(2))
+    actions = drawn.actions[..., 0]
+    return Seen(_rollout(actions, torch.ones(1, 1, 1), None, drawn), table, 0.0, torch.ones(2))
 
 
 def test_tpo_over_candidates():
     batch = candidates()
-    loss = _term("TPOToken")(batch, of.Target(eta=2.0)).loss
+    loss = RULES["TPOToken"](eta=2.0).term(batch).loss
     (gradient,) = torch.autograd.grad(loss.sum(), batch.table)
     total, moved = 0.0, torch.zeros(2, 3)
     for place in range(2):
@@ -156,7 +168,7 @@ def test_tpo_over_candidates():
 
 
 def test_grpo_over_candidates():
-    loss = _term("GRPOToken")(candidates(), of.Clip(clip=0.2, beta=0.1)).loss
+    loss = RULES["GRPOToken"](clip=0.2, beta=0.1).term(candidates()).loss
     total = 0.0
     for place in range(2):
         for action, old, skill in zip(DRAWN[place], OLD[place], SKILLS[place], strict=True):

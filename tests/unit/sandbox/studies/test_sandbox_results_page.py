@@ -54,8 +54,8 @@ def test_published_pairs_share_one_five_per_cent_and_changed_verdicts_show_the_o
         declared = read_study(project / f"configs/sandbox/{path.parent.name}.yaml")
         pairs = publish_sandbox.judged(path, declared)
         assert check_published.differences(publish_sandbox.read_table(path), pairs) == []
-        own = pairs[pairs["kind"] == "pair"] if len(pairs) else pairs
-        differ = own[own["verdict"] != own["verdict_before"]] if len(own) else own
+        tested = pairs[pairs["kind"] == "pair"] if len(pairs) else pairs
+        differ = tested[tested["verdict"] != tested["verdict_before"]] if len(tested) else tested
         changed += [(path.parent.name, row.arm, row.verdict) for row in differ.itertuples()]
     assert changed == [
         ("entropy", "GRPO", "inconclusive"),
@@ -76,9 +76,9 @@ def test_a_block_has_verdicts_means_the_originals_numbers_and_the_figure(run, tm
     assert pair.replace("-", MINUS)[:-3] + f"{DASH} |" in text
     assert "| A | 0.204 (0.202 to 0.207) [0.5 ± 0.01]\\*, p < 0.001 |" in text
     assert "seconds" not in (tmp_path / "tables/small/arms.csv").read_text(encoding="utf-8")
-    told = publish_sandbox.inferences({"small": declared}, tmp_path)
-    assert told.startswith("**2. A beats B** ([small](#small))")
-    assert "| better | better | holds |" in told
+    text_of_inference = publish_sandbox.inferences({"small": declared}, tmp_path)
+    assert text_of_inference.startswith("**2. A beats B** ([small](#small))")
+    assert "| better | better | holds |" in text_of_inference
 
 
 def test_a_time_that_is_not_reached_is_called_that():
@@ -111,7 +111,7 @@ def test_an_a_a_pair_that_differs_is_pointed_out(later, warned):
 def test_an_equivalent_pair_shows_the_p_value_of_equivalence():
     metric = {"column": "test_error", "margin": 0.5}
     ends = {"A": (0.1, 0.2, 0.3), "B": (0.1, 0.21, 0.32)}
-    logs = {arm: rows("test_error", *([1.0, e] for e in own)) for arm, own in ends.items()}
+    logs = {arm: rows("test_error", *([1.0, e] for e in values)) for arm, values in ends.items()}
     table = pair_table(study(metric=metric), logs)
     assert table["p_holm"].item() > 0.1 and table["p_equivalent_holm"].item() < 0.001
     assert "| < 0.001 | equivalent |" in publish_sandbox.compared(table)

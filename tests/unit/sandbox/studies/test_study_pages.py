@@ -24,7 +24,7 @@ INFERENCE = {"number": 1, "said": "A <beats> B"}
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def ran(tmp_path_factory):
     """A study whose two arms have run, as the rules would tell a job of it."""
     root = tmp_path_factory.mktemp("sandbox")
     pairs = [["A", "B", "better"], ["B", "A"]]
@@ -36,13 +36,13 @@ def told(tmp_path_factory):
         main(["run", "--config", config, "--output", str(folder)])
         runs[label] = str(folder)
     settings = {label: {"delay": 0} for label in runs}
-    told = {"name": "small", "study": declared.model_dump(mode="json"), "runs": runs}
-    return root, told | {"settings": settings}
+    ran = {"name": "small", "study": declared.model_dump(mode="json"), "runs": runs}
+    return root, ran | {"settings": settings}
 
 
 @pytest.fixture(scope="module")
-def reported(told):
-    root, config = told
+def reported(ran):
+    root, config = ran
     folder = root / "studies/small"
     main(["statistics", "--config", json.dumps(config), "--output", str(folder)])
     main(["figures", "--config", json.dumps(config), "--output", str(folder / "figures")])
@@ -58,9 +58,9 @@ def test_a_figure_shows_what_its_csv_holds(reported):
     }
     drawn = pd.read_csv(folder / "curves.csv")
     rows = pd.read_parquet(reported / "runs/A/rows.parquet")
-    own = drawn[(drawn["panel"] == "entropy") & (drawn["arm"] == "A")]
-    assert own["value"].tolist() == pytest.approx(rows["entropy"].tolist())
-    assert own["x"].tolist() == [0, 0, 2, 2, 4, 4]
+    drawn_of_a = drawn[(drawn["panel"] == "entropy") & (drawn["arm"] == "A")]
+    assert drawn_of_a["value"].tolist() == pytest.approx(rows["entropy"].tolist())
+    assert drawn_of_a["x"].tolist() == [0, 0, 2, 2, 4, 4]
     points = pd.read_csv(folder / "points.csv").set_index("arm")
     mean = rows.groupby("seed")["loss"].mean().mean()
     assert points.loc["A", "value"] == pytest.approx(mean)
@@ -91,8 +91,8 @@ def test_a_numbered_figure_shows_the_last_cells_of_its_columns():
     arms = {"A": ArmRows(rows("error", [1, 0.5], [1, 0.4], **ages), {})}
     spec = FigureSpec(name="ages", title="Ages", kind="numbered", x="age", panels=["age"])
     (drawn,) = drawings("small", [spec], arms)
-    own = drawn.data[drawn.data["seed"] == 1]
-    assert own[["panel", "arm", "x", "value"]].to_numpy().tolist() == [
+    seed_1 = drawn.data[drawn.data["seed"] == 1]
+    assert seed_1[["panel", "arm", "x", "value"]].to_numpy().tolist() == [
         *(["age", "A", 0, 1], ["age", "A", 2, 3], ["age", "A", 10, 4])
     ]
 
@@ -126,12 +126,12 @@ def test_the_page_stands_alone_and_escapes_what_people_wrote(reported):
     assert len(identities) == len(set(identities))
 
 
-def test_statistics_figures_and_page_import_no_torch(told):
-    root, config = told
-    given = json.dumps(config)
+def test_statistics_figures_and_page_import_no_torch(ran):
+    root, config = ran
+    job = json.dumps(config)
     words = [
-        ["statistics", "--config", given, "--output", str(root / "again")],
-        ["figures", "--config", given, "--output", str(root / "again/figures")],
+        ["statistics", "--config", job, "--output", str(root / "again")],
+        ["figures", "--config", job, "--output", str(root / "again/figures")],
     ]
     code = (
         "import json, sys; from hgrpo.cli.sandbox_study import main\n"
@@ -143,8 +143,8 @@ def test_statistics_figures_and_page_import_no_torch(told):
 
 
 @pytest.mark.parametrize("job", ["statistics", "figures"])
-def test_a_lost_run_is_named_and_nothing_is_written(told, tmp_path, job):
-    _, config = told
+def test_a_lost_run_is_named_and_nothing_is_written(ran, tmp_path, job):
+    _, config = ran
     lost = config | {"runs": config["runs"] | {"A": str(tmp_path / "lost")}}
     with pytest.raises(UserError, match=r"lost/rows\.parquet: no rows of a run"):
         main([job, "--config", json.dumps(lost), "--output", str(tmp_path / "out")])
@@ -154,9 +154,9 @@ def test_a_lost_run_is_named_and_nothing_is_written(told, tmp_path, job):
 def test_a_run_of_other_code_or_with_wrong_settings_leaves_nothing(tmp_path):
     settings = DECLARED["base"] | SMALL | {"method": "DG", "seeds": [0], "num_steps": 1}
     out = tmp_path / "runs/x"
-    config = json.dumps({"piece": "rl", "settings": settings})
+    config = json.dumps({"piece": "rl", "settings": settings, "code": "0" * 16})
     with pytest.raises(UserError, match="the code was edited since this run was planned"):
-        main(["run", "--config", config, "--code", "0" * 16, "--output", str(out)])
+        main(["run", "--config", config, "--output", str(out)])
     config = json.dumps({"piece": "rl", "settings": settings | {"lr": -1}})
     with pytest.raises(UserError, match=r"rl: lr: .*greater than 0"):
         main(["run", "--config", config, "--output", str(out)])
@@ -175,5 +175,5 @@ def test_a_run_of_other_code_or_with_wrong_settings_leaves_nothing(tmp_path):
     ],
 )
 def test_numbers_have_three_digits_or_are_whole(value, plain, with_sign):
-    shown = [text.replace("\N{MINUS SIGN}", "-") for text in (number(value), signed(value))]
-    assert shown == [plain, with_sign]
+    texts = [text.replace("\N{MINUS SIGN}", "-") for text in (number(value), signed(value))]
+    assert texts == [plain, with_sign]

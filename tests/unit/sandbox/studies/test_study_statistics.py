@@ -31,8 +31,8 @@ NAN = float("nan")
 def test_a_metric_is_one_number_a_seed(metric, values, reached):
     # The first seed's error is 0.75, 0.5, 0.25; the second's lacks its second evaluation.
     log = rows("error", [0.75, 0.5, 0.25], [1.0, NAN, 0.5], updates=[0, 10, 20])
-    found = measure(log, Metric(column="error", **metric), "A")
-    assert found.values.tolist() == values and found.reached.tolist() == reached
+    measured = measure(log, Metric(column="error", **metric), "A")
+    assert measured.values.tolist() == values and measured.reached.tolist() == reached
 
 
 def test_a_column_that_only_trained_steps_have_ends_with_the_last_of_them():

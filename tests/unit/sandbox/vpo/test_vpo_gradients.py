@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from hgrpo.learning.objectives.pg import policy_gradient
+from hgrpo.formulas.pg import policy_gradient
 from hgrpo.sandbox.vpo.settings import VpoSettings
 from hgrpo.sandbox.vpo.train import Trainer
 
@@ -15,7 +15,7 @@ RUN = {"seeds": (0,), "num_prompts": PROMPTS, "hidden": 8, "batch_size": 4096, "
 def gradients(credit: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Policy gradients [20, P] of single batches with the raw credit, and the exact one."""
     trainer = Trainer(VpoSettings(**RUN, rule={"score": "exact", "credit": credit}))
-    found = []
+    parts = []
     for step in range(20):
         trainer.step = step
         batch = trainer.sample()
@@ -23,20 +23,20 @@ def gradients(credit: str) -> tuple[torch.Tensor, torch.Tensor]:
         table = trainer.policy.table(weights, batch.inputs["policy"], batch.actions)
         chosen = table.gather(-1, batch.actions.unsqueeze(-1))[..., 0, 0]
         terms = policy_gradient(chosen, batch.extras["credit"]).sum(-1)
-        found.append(-torch.autograd.grad(terms.mean(), weights)[0][0])
-    return torch.stack(found), trainer.exact_gradient()[0].float()
+        parts.append(-torch.autograd.grad(terms.mean(), weights)[0][0])
+    return torch.stack(parts), trainer.exact_gradient()[0].float()
 
 
 def test_marginal_credit_is_unbiased_and_varies_less():
     spread = {}
     for credit in ("shared", "marginal"):
-        found, exact = gradients(credit)
-        error = found.std(0) / len(found) ** 0.5
-        apart = (found.mean(0) - exact) / (error + 1e-6)
+        parts, exact = gradients(credit)
+        error = parts.std(0) / len(parts) ** 0.5
+        apart = (parts.mean(0) - exact) / (error + 1e-6)
         # Near-normal deviations: their mean square is about 1 if there is no bias.
         assert apart.square().mean() < 2
-        assert torch.cosine_similarity(found.mean(0), exact, dim=0) > 0.9
-        spread[credit] = found.var(0).sum().item()
+        assert torch.cosine_similarity(parts.mean(0), exact, dim=0) > 0.9
+        spread[credit] = parts.var(0).sum().item()
     assert spread["marginal"] < 0.2 * spread["shared"]
 
 
@@ -44,8 +44,8 @@ def test_sets_of_equal_worth_have_no_gradient_and_order_does_not_matter():
     trainer = Trainer(VpoSettings(**RUN | {"batch_size": 64}, rule={"score": "exact"}))
     batch = trainer.sample()
     vectors = batch.extras["vectors"]
-    scores, _ = trainer.score(vectors, None, trainer.own)
-    turned, _ = trainer.score(vectors.flip(3), None, trainer.own)
+    scores, _ = trainer.rule.score_of(vectors, None)
+    turned, _ = trainer.rule.score_of(vectors.flip(3), None)
     assert scores.equal(turned)
     equal = replace(batch, extras={"credit": torch.full_like(batch.extras["credit"], 0.1)})
     weights = trainer.weights.clone().requires_grad_()

@@ -5,7 +5,7 @@ from itertools import combinations, product
 import pytest
 import torch
 
-from hgrpo.learning.objectives.set_score import best_scalar, exact_set_score
+from hgrpo.formulas.set_score import best_scalar, exact_set_score
 from hgrpo.sandbox.vpo.evaluate import Examiner
 from hgrpo.sandbox.vpo.pareto import GOLD, ParetoFront
 from hgrpo.sandbox.vpo.policy import SetPolicy
@@ -52,13 +52,13 @@ def test_what_the_best_sets_are_worth():
 
 def test_a_uniform_policy_has_the_known_columns():
     watched, policy = examiner()
-    found = watched.examine(torch.zeros(2, policy.init((0,)).shape[1]), 0)
+    columns = watched.examine(torch.zeros(2, policy.init((0,)).shape[1]), 0)
     expected = {"mean_scalar_reward": 0.4286, "best_at_3": 0.5528, "pool_diversity_l1": 0.8122}
     for name, value in expected.items():
-        assert found[name].tolist() == pytest.approx([value] * 2, abs=5e-5)
+        assert columns[name].tolist() == pytest.approx([value] * 2, abs=5e-5)
     # Every slot covers an answer of the front in five of seven cases.
-    assert found["coverage_at_1"][0].item() == pytest.approx(1 / 7)
-    assert found["across_diversity_l1"][0].item() == pytest.approx(0.8122, abs=5e-5)
+    assert columns["coverage_at_1"][0].item() == pytest.approx(1 / 7)
+    assert columns["across_diversity_l1"][0].item() == pytest.approx(0.8122, abs=5e-5)
 
 
 def test_metrics_of_sets_by_hand():
@@ -83,8 +83,8 @@ def test_chances_of_subsets_are_those_of_listed_sets():
     for one, two, three in product(range(3), repeat=3):
         held = 1 << one | 1 << two | 1 << three
         expected[held] += chances[0, one] * chances[0, two] * chances[1, three]
-    found = subset_chances(chances, torch.tensor([2, 1]))
-    assert found.tolist() == pytest.approx(expected.tolist(), abs=1e-7)
+    exactly = subset_chances(chances, torch.tensor([2, 1]))
+    assert exactly.tolist() == pytest.approx(expected.tolist(), abs=1e-7)
     values = subset_vectors(BASE)[2**0 + 2**4 - 1]
     assert {tuple(row) for row in values.tolist()} == {(1.0, 0.0), (0.0, 1.0)}
 
@@ -107,10 +107,10 @@ def test_exact_columns_are_expectations_over_all_sets():
         "worst_regret_at_3": worst_regret(vectors, available),
         "coverage_at_3": coverage(vectors, available),
     }
-    found = watched.examine(weights, 0)
+    columns = watched.examine(weights, 0)
     for name, worth in worths.items():
         expected = (weight * worth).sum(-1).mean(1)
-        assert found[name].tolist() == pytest.approx(expected.tolist(), abs=1e-5), name
+        assert columns[name].tolist() == pytest.approx(expected.tolist(), abs=1e-5), name
 
 
 @pytest.mark.parametrize("slots", [1, 3])
@@ -118,9 +118,9 @@ def test_the_original_samples_what_is_exact_here(slots):
     exact, policy = examiner(slots)
     sampled, _ = examiner(slots, samples=True)
     weights = policy.init((0, 1))
-    found = exact.examine(weights, 0)
+    expected = exact.examine(weights, 0)
     many = [sampled.examine(weights, step) for step in range(60)]
     for name in ("mean_scalar_reward", "best_at_1", "best_at_3", "best_at_9", "pool_diversity_l1"):
         drawn = torch.stack([each[name] for each in many])
         error = drawn.std(0) / len(many) ** 0.5
-        assert ((drawn.mean(0) - found[name]).abs() <= 4 * error + 1e-6).all(), name
+        assert ((drawn.mean(0) - expected[name]).abs() <= 4 * error + 1e-6).all(), name

@@ -1,51 +1,55 @@
-"""Past jobs as a plan reads them: their seconds and bytes."""
+"""Past jobs as a plan and the command `cost` read them from the store."""
 
-import os
+import json
 
-from hgrpo.workflow.planning.jobs import benchmark_seconds, bytes_of_jobs
+import pytest
+from watched_study import Watched
 
+from hgrpo.store.entry import linked_jobs
+from hgrpo.store.plan import MADE
+from hgrpo.workflow.planning.estimates import past_jobs
 
-def test_of_several_attempts_the_last_one_counts(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"s": 100}\n{"s": 40}\n', encoding="utf-8")
-    assert benchmark_seconds(path) == 40
-    assert benchmark_seconds(tmp_path / "none.jsonl") is None
-
-
-def write(path, size):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(bytes(size))
+ROUNDS = [f"flatGRPO seed 11 round {number}" for number in (1, 2)]
 
 
-def test_bytes_are_those_of_the_folders_that_jobs_leave(tmp_path):
-    write(tmp_path / "rl/A/seed_1/round_1/turns.parquet", 100)
-    write(tmp_path / "rl/A/seed_1/round_1/adapter/model.safetensors", 900)
-    write(tmp_path / "rl/A/seed_1/.round_2.tmp-7/turns.parquet", 5)
-    write(tmp_path / "rl/B/seed_1/round_1/turns.parquet", 30)
-    assert bytes_of_jobs(tmp_path, "rl_round") == {"A": [1000], "B": [30]}
-    assert bytes_of_jobs(tmp_path, "evaluate") == {}
+@pytest.fixture
+def study():
+    """A study with its SFT policy and two rounds of an arm."""
+    study = Watched()
+    study.finish("sft", seconds=50, summary={"a": 1})
+    study.finish(*ROUNDS, seconds=100, summary={"a": 1})
+    return study
 
 
-def test_jobs_that_share_a_folder_are_told_apart(tmp_path):
-    write(tmp_path / "report/episodes.parquet", 50)
-    assert bytes_of_jobs(tmp_path, "merge") == {"shared": [50]}
-    assert bytes_of_jobs(tmp_path, "report") == {}
-    write(tmp_path / "report/figures/forest.svg", 7)
-    write(tmp_path / "report/report.html", 20)
-    write(tmp_path / "report/tables/cost.csv", 3)
-    assert bytes_of_jobs(tmp_path, "figures") == {"shared": [7]}
-    # The few kilobytes of tables do not count.
-    assert bytes_of_jobs(tmp_path, "report") == {"shared": [20]}
+def change(study, name, **changes):
+    """Change the record of a job."""
+    path = study.jobs[name].entry / MADE
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | changes), encoding="utf-8")
 
 
-def test_a_link_weighs_what_itself_does(tmp_path):
-    write(tmp_path / "elsewhere/model.safetensors", 10_000)
-    (tmp_path / "base").mkdir()
-    os.symlink("../elsewhere/model.safetensors", tmp_path / "base/model.safetensors")
-    assert bytes_of_jobs(tmp_path, "base")["shared"] == [len("../elsewhere/model.safetensors")]
+def test_jobs_count_by_stage_and_settings(study):
+    past = past_jobs()
+    (sft,) = past["sft", study.plan.parts("sft", None)["settings"]]
+    rounds = past["rl_round", study.plan.parts("rl_round", "flatGRPO")["settings"]]
+    assert sft[0] == pytest.approx(50, abs=1)
+    assert [seconds for seconds, _ in rounds] == pytest.approx([100, 100], abs=1)
+    log = len(json.dumps({"rows": []}))
+    assert all(size > log for _, size in rounds)
 
 
-def test_of_many_folders_some_are_weighed(tmp_path):
-    for number in range(1, 101):
-        write(tmp_path / f"eval/A/seed_{number}/round_1/episodes.parquet", 8)
-    assert bytes_of_jobs(tmp_path, "evaluate") == {"A": [8] * 20}
+@pytest.mark.parametrize("changes", [{"processor": "another"}, {"taken_from": "0123456789abcdef"}])
+def test_jobs_of_another_processor_and_copied_results_do_not_count(study, changes):
+    change(study, ROUNDS[0], **changes)
+    change(study, "sft", **changes)
+    past = past_jobs()
+    assert len(past["rl_round", study.plan.parts("rl_round", "flatGRPO")["settings"]]) == 1
+    assert not past["sft", study.plan.parts("sft", None)["settings"]]
+
+
+def test_the_jobs_of_a_study_are_those_that_its_folder_leads_to(study):
+    def stages():
+        return sorted(made["stage"] for made in linked_jobs(study.results))
+
+    assert stages() == ["rl_round", "rl_round", "sft", "study_config"]
+    (study.results / "sft").unlink()
+    assert stages() == ["rl_round", "rl_round", "study_config"]

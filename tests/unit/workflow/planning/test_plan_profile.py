@@ -5,7 +5,7 @@ import yaml
 
 from hgrpo.errors import UserError
 from hgrpo.study.resources import StageResources
-from hgrpo.workflow.planning.profile import Prices, read_prices, read_profile
+from hgrpo.workflow.planning.profile import Prices, read_profile
 
 
 @pytest.fixture
@@ -38,37 +38,22 @@ def test_here_cores_count_and_on_a_cluster_jobs(profile):
     assert read_profile(profile({"executor": "slurm", "jobs": "unlimited"})).jobs is None
 
 
-def test_an_empty_price_list_is_called_that(profile):
-    folder = profile({})
-    (folder / "prices.yaml").write_text("# none yet\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"prices\.yaml: a mapping was expected, not an empty file"):
-        read_profile(folder)
-
-
 @pytest.mark.parametrize(
-    ("prices", "said"),
+    ("prices", "message"),
     [
         ({"core_hour": 1}, "gpu_hour: required, but not given"),
-        ({"core_hour": -1, "gpu_hour": 1}, "core_hour: input should be greater than or equal to 0"),
         ({"core_hour": 1, "gpu_hours": 1}, "gpu_hours: unknown key; did you mean 'gpu_hour'?"),
-        ({"core_hour": 1, "gpu_hour": "free"}, "gpu_hour: "),
-        ({"core_hour": 1, "gpu_hour": float("inf")}, "gpu_hour: input should be a finite number"),
     ],
 )
-def test_a_mistake_in_prices_names_file_and_key(profile, prices, said):
+def test_a_mistake_in_prices_names_file_and_key(profile, prices, message):
     folder = profile({}, prices)
     with pytest.raises(UserError) as caught:
         read_profile(folder)
-    assert f"{folder}/prices.yaml: {said}" in str(caught.value)
+    assert f"{folder}/prices.yaml: {message}" in str(caught.value)
 
 
 def test_the_prices_that_come_with_a_profile_are_examples(project):
-    found = {path.parent.name for path in (project / "profiles").glob("*/prices.yaml")}
-    assert found == {"slurm", "kubernetes", "one-gpu"}
-    for name in found:
-        assert read_prices(project / f"profiles/{name}/prices.yaml").example
-
-
-def test_an_unknown_profile_is_named(project):
-    with pytest.raises(UserError, match="slrum: no such profile; did you mean 'slurm'"):
-        read_profile(project / "profiles/slrum")
+    names = {path.parent.name for path in (project / "profiles").glob("*/prices.yaml")}
+    assert names == {"slurm", "kubernetes", "one-gpu"}
+    for name in names:
+        assert read_profile(project / f"profiles/{name}").prices.example

@@ -1,0 +1,296 @@
+"""Counterfactuals amortised over the rounds: a learnt value stands in where none was played.
+
+In each round, counterfactuals are played for some turns only. After the round, a linear value of
+the policy's hidden state before a turn is fitted to the mean returns of all rounds' continuations.
+In the next round
+
+    credit_t = R - mean return of the continuations from before turn t   if the turn was drawn,
+    credit_t = R - V(state before turn t)                                 otherwise.
+
+V does not depend on the turn's action and was fitted on earlier rounds, so it is a baseline that
+leaves the gradient unbiased however bad it is, if no turn is drawn. A good one lowers the
+variance. If turns are drawn, their chance depends on how long the trajectory became, which makes a
+small bias.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import Field
+
+from hgrpo.atomic import write_json
+from hgrpo.credit.base import Context, CreditAssigner, Group, Progress
+from hgrpo.credit.counterfactual import CounterfactualCredit
+from hgrpo.credit.counterfactual import Settings as CounterfactualSettings
+from hgrpo.credit.prompt_states import prompt_states
+from hgrpo.credit.replay import ReplayRow, read_replay, split
+from hgrpo.credit.settings import CreditSettings, StoredCredit
+from hgrpo.errors import UserError
+from hgrpo.trajectories.trajectory import Trajectory
+
+WEIGHTS, CARD, LOG = "model.safetensors", "model.json", "train_log.json"
+PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, np.inf)
+
+
+class Settings(CreditSettings):
+    """Keys beside `kind: amortised`."""
+
+    needs_policy = True
+    fits = True
+    demands = {"turn_norm": ("none", "its credit is an advantage already")}
+    first_round_remark = (
+        "Amortised values are fitted after a round, so here only the drawn turns have credit."
+    )
+
+    counterfactual: CounterfactualSettings | None = Field(
+        CounterfactualSettings(share_of_groups=0.25),
+        description="which turns get new counterfactuals; null: none are played, and there is "
+        "nothing to fit",
+    )
+    half_life: float | None = Field(
+        2.0, gt=0, description="rounds of age that halve the weight of a value; null: none"
+    )
+    validation_share: float = Field(
+        0.2, gt=0, lt=0.5, description="share of the tasks on which the penalty is chosen"
+    )
+
+    @property
+    def plays(self) -> bool:  # type: ignore[override]
+        """Whether counterfactuals are played."""
+        return self.counterfactual is not None
+
+    def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
+        """Read the values of the fit; no counterfactuals are played."""
+        settings = self.model_copy(update={"counterfactual": None})
+        if not fitted:
+            note = "no fitted values: every turn gets 0"
+            return StoredCredit(settings, "", note, stand_in=True)
+        note = "read out only: no new counterfactuals are played"
+        return StoredCredit(settings, "", note)
+
+
+@dataclass(frozen=True)
+class Values:
+    """V(x) = intercept + (x - mean) @ slope, for states x of width D.
+
+    Attributes:
+        mean, slope: float64 [D].
+    """
+
+    intercept: float
+    mean: np.ndarray
+    slope: np.ndarray
+
+    def __call__(self, states: np.ndarray) -> np.ndarray:
+        """Values [N] of states [N, D]."""
+        return self.intercept + (np.asarray(states, dtype=np.float64) - self.mean) @ self.slope
+
+
+def ridge(states: np.ndarray, values: np.ndarray, weights: np.ndarray, penalty: float) -> Values:
+    """The slope that minimises the weighted mean squared error + penalty * |slope * deviation|^2.
+
+    States are standardised, so the penalty has no unit. An infinite penalty gives the mean value.
+
+    Args:
+        states: [N, D], N at least 1.
+        values, weights: [N]; the weights are positive.
+    """
+    share = weights / weights.sum()
+    mean, intercept = share @ states, float(share @ values)
+    centred = states - mean
+    deviation = np.sqrt(share @ centred**2)
+    used = np.ptp(states, axis=0) > 0
+    slope = np.zeros(states.shape[1])
+    if np.isfinite(penalty) and used.any():
+        scaled = centred[:, used] / deviation[used]
+        square = (scaled * share[:, None]).T @ scaled + penalty * np.eye(int(used.sum()))
+        cross = scaled.T @ (share * (values - intercept))
+        slope[used] = np.linalg.solve(square, cross) / deviation[used]
+    return Values(intercept, mean, slope)
+
+
+def losses(
+    training: tuple[np.ndarray, np.ndarray, np.ndarray],
+    validation: tuple[np.ndarray, np.ndarray, np.ndarray],
+    penalties: Sequence[float] = PENALTIES,
+) -> list[float]:
+    """Weighted mean squared error on `validation` of each penalty's fit on `training`.
+
+    Both are (states [N, D], values [N], weights [N]).
+    """
+    states, values, weights = validation
+    return [
+        float(np.average((ridge(*training, penalty)(states) - values) ** 2, weights=weights))
+        for penalty in penalties
+    ]
+
+
+def save_values(fitted: Values, metrics: dict, folder: Path) -> None:
+    """Write the weights, with a checksum, and a card with the metrics."""
+    from safetensors.numpy import save
+
+    from hgrpo.base_model.safetensors_file import write_with_checksum
+
+    arrays = {
+        "intercept": np.array([fitted.intercept]),
+        "mean": fitted.mean,
+        "slope": fitted.slope,
+    }
+    write_with_checksum(save(arrays, metadata={"format": "np"}), folder / WEIGHTS)
+    card = {"width": len(fitted.mean), "metrics": metrics}
+    write_json(folder / CARD, card)
+
+
+def load_values(folder: Path) -> Values:
+    """The values that `save_values` wrote.
+
+    Raises:
+        UserError: the file is missing or damaged.
+    """
+    # Reading a study imports this module and must not need the safetensors package.
+    from safetensors.numpy import load_file
+
+    from hgrpo.base_model.safetensors_file import check_checksum
+
+    path = folder / WEIGHTS
+    if not path.is_file():
+        raise UserError(f"{path}: missing; is {folder} a fit of amortised counterfactuals?")
+    check_checksum(path)
+    arrays = load_file(path)
+    return Values(float(arrays["intercept"][0]), arrays["mean"], arrays["slope"])
+
+
+class AmortisedCredit(CreditAssigner):
+    """R less the value before the turn.
+
+    The value of a drawn turn is the mean return of its own continuations. Elsewhere it is that of
+    the fit after the previous round. Before there is a fit, the other turns get 0.
+    """
+
+    def __init__(self, settings: Settings, context: Context):
+        play = settings.counterfactual
+        self._player = None if play is None else CounterfactualCredit(play, context)
+        self._policy = context.policy
+        self._values = load_values(context.fitted) if context.fitted else None
+
+    def assign(self, group: Group) -> list[np.ndarray]:
+        """Credit of every turn, K float64 arrays [T_k].
+
+        For later fits, it also fills in the turns' counterfactual targets and their embeddings,
+        which are the policy's states before the turns.
+        """
+        rows = [self._from_fit(trajectory) for trajectory in group.trajectories]
+        if self._player is None:
+            return rows
+        verdicts = self._player.verdicts(group)
+        for trajectory, row in zip(group.trajectories, verdicts, strict=True):
+            for turn, verdict in zip(trajectory.turns, row, strict=True):
+                turn.target = None if np.isnan(verdict) else float(verdict)
+        return [
+            np.where(np.isnan(verdict), row, verdict)
+            for verdict, row in zip(verdicts, rows, strict=True)
+        ]
+
+    def report(self) -> dict[str, float]:
+        """Counts of alternatives, and of their new replies, replayed turns and tokens."""
+        return {} if self._player is None else self._player.report()
+
+    def _from_fit(self, trajectory: Trajectory) -> np.ndarray:
+        if not trajectory.turns:
+            return np.zeros(0)
+        # The policy reads the trajectory on its own, so that the numbers depend on no batch. Rounds
+        # store embeddings as float16. Rounding here gives stored rollouts the same credit.
+        states = prompt_states(self._policy, [trajectory]).astype(np.float16)
+        for turn, state in zip(trajectory.turns, states, strict=True):
+            turn.embedding = state
+        if self._values is None:
+            return np.zeros(len(trajectory.turns))
+        return trajectory.env_return - self._values(states)
+
+
+def make(settings: Settings, context: Context) -> AmortisedCredit:
+    """Make the assigner, which plays with the context's collector and reads its policy."""
+    return AmortisedCredit(settings, context)
+
+
+def fit(
+    settings: Settings,
+    rounds: Sequence[Path],
+    previous: Path | None,
+    seed: int,
+    round: int,
+    out: Path,
+    show: Progress,
+) -> str:
+    """Fit V on the rounds so far; `hgrpo.credit.kinds` explains the arguments.
+
+    If no counterfactual was played so far, V is the mean return.
+
+    Raises:
+        UserError: a round cannot be used.
+    """
+    began = time.perf_counter()
+    rows = read_replay(rounds)
+    drawn = [row for row in rows if row.targets is not None]
+    if drawn:
+        values, log = _fitted(settings, drawn, seed, round, show)
+    else:
+        values, log = _constant(rows), []
+    n_values = sum(int((~np.isnan(row.targets)).sum()) for row in drawn)
+    metrics = {"n_values": n_values, "rounds": sorted({row.round for row in rows})}
+    if log:
+        metrics["best"] = min(log, key=lambda row: row["validation_loss"])
+    save_values(values, metrics, out)
+    record = {"rows": log, "elapsed_s": time.perf_counter() - began}
+    write_json(out / LOG, record)
+    if not log:
+        return "amortised: no counterfactual so far, so the value is the mean return"
+    return (
+        f"amortised: {n_values} values, validation loss {log[-1]['validation_loss']:.4f} (their "
+        f"mean) -> {metrics['best']['validation_loss']:.4f}"
+    )
+
+
+def _fitted(
+    settings: Settings, rows: Sequence[ReplayRow], seed: int, round: int, show: Progress
+) -> tuple[Values, list[dict]]:
+    """V with the penalty that is best on held-out tasks, and a log row for each penalty."""
+    advance = show(len(PENALTIES), "penalty")
+    training, held_out = split(rows, settings.validation_share, seed)
+    validation = held_out or training  # a lone task is used for both
+    parts = [points(part, round, settings.half_life) for part in (training, validation)]
+    validation_losses = losses(*parts)
+    log = []
+    for index, (penalty, loss) in enumerate(zip(PENALTIES, validation_losses, strict=True)):
+        advance(f"validation={loss:.4f}")
+        # JSON has no infinity; null stands for the penalty that leaves only the mean.
+        finite = penalty if np.isfinite(penalty) else None
+        log.append({"epoch": index, "penalty": finite, "validation_loss": loss})
+    best = PENALTIES[int(np.argmin(validation_losses))]
+    return ridge(*points(rows, round, settings.half_life), best), log
+
+
+def _constant(rows: Sequence[ReplayRow]) -> Values:
+    nothing = np.zeros(rows[0].embeddings.shape[1])
+    return Values(float(np.mean([row.env_return for row in rows])), nothing, nothing)
+
+
+def points(
+    rows: Sequence[ReplayRow], newest: int, half_life: float | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """States [N, D], values [N] and weights [N] of the turns with a counterfactual.
+
+    The value of a turn is the return less its verdict. A weight halves with every `half_life`
+    rounds before the round `newest`.
+    """
+    states, values, weights = [], [], []
+    for row in rows:
+        drawn = ~np.isnan(row.targets)
+        states.append(row.embeddings[drawn].astype(np.float64))
+        values.append(row.env_return - row.targets[drawn])
+        age = 0.0 if half_life is None else (newest - row.round) / half_life
+        weights.append(np.full(int(drawn.sum()), 2.0**-age))
+    return np.concatenate(states), np.concatenate(values), np.concatenate(weights)

@@ -1,0 +1,55 @@
+"""ASPO: asymmetric importance weights."""
+
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from hgrpo.formulas.batch import Seen
+from hgrpo.formulas.importance import ratios
+from hgrpo.formulas.pg import policy_gradient
+from hgrpo.formulas.rule import TokenRule
+from hgrpo.formulas.tensors import Tensor, check_shapes, torch
+
+
+def aspo_weights(
+    logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip_low: float, clip_high: float
+) -> Tensor:
+    """w A with w = min(1 / r, 1 + clip_high) if A > 0, and max(r, 1 - clip_low) otherwise.
+
+    A positive token that the policy already makes more likely (r > 1) weighs less, not more.
+    "ASPO: Asymmetric Importance Sampling Policy Optimization", https://arxiv.org/abs/2510.06062.
+    """
+    check_shapes(logprobs, advantages)
+    ratio = ratios(logprobs, behaviour)
+    up = ratio.reciprocal().clamp(max=1.0 + clip_high)
+    down = ratio.clamp(min=1.0 - clip_low)
+    return torch.where(advantages > 0, up, down) * advantages.detach()
+
+
+class ASPO(TokenRule):
+    """A success is weighted by the inverse of its ratio, at most 1 + high; a failure by its ratio,
+    at least 1 - low.
+
+    Kept: inverse ratios for tokens of positive advantage, and bounds on the weights. Changed:
+    advantages are rewards less the run's `baseline`; no groups are compared.
+    """
+
+    agents = True
+    needs = ("off_policy",)
+    of_training = {"low": "clip_low", "high": "clip_high"}
+
+    low: float = Field(0.2, ge=0, description="a ratio counts at least 1 minus this if A <= 0")
+    high: float = Field(0.28, ge=0, description="an inverse ratio counts at most 1 plus this")
+
+    def terms(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor:
+        weights = aspo_weights(logprobs, old, advantages, self.low, self.high)
+        return policy_gradient(logprobs, weights)
+
+    def columns(self, seen: Seen) -> Mapping[str, Tensor]:
+        old, advantages = seen.rollout.behaviour, seen.advantages
+        ones = advantages.sign().where(advantages != 0, -advantages.new_ones(()))
+        return {
+            "ratio_mean": ratios(seen.logprobs, old),
+            "weight_mean": aspo_weights(seen.logprobs, old, ones, self.low, self.high) * ones,
+            "pos_frac": (advantages > 0).float(),
+        }

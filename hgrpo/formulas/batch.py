@@ -1,0 +1,200 @@
+"""One batch of all seeds as dense tensors; a rule's view of it, and the rule's result."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from hgrpo.formulas.tensors import Tensor, torch
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Further next tokens that were drawn at every prefix; candidate 0 extended the rollout.
+
+    The last axis, C, counts candidates: [S, N, K, M, T, C].
+    """
+
+    actions: Tensor
+    # Log-prob when it was drawn.
+    behaviour: Tensor
+    rewards: Tensor
+
+    def columns(self) -> dict[str, Tensor]:
+        """Columns of the log about their rewards, [S, N, K, M, T] each."""
+        return {
+            "candidate_reward": self.rewards.mean(-1),
+            "behavior_token_reward": self.rewards[..., 0],
+        }
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A batch with the axes S seeds, N groups, K rollouts, M slots or segments, T tokens.
+
+    A group is K rollouts of one input; ungrouped batches have K = 1. Nothing is ever dropped: what
+    must not train has a 0 in `mask` or `keep`. Every tensor begins with the axis of seeds.
+    """
+
+    # By the name of a view (a policy's way to see the task): prompts or features [S, N, ...].
+    inputs: Mapping[str, Tensor]
+    # int64 [S, N, K, M, T]
+    actions: Tensor
+    # Log-probs of the actions when they were sampled, in nats, [S, N, K, M, T].
+    behaviour: Tensor
+    # Rewards [S, N, K], and the same before reward noise.
+    rewards: Tensor
+    clean: Tensor
+    # 1 for tokens that exist, [S, N, K, M, T].
+    mask: Tensor
+    # 1 for rollouts that take part in the update, [S, N, K].
+    keep: Tensor
+    # Training steps since the batch was sampled, int64 [S].
+    age: Tensor
+    # The right actions, int64 [S, N, T].
+    labels: Tensor | None = None
+    # Sum over actions of squared probability when it was sampled, [S, N, K, M, T].
+    collision: Tensor | None = None
+    # E[R | input] of the policy that sampled, [S, N].
+    expected: Tensor | None = None
+    candidates: Candidates | None = None
+    # Tensors of some pieces alone, such as a teacher's log-probs, by name.
+    extras: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def taken(self) -> Tensor:
+        """1 for tokens that take part in the update, [S, N, K, M, T]."""
+        return self.mask * self.keep[..., None, None]
+
+    @property
+    def group_size(self) -> int:
+        """K."""
+        return self.actions.shape[2]
+
+    def restricted(self, keep: Tensor) -> "Rollout":
+        """The same batch, of which only rollouts with a 1 in `keep` [S, N, K] still take part."""
+        return replace(self, keep=self.keep * keep)
+
+
+def choose(batches: Sequence[Rollout], which: Sequence[int], age: Tensor) -> Rollout:
+    """For each seed s, its part of batch `which[s]`, as one batch of age `age` [S]."""
+    if len(set(which)) == 1:
+        return replace(batches[which[0]], age=age)
+
+    def pick(parts: list[Tensor]) -> Tensor:
+        return torch.stack([parts[index][seed] for seed, index in enumerate(which)])
+
+    return replace(_combined(batches, pick), age=age)
+
+
+def _combined(objects: Sequence, combine: Callable[[list[Tensor]], Tensor]):
+    """An object like the first, whose tensors `combine` makes of those of all objects."""
+    first = objects[0]
+    if isinstance(first, torch.Tensor):
+        return combine(list(objects))
+    if isinstance(first, Mapping):
+        return {name: _combined([each[name] for each in objects], combine) for name in first}
+    if first is None:
+        return None
+    changes = {
+        each.name: _combined([getattr(one, each.name) for one in objects], combine)
+        for each in fields(first)
+    }
+    return replace(first, **changes)
+
+
+def taken(table: Tensor, actions: Tensor) -> Tensor:
+    """Log-probs of `actions` [...] out of a table [..., V]."""
+    return table.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+
+
+def seed_mean(values: Tensor, weight: Tensor | None = None) -> Tensor:
+    """The mean of `values` [S, ...] over all but seeds, weighted by `weight` if there is one: [S].
+
+    A seed without any weight gets 0, and a gradient of 0.
+    """
+    if weight is None:
+        return values.flatten(1).mean(1)
+    total = (values * weight).flatten(1).sum(1)
+    return total / weight.flatten(1).sum(1).clamp(min=1.0)
+
+
+class Questions(NamedTuple):
+    """Inputs [S, N, ...] as the policy reads them, and the right actions int64 [S, N, T]."""
+
+    inputs: Tensor
+    labels: Tensor
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A batch under the current weights.
+
+    `table` [S, N, K, M, T, V] holds log-probs of every action, with their gradient. `baseline` is
+    subtracted from rewards, in a shape that broadcasts to [S, N, K, M, T], without a
+    gradient. `scored` [T] is 1 where the reward reads the position. `oracle` [S, N, 1, 1, T, V] is
+    the table along the right answer, for rules that declare it.
+    """
+
+    rollout: Rollout
+    table: Tensor
+    baseline: Tensor
+    scored: Tensor
+    oracle: Tensor | None = None
+
+    @cached_property
+    def logprobs(self) -> Tensor:
+        """Log-probs of the actions, [S, N, K, M, T]."""
+        return taken(self.table, self.rollout.actions)
+
+    @cached_property
+    def advantages(self) -> Tensor:
+        """Reward minus baseline, for every token, [S, N, K, M, T]."""
+        return self.over_tokens(self.rollout.rewards) - self.baseline
+
+    @cached_property
+    def correct(self) -> Tensor:
+        """1 for tokens that are the label's, [S, N, K, M, T]."""
+        labels = self.rollout.labels[:, :, None, None]
+        return (self.rollout.actions == labels).float()
+
+    @cached_property
+    def label_losses(self) -> Tensor:
+        """-log p of the right token after the sampled prefix, [S, N, K, M, T]."""
+        labels = self.rollout.labels[:, :, None, None].expand_as(self.rollout.actions)
+        return -taken(self.table, labels)
+
+    @cached_property
+    def scores(self) -> Tensor:
+        """Log-prob of each rollout, [S, N, K]."""
+        return (self.logprobs * self.rollout.mask).sum((-1, -2))
+
+    @cached_property
+    def old_scores(self) -> Tensor:
+        """Log-prob of each rollout when it was sampled, [S, N, K]."""
+        return (self.rollout.behaviour * self.rollout.mask).sum((-1, -2))
+
+    def over_tokens(self, values: Tensor) -> Tensor:
+        """Values of rollouts [S, N, K], for each of their tokens [S, N, K, M, T]."""
+        return values[..., None, None].expand_as(self.rollout.actions)
+
+    def per_seed(self, values: Tensor) -> Tensor:
+        """Values [S], for every token [S, N, K, M, T]."""
+        shape = (-1, *(1,) * (self.logprobs.dim() - 1))
+        return torch.broadcast_to(values.view(shape), self.logprobs.shape)
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Mean over the tokens that take part, [S]."""
+        return seed_mean(values, self.rollout.taken)
+
+    def group_mean(self, values: Tensor) -> Tensor:
+        """Mean of values [S, N] over the groups that take part, [S]."""
+        return seed_mean(values, self.rollout.keep.amax(-1))
+
+
+@dataclass(frozen=True)
+class Term:
+    """A rule's loss for each seed, [S], and columns of the log, [S] each."""
+
+    loss: Tensor
+    metrics: Mapping[str, Tensor] = field(default_factory=dict)

@@ -1,0 +1,79 @@
+"""Clipped surrogates. Tensors are float, of equal shapes, one entry per sampled token."""
+
+from pydantic import Field
+
+from hgrpo.formulas.rule import TokenRule
+from hgrpo.formulas.tensors import Tensor, check_shapes, torch
+
+
+def ppo_clip(
+    logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip_low: float, clip_high: float
+) -> Tensor:
+    """-min(r A, clip(r, 1 - clip_low, 1 + clip_high) A) with r = exp(logprobs - behaviour).
+
+    Schulman et al. 2017, "Proximal Policy Optimization Algorithms", equation 7,
+    https://arxiv.org/abs/1707.06347. clip_high > clip_low is the clip-higher of Yu et al. 2025,
+    "DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
+    https://arxiv.org/abs/2503.14476.
+    """
+    check_shapes(logprobs, behaviour, advantages)
+    ratio = torch.exp(logprobs - behaviour)
+    clipped = ratio.clamp(1.0 - clip_low, 1.0 + clip_high)
+    return -torch.minimum(ratio * advantages, clipped * advantages)
+
+
+def dual_clip(
+    logprobs: Tensor,
+    behaviour: Tensor,
+    advantages: Tensor,
+    clip_low: float,
+    clip_high: float,
+    bound: float,
+) -> Tensor:
+    """`ppo_clip`, where a negative advantage costs at most `bound` times its size.
+
+    Without the bound, a token that the policy has made much more probable since it was sampled
+    dominates the loss. See Ye et al. 2020, "Mastering Complex Control in MOBA Games with Deep
+    Reinforcement Learning", equation 5, https://arxiv.org/abs/1912.09729.
+    """
+    terms = ppo_clip(logprobs, behaviour, advantages, clip_low, clip_high)
+    return torch.where(advantages < 0, torch.minimum(terms, -bound * advantages), terms)
+
+
+def clip_fraction(
+    logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip_low: float, clip_high: float
+) -> Tensor:
+    """Share of tokens whose gradient the clip sets to 0: a scalar. Arguments: see `ppo_clip`."""
+    check_shapes(logprobs, behaviour, advantages)
+    ratio = torch.exp(logprobs - behaviour)
+    high = (advantages > 0) & (ratio > 1.0 + clip_high)
+    low = (advantages < 0) & (ratio < 1.0 - clip_low)
+    return (high | low).float().mean()
+
+
+class PPOClip(TokenRule):
+    """The clipped surrogate of PPO, the default of agents; `training` has the clip."""
+
+    piece = ""
+    agents = True
+    of_training = {"low": "clip_low", "high": "clip_high"}
+
+    low: float = Field(gt=0, description="the ratio is clipped below 1 minus this")
+    high: float = Field(gt=0, description="the ratio is clipped above 1 plus this")
+
+    def terms(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor:
+        return ppo_clip(logprobs, old, advantages, self.low, self.high)
+
+    def clipped(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor:
+        return clip_fraction(logprobs, old, advantages, self.low, self.high)
+
+
+class DualClip(PPOClip):
+    """PPOClip, where a token with a negative advantage costs no more than a bound."""
+
+    bound: float = Field(
+        3.0, gt=1, description="a negative advantage costs at most this many times its size"
+    )
+
+    def terms(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor:
+        return dual_clip(logprobs, old, advantages, self.low, self.high, self.bound)

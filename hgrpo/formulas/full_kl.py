@@ -1,0 +1,38 @@
+"""Exact KL divergences and entropies of next-token distributions, of a student and a teacher.
+
+Arguments are log-probs [..., V] over the whole vocabulary, in nats; results lose the last axis. On
+prefixes that the student sampled, the reverse form is the loss of on-policy distillation: Agarwal
+et al. 2024, "On-Policy Distillation of Language Models", https://arxiv.org/abs/2306.13649.
+"""
+
+from hgrpo.formulas.tensors import Tensor, check_shapes, torch
+
+
+def entropy_of(probabilities: Tensor) -> Tensor:
+    """-sum p log p, in nats."""
+    return torch.special.entr(probabilities).sum(-1)
+
+
+def collision_probability(logprobs: Tensor) -> Tensor:
+    """sum p^2, the chance that two draws are the same action; without a gradient.
+
+    As a baseline it is the original sandbox's own: the expected reward of an action, if the right
+    one were itself a draw from the policy.
+    """
+    return logprobs.detach().exp().square().sum(-1)
+
+
+def reverse_kl(student: Tensor, teacher: Tensor) -> Tensor:
+    """KL(student || teacher) = sum p (log p - log q): the mean under the student."""
+    check_shapes(student, teacher)
+    return (student.exp() * (student - teacher)).sum(-1)
+
+
+def forward_kl(student: Tensor, teacher: Tensor) -> Tensor:
+    """KL(teacher || student) = sum q (log q - log p): the mean under the teacher."""
+    return reverse_kl(teacher, student)
+
+
+def entropy(logprobs: Tensor) -> Tensor:
+    """-sum p log p."""
+    return entropy_of(logprobs.exp())

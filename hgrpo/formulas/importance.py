@@ -1,0 +1,44 @@
+"""Importance weights and their statistics. Tensors are float, of equal shapes."""
+
+from hgrpo.formulas.tensors import Tensor, check_shapes, torch
+
+# Beyond this the two policies have nothing in common.
+_LARGEST_LOG_RATIO = 20.0
+
+
+def ratios(logprobs: Tensor, behaviour: Tensor) -> Tensor:
+    """exp(logprobs - behaviour) without a gradient; the exponent is kept within +-20."""
+    check_shapes(logprobs, behaviour)
+    bounded = (logprobs - behaviour).clamp(-_LARGEST_LOG_RATIO, _LARGEST_LOG_RATIO)
+    return torch.exp(bounded).detach()
+
+
+def importance_weights(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
+    """min(exp(old - behaviour), cap): importance weights, truncated at `cap`.
+
+    See Ionides 2008, "Truncated Importance Sampling", https://doi.org/10.1198/106186008X320456. The
+    weights correct for the difference between engine and trainer, as in Yao et al. 2025, "Your
+    Efficient RL Framework Secretly Brings You Off-Policy RL Training",
+    https://fengyao.notion.site/off-policy-rl.
+
+    `old` holds the trainer's log-probs before the first optimiser step; `behaviour` holds the
+    engine's log-probs. The result carries no gradient.
+    """
+    check_shapes(old, behaviour)
+    return torch.exp(old - behaviour).clamp(max=cap).detach()
+
+
+def truncated_share(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
+    """Share of tokens whose importance weight exceeds `cap`: a scalar. Shapes are not checked."""
+    return (torch.exp(old - behaviour) > cap).float().mean()
+
+
+def effective_sample_share(logprobs: Tensor, behaviour: Tensor) -> Tensor:
+    """(sum r)^2 / (N sum r^2), a scalar in (0, 1], with r = exp(logprobs - behaviour).
+
+    This is Kish's effective sample size, divided by N. See Elvira, Martino and Robert 2018,
+    "Rethinking the Effective Sample Size", https://arxiv.org/abs/1809.04129.
+    """
+    check_shapes(logprobs, behaviour)
+    ratio = torch.exp(logprobs - behaviour)
+    return ratio.sum().square() / (len(ratio) * ratio.square().sum())

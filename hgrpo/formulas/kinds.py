@@ -1,0 +1,60 @@
+"""Finds update rules by name: a rule is a class of a module in this package."""
+
+import inspect
+import pkgutil
+from functools import cache
+
+import hgrpo.formulas
+from hgrpo.config.plug_in import import_plug_in
+from hgrpo.config.read import did_you_mean
+from hgrpo.formulas.rule import Rule
+
+
+@cache
+def every() -> dict[str, type[Rule]]:
+    """All rules by name.
+
+    Raises:
+        ValueError: a module of the package cannot be imported.
+    """
+    modules = pkgutil.iter_modules(hgrpo.formulas.__path__, "hgrpo.formulas.")
+    return {
+        name: value
+        for module in (import_plug_in(each.name) for each in modules)
+        for name, value in vars(module).items()
+        if _is_rule(value) and value.__module__ == module.__name__
+    }
+
+
+def of_piece(piece: str) -> dict[str, type[Rule]]:
+    """The rules by which a piece of the sandbox trains, by name."""
+    return {name: rule for name, rule in every().items() if rule.piece == piece}
+
+
+def known() -> list[str]:
+    """Names of all rules that train agents."""
+    return [name for name, rule in every().items() if rule.agents]
+
+
+def module_name(rule: str) -> str:
+    """Dotted name of a rule's module; a round's code hash covers what the module imports."""
+    return every()[rule].__module__
+
+
+def load(rule: str) -> type[Rule]:
+    """A rule that trains agents.
+
+    Raises:
+        ValueError: no rule has that name, or it needs what an agent's task does not have.
+    """
+    lacks = rule in every() and every()[rule].agents_lack
+    if lacks:
+        raise ValueError(f"rule: {rule} needs {lacks}, which an agent's task does not give")
+    if rule not in known():
+        raise ValueError(f"rule: no update rule {rule!r}{did_you_mean(str(rule), known())}")
+    return every()[rule]
+
+
+def _is_rule(value: object) -> bool:
+    is_class = inspect.isclass(value) and issubclass(value, Rule)
+    return is_class and not inspect.isabstract(value)

@@ -1,0 +1,216 @@
+"""A teacher's reward: success, less what keeps the student from following.
+
+See "Pedagogical RL", https://noahziems.com/pedagogical-rl. Tensors have one entry a rollout;
+`penalty` is at least 0, for example `surprise.spike`.
+"""
+
+import math
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from hgrpo.config.strict import refuse_unread
+from hgrpo.formulas.batch import Seen, Term, seed_mean, taken
+from hgrpo.formulas.clip import ppo_clip
+from hgrpo.formulas.group import z_scores
+from hgrpo.formulas.importance import ratios
+from hgrpo.formulas.rule import Rule
+from hgrpo.formulas.tensors import Tensor, check_shapes, torch
+
+_FLOOR = 1e-8
+
+
+def learnability(penalty: Tensor, strength: float) -> Tensor:
+    """exp(-strength penalty), in (0, 1]; 1 for a rollout that the student would have made."""
+    return (-strength * penalty).exp()
+
+
+def product_reward(success: Tensor, penalty: Tensor, strength: float) -> Tensor:
+    """Success times learnability: a failure earns 0, however easy it is to follow."""
+    check_shapes(success, penalty)
+    return success * learnability(penalty, strength)
+
+
+def additive_reward(success: Tensor, penalty: Tensor, strength: float) -> Tensor:
+    """Success - strength penalty: an easy failure can earn more than a hard success."""
+    check_shapes(success, penalty)
+    return success - strength * penalty
+
+
+def surprise_gaps(table: Tensor, chosen: Tensor) -> Tensor:
+    """max_a log p(a) - log p(chosen), in nats, at least 0; 0 where the policy would do the same.
+
+    Args:
+        table: float [..., V].
+        chosen: float [...].
+    """
+    return table.amax(-1) - chosen
+
+
+def spike(gaps: Tensor, beta: float) -> Tensor:
+    """(logsumexp(beta gaps) - log T) / beta over the T tokens of the last axis.
+
+    Towards beta = 0 it is the mean gap, towards infinity the largest: one token that the policy
+    would never emit weighs more than many that are a little unlikely.
+    """
+    return (torch.logsumexp(beta * gaps, -1) - math.log(gaps.shape[-1])) / beta
+
+
+def surprisal_gates(logprobs: Tensor, kappa: float, gamma: float) -> Tensor:
+    """sigmoid(kappa (log p - gamma)), without a gradient: near 1 for tokens likelier than e^gamma.
+
+    The policy moves while it imitates, so the gates belong to its current log-probs.
+    """
+    return torch.sigmoid(kappa * (logprobs.detach() - gamma))
+
+
+def weighted_imitation(logprobs: Tensor, weights: Tensor) -> Tensor:
+    """-sum w log p / sum w over the tokens of the last axis; equal weights give the plain loss."""
+    check_shapes(logprobs, weights)
+    return -(weights * logprobs).sum(-1) / weights.sum(-1).clamp(min=_FLOOR)
+
+
+class StudentGRPO(Rule):
+    """GRPO without a penalty; the student learns from its own rollouts."""
+
+    piece = "pedagogy"
+    grouped = True
+    needs = ("groups",)
+    # Whether a teacher explores in place of the student.
+    teaches: ClassVar[bool] = False
+
+    # At 0, rounding would decide which tokens train.
+    clip: float = Field(0.2, gt=0, description="the ratio is clipped to 1 plus and minus this")
+
+    def term(self, seen: Seen) -> Term:
+        """The clipped surrogate of the policy that compares its rollouts: teacher or student."""
+        old, advantages = seen.rollout.behaviour, z_scores(seen.rollout.rewards, -1)
+        every = seen.over_tokens(advantages)
+        return Term(
+            seen.mean(ppo_clip(seen.logprobs, old, every, self.clip, self.clip)),
+            {
+                "adv_abs_mean": seen.mean(every.abs()),
+                "ratio_mean": seen.mean(ratios(seen.logprobs, old)),
+            },
+        )
+
+
+class TeacherRL(StudentGRPO):
+    """The teacher is paid for success less the student's mean surprisal; plain imitation.
+
+    The original's own control.
+    """
+
+    needs = ("groups", "teacher_steps", "penalty_counts")
+    teaches = True
+
+    strength: float = Field(0.5, ge=0, description="weight of the penalty")
+    imitated: Literal["all", "correct"] = Field(
+        "all", description="rollouts of the teacher that the student imitates"
+    )
+
+    def pay(
+        self, success: Tensor, table: Tensor, actions: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The teacher's rewards for its rollouts, [S, N, K], and columns of the log, [S] each.
+
+        Args:
+            success: 1 for a right answer, [S, N, K].
+            table: the student's log-probs along the rollouts, [S, N, K, 1, T, V].
+            actions: the rollouts, int64 [S, N, K, 1, T].
+        """
+        surprisal = _surprisal(table, actions)
+        paid = additive_reward(success, surprisal, self.strength)
+        columns = {
+            "task_reward": success,
+            "teacher_additive_reward": paid,
+            "avg_student_surprisal": surprisal,
+        }
+        return paid, {name: seed_mean(values) for name, values in columns.items()}
+
+    def imitate(self, seen: Seen) -> Term:
+        """Cross-entropy to the teacher's tokens, over all rollouts or right ones."""
+        loss = self.imitation_loss(seen, torch.ones_like(seen.logprobs))
+        return Term(loss, {"sft_loss": loss.detach()})
+
+    def imitation_loss(self, seen: Seen, weights: Tensor) -> Tensor:
+        """Cross-entropy [S] to the rollouts that are imitated, whose tokens have `weights`."""
+        rollout = seen.rollout
+        keep = rollout.keep * rollout.clean if self.imitated == "correct" else rollout.keep
+        return seed_mean(weighted_imitation(seen.logprobs, weights).squeeze(-1), keep)
+
+
+class PedagogicalRL(TeacherRL):
+    """The teacher is paid for success that does not surprise the student; gated imitation.
+
+    Kept: success times learnability, the spike, and gated imitation. Other values of `reward`,
+    `penalty`, `imitation` and `imitated` are controls.
+    """
+
+    needs = (*TeacherRL.needs, "tokens_to_compare")
+
+    reward: Literal["product", "additive"] = Field(
+        "product",
+        description="product: success times exp(-strength penalty); additive: success minus "
+        "strength times penalty",
+    )
+    penalty: Literal["spike", "mean", "surprisal"] = Field(
+        "spike",
+        description="of the student's gaps to its likeliest token: spike: a soft maximum; mean: "
+        "their mean. surprisal: the mean of its -log p",
+    )
+    imitation: Literal["gated", "plain"] = Field(
+        "gated", description="gated: tokens that surprise the student count less"
+    )
+    beta: float = Field(5.0, gt=0, description="spike: sharpness of the soft maximum, per nat")
+    kappa: float = Field(4.0, gt=0, description="gated: steepness of the gate, per nat")
+    gamma: float = Field(-2.5, description="gated: log-prob at which the gate is a half")
+
+    @model_validator(mode="after")
+    def _reads_what_is_set(self) -> Self:
+        gated = self.imitation == "gated"
+        refuse_unread(
+            self,
+            ("beta", self.penalty == "spike", "penalty spike"),
+            ("kappa", gated, "imitation gated"),
+            ("gamma", gated, "imitation gated"),
+        )
+        return self
+
+    def pay(
+        self, success: Tensor, table: Tensor, actions: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        gaps = surprise_gaps(table, taken(table, actions))[..., 0, :]
+        surprisal = _surprisal(table, actions)
+        spikes = spike(gaps, self.beta)
+        penalty = {"spike": spikes, "mean": gaps.mean(-1), "surprisal": surprisal}[self.penalty]
+        form = product_reward if self.reward == "product" else additive_reward
+        paid = form(success, penalty, self.strength)
+        column = "pedagogy_reward" if self.reward == "product" else "teacher_additive_reward"
+        columns = {
+            "task_reward": success,
+            column: paid,
+            "learnability": learnability(penalty, self.strength),
+            "spike_penalty": spikes,
+            "avg_surprise_gap": gaps.mean(-1),
+            "max_surprise_gap": gaps.amax(-1),
+            "avg_student_surprisal": surprisal,
+        }
+        return paid, {name: seed_mean(values) for name, values in columns.items()}
+
+    def imitate(self, seen: Seen) -> Term:
+        if self.imitation == "plain":
+            return super().imitate(seen)
+        gates = surprisal_gates(seen.logprobs, self.kappa, self.gamma)
+        loss = self.imitation_loss(seen, gates)
+        metrics = {
+            "assim_loss": loss.detach(),
+            "assim_gate_mean": seen.mean(gates),
+            "assim_logp_mean": seen.mean(seen.logprobs.detach()),
+        }
+        return Term(loss, metrics)
+
+
+def _surprisal(table: Tensor, actions: Tensor) -> Tensor:
+    """The mean over a rollout's tokens of -log p, in nats, [S, N, K]."""
+    return -taken(table, actions)[..., 0, :].mean(-1)

@@ -1,0 +1,39 @@
+"""The weights with which a loss averages its terms."""
+
+from typing import Literal
+
+from hgrpo.formulas.tensors import Tensor, torch
+
+Reduction = Literal["token", "sequence", "constant"]
+
+
+def token_weights(
+    sequence_lengths: Tensor, reduction: Reduction, constant: int | None = None
+) -> Tensor:
+    """Weights [N] of the per-token terms. The loss is the weighted sum.
+
+    With `token` every token counts the same, so long trajectories weigh more: the token-level loss
+    of DAPO (https://arxiv.org/abs/2503.14476). With `sequence` every trajectory counts the same:
+    the sample-level loss of GRPO (Shao et al. 2024, "DeepSeekMath",
+    https://arxiv.org/abs/2402.03300). In both cases the weights add up to 1. With `constant` every
+    token weighs 1 / (B constant), however long its trajectory is: the loss of Dr. GRPO (Liu et al.
+    2025, "Understanding R1-Zero-Like Training", https://arxiv.org/abs/2503.20783).
+
+    Args:
+        sequence_lengths: int64 [B], the number of sampled tokens of each sequence. Pass the whole
+            minibatch, so that the loss does not depend on how it is cut into micro-batches.
+        constant: the divisor of the reduction `constant`.
+
+    Raises:
+        ValueError: `sequence_lengths` is not one-dimensional.
+    """
+    if sequence_lengths.dim() != 1:
+        raise ValueError(f"sequence lengths of shape {tuple(sequence_lengths.shape)}, not [B]")
+    lengths = sequence_lengths.double()
+    if reduction == "token":
+        weights = torch.ones_like(lengths) / lengths.sum()
+    elif reduction == "constant":
+        weights = torch.full_like(lengths, 1.0 / (len(lengths) * constant))
+    else:
+        weights = 1.0 / (lengths * (lengths > 0).sum())
+    return torch.repeat_interleave(weights, sequence_lengths).float()

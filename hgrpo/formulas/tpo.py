@@ -1,0 +1,151 @@
+"""TPO: the policy is fitted to a target over the group's rollouts.
+
+See https://github.com/jeankaddour/tpo, a public repository. `scores` are the log-probs
+of whole rollouts, `skills` their standardised rewards; both are float, with the group along `dim`.
+"""
+
+from pydantic import Field
+
+from hgrpo.formulas.batch import Seen, Term
+from hgrpo.formulas.full_kl import collision_probability, entropy_of
+from hgrpo.formulas.group import z_scores
+from hgrpo.formulas.rule import CANDIDATES, GROUPS, GroupRule, Rule
+from hgrpo.formulas.tensors import Tensor, check_shapes, torch
+
+
+def tpo_target(old_scores: Tensor, skills: Tensor, eta: float, dim: int) -> Tensor:
+    """q = softmax(log_softmax(old scores) + u / eta): the old policy, tilted by skill."""
+    check_shapes(old_scores, skills)
+    return (old_scores.log_softmax(dim) + skills / eta).softmax(dim).detach()
+
+
+def unanchored_target(skills: Tensor, eta: float, dim: int) -> Tensor:
+    """q = softmax(u / eta): the target of `tpo_target` for an old policy that is uniform."""
+    return (skills / eta).softmax(dim).detach()
+
+
+def target_cross_entropy(scores: Tensor, target: Tensor, dim: int) -> Tensor:
+    """-sum q log_softmax(scores) over `dim`; its gradient is softmax(scores) - q."""
+    check_shapes(scores, target)
+    return -(target * scores.log_softmax(dim)).sum(dim)
+
+
+def group_pg(scores: Tensor, skills: Tensor, eta: float, dim: int) -> Tensor:
+    """-sum u / eta scores over `dim`: a policy gradient with the skills as advantages."""
+    check_shapes(scores, skills)
+    return -(skills.detach() / eta * scores).sum(dim)
+
+
+class Target(Rule):
+    """The temperature of TPO and its relatives."""
+
+    eta: float = Field(1.0, gt=0, description="temperature: what an advantage is divided by")
+
+
+class TPO(Target, GroupRule):
+    """The policy is fitted to the old policy over a group's rollouts, tilted by skill.
+
+    Kept: the target over a group's rollouts, anchored at the policy that sampled them.
+    """
+
+    agents = True
+    needs = GROUPS
+
+    def target(self, old: Tensor, skills: Tensor) -> Tensor:
+        """The target of the policy, [..., K]."""
+        return tpo_target(old, skills, self.eta, -1)
+
+    def loss(self, scores: Tensor, old: Tensor, skills: Tensor) -> Tensor:
+        return target_cross_entropy(scores, self.target(old, skills), -1)
+
+    def term(self, seen: Seen) -> Term:
+        skills = z_scores(seen.rollout.rewards, -1)
+        return self.fit(seen, skills, self.target(seen.old_scores, skills))
+
+    def fit(self, seen: Seen, skills: Tensor, target: Tensor) -> Term:
+        """The loss of a target [S, N, K], and columns of the log."""
+        loss = seen.group_mean(target_cross_entropy(seen.scores, target, -1))
+        means = _about(target, skills)
+        return Term(loss, {name: seen.group_mean(values) for name, values in means.items()})
+
+
+class TPONoAnchor(TPO):
+    """The policy is fitted to the softmax of a group's skills; the old policy plays no part.
+
+    TPO without its anchor. Changed, in the sandbox: a group of equal rewards has no skill; its
+    target would be uniform, which is a preference, so the group has no loss.
+    """
+
+    def target(self, old: Tensor, skills: Tensor) -> Tensor:
+        return unanchored_target(skills, self.eta, -1)
+
+    def term(self, seen: Seen) -> Term:
+        rewards = seen.rollout.rewards
+        skills = z_scores(rewards, -1)
+        same = (rewards.amax(-1) == rewards.amin(-1)).unsqueeze(-1)
+        share = seen.scores.detach().softmax(-1)
+        return self.fit(seen, skills, torch.where(same, share, self.target(share, skills)))
+
+
+class GroupPG(Target, GroupRule):
+    """A policy gradient on whole rollouts, with TPO's skills in place of its target."""
+
+    agents = True
+    needs = GROUPS
+
+    def loss(self, scores: Tensor, old: Tensor, skills: Tensor) -> Tensor:
+        return group_pg(scores, skills, self.eta, -1)
+
+    def term(self, seen: Seen) -> Term:
+        skills = z_scores(seen.rollout.rewards, -1)
+        loss = seen.group_mean(self.loss(seen.scores, seen.old_scores, skills))
+        return Term(loss, {"tpo_skill_abs_mean": seen.group_mean(skills.abs().mean(-1))})
+
+
+class TPOFullAction(Target):
+    """TPO's target over all actions of a bandit; only the sampled one has a score.
+
+    The original's own.
+    """
+
+    agents_lack = "a policy with a handful of actions"
+    needs = ("digits", "on_policy", "one_epoch", "clean")
+
+    def term(self, seen: Seen) -> Term:
+        excess = seen.over_tokens(seen.rollout.rewards) - collision_probability(seen.table)
+        actions = seen.rollout.actions.unsqueeze(-1)
+        scores = torch.zeros_like(seen.table).scatter(-1, actions, excess.unsqueeze(-1))
+        skills = z_scores(scores, -1)
+        target = tpo_target(seen.table.detach(), skills, self.eta, -1)
+        loss = seen.mean(target_cross_entropy(seen.table, target, -1))
+        means = {**_about(target, skills), "tpo_sample_adv_mean": excess}
+        return Term(loss, {name: seen.mean(values) for name, values in means.items()})
+
+
+class TPOToken(Target):
+    """TPO's target over the candidates of every prefix.
+
+    The original's own.
+    """
+
+    agents_lack = "rewards of several candidates at every token"
+    needs = CANDIDATES
+    candidates = True
+
+    def term(self, seen: Seen) -> Term:
+        candidates = seen.rollout.candidates
+        current = seen.table.gather(-1, candidates.actions)
+        skills = z_scores(candidates.rewards, -1)
+        target = tpo_target(candidates.behaviour, skills, self.eta, -1)
+        loss = seen.mean(target_cross_entropy(current, target, -1))
+        means = {**_about(target, skills), **candidates.columns()}
+        return Term(loss, {name: seen.mean(values) for name, values in means.items()})
+
+
+def _about(target: Tensor, skills: Tensor) -> dict[str, Tensor]:
+    """Columns of the log, without the last axis."""
+    return {
+        "tpo_target_entropy": entropy_of(target),
+        "tpo_target_top_prob": target.amax(-1),
+        "tpo_skill_abs_mean": skills.abs().mean(-1),
+    }

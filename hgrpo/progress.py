@@ -1,0 +1,160 @@
+"""Progress of a job: a bar in the terminal, or in a job of the pipeline a file beside its log.
+
+The monitor and the terminal of a run read these files. A job writes its file when it begins, every
+few seconds while a bar moves, and when it ends, unless it is killed.
+"""
+
+import io
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from tqdm import tqdm
+
+from hgrpo.atomic import atomic_file
+from hgrpo.errors import UserError, one_line
+
+FINISHED, INTERRUPTED = "finished", "interrupted"
+_EVERY_S = 2.0
+
+
+def progress_file(log: Path) -> Path:
+    """The progress file of the job with this log."""
+    return log.with_suffix(".progress.json")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The content of a progress file.
+
+    Attributes:
+        host, pid: the job's machine and process.
+        started, written: when the job began and when it last wrote, in seconds since the epoch.
+        done, total: units of work; `total` is 0 if it is unknown.
+        unit: such as `step`; "" before the first bar.
+        left_s: seconds left when the job last wrote; None if unknown.
+        postfix: newest results, such as `step=3, success=0.43`.
+        cautions: warnings of the job about its results.
+        ended: `FINISHED`, `INTERRUPTED` or an error as one line; "" while the job runs.
+    """
+
+    host: str
+    pid: int
+    started: float
+    written: float = 0.0
+    done: float = 0
+    total: float = 0
+    unit: str = ""
+    left_s: float | None = None
+    postfix: str = ""
+    cautions: tuple[str, ...] = ()
+    ended: str = ""
+
+    @property
+    def share(self) -> float:
+        """Finished share of the work, from 0 to 1."""
+        return min(1.0, self.done / self.total) if self.total else 0.0
+
+    def lives(self) -> bool:
+        """Whether the job runs; on another machine, whether it has not ended in order."""
+        here = self.host == socket.gethostname()
+        return not self.ended and not (here and not os.path.exists(f"/proc/{self.pid}"))
+
+
+class _File:
+    """Writes the progress file of this process's job; a full disk does not stop the job."""
+
+    def __init__(self, path: Path):
+        self._path, self._wrote = path, 0.0
+        self.now = Progress(socket.gethostname(), os.getpid(), time.time())
+
+    def write(self, at_once: bool = True, **changes: object) -> None:
+        """Change the content; without `at_once`, skip a write that follows too soon."""
+        self.now = replace(self.now, **changes)
+        if not at_once and time.monotonic() < self._wrote + _EVERY_S:
+            return
+        self._wrote = time.monotonic()
+        with suppress(OSError), atomic_file(self._path) as file:
+            content = asdict(self.now) | {"written": time.time()}
+            file.write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+
+_files: list[_File] = []
+
+
+@contextmanager
+def written_progress(log: Path | None) -> Iterator[None]:
+    """Write the progress of the block into `progress_file(log)`; None draws bars instead.
+
+    Of the processes that torch's launcher starts for a job, only the first one writes.
+    """
+    if log is None or os.environ.get("RANK", "0") != "0":
+        yield
+        return
+    file = _File(progress_file(log))
+    file.write()
+    _files.append(file)
+    ended = FINISHED
+    try:
+        yield
+    except KeyboardInterrupt:
+        ended = INTERRUPTED
+        raise
+    except SystemExit:  # a process that shared the job failed, and has written why
+        ended = (read_progress(log) or file.now).ended or "error: a process of the job failed"
+        raise
+    except BaseException as error:
+        name = "error" if isinstance(error, UserError) else type(error).__name__
+        ended = f"{name}: {one_line(error)}"
+        raise
+    finally:
+        _files.remove(file)
+        file.write(ended=ended)
+
+
+def read_progress(log: Path) -> Progress | None:
+    """The progress of the job with this log; None before it has written any."""
+    try:
+        return Progress(**json.loads(progress_file(log).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def print_caution(text: str) -> None:
+    """Print a warning about the job's results, and keep it for the terminal of the run."""
+    print(f"caution: {text}")
+    for file in _files:
+        file.write(cautions=(*file.now.cautions, text))
+
+
+class Bar(tqdm):
+    """A bar of tqdm. Within `written_progress` it draws nothing and writes the job's file."""
+
+    def __init__(self, *args: object, **kwargs: object):
+        if _files:
+            kwargs |= {"file": io.StringIO(), "mininterval": _EVERY_S}
+            kwargs["disable"] = bool(kwargs.get("disable"))  # None would disable it in a file
+        super().__init__(*args, **kwargs)
+
+    def display(self, msg: str | None = None, pos: int | None = None) -> bool:
+        """Show the present state; tqdm calls this at intervals and, with `disable`, at the end."""
+        if not _files:
+            return super().display(msg, pos)
+        now = self.format_dict
+        total, elapsed = now["total"] or 0, now["elapsed"]
+        rate = now["rate"] or (now["n"] - now["initial"]) / elapsed if elapsed else 0
+        left = (total - now["n"]) / rate if rate and total else None
+        _files[-1].write(
+            at_once=self.disable,
+            done=now["n"],
+            total=total,
+            unit=now["unit"],
+            left_s=left,
+            postfix=now["postfix"] or "",
+        )
+        return True

@@ -1,1 +1,0 @@
-"""Runs of opd that are read side by side: the original's experiments and its comparison."""

@@ -1,0 +1,190 @@
+"""The hash of the code that a job runs: its modules and what they import, without docstrings.
+
+Snakemake sees only a stage's shell command, so it cannot notice an edit in a Python module. This
+hash covers the modules of the stage, environment, engine, credit assigners and update rule of the
+job, all that they import from this checkout, also inside functions, and the data files beside them.
+Plug-ins are imported by name, so those of other jobs do not count. What a game needs to make tasks
+(`assets.py`) and to play its expert (`expert.py`) counts for the stages that do so, and not for
+those that only play. Comments and docstrings do not count either.
+"""
+
+import ast
+import contextlib
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from importlib.util import resolve_name
+from pathlib import Path
+
+from hgrpo.atomic import atomic_file
+from hgrpo.credit import kinds as credit_kinds
+from hgrpo.errors import UserError
+from hgrpo.formulas import kinds as rule_kinds
+from hgrpo.stages.order import load
+
+PACKAGE = Path(__file__).resolve().parent.parent
+# Modules that only plan, whose effect reaches jobs as settings and inputs, or that record where a
+# job ran.
+_SKIPPED = {f"hgrpo.stages.{name}" for name in ("comparison", "files", "order", "paths")}
+_SKIPPED |= {"hgrpo.provenance"}
+# Parts of a game that play needs not; a stage that uses one has it in USES.
+_PARTS = ("assets", "expert")
+_PART = re.compile(rf"hgrpo\.envs\.\w+\.({'|'.join(_PARTS)})")
+_POSITIONS = ("lineno", "col_offset", "end_lineno", "end_col_offset", "ctx", "type_ignores")
+
+
+def roots(stage: str, settings: Mapping) -> list[str]:
+    """The modules that a job starts from: its stage, and each plug-in that the stage loads.
+
+    Args:
+        stage: one of `hgrpo.stages.order.STAGES`.
+        settings: the job's settings, whose sections name the plug-ins.
+    """
+    module = load(stage)
+    method = settings.get("method") or {}
+    sections = [settings, method, *settings.get("methods", ())] if "credit" in module.USES else []
+    kinds = [of["credit"]["kind"] for of in sections if of.get("credit")]
+    named = [credit_kinds.module_name(kind) for kind in kinds]
+    if "rule" in module.USES and method.get("objective"):
+        named.append(rule_kinds.module_name(method["objective"]["rule"]))
+    if "env" in module.USES and settings.get("env"):
+        game = f"hgrpo.envs.{settings['env']['name']}"
+        parts = [f"{game}.{part}" for part in _PARTS if part in module.USES]
+        named += [game, *(part for part in parts if _path(part, PACKAGE).is_file())]
+    if "engine" in module.USES and settings.get("engine"):
+        named.append(f"hgrpo.rollout.{settings['engine']['kind']}")
+    return [f"hgrpo.stages.{stage}", *sorted(set(named))]
+
+
+def code_hash(modules: Iterable[str], package: Path = PACKAGE, skip: Collection[str] = ()) -> str:
+    """Hash (16 hex digits) of modules, of all that they import, and of the data files beside them.
+
+    Args:
+        package: folder of the package.
+        skip: names of modules to leave out, with what only they import.
+
+    Raises:
+        UserError: a module is not Python.
+        FileNotFoundError: a module of `modules` does not exist.
+    """
+    return _digest(json.dumps(sorted(closure(modules, package, skip).items())).encode())
+
+
+def closure(
+    modules: Iterable[str], package: Path = PACKAGE, skip: Collection[str] = ()
+) -> dict[str, str]:
+    """Map each module that `modules` import, and each data file beside them, to its hash."""
+    hashes: dict[str, str] = {}
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        if name in hashes or name in _SKIPPED or name in skip:
+            continue
+        path = _path(name, package)
+        hashes[name], imports = _read(name, path, package)
+        waiting += [each for each in imports if not _PART.fullmatch(each)]
+        for data in _data_files(path.parent) if path.stem == "__init__" else ():
+            hashes[str(data.relative_to(package.parent))] = _digest(data.read_bytes())
+    return hashes
+
+
+# Path of a module -> the time of its last change (ns), its bytes, its hash, and what it imports.
+_READ: dict[str, tuple[int, int, str, list[str]]] = {}
+
+
+def load_hashes(file: Path) -> None:
+    """Take over the hashes that another process saved; a module that has changed is read again."""
+    with contextlib.suppress(OSError, ValueError):
+        _READ.update(json.loads(file.read_bytes()))
+
+
+def save_hashes(file: Path) -> None:
+    """Save the hashes of all modules that this process has read, so that jobs start faster."""
+    with contextlib.suppress(OSError), atomic_file(file) as path:
+        path.write_text(json.dumps(_READ), encoding="utf-8")
+
+
+def _read(name: str, path: Path, package: Path) -> tuple[str, list[str]]:
+    """The hash of a module, and the names of the modules that it imports."""
+    state = path.stat()
+    changed, size, digest, imports = _READ.get(str(path), (0, 0, "", []))
+    if (changed, size) == (state.st_mtime_ns, state.st_size):
+        return digest, imports
+    try:
+        tree = ast.parse(path.read_bytes(), str(path))
+    except SyntaxError as error:
+        raise UserError(f"{path}, line {error.lineno}: {error.msg}") from None
+    within = name if path.stem == "__init__" else name.rpartition(".")[0]
+    # Python runs the packages above a module too.
+    names = {name.rpartition(".")[0]} - {""}
+    text: list[str] = []
+    _write(tree, text, names, within)
+    installed = package.parent.name == "site-packages"
+    imports = sorted(
+        each
+        for each in names
+        if _path(each, package).is_file() and (not installed or each.split(".")[0] == package.name)
+    )
+    digest = _digest("".join(text).encode())
+    _READ[str(path)] = (state.st_mtime_ns, state.st_size, digest, imports)
+    return digest, imports
+
+
+def _write(node: object, text: list[str], imports: set[str], within: str) -> None:
+    """Append syntax to `text`; `ast.dump` writes it differently in other versions of Python."""
+    if isinstance(node, list):
+        for each in node:
+            if not _is_unread(each):
+                _write(each, text, imports, within)
+        text.append(";")
+    elif isinstance(node, ast.AST):
+        if isinstance(node, ast.Import):
+            imports.update(each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = resolve_name("." * node.level + (node.module or ""), within)
+            imports.update([base, *(f"{base}.{each.name}" for each in node.names)])
+        text.append(f"{type(node).__name__}(")
+        for field, part in vars(node).items():
+            if part is not None and field not in _POSITIONS:
+                text.append(f"{field}=")
+                _write(part, text, imports, within)
+        text.append(")")
+    else:
+        text.append(f"{node!r},")
+
+
+def _is_unread(statement: object) -> bool:
+    """Whether syntax is a docstring, a setting's description, or imports for type checking only."""
+    if isinstance(statement, ast.keyword) and statement.arg == "description":
+        return True
+    if isinstance(statement, ast.If) and not statement.orelse:
+        return getattr(statement.test, "id", "") == "TYPE_CHECKING"
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+@functools.cache
+def _path(module: str, package: Path) -> Path:
+    folder = package.parent.joinpath(*module.split("."))
+    return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+
+
+def _data_files(folder: Path) -> list[Path]:
+    """Files of a package except Python files, subpackages, hidden files and editors' backups."""
+    files, inner = _listing(folder, folder.stat().st_mtime_ns)
+    return files + [path for each in inner for path in _data_files(each)]
+
+
+@functools.cache
+def _listing(folder: Path, changed: int) -> tuple[list[Path], list[Path]]:
+    """The data files in a folder, and its folders of data, as of a time of change (ns)."""
+    paths = [path for path in sorted(folder.iterdir()) if path.name.strip("~.") == path.name]
+    files = [path for path in paths if path.is_file() and path.suffix not in {".py", ".pyc"}]
+    inner = [path for path in paths if path.is_dir() and path.name != "__pycache__"]
+    return files, [path for path in inner if not (path / "__init__.py").exists()]

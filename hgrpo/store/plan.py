@@ -1,0 +1,313 @@
+"""Every job of a study with its key, its files in the store and its link below results/<study>."""
+
+import contextlib
+import functools
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hgrpo.config.canonical import as_json, settings_digest
+from hgrpo.config.user_path import user_path
+from hgrpo.envs.user_files import user_files_digest
+from hgrpo.errors import UserError
+from hgrpo.stages.files import fits, gradient_rounds, runs, trained_rounds
+from hgrpo.stages.job import Job
+from hgrpo.stages.order import STAGES, load
+from hgrpo.store.code import code_hash, roots
+from hgrpo.study.study import Study
+
+STORE = Path("results/store")
+_HEAD = f"{STORE}/"
+KEY = r"[0-9a-f]{16}"
+# In the folder of a key: what the result was made from. The job writes it last.
+MADE = "made.json"
+# In the store: hashes of modules, see `hgrpo.store.code.load_hashes`.
+HASHES = "code.json"
+# Stages that run only if their target is named.
+ASKED_FOR = {
+    "truth_round",
+    "gradients_round",
+    "gradients_page",
+    "credit_agreement",
+    "viewer",
+    "paper",
+}
+# Stages that play with the first seed of the study.
+_FIRST_SEED = {"truth_round", "credit_agreement"}
+_OF_ARMS = {
+    "rl_round": trained_rounds,
+    "credit_fit": fits,
+    "evaluate": runs,
+    "gradients_round": gradient_rounds,
+}
+# The first folder of a job with wildcards -> its stage.
+_HEADS = {load(s).FOLDER.partition("/")[0]: s for s in STAGES if "{" in load(s).FOLDER}
+_ROUND = re.compile(
+    r"(?P<head>\w+)/(?:(?P<method>[^/]+)/seed_(?P<seed>\d+)/)?round_(?P<round>\d+)/"
+)
+_WORDS = {"rl_round": "round", "credit_fit": "fit after round", "evaluate": "evaluation of round"}
+# Stands for the arm of a job that serves all arms.
+SHARED = "shared"
+Files = Mapping[str, str | list[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A job of a study.
+
+    Attributes:
+        stage: name of the stage.
+        job: method, seed and round; those that the stage has no use for keep their defaults.
+        key: hash of what makes the result; see `Plan.preimage`.
+        folder: results/store/<key>/<folder below results/<study>>.
+        inputs: name -> file or files in the store.
+        outputs: name -> file or files in the store.
+    """
+
+    stage: str
+    job: Job
+    key: str
+    folder: str
+    inputs: Files
+    outputs: Files
+
+    @property
+    def entry(self) -> Path:
+        """The folder of the key."""
+        return STORE / self.key
+
+    @property
+    def arm(self) -> str:
+        """The job's method, or `SHARED`."""
+        return self.job.method or SHARED
+
+    @property
+    def name(self) -> str:
+        """The job in words, such as `flatGRPO seed 11 round 2`."""
+        job, word = self.job, _WORDS.get(self.stage, self.stage)
+        if job.method:
+            return f"{job.method} seed {job.seed} {word} {job.round}"
+        return f"{self.stage} {job.round}" if job.round else self.stage
+
+    @property
+    def made(self) -> bool:
+        """Whether the job has finished, here or where its result was imported from."""
+        return (self.entry / MADE).is_file()
+
+    @property
+    def whole(self) -> bool:
+        """Whether the job has finished and lost none of its files since."""
+        return self.made and all(map(os.path.exists, flat(self.outputs)))
+
+    @property
+    def log(self) -> str:
+        """The file that the job's messages go to."""
+        return f"{beside(self.stage, self.folder)}.log"
+
+
+class Plan:
+    """The jobs of a study."""
+
+    def __init__(self, study: Study):
+        self.study = study
+        self.root = f"results/{study.config.name}"
+        self.settings = functools.cache(self._settings)
+        self._planned = functools.cache(self._make)
+        self.parts = functools.cache(self._parts)
+        self._jobs_of = functools.cache(lambda stage: {*jobs_of(study, stage)} if stage else set())
+
+    def jobs(self, asked_for: bool = False) -> Iterator[Planned]:
+        """Every job of the study in the order of the stages.
+
+        Args:
+            asked_for: whether to include the stages that run only if their target is named.
+        """
+        for stage in stages_of(self.study):
+            yield from (self.find(stage, *each) for each in jobs_of(self.study, stage))
+        for stage in sorted(ASKED_FOR, key=STAGES.index) if asked_for else ():
+            # The study may lack what such a stage reads, for example its reference.
+            with contextlib.suppress(UserError):
+                yield from [self.find(stage, *each) for each in jobs_of(self.study, stage)]
+
+    def to_run(self) -> list[Planned]:
+        """The jobs that a run of the whole study would start, in the order of the stages."""
+        reached: dict[Planned, None] = {}
+        waiting = [self.find("report")]
+        while waiting:
+            planned = waiting.pop()
+            if planned not in reached and not planned.made:
+                reached[planned] = None
+                paths = (path.removeprefix(_HEAD) for path in flat(planned.inputs))
+                waiting += {self.maker(path.partition("/")[2]) for path in paths}
+        return [each for each in self.jobs() if each in reached]
+
+    def stored(self, path: str) -> str:
+        """Where the store has a file of the study; `path` is relative to results/<study>.
+
+        Raises:
+            UserError: no job of the study makes the file.
+        """
+        return f"{_HEAD}{self.maker(path).key}/{path}"
+
+    def preimage(self, stage: str, job: Job, inputs: Files) -> dict:
+        """What the job's key is the hash of."""
+        return {
+            "stage": stage,
+            **self.parts(stage, job.method or None),
+            "job": {"method": job.method, "seed": job.seed, "round": job.round},
+            "inputs": {
+                name: [path.removeprefix(_HEAD) for path in flat({name: files})]
+                for name, files in inputs.items()
+            },
+        }
+
+    def find(self, stage: str, method: str = "", seed: int = 0, round: int = 0) -> Planned:
+        """A job of the study; seed and round are 0 where the stage has no use for them."""
+        return self._planned(stage, method, seed, round)
+
+    def _make(self, stage: str, method: str, seed: int, round: int) -> Planned:
+        module = load(stage)
+        job = Job(method, self.study.config.seeds[0] if stage in _FIRST_SEED else seed, round)
+        inputs = self._all_stored(module.inputs(self.study, job))
+        if "extras" in vars(module):
+            inputs |= self._extras(module.extras(self.study))
+        key = settings_digest(self.preimage(stage, job, inputs))
+        folder = f"{_HEAD}{key}/{module.FOLDER.format(**vars(job))}".rstrip("/")
+        outputs = below(folder, outputs_of(stage, self.study))
+        return Planned(stage, job, key, folder, inputs, outputs)
+
+    def _extras(self, files: Files) -> dict[str, str | list[str]]:
+        """Inputs that a job reads if they are there, and that no run makes for its sake."""
+        try:
+            stored = self._all_stored(files)
+        except UserError:  # the study cannot have the job that makes them
+            return {}
+        return stored if all(map(os.path.exists, flat(stored))) else {}
+
+    def _all_stored(self, files: Files) -> dict[str, str | list[str]]:
+        return {
+            name: [*map(self.stored, each)] if isinstance(each, list) else self.stored(each)
+            for name, each in files.items()
+        }
+
+    def maker(self, path: str) -> Planned:
+        """The job that makes a file; `path` is relative to results/<study>.
+
+        Raises:
+            UserError: no job of the study makes the file.
+        """
+        if stage := self._singles.get(path):
+            return self.find(stage)
+        match = _ROUND.match(path)
+        stage = _HEADS.get(match["head"]) if match else None
+        where = (
+            (match["method"] or "", int(match["seed"] or 0), int(match["round"])) if stage else ()
+        )
+        if where not in self._jobs_of(stage):
+            raise UserError(f"{self.root}/{path}: no job of this study makes this file")
+        return self.find(stage, *where)
+
+    @functools.cached_property
+    def _singles(self) -> dict[str, str]:
+        """File below results/<study> -> the stage that makes it, of stages with one job."""
+        return {
+            path: stage
+            for stage in STAGES
+            if "{" not in load(stage).FOLDER
+            for path in flat(below(load(stage).FOLDER, outputs_of(stage, self.study)))
+        }
+
+    def _settings(self, stage: str, method: str | None = None) -> dict:
+        """A stage's settings: the part of the study that the stage depends on."""
+        return json.loads(as_json(load(stage).from_study(self.study, method)))
+
+    def _parts(self, stage: str, method: str | None) -> dict:
+        """The part of the preimage that all jobs of a stage and an arm share."""
+        settings = self.settings(stage, method)
+        return {
+            "settings": settings_digest(settings),
+            "code": code_hash(roots(stage, settings)),
+            "user_files": user_digest(self.study, stage, Path(self.root)),
+        }
+
+
+def beside(stage: str, folder: str) -> str:
+    """The path of a job's log and progress, without suffix."""
+    return folder if load(stage).FOLDER else f"{folder}/{stage}"
+
+
+def stages_of(study: Study) -> list[str]:
+    """The stages of which a run of the whole study has jobs, in order."""
+    planned = [stage for stage in STAGES if stage not in ASKED_FOR]
+    return [
+        stage for stage in planned if "needed" not in vars(load(stage)) or load(stage).needed(study)
+    ]
+
+
+def jobs_of(study: Study, stage: str) -> list[tuple[str, int, int]]:
+    """(method, seed, round) of every job of a stage; "", 0 and 0 where they name no job."""
+    if stage in _OF_ARMS:
+        return _OF_ARMS[stage](study)
+    if stage != "truth_round":
+        return [("", 0, 0)]
+    truth = study.config.truth
+    return [("", 0, round) for round in (truth.after_rounds if truth else ())]
+
+
+def outputs_of(stage: str, study: Study) -> Files:
+    """Output name -> file or files, relative to the stage's folder."""
+    module = load(stage)
+    return module.outputs(study) if "outputs" in vars(module) else module.OUTPUTS
+
+
+def below(folder: str, files: Files) -> dict[str, str | list[str]]:
+    """The same files with the folder in front."""
+    head = f"{folder}/" if folder else ""
+    return {
+        name: [head + path for path in each] if isinstance(each, list) else head + each
+        for name, each in files.items()
+    }
+
+
+def flat(files: Files) -> list[str]:
+    """All files of a mapping name -> file or files."""
+    return [path for each in files.values() for path in ([each] if isinstance(each, str) else each)]
+
+
+def user_digest(study: Study, stage: str, results: Path) -> str | None:
+    """Digest of the files of the user that a stage reads; None if it reads no such files.
+
+    If the files are gone, the digest is the one that the stage recorded. So a user may copy
+    finished results without the games or the model behind them, and no job runs again.
+
+    Args:
+        results: results/<study>, for what was recorded.
+    """
+    if stage in ("assets", "expert"):
+        name = {"assets": "assets/manifest.json", "expert": "expert/summary.json"}[stage]
+        try:
+            return user_files_digest(study.env, stage)
+        except (UserError, OSError):
+            return _recorded(results / name, "user_files")
+    if stage == "base" and study.model.path is not None:
+        # Imported here: planning other studies does not need the packages that read weights.
+        from hgrpo.base_model.digest import source_digest
+
+        return source_digest(study.model.path, results / "base")
+    if stage == "sft" and study.config.sft.adapter is not None:
+        from hgrpo.policy.given_adapter import given_digest
+
+        try:
+            return given_digest(user_path(study.config.sft.adapter, "sft.adapter"))
+        except (UserError, OSError):
+            return _recorded(results / "sft/summary.json", "given")
+    return None
+
+
+def _recorded(path: Path, key: str) -> str | None:
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+        return json.loads(path.read_bytes())[key]
+    return None

@@ -1,1 +1,0 @@
-"""Results that travel: one person exports arms and seeds of a study, another imports them."""

@@ -1,0 +1,139 @@
+"""`python -m hgrpo.cli.store`: what it prints, and what it removes."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from places import PROJECT
+from stored_study import finish, finished_study, keys, small_plan
+
+from hgrpo.cli import store
+from hgrpo.errors import UserError
+from hgrpo.store.entry import link
+from hgrpo.store.plan import STORE, flat
+
+WORDS = ("study=smoke", "methods=SFTOnly,flatGRPO,Progressive", "truth=null")
+EDIT = {"methods.Progressive.alpha": "0.25"}
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, here):
+    """A function that runs the command in this process and returns its lines."""
+    (here / "configs").symlink_to(PROJECT / "configs")
+
+    def run(*words: object) -> list[str]:
+        monkeypatch.setattr(sys, "argv", ["store", *map(str, words)])
+        store.main()
+        return capsys.readouterr().out.splitlines()
+
+    return run
+
+
+def test_the_list_has_a_line_for_every_result(command):
+    assert len(command("list")) == 2
+    plan = finished_study()
+    _, _, *lines = command("list")
+    assert {line.split()[0] for line in lines} == set(keys(plan).values())
+    (line,) = (line for line in lines if line.startswith(plan.find("sft").key))
+    assert line.split()[1] == "sft" and line.split()[-1] == "smoke"
+    key = plan.find("rl_round", "Progressive", 11, 2).key
+    (line,) = (line for line in lines if line.startswith(key))
+    assert re.search(r"rl_round +Progressive seed 11 round 2 ", line)
+
+
+def test_a_result_is_explained_by_its_key_and_by_every_path_that_leads_to_it(command):
+    plan = finished_study()
+    planned = plan.find("rl_round", "Progressive", 11, 2)
+    place = f"{plan.root}/rl/Progressive/seed_11/round_2"
+    text = command("show", planned.key)
+    for path in (place, f"{place}/turns.parquet", planned.entry):
+        assert command("show", path) == text
+    rows = [line.split(maxsplit=1) for line in text]
+    assert ["stage", "rl_round"] in rows and ["method", "Progressive"] in rows
+    sources = {row[1] for row in rows if row[0] == "made"}
+    first = plan.find("rl_round", "Progressive", 11, 1)
+    assert {f"from  {first.key} rl_round", f"from  {plan.find('sft').key} sft"} <= sources
+
+
+@pytest.mark.parametrize("name", ["0123456789abcdef", "configs"])
+def test_what_is_no_result_is_named(command, name):
+    finished_study()
+    with pytest.raises(UserError, match=f"^(results/store/)?{re.escape(name)}.*: "):
+        command("show", name)
+
+
+def test_the_reasons_of_jobs_that_would_run(command):
+    assert all(line.endswith("never ran") for line in command("why", *WORDS)[2:])
+    finished_study()
+    assert command("why", *WORDS) == ["nothing to run: all results are there"]
+    text = "\n".join(command("why", *WORDS, "methods.Progressive.alpha=0.25"))
+    assert re.search(r"Progressive seed 11 round 1 .*settings: method\.alpha=0\.\d+", text)
+    assert re.search(r"Progressive seed 11 round 2 .*inputs from rl", text)
+    assert "flatGRPO" not in text and re.search(r"^merge .*inputs from eval$", text, re.MULTILINE)
+
+
+def test_an_edited_module_is_a_reason(command, monkeypatch):
+    from hgrpo.store import code
+
+    finished_study()
+    read = code._read
+
+    def edited(name, path, package):
+        digest, imports = read(name, path, package)
+        return (f"edited {digest}" if name == "hgrpo.credit.progress" else digest), imports
+
+    monkeypatch.setattr(code, "_read", edited)
+    text = "\n".join(command("why", *WORDS))
+    assert re.search(r"Progressive seed 11 round 1 .*code: hgrpo\.credit\.progress", text)
+    assert "flatGRPO" not in text
+
+
+def test_what_no_folder_of_results_leads_to_is_removed_after_a_question(command, monkeypatch):
+    before = finished_study()
+    assert command("gc") == ["nothing to remove"]
+    plan = small_plan(**EDIT)
+    finish(plan)
+    link(Path(plan.root), (planned.entry for planned in plan.jobs()))
+    unnamed = set(keys(before).values()) - set(keys(plan).values())
+    assert before.find("rl_round", "Progressive", 11, 1).key in unnamed
+    for answer in ("", "n"):
+        monkeypatch.setattr("builtins.input", lambda question, answer=answer: answer)
+        with pytest.raises(SystemExit, match="nothing was removed"):
+            command("gc")
+        assert all((STORE / key).is_dir() for key in unnamed)
+    monkeypatch.setattr("builtins.input", lambda question: "y")
+    *_, line = command("gc")
+    assert line.startswith(f"{len(unnamed)} results, ")
+    assert not any((STORE / key).exists() for key in unnamed)
+    assert all(planned.made for planned in plan.jobs())
+    assert command("gc", "--yes") == ["nothing to remove"]
+
+
+def test_an_archive_from_one_folder_to_another(command, tmp_path, monkeypatch):
+    plan = finished_study()
+    archive = tmp_path / "share.tar"
+    words = ("study=smoke", "methods=Progressive", "seeds=11", "truth=null", "reference=null")
+    (line,) = command("export", *words[:3], "--out", archive)
+    assert line.startswith(f"{archive}: ") and "Progressive" in line
+    with pytest.raises(UserError, match=f"^{archive}: is there already"):
+        command("export", *words[:3], "--out", archive)
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    (line,) = command("import", archive)
+    assert re.fullmatch(rf"{archive}: \d+ jobs taken, 0 were here before", line)
+    planned = plan.find("rl_round", "Progressive", 11, 2)
+    assert planned.made and all(Path(path).is_file() for path in flat(planned.outputs))
+    (line,) = command("import", archive)
+    assert re.fullmatch(rf"{archive}: 0 jobs taken, \d+ were here before", line)
+
+
+def test_what_a_named_result_was_made_from_is_kept(command):
+    plan = finished_study()
+    root = Path(plan.root)
+    for path in (root / "sft", root / "base", root / "assets", root / "report/report.html"):
+        path.unlink()
+    command("gc", "--yes")
+    assert all(plan.find(stage).made for stage in ("assets", "base", "sft"))
+    assert not plan.find("report").made or (root / "report/tables").is_symlink()

@@ -1,0 +1,178 @@
+"""A finished job's folder, jobs that copy the results of equal ones, and links to results."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from stored_study import finish, finished_study, small_plan, write_outputs
+
+from hgrpo.errors import UserError
+from hgrpo.store.entry import link, read_made, record, sha256, take_equal, unlink, write_job
+from hgrpo.store.plan import MADE, STORE, flat
+
+ROUND = ("rl_round", "Progressive", 11, 1)
+PLACE = "rl/Progressive/seed_11/round_1"
+
+
+def job_of(plan, planned) -> dict:
+    """The content of a planned job's job.json."""
+    return json.loads(write_job(plan, planned, ["--seed", "11"]).read_bytes())
+
+
+def files_of(planned) -> dict[str, bytes]:
+    return {
+        path.removeprefix(f"{planned.entry}/"): Path(path).read_bytes()
+        for path in flat(planned.outputs)
+    }
+
+
+def test_a_job_has_its_settings_code_inputs_and_outputs_in_files():
+    plan = small_plan()
+    planned = plan.find(*ROUND)
+    job = job_of(plan, planned)
+    assert job["key"] == planned.key and job["words"] == ["--seed", "11"]
+    assert f"{PLACE}/summary.json" in job["outputs"]
+    inputs = [path for paths in job["inputs"].values() for path in paths]
+    assert f"{plan.find('sft').key}/sft/adapter/model.safetensors" in inputs
+    settings = json.loads((STORE / f"settings/{job['settings']}.json").read_bytes())
+    assert settings == plan.settings("rl_round", "Progressive")
+    modules = json.loads((STORE / f"code/{job['code']}.json").read_bytes())
+    assert "hgrpo.learning.round" in modules and "hgrpo.credit.progress" in modules
+    # Rounds of an arm share both files.
+    job_of(plan, plan.find("rl_round", "Progressive", 11, 2))
+    assert len(list((STORE / "settings").iterdir())) == len(list((STORE / "code").iterdir())) == 1
+
+
+def test_a_record_has_what_a_job_was_made_from_and_its_files():
+    plan = small_plan()
+    finish(plan)
+    planned = plan.find(*ROUND)
+    made = read_made(planned.entry)
+    job = job_of(plan, planned)
+    same = ("stage", "settings", "code", "job", "inputs", "user_files", "key")
+    assert {name: made[name] for name in same} == {name: job[name] for name in same}
+    assert set(made["files"]) == set(job["outputs"])
+    for name, digest in made["files"].items():
+        assert sha256(planned.entry / name) == digest
+    assert {"finished", "seconds", "host", "processor", "revision"} <= made.keys()
+    (planned.entry / MADE).write_text("{", encoding="utf-8")
+    with pytest.raises(UserError, match=r"made\.json: damaged; delete the folder"):
+        read_made(planned.entry)
+
+
+def test_a_job_without_an_output_has_no_record():
+    plan = small_plan()
+    planned = plan.find("assets")
+    job = job_of(plan, planned)
+    write_outputs(planned)
+    Path(flat(planned.outputs)[0]).unlink()
+    with pytest.raises(FileNotFoundError):
+        record(job, planned.entry, 0.0)
+    assert not planned.made
+
+
+# An edit of this setting of the tasks changes the keys of all that follows, and no file of these
+# tests.
+EDIT = {"env.kinds": "19"}
+
+
+def after_an_edit(text: str = ""):
+    """The plan after an edit of the tasks, which have been made anew, and what it was before."""
+    before, plan = finished_study(), small_plan(**EDIT)
+    finish(plan, [plan.find(stage) for stage in ("assets", "expert", "base")], text)
+    return before, plan
+
+
+def test_a_job_whose_inputs_have_the_same_contents_copies_its_results(capsys):
+    before, plan = after_an_edit()
+    old, new = before.find("sft"), plan.find("sft")
+    assert old.key != new.key
+    assert take_equal(job_of(plan, new), new.entry)
+    assert capsys.readouterr().out == (
+        f"taken from {old.entry}, where a job with the same inputs has finished\n"
+    )
+    assert files_of(new) == files_of(old)
+    made = read_made(new.entry)
+    assert made["taken_from"] == old.key and new.made
+    assert made["seconds"] == read_made(old.entry)["seconds"]
+    # Copies, not links; and what was copied can be copied again.
+    assert all(Path(path).stat().st_nlink == 1 for path in flat(new.outputs))
+
+
+def test_a_job_whose_inputs_have_other_contents_copies_nothing():
+    _, plan = after_an_edit("other tasks")
+    planned = plan.find("sft")
+    assert not take_equal(job_of(plan, planned), planned.entry)
+    assert not planned.made
+
+
+def test_a_damaged_source_is_named_and_one_that_lost_a_file_is_not_taken(capsys):
+    before, plan = after_an_edit()
+    old, new = before.find("sft"), plan.find("sft")
+    path = Path(flat(old.outputs)[0])
+    path.write_bytes(b"edited")
+    assert not take_equal(job_of(plan, new), new.entry)
+    message = f"not taken from {old.entry}: {path.relative_to(old.entry)} is not what the job wrote"
+    assert message in capsys.readouterr().out
+    path.unlink()
+    assert not take_equal(job_of(plan, new), new.entry)
+    assert not new.made
+
+
+def targets(root: str) -> dict[str, str]:
+    """Path below results/<study> -> where its link leads."""
+    return {
+        str(path.relative_to(root)): os.readlink(path)
+        for path in Path(root).rglob("*")
+        if path.is_symlink()
+    }
+
+
+def test_links_are_relative_and_lead_to_every_result(here):
+    plan = finished_study()
+    links = targets(plan.root)
+    assert links[PLACE] == f"../../../../store/{plan.find(*ROUND).key}/{PLACE}"
+    assert links["sft"] == f"../store/{plan.find('sft').key}/sft"
+    # Three stages write into one folder, and one writes beside all folders.
+    merge, figures = plan.find("merge").key, plan.find("figures").key
+    assert links["report/episodes.parquet"] == f"../../store/{merge}/report/episodes.parquet"
+    assert links["report/figures"] == f"../../store/{figures}/report/figures"
+    assert {"config.yaml", "report/report.html", "report/tables"} <= set(links)
+    assert all(Path(plan.root, name).exists() for name in links)
+    # They still lead there if the folder is moved.
+    here.rename(here.with_name("moved"))
+    assert all((here.with_name("moved") / plan.root / name).exists() for name in links)
+
+
+def test_links_follow_the_newest_run_and_are_removed_before_a_job_runs():
+    before, plan = finished_study(), small_plan(**{"methods.Progressive.alpha": "0.25"})
+    old, new = before.find(*ROUND), plan.find(*ROUND)
+    root = Path(plan.root)
+    # Links to other results than those of the plan are removed when its jobs are to run.
+    unlink(root, [plan.find("sft")], older=True)
+    assert (root / "sft").is_symlink()
+    unlink(root, [new], older=True)
+    assert not (root / PLACE).is_symlink() and old.made
+    finish(plan)
+    for _ in range(2):
+        link(root, [new.entry])
+        assert (root / PLACE).resolve() == (new.entry / PLACE).resolve()
+    link(root, [old.entry])
+    assert (root / PLACE).resolve() == (old.entry / PLACE).resolve()
+    unlink(root, [old])
+    assert not (root / PLACE).exists()
+
+
+@pytest.mark.parametrize("name", ["sft", "config.yaml"])
+def test_results_of_an_earlier_version_are_not_replaced(name):
+    plan = small_plan()
+    finish(plan)
+    place = Path(plan.root, name)
+    place.parent.mkdir(parents=True)
+    if "." not in name:
+        place.mkdir()
+    (place if "." in name else place / "old").write_text("old", encoding="utf-8")
+    with pytest.raises(UserError, match=f"^{place}: written by an earlier version of hgrpo"):
+        link(Path(plan.root), (planned.entry for planned in plan.jobs()))
+    assert place.exists() and not place.is_symlink()
