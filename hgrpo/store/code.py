@@ -31,7 +31,7 @@ _SKIPPED = {f"hgrpo.stages.{name}" for name in ("comparison", "files", "order", 
 _SKIPPED |= {"hgrpo.provenance"}
 # Parts of a game that play needs not; a stage that uses one has it in USES.
 _PARTS = ("assets", "expert")
-_PART = re.compile(rf"hgrpo\.envs\.\w+\.({'|'.join(_PARTS)})")
+_PART = re.compile(rf"hgrpo\.games\.\w+\.({'|'.join(_PARTS)})")
 _POSITIONS = ("lineno", "col_offset", "end_lineno", "end_col_offset", "ctx", "type_ignores")
 
 
@@ -50,7 +50,7 @@ def roots(stage: str, settings: Mapping) -> list[str]:
     if "rule" in module.USES and method.get("objective"):
         named.append(rule_kinds.module_name(method["objective"]["rule"]))
     if "env" in module.USES and settings.get("env"):
-        game = f"hgrpo.envs.{settings['env']['name']}"
+        game = f"hgrpo.games.{settings['env']['name']}"
         parts = [f"{game}.{part}" for part in _PARTS if part in module.USES]
         named += [game, *(part for part in parts if _path(part, PACKAGE).is_file())]
     if "engine" in module.USES and settings.get("engine"):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hgrpo.envs import kinds as env_kinds
 from hgrpo.errors import UserError
 from hgrpo.formulas import kinds as rule_kinds
+from hgrpo.games import kinds as env_kinds
 from hgrpo.stages.order import STAGES
 from hgrpo.store import code as module
 from hgrpo.store.code import PACKAGE, closure, load_hashes, roots, save_hashes
@@ -71,7 +71,7 @@ def test_planning_imports_no_torch(imports, stage):
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_module_that_a_stage_imports_is_covered_or_only_plans(imports, stage, monkeypatch):
     monkeypatch.setattr(module, "_SKIPPED", set())
-    plug_ins = ("hgrpo.envs.", "hgrpo.rollout.torch", "hgrpo.rollout.vllm", "hgrpo.credit.")
+    plug_ins = ("hgrpo.games.", "hgrpo.rollout.torch", "hgrpo.rollout.vllm", "hgrpo.credit.")
     loaded = {name for name in imports[stage][0] if not name.startswith(plug_ins)}
     # All update rules are read to find one by its name, and the hash covers that one.
     rules = closure({rule.__module__ for rule in rule_kinds.every().values()})
@@ -108,10 +108,10 @@ def test_no_module_is_imported_by_a_computed_name():
 def test_a_round_depends_on_its_own_assigner_environment_engine_and_rule():
     covered = of_job("rl_round", "alfworld", "torch", ["random"], "PPOClip")
     assert {"hgrpo.credit.random", "hgrpo.credit.progress"} <= covered
-    assert {"hgrpo.envs.alfworld.env", "hgrpo.rollout.torch.decoder"} <= covered
+    assert {"hgrpo.games.alfworld.env", "hgrpo.rollout.torch.decoder"} <= covered
     assert "hgrpo.rollout.torch.compiled" in covered & of_job("evaluate", "alfworld", "torch")
-    assert "hgrpo/envs/alfworld/domain.pddl" in covered
-    others = ("hgrpo.envs.webshop", "hgrpo.rollout.vllm", "hgrpo.credit.judge")
+    assert "hgrpo/games/alfworld/domain.pddl" in covered
+    others = ("hgrpo.games.webshop", "hgrpo.rollout.vllm", "hgrpo.credit.judge")
     assert not [name for name in covered if name.startswith(others)]
     assert "hgrpo.credit.progress" not in of_job("rl_round", "alfworld", "torch", ["flat"])
     tpo = of_job("rl_round", "alfworld", "torch", ["random"], "TPO")
@@ -121,7 +121,7 @@ def test_a_round_depends_on_its_own_assigner_environment_engine_and_rule():
 
 @pytest.mark.parametrize("game", env_kinds.known())
 def test_only_the_stages_that_make_tasks_and_demonstrations_depend_on_their_code(game):
-    parts = {part: f"hgrpo.envs.{game}.{part}" for part in ("assets", "expert")}
+    parts = {part: f"hgrpo.games.{game}.{part}" for part in ("assets", "expert")}
     for stage in ("assets", "expert", "rl_round", "evaluate"):
         covered = of_job(stage, game, "torch", ["flat"]) & {*parts.values()}
         assert covered == ({parts[stage]} if stage in parts else set())

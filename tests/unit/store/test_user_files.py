@@ -10,7 +10,7 @@ from places import PROJECT
 from stored_study import changed, finish, keys, small_plan
 
 from hgrpo.base_model.digest import companions_digest
-from hgrpo.envs.user_files import user_files_digest
+from hgrpo.games.user_files import user_files_digest
 from hgrpo.store.entry import link
 
 SHORT = {"methods": "SFTOnly,flatGRPO", "rounds": "1"}
