@@ -70,7 +70,8 @@ class TextEnv(Protocol):
 
     `step` raises RuntimeError before the first `reset` and after a step with `done`, and TypeError
     for an action that is no text. The flag `info["admissible"]` of a step says whether the state
-    admitted the action. An environment has no turn cap: the caller counts turns.
+    admitted the action. The caller counts turns and caps them; a game that caps them by itself
+    sets `info["out_of_turns"]`.
     """
 
     def reset(self, task: Task) -> Observation: ...

@@ -25,10 +25,10 @@ from hgrpo.formulas import kinds as rule_kinds
 from hgrpo.stages.order import load
 
 PACKAGE = Path(__file__).resolve().parent.parent
-# Modules that only plan, whose effect reaches jobs as settings and inputs, or that record where a
-# job ran.
+# Modules that only plan, whose effect reaches jobs as settings and inputs, that record where a job
+# ran, or that no job runs.
 _SKIPPED = {f"hgrpo.stages.{name}" for name in ("comparison", "files", "order", "paths")}
-_SKIPPED |= {"hgrpo.provenance"}
+_SKIPPED |= {"hgrpo.provenance", "hgrpo.games.gym"}
 # Parts of a game that play needs not; a stage that uses one has it in USES.
 _PARTS = ("assets", "expert")
 _PART = re.compile(rf"hgrpo\.games\.\w+\.({'|'.join(_PARTS)})")

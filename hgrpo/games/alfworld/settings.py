@@ -139,7 +139,9 @@ class AlfworldSettings(EnvSettings):
         description="language of the games: `move X to Y` (alfworld 0.4 and later) or "
         "`put X in/on Y` (before, and the published json_2.1.1); a folder's games are checked",
     )
-    games: GamesSettings = Field(description="where games come from")
+    games: GamesSettings = Field(
+        GamesSettings(generate=GenerateSettings()), description="where games come from"
+    )
     panels: PanelSettings = Field(PanelSettings(), description="games of each panel")
     expert: SearcherSettings = Field(SearcherSettings(), description="the scripted expert")
 

@@ -31,6 +31,7 @@ class ChoresSettings(EnvSettings):
     """What a game is made of, what its verdict looks at, and when it pays."""
 
     name: Literal["chores"] = Field(description="which environment")
+    turn_cap: int = Field(16, gt=0, description="turns of an episode in training and evaluation")
     chores: int = Field(16, ge=1, le=64, description="things to put away in a game")
     kinds: int = Field(40, ge=2, le=72, description="kinds of things in the world")
     places: int = Field(6, ge=2, le=8, description="places, the same in every game")

@@ -101,9 +101,9 @@ class SokobanEnv(PickledByReplay):
         potential = self._potential()
         gain, self._last_potential = potential - self._last_potential, potential
         text = self._state() if understood else NOT_UNDERSTOOD + self._state()
-        return Step(
-            Observation(GOAL, text), reward, gain, self._done, solved, {"admissible": understood}
-        )
+        out_of_turns = self._done and not solved and self._taken < settings.actions
+        info = {"admissible": understood, "out_of_turns": out_of_turns}
+        return Step(Observation(GOAL, text), reward, gain, self._done, solved, info)
 
     def fork(self) -> "SokobanEnv":
         """An independent environment in the same state."""

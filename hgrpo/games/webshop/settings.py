@@ -156,7 +156,9 @@ class WebshopSettings(EnvSettings):
     goals: Literal["synthetic", "human", "both"] = Field(
         "synthetic", description="who wrote the instructions"
     )
-    products: ProductsSettings = Field(description="where products come from")
+    products: ProductsSettings = Field(
+        ProductsSettings(generate=CatalogueSettings()), description="where products come from"
+    )
     panels: PanelsSettings = Field(PanelsSettings(), description="goals of each panel")
     expert: ShopperSettings = Field(ShopperSettings(), description="the shopper to be imitated")
 
