@@ -13,7 +13,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Text
 
-from hgrpo.errors import UserError, did_you_mean
+from hgrpo.errors import UserError
 from hgrpo.games.base import Task, check_step
 from hgrpo.games.environment import EnvSettings
 from hgrpo.games.kinds import load
@@ -22,7 +22,7 @@ from hgrpo.games.panels import check_filled, panel_hash, read_panels, write_pane
 # Tasks of each panel, unless the settings say more: made in seconds.
 SIZES = {"train": 64, "validation": 16, "test": 16}
 # Most characters of an action and of an observation; no page of WebShop is as long.
-_ACTION, _OBSERVATION = 1000, 1 << 17
+_ACTION, _OBSERVATION = 1000, 1 << 15
 # Unicode's first two planes, which hold all living scripts and emoji.
 _UNICODE = 0x20000
 
@@ -47,7 +47,7 @@ class Game(gymnasium.Env[str, str]):
         hashes: panel -> SHA-256 of its tasks' contents. Results with equal hashes can be compared.
 
     Raises:
-        UserError: there is no such game or panel, or its tasks cannot be made.
+        UserError: there is no such game, or its tasks cannot be made.
         pydantic.ValidationError: a setting is wrong.
     """
 
@@ -67,15 +67,14 @@ class Game(gymnasium.Env[str, str]):
         environment = load(content.get("name"))
         content["panels"] = SIZES | dict(content.get("panels", {}))
         self.settings = environment.Settings.model_validate(content)
-        root = _scratch() if folder is None else str(folder)
-        tasks = make_tasks(self.settings, seed, Path(root))
-        self.panels = read_panels(tasks / "panels.json")
+        place = make_tasks(self.settings, seed, Path(folder or _scratch().name))
+        self.panels = read_panels(place / "panels.json")
         self.hashes = {name: panel_hash(tasks) for name, tasks in self.panels.items()}
         self.panel, self.render_mode = panel, render_mode
         self.action_space = Text(_ACTION, charset=string.printable)
         self.observation_space = Text(_OBSERVATION, charset=_characters(self.settings))
         self._tasks = {task.task_id: task for each in self.panels.values() for task in each}
-        self._env = environment.factory(self.settings, tasks)()
+        self._env = environment.factory(self.settings, place)()
         self._over = True
         # With it, `gymnasium.make` and `make_vec` make copies of this environment.
         options = {"game": content, "panel": panel, "seed": seed, "folder": folder}
@@ -89,14 +88,19 @@ class Game(gymnasium.Env[str, str]):
         Args:
             seed: decides which tasks this reset and the following ones draw.
             options: `task_id` names the task; otherwise `panel` may name another panel.
+
+        Raises:
+            UserError: there is no such task, panel or option.
         """
         super().reset(seed=seed)
-        options = options or {}
-        if (task_id := options.get("task_id")) is not None:
-            self._task = _entry(self._tasks, task_id, "task")
-        else:
-            panel: list[Task] = _entry(self.panels, options.get("panel", self.panel), "panel")
+        options = {"panel": self.panel, "task_id": None} | (options or {})
+        if len(options) > 2:
+            raise UserError(f"reset: options: {', '.join(options)}; only the first two exist")
+        if options["task_id"] is None:
+            panel: list[Task] = _entry(self.panels, options["panel"], "panel")
             self._task = panel[self.np_random.integers(len(panel))]
+        else:
+            self._task = _entry(self._tasks, options["task_id"], "task")
         opening = self._env.reset(self._task)
         self._goal, self._text, self._turns, self._over = opening.goal, opening.text, 0, False
         return self._text, self._info(admissible=True, progress=0.0, success=False)
@@ -164,10 +168,9 @@ def make_tasks(settings: EnvSettings, seed: int, root: Path) -> Path:
 
 
 @functools.cache
-def _scratch() -> str:
+def _scratch() -> tempfile.TemporaryDirectory:
     """A folder that is removed when this process ends."""
-    _scratch.folder = tempfile.TemporaryDirectory(prefix="hgrpo-games-")
-    return _scratch.folder.name
+    return tempfile.TemporaryDirectory(prefix="hgrpo-games-")
 
 
 def _characters(settings: EnvSettings) -> frozenset[str]:
@@ -179,5 +182,5 @@ def _characters(settings: EnvSettings) -> frozenset[str]:
 
 def _entry(entries: Mapping[str, Any], name: str, what: str) -> Any:
     if name not in entries:
-        raise UserError(f"no {what} {name!r}{did_you_mean(str(name), list(entries)[:20])}")
+        raise UserError(f"no {what} {name!r}; there are {', '.join([*entries][:9])}, ...")
     return entries[name]

@@ -79,7 +79,7 @@ def test_every_folder_brings_an_environment_named_like_it():
             {"name": "alfwrld"},
             "mine.yaml: name: no environment 'alfwrld'; did you mean 'alfworld'?",
         ),
-        ({"name": "webshop"}, "mine.yaml: products: required, but not given"),
+        ({"name": "chores", "kinds": None}, "mine.yaml: kinds: "),
     ],
 )
 def test_a_mistaken_environment_is_one_line(data, message):

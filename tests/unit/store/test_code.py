@@ -87,10 +87,10 @@ def test_stages_before_and_after_training_reach_no_policy(stage):
 def test_no_module_is_imported_by_a_computed_name():
     computed = re.compile(r"import_module|import_plug_in|__import__|(?<![.\w])(exec|eval)\(")
     # Assigners and environments are named by configs, and the hash gets their names.
-    kinds = ("credit", "envs", "formulas", "rollout")
+    kinds = ("credit", "games", "formulas", "rollout")
     allowed = {PACKAGE / f"{part}/kinds.py" for part in kinds}
     # The warm process imports other people's libraries, and no module of the package.
-    allowed |= {PACKAGE / "workflow/warm.py", PACKAGE / "config/plug_in.py"}
+    allowed |= {PACKAGE / "workflow/warm.py", PACKAGE / "errors.py"}
     # It imports torch late.
     allowed.add(PACKAGE / "formulas/tensors.py")
     # The sandbox's rules and pieces are named by settings, and `sandbox_rules.run_code` covers
@@ -126,7 +126,7 @@ def test_only_the_stages_that_make_tasks_and_demonstrations_depend_on_their_code
         covered = of_job(stage, game, "torch", ["flat"]) & {*parts.values()}
         assert covered == ({parts[stage]} if stage in parts else set())
     # So no other module of the game may use them: its edits would be missed.
-    for path in (PACKAGE / "envs" / game).glob("*.py"):
+    for path in (PACKAGE / "games" / game).glob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert path.stem == "__init__" or not any(part in text for part in parts.values())
 

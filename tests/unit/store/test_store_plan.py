@@ -128,7 +128,7 @@ def different(before: dict[str, str], after: dict[str, str]) -> set[str]:
         # Other rules, engines, environments and assigners; the sandbox; and what only plans.
         ("formulas.aspo", set()),
         ("rollout.vllm.engine", set()),
-        ("envs.webshop.env", set()),
+        ("games.webshop.env", set()),
         ("credit.judge.scores", set()),
         ("sandbox.rl.train", set()),
         ("workflow.rules", set()),
