@@ -1,7 +1,6 @@
 """Digests of the user's own files: what changes them, and what does not."""
 
-from hgrpo.games.user_files import user_files_digest
-
+from hgrpo.games.kinds import load
 from hgrpo.stages.sections import environment_settings
 
 SPLITS = ("train", "valid_seen", "valid_unseen")
@@ -24,23 +23,27 @@ def webshop(root, **more):
     return environment_settings(data, "env")
 
 
+def digest_of(env, stage):
+    return load(env.name).user_files_digest(env, stage)
+
+
 def test_names_and_sizes_count_and_folders_do_not(tmp_path):
     one, other = games(tmp_path / "one"), games(tmp_path / "other")
-    digest = user_files_digest(alfworld(one), "assets")
-    assert digest == user_files_digest(alfworld(other), "assets")
+    digest = digest_of(alfworld(one), "assets")
+    assert digest == digest_of(alfworld(other), "assets")
     # A plan must be quick: it sees names and sizes alone.
     (other / "valid_seen/g1/game.tw-pddl").write_text("[]", encoding="utf-8")
-    assert digest == user_files_digest(alfworld(other), "assets")
+    assert digest == digest_of(alfworld(other), "assets")
     (other / "valid_seen/g1/game.tw-pddl").write_text("[ ]", encoding="utf-8")
-    assert digest != user_files_digest(alfworld(other), "assets")
+    assert digest != digest_of(alfworld(other), "assets")
     (one / "valid_seen/g1/game.tw-pddl").rename(one / "valid_seen/game.tw-pddl")
-    assert digest != user_files_digest(alfworld(one), "assets")
+    assert digest != digest_of(alfworld(one), "assets")
 
 
 def test_a_file_that_the_study_fetches_does_not_count(tmp_path):
     files = {"items_file": "items_shuffle_1000.json", "attributes_file": "items_ins_v2_1000.json"}
-    assert user_files_digest(webshop(tmp_path, download=True, **files), "assets") is None
+    assert digest_of(webshop(tmp_path, download=True, **files), "assets") is None
     for name in files.values():
         (tmp_path / name).write_text("[]", encoding="utf-8")
-    assert user_files_digest(webshop(tmp_path, **files), "assets") is not None
-    assert user_files_digest(webshop(tmp_path, **files), "expert") is None
+    assert digest_of(webshop(tmp_path, **files), "assets") is not None
+    assert digest_of(webshop(tmp_path, **files), "expert") is None

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hgrpo.games.user_files import user_files_digest
 from household import household
 
 from hgrpo.errors import UserError
+from hgrpo.games.alfworld import ENVIRONMENT
 from hgrpo.games.alfworld.env import AlfworldEnv
 from hgrpo.games.alfworld.gamefile import content_hash, list_games, load_compiled
 from hgrpo.games.alfworld.settings import TASK_TYPES
@@ -145,9 +145,9 @@ def test_linked_folders_are_followed_and_a_circle_ends(tmp_path):
     assert [task.path for task in tasks] == ["a/other/b/trial", "a/trial", "c/trial"]
     settings = {"name": "alfworld", "games": {"folder": str(games)}}
     env = environment_settings(settings, "env")
-    digest = user_files_digest(env, "assets")
+    digest = ENVIRONMENT.user_files_digest(env, "assets")
     write(tmp_path / "disk/b/trial", household() | {"solvable": 0})
-    assert user_files_digest(env, "assets") != digest
+    assert ENVIRONMENT.user_files_digest(env, "assets") != digest
 
 
 def task_of(folder) -> Task:
