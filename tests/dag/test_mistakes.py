@@ -23,7 +23,7 @@ from project_copy import paths_below
         ),
         (
             "methods=",
-            "error: command line: methods=: a value was expected; without methods=, that of the",
+            "error: command line: methods=: a value was expected; leave methods= out",
         ),
         ("sedes=11", "command line: sedes: unknown key; did you mean 'seeds'?"),
         ("study=gird", "configs/studies/gird.yaml: no such file; did you mean 'grid'?"),

@@ -92,7 +92,7 @@ def make_study(
         "sft_temperatures": [0.0, 1.0],
     }
     for stage in configs.values():
-        if "env" in stage:
+        if "panels" in stage.get("env", ()):
             stage["env"]["panels"] = {"train": 60, "validation": 12, "test": 24}
     configs["expert"]["env"]["expert"]["trajectories"] = trajectories
     configs["base"]["model"]["tiny"]["pretrain_trajectories"] = 64

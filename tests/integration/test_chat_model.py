@@ -51,7 +51,7 @@ def study(project, forks, tmp_path_factory):
     for stage in made.configs.values():
         if "model" in stage:
             stage["model"] = model
-        if "env" in stage:
+        if "turn_cap" in stage.get("env", ()):
             stage["env"]["turn_cap"] = TURN_CAP
     made.configs["rl_round"]["training"] |= {"steps_per_round": 2, "tasks_per_step": 3}
     made.configs["sft"]["sft"]["epochs"] = 4.0
