@@ -53,7 +53,7 @@ help:; @sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 fetch-assets: $(RUN); $(SNAKEMAKE) fetch_assets --forcerun fetch_assets --config $(STUDY_CONFIG)
 probe: $(RUN); $(BIN)/python -m hgrpo.cli.probe --profile profiles/$(PROFILE) $(STUDY_CONFIG)
 plan: $(RUN); @$(BIN)/python -m hgrpo.cli.plan --profile profiles/$(PROFILE) $(STUDY_CONFIG) $(if $(CORES),--cores $(CORES))
-test: $(TEST); $(BIN)/python -m pytest -m "not slow" -n logical --maxprocesses 4 --dist loadfile $(TESTS)
+test: $(TEST); $(BIN)/python -m pytest -m "not slow" -n logical --maxprocesses 4 --dist loadfile --durations=40 $(TESTS)
 test-slow: $(SLOW); $(BIN)/python -m pytest -m slow $(TESTS)
 bench: $(TEST); $(BIN)/python benchmarks/run.py
 lint: $(call set,workflow dev)
