@@ -7,6 +7,7 @@ jobs on Slurm.
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -26,6 +27,8 @@ pytestmark = pytest.mark.slow
 STUDY, STORE = Path("results/chaos"), Path("results/store")
 # Stages before the first round.
 FIRST = {"study_config", "assets", "expert", "base", "sft"}
+# Seconds differ between any two runs, and a resumed step takes the judge's answers from its cache.
+COSTS = re.compile(r"seconds|_s$|^judge_(calls|cache_hits|input_tokens|output_tokens|dollars)")
 TRAINER = {b"hgrpo.cli.stage", b"rl_round"}
 
 
@@ -112,7 +115,9 @@ class Checkout:
                 elif path.suffix == ".parquet":
                     files[key, name] = pd.read_parquet(path).to_json()
                 elif path.suffix == ".csv" and path.stem != "cost":
-                    files[key, name] = path.read_text(encoding="utf-8")
+                    rows = pd.read_csv(path)
+                    costs = [each for each in rows if COSTS.search(each)]
+                    files[key, name] = rows.drop(columns=costs).to_json()
         return files
 
 
