@@ -16,9 +16,9 @@ from pathlib import Path
 
 from alfworld_parity import Engine, random_walk
 
-from hgrpo.envs.alfworld.gamefile import list_games, read_game
-from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
-from hgrpo.envs.alfworld.textworld_engine import OfficialGame, require_textworld
+from hgrpo.games.alfworld.gamefile import list_games, read_game
+from hgrpo.games.alfworld.native import CompiledGame, NativeGame
+from hgrpo.games.alfworld.textworld_engine import OfficialGame, require_textworld
 
 
 def measure(folders: list[Path], steps: int) -> dict:

@@ -28,10 +28,10 @@ from unittest.mock import patch
 from tqdm import tqdm
 
 from hgrpo.command import run
-from hgrpo.envs.alfworld.gamefile import list_games, load_compiled, read_game
-from hgrpo.envs.alfworld.generator import in_older_words
-from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
-from hgrpo.envs.alfworld.textworld_engine import OfficialGame, require_textworld
+from hgrpo.games.alfworld.gamefile import list_games, load_compiled, read_game
+from hgrpo.games.alfworld.generator import in_older_words
+from hgrpo.games.alfworld.native import CompiledGame, NativeGame
+from hgrpo.games.alfworld.textworld_engine import OfficialGame, require_textworld
 
 _NONSENSE = ("", "Look", "go to", "go to nowhere 1", "take", "move it to the moon 1")
 _NONSENSE += ("examine agent1", "look look", "Nothing happens.", "open {r}")

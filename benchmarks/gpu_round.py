@@ -34,9 +34,9 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.tokenizer import END, PAD, START, train_tokenizer
-from hgrpo.envs.alfworld import assets
-from hgrpo.envs.alfworld.settings import AlfworldSettings
-from hgrpo.envs.kinds import load
+from hgrpo.games.alfworld import assets
+from hgrpo.games.alfworld.settings import AlfworldSettings
+from hgrpo.games.kinds import load
 from hgrpo.learning.batch import TrainingSequence, training_sequences
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.settings import TrainingConfig

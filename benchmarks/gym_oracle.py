@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hgrpo.envs.sokoban.level import Board, Level
+from hgrpo.games.sokoban.level import Board, Level
 
 # Codes of gym-sokoban's arrays.
 _WALL, _FLOOR, _TARGET, _BOX_ON_TARGET, _BOX, _PLAYER = range(6)

@@ -12,10 +12,10 @@ from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import as_json
 from hgrpo.config.read import read_yaml
 from hgrpo.credit.settings import CreditSettings
-from hgrpo.envs.base import Task, TextEnv
-from hgrpo.envs.environment import EnvSettings
-from hgrpo.envs.kinds import environment_settings, load
-from hgrpo.envs.panels import read_panels
+from hgrpo.games.base import Task, TextEnv
+from hgrpo.games.environment import EnvSettings
+from hgrpo.games.kinds import load
+from hgrpo.games.panels import read_panels
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.settings import ModelConfig
@@ -23,6 +23,7 @@ from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Sampling
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages import order
+from hgrpo.stages.sections import environment_settings
 from hgrpo.study.study import load_study
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -20,11 +20,11 @@ from statistics import median
 
 from gym_oracle import GymGame
 
-from hgrpo.envs.base import Task
-from hgrpo.envs.sokoban import assets, files
-from hgrpo.envs.sokoban.env import SokobanEnv
-from hgrpo.envs.sokoban.replies import write_reply
-from hgrpo.envs.sokoban.settings import SokobanSettings
+from hgrpo.games.base import Task
+from hgrpo.games.sokoban import assets, files
+from hgrpo.games.sokoban.env import SokobanEnv
+from hgrpo.games.sokoban.replies import write_reply
+from hgrpo.games.sokoban.settings import SokobanSettings
 from hgrpo.workflow.packages import packages
 
 SIZES = {"6x6, one box": (6, 1), "8x8, two boxes": (8, 2)}

@@ -22,11 +22,11 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from hgrpo.envs.base import Task
-from hgrpo.envs.webshop import assets
-from hgrpo.envs.webshop.env import WebshopEnv
-from hgrpo.envs.webshop.settings import WebshopSettings
-from hgrpo.envs.webshop.shop import Shop, open_shop
+from hgrpo.games.base import Task
+from hgrpo.games.webshop import assets
+from hgrpo.games.webshop.env import WebshopEnv
+from hgrpo.games.webshop.settings import WebshopSettings
+from hgrpo.games.webshop.shop import Shop, open_shop
 
 ROOT = Path(__file__).resolve().parent.parent
 RANKINGS = ROOT / "tests/data/webshop_rankings.json"

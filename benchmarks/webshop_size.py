@@ -27,9 +27,9 @@ from webshop import ROOT, RandomShopper, Spent, play, resident
 
 from hgrpo.archive import unpacked
 from hgrpo.config.canonical import as_json
-from hgrpo.envs.panels import read_panels
-from hgrpo.envs.webshop.env import GOALS, WebshopEnv, open_goals
-from hgrpo.envs.webshop.shop import CATALOGUE, Shop
+from hgrpo.games.panels import read_panels
+from hgrpo.games.webshop.env import GOALS, WebshopEnv, open_goals
+from hgrpo.games.webshop.shop import CATALOGUE, Shop
 
 SESSIONS, QUERIES = 100, 500
 _PARTS = {"catalogue": CATALOGUE, "index": "index", "goals": GOALS}

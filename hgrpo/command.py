@@ -28,7 +28,7 @@ class OneLineParser(argparse.ArgumentParser):
         unknown = message.removeprefix(_UNKNOWN)
         if unknown != message and unknown.startswith("--"):
             # Imported here: commands that make no mistake start sooner without pydantic.
-            from hgrpo.config.read import did_you_mean
+            from hgrpo.errors import did_you_mean
 
             option = re.split(r"[ =]", unknown)[0]
             known = [each for each in self._option_string_actions if each.startswith("--")]

@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from hgrpo.atomic import atomic_file
 from hgrpo.errors import UserError, one_line
+from hgrpo.games import tracking
 
 FINISHED, INTERRUPTED = "finished", "interrupted"
 _EVERY_S = 2.0
@@ -158,3 +159,6 @@ class Bar(tqdm):
             postfix=now["postfix"] or "",
         )
         return True
+
+
+tracking.bar = Bar

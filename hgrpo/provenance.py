@@ -8,7 +8,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from hgrpo.envs.kinds import load
+from hgrpo.games.kinds import load
 
 _PROJECT = Path(__file__).resolve().parent.parent
 _PACKAGES = (

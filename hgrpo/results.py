@@ -20,8 +20,8 @@ from typing import Literal
 import pandas as pd
 
 from hgrpo import parquet
-from hgrpo.config.read import did_you_mean, read_yaml
-from hgrpo.errors import UserError, one_line
+from hgrpo.config.read import read_yaml
+from hgrpo.errors import UserError, did_you_mean, one_line
 from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.report.export_comparison import study_digest
 from hgrpo.report.latex import tabular

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from hgrpo.credit.base import CreditAssigner, Group, assign_all, is_order_dependent
-from hgrpo.envs.base import Task
+from hgrpo.games.base import Task
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 

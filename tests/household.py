@@ -4,7 +4,7 @@ A drawer (closed) and a shelf share a spot; a microwave, a fridge and a sink sta
 lie on the shelf, a pen in the drawer, and a desk lamp stands on the desk.
 """
 
-from hgrpo.envs.alfworld.generator import domain, grammar
+from hgrpo.games.alfworld.generator import domain, grammar
 
 RECEPTACLES = {
     "Desk_bar_1": ("DeskType", "spot1"),

@@ -9,8 +9,8 @@ from hgrpo.credit.judge import Settings
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.cache import Database
 from hgrpo.credit.judge.protocol import prompt
-from hgrpo.envs.base import Task
-from hgrpo.envs.kinds import load
+from hgrpo.games.base import Task
+from hgrpo.games.kinds import load
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 GOAL = "put a hot mug in shelf"

@@ -13,9 +13,9 @@ from hgrpo.agent.tokenizer import train_tokenizer
 from hgrpo.archive import pack
 from hgrpo.base_model.make import build_tiny
 from hgrpo.base_model.settings import TinyModel
-from hgrpo.envs.base import Observation, Step, Task
-from hgrpo.envs.kinds import load
-from hgrpo.envs.panels import write_panels
+from hgrpo.games.base import Observation, Step, Task
+from hgrpo.games.kinds import load
+from hgrpo.games.panels import write_panels
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.logprobs import make_batch, sampled_logprobs
 from hgrpo.policy.policy import Policy

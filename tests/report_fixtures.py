@@ -12,9 +12,9 @@ import yaml
 from places import PROJECT
 from stage_settings import run_stage, stage_settings
 
-from hgrpo.envs.alfworld.settings import TASK_TYPES as TYPES
-from hgrpo.envs.base import Task
 from hgrpo.evaluation.merge import merge_episodes
+from hgrpo.games.alfworld.settings import TASK_TYPES as TYPES
+from hgrpo.games.base import Task
 from hgrpo.learning.method import MethodConfig
 from hgrpo.report.inputs import read_inputs
 from hgrpo.study.study import load_study

@@ -3,12 +3,13 @@
 from collections import Counter
 from pathlib import Path
 
-from hgrpo.envs.base import Task
-from hgrpo.envs.kinds import environment_settings, load
-from hgrpo.envs.sokoban.env import SokobanEnv
-from hgrpo.envs.sokoban.files import content_hash, write_levels
-from hgrpo.envs.sokoban.level import read_level
-from hgrpo.envs.sokoban.settings import SokobanSettings
+from hgrpo.games.base import Task
+from hgrpo.games.kinds import load
+from hgrpo.games.sokoban.env import SokobanEnv
+from hgrpo.games.sokoban.files import content_hash, write_levels
+from hgrpo.games.sokoban.level import read_level
+from hgrpo.games.sokoban.settings import SokobanSettings
+from hgrpo.stages.sections import environment_settings
 
 PANELS = {"train": 30, "validation": 6, "test": 9}
 # The shortest solution is Right, Right.

@@ -13,7 +13,7 @@ import numpy as np
 
 from hgrpo.credit.base import Context, Group
 from hgrpo.credit.state_graph import Settings, make
-from hgrpo.envs.base import Task
+from hgrpo.games.base import Task
 from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 
 TASK = Task("example", "example", "0" * 64, "example")

@@ -5,8 +5,8 @@ from pathlib import Path
 from hgrpo.agent.tokenizer import train_tokenizer
 from hgrpo.base_model.make import build_tiny
 from hgrpo.base_model.settings import TinyModel
-from hgrpo.envs.base import Observation, Step, Task
-from hgrpo.envs.kinds import load
+from hgrpo.games.base import Observation, Step, Task
+from hgrpo.games.kinds import load
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.settings import LoraConfig, ModelConfig

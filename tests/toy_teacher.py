@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from hgrpo.agent.conversation import Conversation
+from hgrpo.games.streams import generator
 from hgrpo.learning.imitation import Example, imitate
 from hgrpo.learning.optimisers import sft_optimisers
 from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.policy import Policy
-from hgrpo.streams import generator
 
 
 def teach(

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from hgrpo.envs.base import Task
-from hgrpo.envs.webshop.env import GOALS
-from hgrpo.envs.webshop.records import Goal, Item, Product
-from hgrpo.envs.webshop.shop import CATALOGUE, build_index
-from hgrpo.envs.webshop.tables import goal_hash, write_catalogue, write_goals
+from hgrpo.games.base import Task
+from hgrpo.games.webshop.env import GOALS
+from hgrpo.games.webshop.records import Goal, Item, Product
+from hgrpo.games.webshop.shop import CATALOGUE, build_index
+from hgrpo.games.webshop.tables import goal_hash, write_catalogue, write_goals
 
 MUG, POT = 0, 1
 

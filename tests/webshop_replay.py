@@ -15,13 +15,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, FiniteFloat, StrictInt, StrictStr, ValidationError
 
-from hgrpo.envs.webshop import pages
-from hgrpo.envs.webshop.prices import LIMIT
-from hgrpo.envs.webshop.recorded import reward_differs
-from hgrpo.envs.webshop.session import Session
-from hgrpo.envs.webshop.shop import Shop
-from hgrpo.envs.webshop.tables import GoalList
 from hgrpo.errors import UserError
+from hgrpo.games.webshop import pages
+from hgrpo.games.webshop.prices import LIMIT
+from hgrpo.games.webshop.recorded import reward_differs
+from hgrpo.games.webshop.session import Session
+from hgrpo.games.webshop.shop import Shop
+from hgrpo.games.webshop.tables import GoalList
 
 _OTHER_MODE = " (it is that of the other mode, `text` or `text_rich`)"
 

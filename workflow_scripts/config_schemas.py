@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter
 from hgrpo.atomic import atomic_file
 from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
-from hgrpo.envs.kinds import known, load
+from hgrpo.games.kinds import known, load
 from hgrpo.learning.method import MethodConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.study.study import StudyConfig

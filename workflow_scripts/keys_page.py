@@ -20,8 +20,8 @@ from hgrpo.atomic import atomic_file
 from hgrpo.config.kind_section import KindSection
 from hgrpo.credit import kinds as credits
 from hgrpo.credit.section import CreditConfig
-from hgrpo.envs import kinds as environments
 from hgrpo.formulas import kinds as rules
+from hgrpo.games import kinds as environments
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.objective import ObjectiveConfig
 from hgrpo.policy.settings import ModelConfig

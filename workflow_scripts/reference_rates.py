@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from hgrpo.command import run
-from hgrpo.envs.panels import read_panels
+from hgrpo.games.panels import read_panels
 from hgrpo.stages.files import round_folder, runs, trained_rounds
 from hgrpo.store.entry import linked_jobs
 from hgrpo.study.recorded import recorded_study

@@ -14,8 +14,8 @@ from jinja2 import TemplateError, nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from hgrpo.config.user_path import user_text
 from hgrpo.errors import UserError, one_line
+from hgrpo.games.user_path import user_text
 
 _NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token")
 # Messages that no template contains. They mark where a template puts the messages.

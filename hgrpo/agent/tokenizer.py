@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from hgrpo.agent.cut import Cut
 from hgrpo.errors import UserError
+from hgrpo.games.cut import Cut
 
 PAD, START, ACT, END = "<pad>", "<start>", "<act>", "</act>"
 SPECIALS = (PAD, START, ACT, END)

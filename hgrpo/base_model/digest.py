@@ -11,8 +11,8 @@ from pathlib import Path
 from hgrpo.atomic import write_json
 from hgrpo.base_model.folder import companions
 from hgrpo.base_model.safetensors_file import WEIGHTS, file_digest, parameters, read_header
-from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
+from hgrpo.games.user_path import user_path
 
 SUMMARY = "summary.json"
 

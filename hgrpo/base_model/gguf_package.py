@@ -18,9 +18,8 @@ from safetensors.torch import save as serialise
 
 from hgrpo.base_model.safetensors_file import WEIGHTS, file_digest
 from hgrpo.base_model.settings import PackagedModel
-from hgrpo.config.user_path import user_path
-from hgrpo.errors import UserError, one_line
-from hgrpo.zip_errors import BROKEN_ZIP
+from hgrpo.errors import BROKEN_ZIP, UserError, one_line
+from hgrpo.games.user_path import user_path
 
 _PIP = ("--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check")
 # pip drops a connection after a minute without a byte, and retries twice.

@@ -17,7 +17,6 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from hgrpo.agent.conversation import conversation_for
-from hgrpo.agent.cut import Cut
 from hgrpo.agent.tokenizer import ACT, END, PAD, START, train_tokenizer
 from hgrpo.base_model.architecture import capped_architecture, config_without_code
 from hgrpo.base_model.check_weights import check_base_weights
@@ -25,9 +24,10 @@ from hgrpo.base_model.digest import write_summary
 from hgrpo.base_model.folder import companions
 from hgrpo.base_model.safetensors_file import INDEX, WEIGHTS, join, shards, write_model
 from hgrpo.base_model.settings import TinyModel
-from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
-from hgrpo.streams import key
+from hgrpo.games.cut import Cut
+from hgrpo.games.streams import key
+from hgrpo.games.user_path import user_path
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig

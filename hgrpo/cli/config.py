@@ -14,8 +14,7 @@ import yaml
 from hgrpo.cli.entry import add_settings, command_parser
 from hgrpo.command import run
 from hgrpo.config.canonical import as_json
-from hgrpo.config.read import did_you_mean
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, did_you_mean
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
 from hgrpo.study.overrides import read_assignments
 from hgrpo.study.study import Study, load_study

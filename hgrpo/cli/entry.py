@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import yaml
 
 from hgrpo.command import OneLineParser
-from hgrpo.config.user_path import user_text
 from hgrpo.errors import UserError
+from hgrpo.games.user_path import user_text
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study

@@ -1,6 +1,6 @@
 """Serve the offline rubric at a local, OpenAI-compatible address, for drills with failed calls.
 
-The server scores by rules (`score` in hgrpo/envs/<name>/judge.py) and answers in the JSON of a
+The server scores by rules (`score` in hgrpo/games/<name>/judge.py) and answers in the JSON of a
 language model. A method uses it with these settings, where each address has cached scores of its
 own:
 

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
-from hgrpo.config.read import did_you_mean, validate
-from hgrpo.errors import UserError
+from hgrpo.config.read import validate
+from hgrpo.errors import UserError, did_you_mean
 
 _FILE = "methods_comparison.json"
 _ROUNDS = "_per_round_eval"

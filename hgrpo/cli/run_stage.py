@@ -22,6 +22,7 @@ from hgrpo.cli.entry import command_parser, read_config
 from hgrpo.command import run
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
+from hgrpo.games.streams import key
 from hgrpo.progress import written_progress
 from hgrpo.stages.job import Job
 from hgrpo.stages.order import load, runs_a_model
@@ -29,7 +30,6 @@ from hgrpo.stages.paths import option
 from hgrpo.store.code import code_hash, load_hashes, roots
 from hgrpo.store.entry import link_planned, record, take_equal
 from hgrpo.store.plan import HASHES, STORE
-from hgrpo.streams import key
 
 # Option -> type and help.
 _JOB_OPTIONS = {

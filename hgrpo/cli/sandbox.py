@@ -12,8 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from hgrpo.command import run
-from hgrpo.config.read import did_you_mean
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, did_you_mean
 from hgrpo.sandbox import single_runs
 from hgrpo.sandbox.rl import oracle_command
 

@@ -1,7 +1,6 @@
 """Read YAML into pydantic models; every mistake becomes one line that names file and key."""
 
 import contextlib
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from hgrpo.config.user_path import user_text
-from hgrpo.errors import UserError, one_line
+from hgrpo.errors import UserError, did_you_mean, one_line
+from hgrpo.games.user_path import user_text
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -127,16 +126,6 @@ def validate(model: type[Model], data: Mapping[str, object], source: str) -> Mod
     except ValidationError as error:
         lines = [line for details in error.errors() for line in _lines(model, details)]
         raise UserError("\n".join(f"{source}: {line}" for line in lines)) from None
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Suggest the known word that resembles `word`; if none does, list all known words."""
-    known = sorted({*known})
-    lower = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
-    if near:
-        return f"; did you mean {lower[near[0]]!r}?"
-    return f"; known: {', '.join(known)}" if known else ""
 
 
 def check_name(content: Mapping, path: Path) -> None:

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from hgrpo.config.strict import refuse_unread
 from hgrpo.credit.base import Group
 from hgrpo.credit.settings import CreditSettings
-from hgrpo.streams import generator
+from hgrpo.games.streams import generator
 from hgrpo.trajectories.trajectory import Trajectory
 
 

@@ -53,7 +53,7 @@ class Context:
     """What an assigner may use beside the trajectories; a field is None if the run lacks it.
 
     Attributes:
-        environment: name of the environment's folder in hgrpo/envs.
+        environment: name of the environment's folder in hgrpo/games.
         policy: the policy that played, for its hidden states.
         conversation: converts texts to the policy's tokens.
         collector: plays episodes, from the start or from any turn of an earlier episode.

@@ -21,8 +21,8 @@ from pydantic import Field
 
 from hgrpo.credit.base import Context, CreditAssigner, Group
 from hgrpo.credit.settings import CreditSettings, StoredCredit
+from hgrpo.games.streams import generator
 from hgrpo.rollout.continuations import Continuations, Point
-from hgrpo.streams import generator
 from hgrpo.trajectories.trajectory import Trajectory
 
 

@@ -20,8 +20,8 @@ import numpy as np
 from hgrpo.credit.altered import AlterableSettings, alter
 from hgrpo.credit.base import Context, CreditAssigner, Group
 from hgrpo.credit.oracle import command_shares
-from hgrpo.envs.base import Forkable, TextEnv
-from hgrpo.envs.kinds import load
+from hgrpo.games.base import Forkable, TextEnv
+from hgrpo.games.kinds import load
 from hgrpo.trajectories.replay import Replay
 
 # Maps an environment to (question, the rest of the state that later rewards depend on).

@@ -16,9 +16,8 @@ import pkgutil
 from types import ModuleType
 
 import hgrpo.credit
-from hgrpo.config.plug_in import import_plug_in
-from hgrpo.config.read import did_you_mean
 from hgrpo.credit.settings import CreditSettings
+from hgrpo.errors import did_you_mean, import_plug_in
 
 _SHARED = {*("altered", "base", "kinds", "prompt_states", "replay", "section", "settings", "to_go")}
 

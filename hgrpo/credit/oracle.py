@@ -17,8 +17,8 @@ import numpy as np
 
 from hgrpo.credit.altered import AlterableSettings, alter
 from hgrpo.credit.base import Context, CreditAssigner, Group
-from hgrpo.envs.base import TextEnv, finite
-from hgrpo.envs.kinds import load
+from hgrpo.games.base import TextEnv, finite
+from hgrpo.games.kinds import load
 from hgrpo.trajectories.replay import play_again
 from hgrpo.trajectories.trajectory import Trajectory
 

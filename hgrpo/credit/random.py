@@ -5,7 +5,7 @@ import numpy as np
 from hgrpo.credit.base import Context, CreditAssigner, Group
 from hgrpo.credit.progress import ProgressCredit
 from hgrpo.credit.settings import CreditSettings
-from hgrpo.streams import generator
+from hgrpo.games.streams import generator
 
 
 class Settings(CreditSettings):

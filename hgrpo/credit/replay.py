@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hgrpo.errors import UserError
-from hgrpo.streams import key
+from hgrpo.games.streams import key
 from hgrpo.trajectories import store
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.stats import pearsonr
 
-from hgrpo.envs.base import finite
+from hgrpo.games.base import finite
 
 
 def progress_and_reward(rows: Sequence[Mapping]) -> dict | None:

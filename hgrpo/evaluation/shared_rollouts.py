@@ -17,7 +17,7 @@ from hgrpo.credit.base import Context, Group, assign_all, make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.credit.settings import CreditSettings, SumsTo
 from hgrpo.errors import UserError
-from hgrpo.streams import training_step
+from hgrpo.games.streams import training_step
 from hgrpo.trajectories.played_groups import PlayedGroup
 from hgrpo.trajectories.trajectory import Trajectory
 

@@ -5,8 +5,7 @@ import pkgutil
 from functools import cache
 
 import hgrpo.formulas
-from hgrpo.config.plug_in import import_plug_in
-from hgrpo.config.read import did_you_mean
+from hgrpo.errors import did_you_mean, import_plug_in
 from hgrpo.formulas.rule import Rule
 
 

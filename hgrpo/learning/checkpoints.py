@@ -17,9 +17,8 @@ from typing import Protocol
 import torch
 
 from hgrpo.atomic import atomic_folder
-from hgrpo.errors import UserError
+from hgrpo.errors import BROKEN_ZIP, UserError
 from hgrpo.learning.scratch import rows_file, step_folder, step_folders
-from hgrpo.zip_errors import BROKEN_ZIP
 
 _STATE = "learner.pt"
 # What zipfile and torch raise when an archive is damaged.

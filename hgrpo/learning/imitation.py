@@ -16,13 +16,13 @@ from torch.optim import Optimizer
 from hgrpo import parquet
 from hgrpo.agent.conversation import Conversation
 from hgrpo.errors import TrainingError, UserError, one_line
+from hgrpo.games.streams import generator
 from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.optimisers import descend, set_lr, warmup_linear
 from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import autocast_dtype, cast
-from hgrpo.streams import generator
 
 _MAX_GRAD_NORM = 1.0
 _EVALUATIONS = 5

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from hgrpo.games.streams import generator
 from hgrpo.learning.imitation import examples, imitate
 from hgrpo.learning.optimisers import sft_optimisers
 from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.settings import ModelConfig
-from hgrpo.streams import generator
 
 # Set every value that training reads, even to its default. The code hash covers this file, but not
 # the defaults of settings.

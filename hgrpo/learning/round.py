@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hgrpo.credit.base import CreditAssigner, Group, assign_all, is_order_dependent
-from hgrpo.envs.base import Task
+from hgrpo.games.base import Task
+from hgrpo.games.streams import generator, training_step
 from hgrpo.learning.advantages import takes_part
 from hgrpo.learning.batch import (
     GroupAdvantages,
@@ -36,7 +37,6 @@ from hgrpo.learning.tasks import further_tasks, tasks_of_step
 from hgrpo.learning.update import Learner
 from hgrpo.rollout.canary import check_sync
 from hgrpo.rollout.collector import Collector
-from hgrpo.streams import generator, training_step
 from hgrpo.trajectories.store import write_step
 from hgrpo.trajectories.trajectory import Trajectory
 

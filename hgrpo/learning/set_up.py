@@ -14,9 +14,9 @@ from hgrpo.base_model.folder import open_base
 from hgrpo.base_model.safetensors_file import WEIGHTS, check_checksum
 from hgrpo.credit.base import Context, make_assigner
 from hgrpo.credit.settings import CreditSettings
-from hgrpo.envs.environment import EnvSettings
-from hgrpo.envs.kinds import load
-from hgrpo.envs.panels import read_panels
+from hgrpo.games.environment import EnvSettings
+from hgrpo.games.kinds import load
+from hgrpo.games.panels import read_panels
 from hgrpo.learning.checkpoints import Checkpoints, read_state
 from hgrpo.learning.critic import Critic, check_critic, value_head
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
+from hgrpo.games.base import Task
+from hgrpo.games.streams import generator
 from hgrpo.learning.settings import TrainingConfig
-from hgrpo.streams import generator
 
 
 def tasks_of_step(

@@ -9,7 +9,7 @@ deviation of at most sqrt(2 / m) times their lengths. See Charikar, Chen and Far
 import torch
 from torch import Tensor
 
-from hgrpo.streams import generator
+from hgrpo.games.streams import generator
 
 
 class CountSketch:

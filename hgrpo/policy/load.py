@@ -12,13 +12,13 @@ from hgrpo.agent.conversation import conversation_for
 from hgrpo.base_model.architecture import PlainConfig, played_architecture
 from hgrpo.base_model.safetensors_file import read_header
 from hgrpo.errors import UserError
+from hgrpo.games.streams import key
 from hgrpo.policy.compatible import LORA_WEIGHTS, check_adapter, check_policy
 from hgrpo.policy.head import check_head
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import autocast_dtype, cast, chosen_device
 from hgrpo.policy.saved_weights import finite_weights, load_model
 from hgrpo.policy.settings import LoraConfig, ModelConfig
-from hgrpo.streams import key
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel

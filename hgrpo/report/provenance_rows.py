@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from hgrpo.config.user_path import user_text
 from hgrpo.errors import UserError
+from hgrpo.games.user_path import user_text
 
 STATED = ("packages", "revision", "code", "python", "hardware", "system")
 

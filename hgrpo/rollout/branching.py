@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hgrpo.envs.base import Observation, TextEnv
+from hgrpo.games.base import Observation, TextEnv
 from hgrpo.rollout.engine import HoldsTexts, RolloutEngine
 from hgrpo.rollout.start import Start
 from hgrpo.trajectories.replay import Replay

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from hgrpo.errors import TrainingError
+from hgrpo.games.streams import generator
 from hgrpo.policy.logprobs import SequenceBatch, make_batch, sampled_logits, token_logprobs
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import base_dtype
 from hgrpo.rollout.engine import Request, RolloutEngine
-from hgrpo.streams import generator
 
 # If both sides compute in float32, their log-probs differ only by the order of sums.
 _TOLERANCE = 1e-3

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hgrpo.envs.base import Observation, Task, TextEnv, check_step, wrong
 from hgrpo.errors import TrainingError, UserError
+from hgrpo.games.base import Observation, Task, TextEnv, check_step, wrong
+from hgrpo.games.streams import key
 from hgrpo.rollout.branching import Branching
 from hgrpo.rollout.engine import Completion, Request, RolloutEngine
 from hgrpo.rollout.start import Start
-from hgrpo.streams import key
 from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 
 if TYPE_CHECKING:

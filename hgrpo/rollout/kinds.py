@@ -3,8 +3,7 @@
 import pkgutil
 
 import hgrpo.rollout
-from hgrpo.config.plug_in import import_plug_in
-from hgrpo.config.read import did_you_mean
+from hgrpo.errors import did_you_mean, import_plug_in
 from hgrpo.rollout.engine_kind import EngineKind
 
 

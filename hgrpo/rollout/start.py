@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hgrpo.envs.base import Task
+from hgrpo.games.base import Task
 from hgrpo.trajectories.trajectory import Trajectory
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hgrpo import streams
+from hgrpo.games import streams
 
 Purpose = Literal[
     "init", "data", "action", "candidate", "weight", "noise", "screen", "replay", "evaluation"

@@ -12,8 +12,9 @@ from pydantic import (
     model_validator,
 )
 
-from hgrpo.config.read import SectionError, did_you_mean
+from hgrpo.config.read import SectionError
 from hgrpo.config.strict import Strict
+from hgrpo.errors import did_you_mean
 from hgrpo.formulas.rule import Need, Rule, refuse
 
 

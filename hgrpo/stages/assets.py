@@ -8,7 +8,6 @@ Example:
       --out results/bakeoff/assets
 """
 
-import hashlib
 import shutil
 from collections import Counter
 from dataclasses import dataclass
@@ -18,16 +17,15 @@ from typing import TYPE_CHECKING
 from hgrpo.archive import pack
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.config.strict import Strict
-from hgrpo.envs.base import Task
-from hgrpo.envs.kinds import load
-from hgrpo.envs.panels import check_filled, check_sizes, write_panels
-from hgrpo.envs.user_files import user_files_digest
 from hgrpo.errors import UserError
+from hgrpo.games.base import Task
+from hgrpo.games.kinds import load
+from hgrpo.games.panels import check_filled, panel_hash, write_panels
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import data_files as fetched
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import file_or_section, folder
-from hgrpo.stages.sections import Env
+from hgrpo.stages.sections import Env, check_sizes
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -100,12 +98,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             "seed": job.seed,
             "source": settings.env.source,
             "data_files": data_files,
-            "user_files": user_files_digest(settings.env, "assets"),
+            "user_files": environment.user_files_digest(settings.env, "assets"),
             "panels": {
                 split: {
                     "tasks": len(tasks),
                     "types": dict(sorted(Counter(task.task_type for task in tasks).items())),
-                    "hash": _digest(tasks),
+                    "hash": panel_hash(tasks),
                 }
                 for split, tasks in panels.items()
             },
@@ -117,7 +115,3 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         print(f"{split}: {row['tasks']} tasks ({counts})")
     for reason, count in manifest["skipped"].items():
         print(f"left out or noted: {count} ({reason})")
-
-
-def _digest(tasks: list[Task]) -> str:
-    return hashlib.sha256("".join(task.content_hash for task in tasks).encode()).hexdigest()

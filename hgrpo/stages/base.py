@@ -14,8 +14,8 @@ from hgrpo.archive import pack
 from hgrpo.atomic import atomic_folder
 from hgrpo.base_model.folder import ARCHIVE, companions
 from hgrpo.config.strict import Strict
-from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
+from hgrpo.games.kinds import load
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.progress import Bar
 from hgrpo.rollout.settings import EngineConfig

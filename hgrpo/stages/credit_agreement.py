@@ -28,11 +28,11 @@ from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.strict import Strict
 from hgrpo.credit.section import CreditConfig
-from hgrpo.envs.kinds import load
-from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import AgreementConfig
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
+from hgrpo.games.kinds import load
+from hgrpo.games.panels import read_panels
 from hgrpo.learning.settings import PLAY
 from hgrpo.progress import Bar
 from hgrpo.stages.files import (

@@ -21,15 +21,16 @@ from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
-from hgrpo.envs.kinds import load
-from hgrpo.envs.panels import check_sizes, read_panels
 from hgrpo.evaluation.settings import STATISTICS, EvaluationConfig
+from hgrpo.games.kinds import load
+from hgrpo.games.panels import read_panels
 from hgrpo.progress import Bar
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder
 from hgrpo.stages.playing import Playing, playing
+from hgrpo.stages.sections import check_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from hgrpo.agent.chat import ChatConversation
     from hgrpo.agent.conversation import Conversation
-    from hgrpo.envs.base import Task
+    from hgrpo.games.base import Task
     from hgrpo.rollout.engine import RolloutEngine
     from hgrpo.study.study import Study
     from hgrpo.trajectories.trajectory import Trajectory

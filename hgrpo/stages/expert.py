@@ -15,12 +15,11 @@ from hgrpo import parquet
 from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.config.strict import Strict
-from hgrpo.envs.base import finite
-from hgrpo.envs.environment import EnvSettings
-from hgrpo.envs.kinds import load
-from hgrpo.envs.panels import read_panels
-from hgrpo.envs.user_files import user_files_digest
 from hgrpo.errors import UserError
+from hgrpo.games.base import finite
+from hgrpo.games.environment import EnvSettings
+from hgrpo.games.kinds import load
+from hgrpo.games.panels import read_panels
 from hgrpo.progress import Bar, print_caution
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import PANELS, TASKS, data_files
@@ -96,7 +95,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         "trajectories": len(rows),
         "sources": dict(sorted(Counter(row["source"] for row in rows).items())),
         "data_files": read,
-        "user_files": user_files_digest(env, "expert"),
+        "user_files": environment.user_files_digest(env, "expert"),
         "turn_cap": env.turn_cap,
         "expert_turn_cap": env.expert.turn_cap,
         "success": success(rows, env.turn_cap),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hgrpo.atomic import atomic_file, write_json
 from hgrpo.config.strict import Strict
-from hgrpo.envs.kinds import load
+from hgrpo.games.kinds import load
 from hgrpo.stages.files import downloads
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import file_or_section, folder

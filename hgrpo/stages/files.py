@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
+from hgrpo.games.kinds import load
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study

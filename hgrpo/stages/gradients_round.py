@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.config.canonical import settings_digest
-from hgrpo.envs.panels import ANALYSIS, read_panels
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.evaluation.gradients.settings import GradientsConfig
+from hgrpo.games.panels import ANALYSIS, read_panels
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.progress import Bar
 from hgrpo.stages import rl_round

@@ -9,7 +9,7 @@ from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages.sections import Env
 
 if TYPE_CHECKING:
-    from hgrpo.envs.base import TextEnv
+    from hgrpo.games.base import TextEnv
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.collector import Collector
     from hgrpo.study.study import Study

@@ -1,12 +1,33 @@
-"""The section `env` of a stage's settings: all of it, or only the environment's name."""
+"""The settings of a game: a file of configs/envs, or the section `env` of a stage's settings."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import BeforeValidator, SerializeAsAny
 
+from hgrpo.config.read import validate
 from hgrpo.config.strict import Strict
-from hgrpo.envs.environment import EnvSettings
-from hgrpo.envs.kinds import environment_settings
+from hgrpo.errors import UserError
+from hgrpo.games.base import Panels
+from hgrpo.games.environment import EnvSettings
+from hgrpo.games.kinds import load
+
+
+def environment_settings(data: Mapping[str, object], source: str) -> EnvSettings:
+    """Check the content of a settings file; return the settings of the environment it names.
+
+    Args:
+        data: content of a file in configs/envs.
+        source: path of that file, for error messages.
+
+    Raises:
+        UserError: there is no such environment, or a setting is wrong (one line per mistake).
+    """
+    try:
+        environment = load(data.get("name"))
+    except UserError as error:
+        raise UserError(f"{source}: name: {error}") from None
+    return validate(environment.Settings, data, source)
 
 
 def _environment(section: object) -> object:
@@ -15,6 +36,24 @@ def _environment(section: object) -> object:
         if isinstance(section, EnvSettings)
         else environment_settings(section, "--config: env")
     )
+
+
+def check_sizes(panels: Panels, loaded: Mapping) -> None:
+    """Raise UserError if a panel has fewer tasks than the evaluation needs.
+
+    Args:
+        panels: split -> tasks.
+        loaded: a stage's settings. The section `evaluation`, if present, says how many tasks of the
+            validation and test panels the evaluation plays.
+    """
+    source = f"configs/studies/{loaded['study']}.yaml" if "study" in loaded else "--config"
+    for panel in ("validation", "test"):
+        games = (loaded.get("evaluation") or {}).get(f"{panel}_games", 0)
+        if games > len(panels[panel]):
+            raise UserError(
+                f"{source}: evaluation.{panel}_games: {games} games are wanted, but the {panel} "
+                f"panel has {len(panels[panel])}"
+            )
 
 
 class EnvName(Strict):

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.strict import Strict
-from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
+from hgrpo.games.streams import key
+from hgrpo.games.user_path import user_path
 from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.progress import Bar
@@ -25,7 +26,6 @@ from hgrpo.stages.files import BASE, policy_files
 from hgrpo.stages.job import Job
 from hgrpo.stages.paths import folder, place
 from hgrpo.stages.sections import EnvName
-from hgrpo.streams import key
 
 if TYPE_CHECKING:
     from hgrpo.learning.imitation import Example

@@ -21,10 +21,10 @@ from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
-from hgrpo.envs.kinds import load
-from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.settings import TruthConfig
+from hgrpo.games.kinds import load
+from hgrpo.games.panels import read_panels
 from hgrpo.learning.settings import PLAY
 from hgrpo.progress import Bar
 from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder, reference_of

@@ -25,13 +25,13 @@ from hgrpo.formulas import kinds as rule_kinds
 from hgrpo.stages.order import load
 
 PACKAGE = Path(__file__).resolve().parent.parent
-# Modules that only plan, whose effect reaches jobs as settings and inputs, or that record where a
-# job ran.
+# Modules that only plan, whose effect reaches jobs as settings and inputs, that record where a job
+# ran, or that no job runs.
 _SKIPPED = {f"hgrpo.stages.{name}" for name in ("comparison", "files", "order", "paths")}
-_SKIPPED |= {"hgrpo.provenance"}
+_SKIPPED |= {"hgrpo.provenance", "hgrpo.games.gym"}
 # Parts of a game that play needs not; a stage that uses one has it in USES.
 _PARTS = ("assets", "expert")
-_PART = re.compile(rf"hgrpo\.envs\.\w+\.({'|'.join(_PARTS)})")
+_PART = re.compile(rf"hgrpo\.games\.\w+\.({'|'.join(_PARTS)})")
 _POSITIONS = ("lineno", "col_offset", "end_lineno", "end_col_offset", "ctx", "type_ignores")
 
 
@@ -50,7 +50,7 @@ def roots(stage: str, settings: Mapping) -> list[str]:
     if "rule" in module.USES and method.get("objective"):
         named.append(rule_kinds.module_name(method["objective"]["rule"]))
     if "env" in module.USES and settings.get("env"):
-        game = f"hgrpo.envs.{settings['env']['name']}"
+        game = f"hgrpo.games.{settings['env']['name']}"
         parts = [f"{game}.{part}" for part in _PARTS if part in module.USES]
         named += [game, *(part for part in parts if _path(part, PACKAGE).is_file())]
     if "engine" in module.USES and settings.get("engine"):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hgrpo.config.canonical import as_json, settings_digest
-from hgrpo.config.user_path import user_path
-from hgrpo.envs.user_files import user_files_digest
 from hgrpo.errors import UserError
+from hgrpo.games.kinds import load as load_game
+from hgrpo.games.user_path import user_path
 from hgrpo.stages.files import fits, gradient_rounds, runs, trained_rounds
 from hgrpo.stages.job import Job
 from hgrpo.stages.order import STAGES, load
@@ -289,7 +289,7 @@ def user_digest(study: Study, stage: str, results: Path) -> str | None:
     if stage in ("assets", "expert"):
         name = {"assets": "assets/manifest.json", "expert": "expert/summary.json"}[stage]
         try:
-            return user_files_digest(study.env, stage)
+            return load_game(study.env.name).user_files_digest(study.env, stage)
         except (UserError, OSError):
             return _recorded(results / name, "user_files")
     if stage == "base" and study.model.path is not None:

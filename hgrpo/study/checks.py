@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hgrpo.config.read import did_you_mean
-from hgrpo.envs.kinds import load
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, did_you_mean
 from hgrpo.evaluation.endpoint import check_budget
 from hgrpo.evaluation.settings import Budget
+from hgrpo.games.kinds import load
 from hgrpo.study.training_checks import check_training
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def _check_capabilities(study: "Study", path: Path) -> None:
             if environment.lacks(capability):
                 raise UserError(
                     f"{path}: methods: {name}: credit.kind {method.credit.kind!r} needs "
-                    f"`{capability}` in hgrpo/envs/{environment.name}/__init__.py"
+                    f"`{capability}` in hgrpo/games/{environment.name}/__init__.py"
                 )
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from hgrpo.config.merge import merge
-from hgrpo.config.read import check_name, did_you_mean, read_yaml, validate
-from hgrpo.envs.kinds import environment_settings
-from hgrpo.errors import UserError
+from hgrpo.config.read import check_name, read_yaml, validate
+from hgrpo.errors import UserError, did_you_mean
 from hgrpo.learning.method import MethodConfig
 from hgrpo.policy.settings import ModelConfig
+from hgrpo.stages.sections import environment_settings
 from hgrpo.study.overrides import parse_overrides
 
 _MAKE = {

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hgrpo.config.read import read_yaml, validate
-from hgrpo.envs.kinds import environment_settings
 from hgrpo.errors import UserError
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.policy.settings import ModelConfig
+from hgrpo.stages.sections import environment_settings
 from hgrpo.study.study import Study, StudyConfig
 
 

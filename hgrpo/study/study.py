@@ -12,12 +12,12 @@ from hgrpo.config.merge import merge
 from hgrpo.config.read import check_name, read_yaml, validate
 from hgrpo.config.strict import Strict
 from hgrpo.credit.section import CreditConfig
-from hgrpo.envs.environment import EnvSettings
 from hgrpo.errors import UserError
 from hgrpo.evaluation.gates import Gate
 from hgrpo.evaluation.gradients.settings import GradientsConfig
 from hgrpo.evaluation.settings import AgreementConfig, EvaluationConfig, Pair
 from hgrpo.evaluation.truth.settings import TruthConfig
+from hgrpo.games.environment import EnvSettings
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.sft_settings import SftConfig

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
+from hgrpo.games.base import Task
 from hgrpo.trajectories import store
 from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from hgrpo.envs.base import Forkable, Observation, TextEnv
 from hgrpo.errors import UserError
+from hgrpo.games.base import Forkable, Observation, TextEnv
 from hgrpo.trajectories.trajectory import Trajectory
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hgrpo.envs.base import Task
+from hgrpo.games.base import Task
 
 
 @dataclass
@@ -15,7 +15,7 @@ class Turn:
         span: [start, end) of the sampled reply in the trajectory's `token_ids`.
         token_ids: the N sampled tokens of the reply, with the token that closes it.
         logprobs: N log-probabilities of these tokens at the sampling temperature.
-        progress: change of the environment's potential in the turn, see `envs.base.Step`.
+        progress: change of the environment's potential in the turn, see `games.base.Step`.
         overlong: whether the reply was cut at the token limit.
         state: fingerprint of the agent's knowledge before the turn, for example where it is and
             what it holds. Empty within continuations.

@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from hgrpo.config.user_path import missing
-from hgrpo.envs import kinds as environments
-from hgrpo.envs.environment import UserFile
 from hgrpo.errors import UserError
+from hgrpo.games import kinds as environments
+from hgrpo.games.environment import UserFile
+from hgrpo.games.user_path import missing
 from hgrpo.learning.method import MethodConfig
 from hgrpo.stages.order import load
 from hgrpo.study.study import Study

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hgrpo.config.user_path import user_path
-from hgrpo.envs import kinds as environments
 from hgrpo.errors import UserError
+from hgrpo.games import kinds as environments
+from hgrpo.games.user_path import user_path
 from hgrpo.store.entry import sha256
 from hgrpo.store.plan import Plan
 from hgrpo.study.study import Study

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from hgrpo.atomic import atomic_file
-from hgrpo.config.read import did_you_mean
 from hgrpo.config.strict import Strict
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, did_you_mean
 from hgrpo.sandbox.studies.pieces import PIECES, rule_classes
 from hgrpo.sandbox.studies.study import SandboxStudy, read_study, recorded, resolve
 from hgrpo.store.code import code_hash

@@ -15,7 +15,7 @@ import numpy as np
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 from hgrpo.credit.section import CreditConfig
 from hgrpo.credit.base import Context, Group, make_assigner
-from hgrpo.envs.base import Task
+from hgrpo.games.base import Task
 
 def played(rewards):
     turns = [Turn("o", "a", (0, 1), reward, 0.0, True, False) for reward in rewards]

@@ -39,9 +39,9 @@ def root(project, shelf, tmp_path, monkeypatch):
         name: (f"{shelf.address}/{name}", len(content), hashlib.sha256(content).hexdigest())
         for name, content in FILES.items()
     }
-    with (root / "hgrpo/envs/webshop/data.py").open("a", encoding="utf-8") as file:
+    with (root / "hgrpo/games/webshop/data.py").open("a", encoding="utf-8") as file:
         file.write(f"\nOFFICIAL |= {{n: Source(*each) for n, each in {sources!r}.items()}}\n")
-    fetch = root / "hgrpo/envs/fetch.py"
+    fetch = root / "hgrpo/games/fetch.py"
     text = fetch.read_text(encoding="utf-8").replace("ATTEMPTS = 8", "ATTEMPTS = 2")
     fetch.write_text(
         text.replace(

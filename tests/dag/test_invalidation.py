@@ -181,7 +181,7 @@ def test_jobs_copy_their_results_if_an_edit_changed_no_content(real):
         assert (old / name).read_bytes() == (new / name).read_bytes()
 
 
-PANELS = "hgrpo/envs/panels.py"
+PANELS = "hgrpo/games/panels.py"
 IN_THE_SNAKEFILE = f"""
 if workflow.is_main_process:
     with open("{PANELS}", "a") as file:

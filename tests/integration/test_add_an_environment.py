@@ -11,15 +11,16 @@ import pytest
 from project_copy import copy_project
 
 FILES = [
-    "hgrpo/envs/doors/__init__.py",
+    "hgrpo/games/doors/__init__.py",
     "configs/envs/doors.yaml",
     "configs/studies/doors.yaml",
 ]
 PLAY = """
 import json, pickle
 from pathlib import Path
-from hgrpo.envs.base import Task
-from hgrpo.envs.kinds import environment_settings, load
+from hgrpo.games.base import Task
+from hgrpo.games.kinds import load
+from hgrpo.stages.sections import environment_settings
 settings = environment_settings({"name": "doors", "turn_cap": 5}, "test")
 make = load("doors").factory(settings, Path("."))
 def episode(*actions):

@@ -20,12 +20,12 @@ from alfworld_parity import (
 )
 from places import SHARED
 
-from hgrpo.envs.alfworld.gamefile import load_compiled, read_game
-from hgrpo.envs.alfworld.generator import generate, write
-from hgrpo.envs.alfworld.grammar import Each, RuleCall, parse_symbols
-from hgrpo.envs.alfworld.native import CompiledGame, NativeGame
-from hgrpo.envs.alfworld.settings import GenerateSettings
 from hgrpo.errors import UserError
+from hgrpo.games.alfworld.gamefile import load_compiled, read_game
+from hgrpo.games.alfworld.generator import generate, write
+from hgrpo.games.alfworld.grammar import Each, RuleCall, parse_symbols
+from hgrpo.games.alfworld.native import CompiledGame, NativeGame
+from hgrpo.games.alfworld.settings import GenerateSettings
 
 pytestmark = pytest.mark.extra("alfworld")
 
@@ -124,7 +124,7 @@ VARIANTS = {
 
 
 def walk(data: dict, seeds=(1, 2), steps=150) -> GameReport:
-    from hgrpo.envs.alfworld.textworld_engine import OfficialGame
+    from hgrpo.games.alfworld.textworld_engine import OfficialGame
 
     report = GameReport("game")
     native = NativeGame(CompiledGame(data))
@@ -163,7 +163,7 @@ def test_unusual_houses(games, facts):
 
 
 def test_the_memoised_engine_is_the_untouched_one(games):
-    from hgrpo.envs.alfworld.textworld_engine import OfficialGame
+    from hgrpo.games.alfworld.textworld_engine import OfficialGame
 
     data = games["light"]
     stock, report = OfficialGame(data), GameReport("game")
@@ -203,8 +203,8 @@ def test_a_difference_is_found_and_ends_the_walk(games):
 
 
 def test_progress_from_the_official_facts_is_the_native_one(games, tmp_path):
-    from hgrpo.envs.alfworld.env import AlfworldEnv
-    from hgrpo.envs.base import Task
+    from hgrpo.games.alfworld.env import AlfworldEnv
+    from hgrpo.games.base import Task
 
     for kind, task_type in (
         ("cool", "pick_cool_then_place_in_recep"),

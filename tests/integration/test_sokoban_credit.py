@@ -16,9 +16,9 @@ from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.credit.turnrd.model import build_model, save_model
 from hgrpo.credit.turnrd.settings import Settings
-from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
 from hgrpo.evaluation.shared_rollouts import computations
+from hgrpo.games.kinds import load
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.settings import ModelConfig

@@ -20,8 +20,8 @@ from small_study import TRAINING, environment, make_study
 
 from hgrpo.archive import pack, unpacked
 from hgrpo.base_model.folder import open_base
-from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
+from hgrpo.games.kinds import load
 from hgrpo.learning.scratch import locked_scratch
 from hgrpo.policy.compatible import weights_digest
 from hgrpo.policy.load import load_policy

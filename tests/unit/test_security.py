@@ -27,13 +27,13 @@ from hgrpo.cli.entry import read_config
 from hgrpo.config.read import read_yaml
 from hgrpo.credit.turnrd.model import build_model, load_model, save_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
-from hgrpo.envs.alfworld import download
-from hgrpo.envs.alfworld import env as alfworld_env
-from hgrpo.envs.alfworld.env import AlfworldEnv
-from hgrpo.envs.alfworld.gamefile import content_hash, list_games, load_compiled
-from hgrpo.envs.base import Task
-from hgrpo.envs.source import Source
 from hgrpo.errors import UserError
+from hgrpo.games.alfworld import download
+from hgrpo.games.alfworld import env as alfworld_env
+from hgrpo.games.alfworld.env import AlfworldEnv
+from hgrpo.games.alfworld.gamefile import content_hash, list_games, load_compiled
+from hgrpo.games.base import Task
+from hgrpo.games.source import Source
 from hgrpo.learning.checkpoints import read_state
 from hgrpo.learning.update import Learner
 from hgrpo.policy.load import load_player, load_policy
@@ -440,7 +440,7 @@ def test_a_member_larger_than_any_game_is_not_unpacked(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "/etc/passwd"])
 def test_only_web_addresses_are_fetched(tmp_path, url):
-    fetch = pytest.importorskip("hgrpo.envs.fetch", reason="needs requests and tenacity").fetch
+    fetch = pytest.importorskip("hgrpo.games.fetch", reason="needs requests and tenacity").fetch
     with pytest.raises(UserError, match="not an address"):
         fetch(Source(url), tmp_path / "file")
     assert not (tmp_path / "file").exists()
@@ -450,7 +450,7 @@ def test_only_web_addresses_are_fetched(tmp_path, url):
 
 
 def test_a_pickled_table_is_not_read(tmp_path, marker):
-    from hgrpo.envs.webshop import index
+    from hgrpo.games.webshop import index
 
     path = tmp_path / "rows.npy"
     np.save(path, np.array([Bomb(marker)], dtype=object), allow_pickle=True)

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgrpo.streams import generator, key, uniform
+from hgrpo.games.streams import generator, key, uniform
 
 
 def test_names_and_types_tell_streams_apart():

@@ -7,8 +7,8 @@ import pytest
 from hgrpo.agent.template import ChatTemplate
 from hgrpo.cli.entry import read_config
 from hgrpo.config.read import read_yaml
-from hgrpo.envs.sokoban.files import level_text
 from hgrpo.errors import UserError
+from hgrpo.games.sokoban.files import level_text
 from hgrpo.report.provenance_rows import read_mapping
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import make_task

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from hgrpo.credit.base import Context
 from hgrpo.credit.judge.settings import RUBRIC, SERVICE, Settings
-from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
+from hgrpo.games.kinds import load
 
 if TYPE_CHECKING:
     from hgrpo.credit.judge.assigner import JudgeCredit
@@ -28,7 +28,7 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
     if settings.model == RUBRIC and text.score is None:
         raise UserError(
             f"environment {name!r} has no offline rubric: add `score` to JUDGE_TEXT in "
-            f"hgrpo/envs/{name}/judge.py, or name a language model in credit.model"
+            f"hgrpo/games/{name}/judge.py, or name a language model in credit.model"
         )
     if context.cache_dir is None:
         raise UserError("the judge needs a folder for its answers: --cache")

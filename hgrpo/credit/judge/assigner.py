@@ -21,8 +21,8 @@ from hgrpo.credit.judge.protocol import (
 from hgrpo.credit.judge.scores import credit
 from hgrpo.credit.judge.settings import RUBRIC, Settings
 from hgrpo.credit.to_go import credit_to_go
-from hgrpo.envs.environment import JudgeText
 from hgrpo.errors import UserError
+from hgrpo.games.environment import JudgeText
 
 
 @dataclass(eq=False, repr=False)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from hgrpo.credit.judge.protocol import Answers, CallError, Judgement, Prompt, Scores, Usage
 from hgrpo.credit.judge.scores import check
 from hgrpo.credit.judge.settings import RUBRIC
-from hgrpo.envs.environment import JudgeText
 from hgrpo.errors import UserError
+from hgrpo.games.environment import JudgeText
 
 if TYPE_CHECKING:
     # The account imports tenacity, which need not be installed for the judge server.
@@ -51,7 +51,7 @@ class RubricJudge:
         except CallError as error:
             raise UserError(
                 f"the offline rubric of environment {environment!r}: {error}; see `score` in "
-                f"hgrpo/envs/{environment}/judge.py"
+                f"hgrpo/games/{environment}/judge.py"
             ) from None
         size = count_tokens(*(message["content"] for message in prompt.messages))
         answer_size = count_tokens(answer(scores, prompt.variant))

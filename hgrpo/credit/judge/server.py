@@ -12,8 +12,8 @@ from typing import get_args
 from hgrpo.credit.judge import rubric
 from hgrpo.credit.judge.protocol import answer_format
 from hgrpo.credit.judge.settings import RUBRIC, Variant
-from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
+from hgrpo.games.kinds import load
 
 _LARGEST_BODY = 64 * 2**20
 # A request gets the first fault that is drawn, in this order.

@@ -13,7 +13,7 @@ from hgrpo.credit import counterfactual
 from hgrpo.credit.base import Context, Progress
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.errors import TrainingError, UserError
-from hgrpo.streams import key
+from hgrpo.games.streams import key
 
 if TYPE_CHECKING:
     from hgrpo.credit.turnrd.assigner import TurnRDCredit

@@ -17,7 +17,7 @@ from hgrpo.credit.turnrd.losses import Targets, drawn_turns, make_batch, supervi
 from hgrpo.credit.turnrd.model import Decomposition, TurnBatch, TurnRD
 from hgrpo.credit.turnrd.settings import FitSettings
 from hgrpo.errors import TrainingError
-from hgrpo.streams import generator, key
+from hgrpo.games.streams import generator, key
 
 
 def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:

@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from hgrpo.atomic import atomic_folder
-from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.settings import TruthConfig
 from hgrpo.evaluation.truth.table import TRUTH_FILE, truth_table
 from hgrpo.evaluation.truth.values import turn_truth
+from hgrpo.games.base import Task
+from hgrpo.games.streams import generator
 from hgrpo.policy.score_sketch import ScoreSketcher
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.continuations import Continuations, Point
-from hgrpo.streams import generator
 from hgrpo.trajectories.played_groups import PlayedGroup, read_groups
 from hgrpo.trajectories.store import (
     SEQUENCES_FILE,

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hgrpo import parquet
-from hgrpo.config.read import did_you_mean
-from hgrpo.errors import UserError, one_line
+from hgrpo.errors import UserError, did_you_mean, one_line
 from hgrpo.evaluation.truth.measured import MeasuredTruth, measured_truth
 from hgrpo.evaluation.truth.table import PLACE, TRUTH_FILE, read_truth_table
 from hgrpo.trajectories.store import TURNS_FILE, read_turns

@@ -6,7 +6,7 @@ their first resample holds every group once, so their first value is the estimat
 
 import numpy as np
 
-from hgrpo.streams import generator
+from hgrpo.games.streams import generator
 
 RESAMPLES = 2000
 # Percentile intervals from fewer groups are far too narrow.

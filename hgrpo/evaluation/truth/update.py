@@ -8,10 +8,10 @@ import numpy as np
 
 from hgrpo.config.read import read_yaml
 from hgrpo.credit.base import Context, Group, other_orders
-from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
 from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations, compute
 from hgrpo.evaluation.truth.update_settings import TRAINING, ArmUpdate
+from hgrpo.games.base import Task
 from hgrpo.learning.batch import GroupAdvantages, group_advantages
 from hgrpo.learning.method import MethodConfig
 from hgrpo.trajectories.played_groups import read_groups

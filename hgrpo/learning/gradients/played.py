@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 from hgrpo.credit.base import Group, assign_all
-from hgrpo.envs.base import Task
+from hgrpo.games.base import Task
+from hgrpo.games.streams import generator
 from hgrpo.learning.batch import (
     TrainingSequence,
     group_advantages,
@@ -20,7 +21,6 @@ from hgrpo.learning.critic import Critic
 from hgrpo.learning.critic_advantages import FLOOR, estimates, store_advantages
 from hgrpo.learning.filters.batch import sample_deviation
 from hgrpo.learning.round import Round
-from hgrpo.streams import generator
 from hgrpo.trajectories.trajectory import Trajectory
 
 

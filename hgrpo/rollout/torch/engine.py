@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hgrpo.games.streams import uniform
 from hgrpo.policy.load import SavedPolicy
 from hgrpo.policy.policy import Policy
 from hgrpo.rollout.engine import Completion, Request, Sampling
 from hgrpo.rollout.torch.decoder import Branch, Decoder
-from hgrpo.streams import uniform
 
 
 @dataclass(eq=False)

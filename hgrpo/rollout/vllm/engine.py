@@ -21,11 +21,11 @@ from torch import Tensor
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from hgrpo.errors import UserError
+from hgrpo.games.streams import key
 from hgrpo.policy.load import SavedPolicy
 from hgrpo.policy.policy import Policy
 from hgrpo.rollout.engine import Completion, Request, Sampling
 from hgrpo.rollout.vllm import INSTALL, Settings
-from hgrpo.streams import key
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig

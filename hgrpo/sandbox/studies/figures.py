@@ -13,8 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from hgrpo.atomic import atomic_folder
-from hgrpo.config.read import did_you_mean
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, did_you_mean
 from hgrpo.evaluation.over_seeds import seed_interval
 from hgrpo.report.arms import COLOURS, LINES, MARKERS, REFERENCE_COLOUR
 from hgrpo.report.style import Drawing, canvas, legend_below, log_axis, save_all

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from hgrpo.config.read import did_you_mean
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, did_you_mean
 from hgrpo.sandbox.studies.study import Metric
 
 

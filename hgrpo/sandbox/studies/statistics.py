@@ -8,16 +8,15 @@ import pandas as pd
 from scipy import stats
 
 from hgrpo.atomic import atomic_file
-from hgrpo.config.read import did_you_mean
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, did_you_mean
 from hgrpo.evaluation.over_seeds import equivalence, seed_bootstrap, seed_interval
 from hgrpo.evaluation.statistics import ALPHA, of_pairs
+from hgrpo.games.streams import generator
 from hgrpo.report.csv_file import write_csv
 from hgrpo.report.words import DASH
 from hgrpo.sandbox.studies.measures import Measured, horizon, measure
 from hgrpo.sandbox.studies.results import ARMS, PAIRS, TABLES, read_rows, read_summary
 from hgrpo.sandbox.studies.study import Metric, Pair, SandboxStudy
-from hgrpo.streams import generator
 
 # Costs of an arm for each seed, where its rows have them.
 COSTS = ("rollouts", "verifier_calls", "tokens", "updates", "kl_from_init")

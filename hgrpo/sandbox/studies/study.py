@@ -10,9 +10,9 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from hgrpo.config.read import did_you_mean, read_yaml, validate
+from hgrpo.config.read import read_yaml, validate
 from hgrpo.config.strict import Strict
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, did_you_mean
 from hgrpo.sandbox.studies.pieces import PIECES
 
 # Seeds of the second half of an A/A pair start here.

@@ -13,8 +13,8 @@ import re
 from pathlib import Path
 
 from hgrpo.base_model.settings import TinyModel
-from hgrpo.config.user_path import user_path
 from hgrpo.errors import UserError
+from hgrpo.games.user_path import user_path
 from hgrpo.policy.settings import LoraConfig, ModelConfig
 from hgrpo.stages.files import runs
 from hgrpo.stages.order import resources_key

@@ -8,8 +8,8 @@ from tokenizers.models import WordLevel
 from hgrpo.agent.conversation import Conversation, conversation_for
 from hgrpo.agent.tokenizer import PAD, SPECIALS, train_tokenizer
 from hgrpo.base_model.make import hugging_face_tokenizer
-from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
+from hgrpo.games.kinds import load
 from hgrpo.learning.imitation import as_example
 
 PHRASES = load("alfworld").cut

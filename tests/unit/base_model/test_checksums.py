@@ -18,9 +18,9 @@ from hgrpo.archive import pack
 from hgrpo.base_model.safetensors_file import check_checksum, write_with_checksum
 from hgrpo.credit.turnrd.model import build_model, load_model, save_model
 from hgrpo.credit.turnrd.settings import ModelSettings, Settings
-from hgrpo.envs.base import Task
-from hgrpo.envs.panels import SPLITS
 from hgrpo.errors import UserError
+from hgrpo.games.base import Task
+from hgrpo.games.panels import SPLITS
 from hgrpo.learning.checkpoints import Checkpoints, read_state, write_state
 from hgrpo.learning.kl import KlController
 from hgrpo.learning.scratch import locked_scratch

@@ -8,13 +8,13 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from hgrpo.agent.cut import PLAIN
 from hgrpo.agent.tokenizer import load_tokenizer
 from hgrpo.base_model.digest import base_digest, companions_digest, source_digest, write_summary
 from hgrpo.base_model.folder import companions
 from hgrpo.base_model.make import build
 from hgrpo.base_model.settings import TinyModel
 from hgrpo.errors import UserError
+from hgrpo.games.cut import PLAIN
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import pytest
 import yaml
 from stage_settings import stage_settings
 
-from hgrpo.envs.base import Task
-from hgrpo.envs.panels import check_sizes
 from hgrpo.errors import UserError
+from hgrpo.games.base import Task
+from hgrpo.stages.sections import check_sizes
 from hgrpo.study.study import load_study
 
 

@@ -6,9 +6,9 @@ import pytest
 from stage_settings import run_command
 
 from hgrpo.cli.run_stage import read_settings
-from hgrpo.envs.base import Task
-from hgrpo.envs.panels import SPLITS, write_panels
 from hgrpo.errors import UserError
+from hgrpo.games.base import Task
+from hgrpo.games.panels import SPLITS, write_panels
 from hgrpo.policy import load
 from hgrpo.stages import evaluate
 from hgrpo.stages.job import Job

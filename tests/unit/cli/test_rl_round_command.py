@@ -10,9 +10,9 @@ from tiny_policy import make_policy
 from hgrpo.archive import pack, unpacked
 from hgrpo.base_model.digest import any_digest
 from hgrpo.base_model.safetensors_file import write_tensors
-from hgrpo.envs.base import Task
-from hgrpo.envs.panels import PANELS
 from hgrpo.errors import UserError
+from hgrpo.games.base import Task
+from hgrpo.games.panels import PANELS
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.learning.stops import greedy_validation

@@ -6,7 +6,7 @@ import pytest
 
 from hgrpo.cli import trajectory
 from hgrpo.command import run
-from hgrpo.envs.base import Task
+from hgrpo.games.base import Task
 from hgrpo.trajectories import store
 from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 

@@ -9,7 +9,7 @@ import pytest
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.entropy import modulated, most_uncertain
 from hgrpo.credit.section import CreditConfig
-from hgrpo.envs.base import Task
+from hgrpo.games.base import Task
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 ADVANTAGES = np.array([1.0, -1.0])

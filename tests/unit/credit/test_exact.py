@@ -12,9 +12,10 @@ from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.exact import Values
 from hgrpo.credit.oracle import command_shares
 from hgrpo.credit.section import CreditConfig
-from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.errors import UserError
-from hgrpo.streams import generator
+from hgrpo.games.kinds import load
+from hgrpo.games.streams import generator
+from hgrpo.stages.sections import environment_settings
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 CAP = 5

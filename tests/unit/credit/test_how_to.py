@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 import hgrpo.credit
 from hgrpo.credit.base import Context, Group, assign_all
-from hgrpo.envs.base import Task
+from hgrpo.games.base import Task
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 

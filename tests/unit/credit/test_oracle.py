@@ -12,9 +12,10 @@ from hgrpo.agent.conversation import Conversation
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.oracle import OracleCredit
 from hgrpo.credit.section import CreditConfig
-from hgrpo.envs.base import Task
-from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.errors import UserError
+from hgrpo.games.base import Task
+from hgrpo.games.kinds import load
+from hgrpo.stages.sections import environment_settings
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 SETTINGS = environment_settings(

@@ -19,8 +19,8 @@ from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.section import CreditConfig
 from hgrpo.credit.turnrd.model import build_model, save_model
 from hgrpo.credit.turnrd.settings import Settings
-from hgrpo.envs.panels import write_panels
 from hgrpo.errors import UserError
+from hgrpo.games.panels import write_panels
 from hgrpo.report.credit_tables import CREDITS
 from hgrpo.stages import credit_agreement
 from hgrpo.stages.job import Job

@@ -9,15 +9,16 @@ import pytest
 
 from hgrpo.config.read import read_yaml
 from hgrpo.credit.base import Context
-from hgrpo.envs.chores.env import ChoresEnv
-from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.evaluation.cautions import one_method
 from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations, compute
 from hgrpo.evaluation.truth.update import update_advantages
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
 from hgrpo.evaluation.twins import twins, unexplained
+from hgrpo.games.chores.env import ChoresEnv
+from hgrpo.games.kinds import load
+from hgrpo.games.streams import generator
 from hgrpo.learning.method import MethodConfig
-from hgrpo.streams import generator
+from hgrpo.stages.sections import environment_settings
 from hgrpo.trajectories.played_groups import PlayedGroup
 from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 

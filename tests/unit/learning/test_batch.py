@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hgrpo.envs.base import Task
+from hgrpo.games.base import Task
 from hgrpo.learning.batch import GroupAdvantages, scale_advantages
 from hgrpo.learning.chosen import Chosen, scale_living
 from hgrpo.trajectories.trajectory import Trajectory, Turn

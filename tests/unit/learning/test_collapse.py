@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from toy_round import run, small_round, turns_of, untimed
 
-from hgrpo.envs.base import Task
+from hgrpo.games.base import Task
 from hgrpo.learning.batch import SampledSequence, training_sequences
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.collapse import (

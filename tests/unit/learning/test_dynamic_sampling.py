@@ -6,10 +6,10 @@ import pyarrow.parquet as pq
 import pytest
 from toy_round import check_resume, run, small_round, turns_of
 
-from hgrpo.envs.base import Task
+from hgrpo.games.base import Task
+from hgrpo.games.streams import generator
 from hgrpo.learning.settings import DynamicSampling, TrainingConfig
 from hgrpo.learning.tasks import further_tasks, tasks_of_step
-from hgrpo.streams import generator
 
 PANEL = [Task(f"t{i}", f"t{i}", f"h{i}", "x") for i in range(20)]
 THRICE = DynamicSampling(most_batches=3)

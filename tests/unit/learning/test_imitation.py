@@ -5,12 +5,12 @@ import torch
 from tiny_policy import make_policy
 
 from hgrpo.errors import TrainingError
+from hgrpo.games.streams import generator
 from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.imitation import Example, imitate
 from hgrpo.learning.optimisers import sft_optimisers
 from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.load import load_policy
-from hgrpo.streams import generator
 
 SETTINGS = SftConfig(
     epochs=2.5,

@@ -7,13 +7,13 @@ import torch
 from toy_round import TRAINING, check_resume, make_round, run
 
 from hgrpo.credit.base import CreditAssigner
-from hgrpo.envs.base import Task
 from hgrpo.errors import TrainingError, UserError
+from hgrpo.games.base import Task
+from hgrpo.games.streams import generator
 from hgrpo.learning.scratch import locked_scratch
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.tasks import tasks_of_step
 from hgrpo.policy.load import load_policy
-from hgrpo.streams import generator
 
 
 def fresh_round(imitator, scratch):

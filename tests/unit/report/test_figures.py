@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from report_fixtures import inputs_of, resolved_arm, shipped, write_merged_study, write_study
 
-from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
+from hgrpo.games.base import Task
 from hgrpo.report import style
 from hgrpo.report.arms import REFERENCE_COLOUR, read_arms
 from hgrpo.report.draw import draw_all

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 from stage_settings import run_stage
 
-from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.table import NUMBERS, SKETCH, truth_schema
+from hgrpo.games.base import Task
 from hgrpo.report.credit_tables import CREDITS
 from hgrpo.report.viewer import ALL_ARMS, Source, collect, collect_truth, render, within
 from hgrpo.trajectories.store import (

@@ -7,8 +7,8 @@ from hall import MAX_TOKENS, TURN_CAP, collect
 from tiny_policy import DOORS, TEXTS, HallEnv, hall_tasks, make_policy
 
 from hgrpo.agent.conversation import Conversation
-from hgrpo.envs.base import check_step
 from hgrpo.errors import TrainingError, UserError
+from hgrpo.games.base import check_step
 from hgrpo.policy.logprobs import make_batch, sampled_logprobs
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.engine import Request, Sampling

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hgrpo.envs import kinds as env_kinds
 from hgrpo.errors import UserError
 from hgrpo.formulas import kinds as rule_kinds
+from hgrpo.games import kinds as env_kinds
 from hgrpo.stages.order import STAGES
 from hgrpo.store import code as module
 from hgrpo.store.code import PACKAGE, closure, load_hashes, roots, save_hashes
@@ -71,7 +71,7 @@ def test_planning_imports_no_torch(imports, stage):
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_module_that_a_stage_imports_is_covered_or_only_plans(imports, stage, monkeypatch):
     monkeypatch.setattr(module, "_SKIPPED", set())
-    plug_ins = ("hgrpo.envs.", "hgrpo.rollout.torch", "hgrpo.rollout.vllm", "hgrpo.credit.")
+    plug_ins = ("hgrpo.games.", "hgrpo.rollout.torch", "hgrpo.rollout.vllm", "hgrpo.credit.")
     loaded = {name for name in imports[stage][0] if not name.startswith(plug_ins)}
     # All update rules are read to find one by its name, and the hash covers that one.
     rules = closure({rule.__module__ for rule in rule_kinds.every().values()})
@@ -87,10 +87,10 @@ def test_stages_before_and_after_training_reach_no_policy(stage):
 def test_no_module_is_imported_by_a_computed_name():
     computed = re.compile(r"import_module|import_plug_in|__import__|(?<![.\w])(exec|eval)\(")
     # Assigners and environments are named by configs, and the hash gets their names.
-    kinds = ("credit", "envs", "formulas", "rollout")
+    kinds = ("credit", "games", "formulas", "rollout")
     allowed = {PACKAGE / f"{part}/kinds.py" for part in kinds}
     # The warm process imports other people's libraries, and no module of the package.
-    allowed |= {PACKAGE / "workflow/warm.py", PACKAGE / "config/plug_in.py"}
+    allowed |= {PACKAGE / "workflow/warm.py", PACKAGE / "errors.py"}
     # It imports torch late.
     allowed.add(PACKAGE / "formulas/tensors.py")
     # The sandbox's rules and pieces are named by settings, and `sandbox_rules.run_code` covers
@@ -108,10 +108,10 @@ def test_no_module_is_imported_by_a_computed_name():
 def test_a_round_depends_on_its_own_assigner_environment_engine_and_rule():
     covered = of_job("rl_round", "alfworld", "torch", ["random"], "PPOClip")
     assert {"hgrpo.credit.random", "hgrpo.credit.progress"} <= covered
-    assert {"hgrpo.envs.alfworld.env", "hgrpo.rollout.torch.decoder"} <= covered
+    assert {"hgrpo.games.alfworld.env", "hgrpo.rollout.torch.decoder"} <= covered
     assert "hgrpo.rollout.torch.compiled" in covered & of_job("evaluate", "alfworld", "torch")
-    assert "hgrpo/envs/alfworld/domain.pddl" in covered
-    others = ("hgrpo.envs.webshop", "hgrpo.rollout.vllm", "hgrpo.credit.judge")
+    assert "hgrpo/games/alfworld/domain.pddl" in covered
+    others = ("hgrpo.games.webshop", "hgrpo.rollout.vllm", "hgrpo.credit.judge")
     assert not [name for name in covered if name.startswith(others)]
     assert "hgrpo.credit.progress" not in of_job("rl_round", "alfworld", "torch", ["flat"])
     tpo = of_job("rl_round", "alfworld", "torch", ["random"], "TPO")
@@ -121,12 +121,12 @@ def test_a_round_depends_on_its_own_assigner_environment_engine_and_rule():
 
 @pytest.mark.parametrize("game", env_kinds.known())
 def test_only_the_stages_that_make_tasks_and_demonstrations_depend_on_their_code(game):
-    parts = {part: f"hgrpo.envs.{game}.{part}" for part in ("assets", "expert")}
+    parts = {part: f"hgrpo.games.{game}.{part}" for part in ("assets", "expert")}
     for stage in ("assets", "expert", "rl_round", "evaluate"):
         covered = of_job(stage, game, "torch", ["flat"]) & {*parts.values()}
         assert covered == ({parts[stage]} if stage in parts else set())
     # So no other module of the game may use them: its edits would be missed.
-    for path in (PACKAGE / "envs" / game).glob("*.py"):
+    for path in (PACKAGE / "games" / game).glob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert path.stem == "__init__" or not any(part in text for part in parts.values())
 

@@ -128,7 +128,7 @@ def different(before: dict[str, str], after: dict[str, str]) -> set[str]:
         # Other rules, engines, environments and assigners; the sandbox; and what only plans.
         ("formulas.aspo", set()),
         ("rollout.vllm.engine", set()),
-        ("envs.webshop.env", set()),
+        ("games.webshop.env", set()),
         ("credit.judge.scores", set()),
         ("sandbox.rl.train", set()),
         ("workflow.rules", set()),
@@ -143,7 +143,7 @@ def test_an_edit_changes_the_keys_of_the_jobs_that_run_it(plan, edited, module, 
 
 
 def test_an_edited_environment_changes_all_that_is_made_with_it(plan, edited):
-    assert different(keys(plan), edited("hgrpo.envs.chores")) == {*keys(plan)} - CONFIG
+    assert different(keys(plan), edited("hgrpo.games.chores")) == {*keys(plan)} - CONFIG
 
 
 def test_an_edited_update_rule_changes_the_arms_that_name_it(edited):

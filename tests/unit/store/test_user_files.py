@@ -10,7 +10,7 @@ from places import PROJECT
 from stored_study import changed, finish, keys, small_plan
 
 from hgrpo.base_model.digest import companions_digest
-from hgrpo.envs.user_files import user_files_digest
+from hgrpo.games.kinds import load
 from hgrpo.store.entry import link
 
 SHORT = {"methods": "SFTOnly,flatGRPO", "rounds": "1"}
@@ -43,11 +43,12 @@ def finish_with_records(plan) -> None:
     """Finish a study whose stages record the digests of the user's files, as they do."""
     finish(plan)
     link(Path(plan.root), (planned.entry for planned in plan.jobs()))
-    digest = user_files_digest(plan.study.env, "assets")
+    game = load(plan.study.env.name)
+    digest = game.user_files_digest(plan.study.env, "assets")
     Path(plan.root, "assets/manifest.json").write_text(
         json.dumps({"user_files": digest}), encoding="utf-8"
     )
-    digest = user_files_digest(plan.study.env, "expert")
+    digest = game.user_files_digest(plan.study.env, "expert")
     Path(plan.root, "expert/summary.json").write_text(
         json.dumps({"user_files": digest}), encoding="utf-8"
     )

@@ -14,10 +14,11 @@ from stage_settings import stage_settings
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.credit import kinds
 from hgrpo.credit.section import CreditConfig
-from hgrpo.envs.kinds import environment_settings, load
 from hgrpo.errors import UserError
+from hgrpo.games.kinds import load
 from hgrpo.learning.method import MethodConfig
 from hgrpo.policy.settings import ModelConfig
+from hgrpo.stages.sections import environment_settings
 from hgrpo.study.study import load_study
 
 CONFIGS = PROJECT / "configs"
@@ -362,7 +363,7 @@ def test_a_judge_for_an_environment_without_a_judge_text_is_refused(configs, mon
     monkeypatch.delattr(environment, "judge_text")
     assert error_of(configs).endswith(
         "bakeoff_plateau.yaml: methods: LLMJudge: credit.kind 'judge' needs `judge_text` in "
-        "hgrpo/envs/alfworld/__init__.py"
+        "hgrpo/games/alfworld/__init__.py"
     )
 
 

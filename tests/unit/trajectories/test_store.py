@@ -4,8 +4,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
+from hgrpo.games.base import Task
 from hgrpo.trajectories import store
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 

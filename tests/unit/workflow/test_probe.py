@@ -8,8 +8,8 @@ import pytest
 from chat_models import write_chat
 from places import PROJECT
 
-from hgrpo.envs.source import Source
-from hgrpo.envs.webshop.data import OFFICIAL
+from hgrpo.games.source import Source
+from hgrpo.games.webshop.data import OFFICIAL
 from hgrpo.study.overrides import read_assignments
 from hgrpo.study.study import load_study
 from hgrpo.workflow.planning.profile import read_profile

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hgrpo import streams
-from hgrpo.config.user_path import user_text
 from hgrpo.errors import UserError
 from hgrpo.formulas.batch import Questions
+from hgrpo.games import streams
+from hgrpo.games.user_path import user_text
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import BanditPolicy, Policy, Sampled, taken
 from hgrpo.sandbox.rl.settings import RlSettings

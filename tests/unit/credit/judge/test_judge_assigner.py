@@ -10,8 +10,8 @@ from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.assigner import JudgeCredit
 from hgrpo.credit.judge.cache import Database, Question, ScoreCache
 from hgrpo.credit.judge.protocol import CallError, Judgement
-from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
+from hgrpo.games.kinds import load
 
 TEXT = load("alfworld").judge_text()
 

@@ -10,7 +10,7 @@ from judge_cases import GOAL, ROOM, WON, prompt_of, trajectory
 
 from hgrpo.credit.judge.protocol import PROMPT_VERSION, answer_format
 from hgrpo.credit.judge.rubric import read
-from hgrpo.envs.kinds import load
+from hgrpo.games.kinds import load
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from('\n\r\u2028"{}\\'), max_size=60)
 

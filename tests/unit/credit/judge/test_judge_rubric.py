@@ -21,9 +21,9 @@ from hgrpo.credit.base import Context
 from hgrpo.credit.judge import make
 from hgrpo.credit.judge.protocol import Judgement
 from hgrpo.credit.judge.rubric import RubricJudge
-from hgrpo.envs.environment import JudgeText
-from hgrpo.envs.kinds import load
 from hgrpo.errors import UserError
+from hgrpo.games.environment import JudgeText
+from hgrpo.games.kinds import load
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from hgrpo.config.read import validate
 from hgrpo.credit import judge
 from hgrpo.credit.base import Context
 from hgrpo.credit.judge import Settings, make
-from hgrpo.envs.environment import JudgeText
 from hgrpo.errors import UserError
+from hgrpo.games.environment import JudgeText
 
 PRICES = {"dollars_per_million_input": 0.15, "dollars_per_million_output": 0.6}
 

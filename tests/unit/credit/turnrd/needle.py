@@ -13,7 +13,7 @@ from scipy.stats import pearsonr
 
 from hgrpo.credit.replay import ReplayRow
 from hgrpo.credit.turnrd.model import TurnRD, pad
-from hgrpo.streams import generator
+from hgrpo.games.streams import generator
 
 WIDTH, MARK, SHARPNESS = 16, 3.0, 4.0
 TURNS = (4, 12)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hgrpo.credit.replay import read_replay
-from hgrpo.envs.base import Task
 from hgrpo.errors import UserError
-from hgrpo.streams import generator
+from hgrpo.games.base import Task
+from hgrpo.games.streams import generator
 from hgrpo.trajectories.store import concatenate, sequence_table, turn_table, write_table
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 

@@ -9,10 +9,10 @@ import pytest
 from lamps import MAX_TOKENS, TURN_CAP, LampEnv, lamp_collector, write_lamp_study
 
 from hgrpo.credit.section import CreditConfig
-from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.measure import Measurement
 from hgrpo.evaluation.truth.settings import TruthConfig
+from hgrpo.games.panels import read_panels
 from hgrpo.policy.score_sketch import ScoreSketcher
 from hgrpo.stages import credit_agreement
 from hgrpo.stages.job import Job

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from lamps import MAX_TOKENS, TURN_CAP, LampEnv, write_lamp_study
 
-from hgrpo.envs.panels import read_panels
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.measure import Measurement
 from hgrpo.evaluation.truth.table import read_truth, truth_schema
+from hgrpo.games.panels import read_panels
 from hgrpo.stages import truth_round
 from hgrpo.stages.job import Job
 from hgrpo.trajectories.played_groups import read_groups

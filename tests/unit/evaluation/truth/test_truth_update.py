@@ -5,9 +5,9 @@ import pytest
 
 from hgrpo.credit.base import Group
 from hgrpo.credit.section import CreditConfig
-from hgrpo.envs.base import Task
 from hgrpo.evaluation.truth.update import update_advantages
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
+from hgrpo.games.base import Task
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory, Turn

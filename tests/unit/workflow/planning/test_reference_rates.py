@@ -4,8 +4,8 @@ import pytest
 from reference_rates import game, player
 from watched_study import HOUSES, Watched
 
-from hgrpo.envs.base import Task
-from hgrpo.envs.panels import write_panels
+from hgrpo.games.base import Task
+from hgrpo.games.panels import write_panels
 
 
 @pytest.fixture

@@ -1,0 +1,103 @@
+"""Makes the games of a study: generates or collects them, checks them, and writes them."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from hgrpo.errors import UserError
+from hgrpo.games import tracking
+from hgrpo.games.alfworld import gamefile, generator
+from hgrpo.games.alfworld.native import NativeGame
+from hgrpo.games.alfworld.settings import AlfworldSettings, GamesSettings
+from hgrpo.games.alfworld.vocabulary import PUT
+from hgrpo.games.base import Task
+from hgrpo.games.panels import SPLITS, leave_out, share_out, stratified
+from hgrpo.games.user_path import user_path
+
+# Keys of traj_data.json that the pipeline or the official loader reads; others are dropped.
+_KEYS = ("task_id", "task_type", "pddl_params", "scene", "turk_annotations")
+
+
+def make(
+    config: AlfworldSettings, seed: int, out: Path, skipped: Counter
+) -> Iterator[tuple[str, Task]]:
+    """Check each game, write it below `out`, and yield its split and task, in panel order.
+
+    Args:
+        skipped: reason -> number of games left out; updated here.
+
+    Raises:
+        UserError: the games cannot be read or generated, a game's commands are not in the language
+            of the setting `grammar`, or a generated walkthrough does not win.
+    """
+    sizes = config.panels.sizes
+    root = out / "games"
+    if config.games.generate is not None:
+        source = generator.generate(config.games.generate, sizes, config.grammar, seed)
+    else:
+        source = _collect(config.games, sizes, seed, skipped)
+    total = None if None in sizes.values() else sum(sizes.values())
+    for split, files in tracking.bar(source, total=total, desc="assets", unit="game"):
+        name = f"{split}/{files.folder}"
+        _check(files.game, name, config, skipped)
+        generator.write(root / split, files)
+        kind = files.trajectory["task_type"]
+        yield split, Task(files.folder, f"games/{name}", gamefile.content_hash(files.game), kind)
+
+
+def _check(game: dict, name: str, config: AlfworldSettings, skipped: Counter) -> None:
+    """Check language and walkthrough; a user's game loses a walkthrough that does not win."""
+    language = config.grammar
+    if f'"{PUT[language].format("{o}", "{r}")}"' not in game["grammar"]:
+        raise UserError(f"{name}: env.grammar is {language!r}, but this game's commands differ")
+    play = NativeGame(gamefile.compile_game(game, name))
+    play.reset()
+    try:
+        walkthrough = gamefile.read_walkthrough(game, name)
+        for command in walkthrough:
+            play.step(command)
+        if walkthrough and not play.won:
+            raise UserError(f"{name}: the stored walkthrough does not win this game")
+    except UserError as error:
+        if config.games.generate is not None:
+            raise
+        # The official loader does not read walkthroughs, so the game stays in the panel.
+        leave_out(skipped, "walkthrough", error, Path())
+        del game["walkthrough"]
+
+
+def _collect(
+    games: GamesSettings, sizes: dict[str, int | None], seed: int, skipped: Counter
+) -> Iterator[tuple[str, generator.GameFiles]]:
+    """Yield (panel, game) in panel order: task types in turn, games of a type shuffled by `seed`.
+
+    A game is left out if the official loader leaves it out, if it is won at reset, or if its
+    content equals an earlier game's. `skipped` counts these games by reason.
+
+    Raises:
+        UserError: a folder is missing, or has more or fewer games than `games.expected`.
+    """
+    root = user_path(games.folder or "", "games.folder")
+    hashes: set[str] = set()
+    for split in SPLITS:
+        place = root / getattr(games.splits, split)
+        if not place.is_dir():
+            raise UserError(f"games.splits.{split}: no such folder: {place}")
+        before = skipped.copy()
+        tasks = gamefile.list_games(place, skipped)
+        if games.expected and len(tasks) != (expected := getattr(games.expected, split)):
+            raise UserError(
+                f"games.expected.{split}: {expected} games were expected, {place} has "
+                f"{len(tasks)}; left out: {dict(skipped - before)}"
+            )
+        fresh = {task.content_hash: task for task in tasks if task.content_hash not in hashes}
+        skipped["same content as another game"] += len(tasks) - len(fresh)
+        hashes.update(fresh)
+        stream = "alfworld-panel", seed, split
+        ordered = stratified(fresh.values(), lambda task: task.task_type, *stream)
+        for panel, task in share_out(split, ordered, sizes):
+            trajectory = json.loads((place / task.path / gamefile.TASK_FILE).read_bytes())
+            known = {key: trajectory[key] for key in _KEYS if key in trajectory}
+            game = gamefile.read_game(place / task.path)
+            yield panel, generator.GameFiles(task.path, game, known)

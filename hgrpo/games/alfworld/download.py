@@ -1,0 +1,84 @@
+"""Downloads the published games.
+
+The addresses are copied from `alfworld-download` (package alfworld 0.4.2). One archive holds the
+games (`game.tw-pddl`), the other holds the annotations of their goals (`traj_data.json`). Both use
+the layout `json_2.1.1/<split>/<task>/<trial>/`. The authors publish no checksums, so a receipt
+beside the games records the checksums of the archives that were downloaded.
+
+An archive could be hostile. Therefore only files of these two names are unpacked, only to paths of
+the layout, never as links, and only up to a size that no game reaches.
+"""
+
+import json
+import re
+import zipfile
+from pathlib import Path
+
+from hgrpo.errors import BROKEN_ZIP, UserError
+from hgrpo.games import tracking
+from hgrpo.games.source import Source, fetch_for
+
+_RELEASES = "https://github.com/alfworld/alfworld/releases/download"
+ARCHIVES = {
+    "tw-pddl.zip": Source(f"{_RELEASES}/0.4.0/json_2.1.2_tw-pddl.zip"),
+    "json.zip": Source(f"{_RELEASES}/0.2.2/json_2.1.1_json.zip"),
+}
+RECEIPT = "downloaded.json"
+_MEMBER = re.compile(
+    r"json_2\.1\.1/(?P<path>(?:train|valid_seen|valid_unseen)/[^/.\\][^/\\]*/[^/.\\][^/\\]*"
+    r"/(?:game\.tw-pddl|traj_data\.json))"
+)
+
+# Bytes of the largest file to unpack. The file of a game takes about a hundredth of this.
+_LARGEST = 1 << 25
+
+
+def fetch_games(root: Path) -> list[dict]:
+    """Download the games into `root`; return name, size and SHA-256 of each archive.
+
+    If an earlier call has finished, return what it returned. If `root` has games from elsewhere,
+    return an empty list. The archives stay beside the games until everything is unpacked, so that
+    an interrupted call can resume.
+
+    Raises:
+        UserError: there is no network, or a file is not a zip archive of games.
+    """
+    receipt = root / RECEIPT
+    if receipt.exists():
+        return json.loads(receipt.read_bytes())
+    unpacking = any((root / name).exists() for name in ARCHIVES)
+    if not unpacking and any(root.glob("*/*/*/game.tw-pddl")):
+        return []
+    rows = [
+        {"name": source.url} | fetch_for(source, root / name, "games.download")
+        for name, source in ARCHIVES.items()
+    ]
+    for name in ARCHIVES:
+        _unpack(root / name, root)
+    written = receipt.with_suffix(".tmp")
+    written.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    written.replace(receipt)
+    for name in ARCHIVES:
+        (root / name).unlink()
+    return rows
+
+
+def _unpack(archive: Path, root: Path) -> None:
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            members = {
+                member: match["path"]
+                for member in opened.namelist()
+                if (match := _MEMBER.fullmatch(member))
+            }
+            if not members:
+                raise UserError(f"{archive}: no games of json_2.1.1 in it; remove it to try again")
+            for member, path in tracking.bar(members.items(), desc=archive.name, unit="file"):
+                size = opened.getinfo(member).file_size
+                if size > _LARGEST:
+                    raise UserError(f"{archive}: {member}: {size:,} bytes are too many for a game")
+                target = root / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(opened.read(member))
+    except BROKEN_ZIP as error:
+        raise UserError(f"{archive}: not a zip archive ({error}); remove it to try again") from None

@@ -1,0 +1,122 @@
+"""ALFWorld as a TextEnv, with the native engine or the official one."""
+
+from pathlib import Path
+
+from hgrpo.games.alfworld.gamefile import Game, load_compiled, read_game
+from hgrpo.games.alfworld.native import NativeGame
+from hgrpo.games.alfworld.potential import View
+from hgrpo.games.alfworld.textworld_engine import OfficialGame, require_textworld
+from hgrpo.games.base import Observation, PickledByReplay, Step, Task, check_action, fingerprint
+
+# `changed` lists the new facts of these predicates.
+_CHANGES = ("holds", "inreceptacle", "inreceptacleobject", "isclean", "iscool", "ishot")
+_CHANGES += ("issliced", "istoggled")
+
+
+class AlfworldEnv(PickledByReplay):
+    """Household games: the winning step pays 1.0, every other step 0.0.
+
+    `Observation.goal` is the sentence after "Your task is to: ", with its full stop; a reset's
+    text is the whole opening. The environment is deterministic.
+
+    Args:
+        assets: the folder that task paths are relative to.
+        engine: "native", or "textworld" for the official engine, which is slow and leaks memory.
+
+    Raises:
+        UserError: the official engine's packages are not installed.
+    """
+
+    def __init__(self, assets: Path | str, engine: str = "native") -> None:
+        if engine == "textworld":
+            require_textworld()
+        self._arguments = (assets, engine)
+        self.assets = Path(assets)
+        self.engine = engine
+        self._game: Game | None = None
+        self._done = True
+        self._task: Task | None = None
+        self._played: list[str] = []
+
+    def reset(self, task: Task) -> Observation:
+        """Start the task from the beginning.
+
+        Raises:
+            UserError: the game's files are missing, malformed, or changed since the task was made.
+        """
+        game = load_compiled(self.assets / task.path)
+        task.check_content(game.content_hash, f"{game.folder}: the game")
+        if self._game is not game:
+            native = self.engine == "native"
+            self._play = (
+                NativeGame(game.compiled) if native else OfficialGame(read_game(game.folder))
+            )
+            self._game = game
+        self._task, self._played, self._done = task, [], False
+        text = self._play.reset()
+        self._level = self._potential()
+        return Observation(game.goal, text)
+
+    def step(self, action: str) -> Step:
+        check_action(action)
+        if self._done:
+            raise RuntimeError("step before reset, or after the game was won")
+        text, admissible = self._play.act(action)
+        self._played.append(action)
+        before = self._level
+        if admissible:
+            self._level = self._potential()
+        self._done = won = self._play.won
+        return Step(
+            observation=Observation(self._game.goal, text),
+            env_reward=1.0 if won else 0.0,
+            progress=self._level - before,
+            done=won,
+            success=won,
+            info={"admissible": admissible},
+        )
+
+    def fork(self) -> "AlfworldEnv | None":
+        """An independent environment in the same state; None with the official engine."""
+        if self.engine != "native":
+            return None
+        twin = self._twin()
+        if self._game is not None:
+            twin._play = self._play.fork()
+        return twin
+
+    def admissible_commands(self) -> list[str]:
+        if self._game is None:
+            raise RuntimeError("admissible_commands before reset")
+        return self._play.admissible_commands()
+
+    def situation(self) -> tuple[str, str]:
+        """Return two fingerprints: of what `changed` lists, and of the admissible commands."""
+        if self._game is None:
+            raise RuntimeError("situation before reset")
+        compiled = self._game.compiled
+        changes = changed(self._view(), compiled.view(compiled.start))
+        return fingerprint(changes), fingerprint(self.admissible_commands())
+
+    def _potential(self) -> float:
+        return self._game.potential(self._view(), self._play.won)
+
+    def _view(self) -> View:
+        """The facts that hold now; entities are the native engine's integers."""
+        compiled = self._game.compiled
+        if self.engine == "native":
+            return compiled.view(self._play.facts)
+        return self._play.view(compiled.number)
+
+
+def changed(view: View, start: View) -> list[tuple]:
+    """List the agent's place and the `_CHANGES` facts that `view` has and `start` lacks, sorted.
+
+    The list ignores all other predicates, such as which things were looked at, which receptacles
+    are open, and whether a lamp is on. An open receptacle at the agent's place shows in the
+    admissible commands. Goals only ask whether a lamp has been used, which the list includes.
+    """
+    facts = [("atlocation", fact) for fact in view("atlocation")]
+    for name in _CHANGES:
+        facts += [(name, fact) for fact in view(name) - start(name)]
+    return sorted(facts)

@@ -1,0 +1,201 @@
+"""Games in the published layout: `<split>/<task>/<trial>/game.tw-pddl` beside `traj_data.json`."""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from hgrpo.errors import UserError, one_line
+from hgrpo.games.alfworld import pddl
+from hgrpo.games.alfworld.native import CompiledGame
+from hgrpo.games.alfworld.potential import View, potential
+from hgrpo.games.alfworld.settings import TASK_TYPES
+from hgrpo.games.base import Task
+from hgrpo.games.panels import leave_out
+from hgrpo.games.user_path import files_below
+
+GAME_FILE = "game.tw-pddl"
+TASK_FILE = "traj_data.json"
+GOAL_LEAD = "Your task is to: "
+_TEXTS = ("pddl_domain", "grammar", "pddl_problem")
+_PROBLEM_NAME = re.compile(r"\( problem [^ ()]+ \)")
+
+
+@dataclass(frozen=True)
+class Game:
+    """A game that has been read, checked and compiled."""
+
+    folder: Path
+    content_hash: str
+    compiled: CompiledGame
+    potential: Callable[[View, bool], float]  # (facts, won) -> potential
+    goal: str  # the sentence after "Your task is to: ", with its full stop
+    walkthrough: tuple[str, ...]  # commands that win the game; empty if the file has none
+
+
+_canonical_domain = lru_cache(maxsize=16)(pddl.canonical)
+
+
+def content_hash(game: dict) -> str:
+    """SHA-256 (hex) of what defines a game: domain, grammar and problem.
+
+    The hash ignores the problem's name, the walkthrough and all other keys of the file. Within the
+    PDDL it ignores comments, case and spacing.
+    """
+    problem = _PROBLEM_NAME.sub("( problem _ )", pddl.canonical(game["pddl_problem"]), count=1)
+    parts = (_canonical_domain(game["pddl_domain"]), game["grammar"].strip(), problem)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def read_game(folder: Path) -> dict:
+    """Read a folder's game file and check that it holds the three texts of a game.
+
+    Raises:
+        UserError: the file is missing, is not a JSON object, or lacks one of the texts.
+    """
+    path = folder / GAME_FILE
+    data = _read_json(path)
+    for key in _TEXTS:
+        if not isinstance(data.get(key), str):
+            raise UserError(f"{path}: the key {key!r} must hold text")
+    return data
+
+
+def read_walkthrough(data: dict, source: object) -> tuple[str, ...]:
+    """The commands that win a game; empty if its file has none. `source` names the file in errors.
+
+    Raises:
+        UserError: the walkthrough is no list of texts.
+    """
+    walkthrough = [] if data.get("walkthrough") is None else data["walkthrough"]
+    if not isinstance(walkthrough, list) or not all(isinstance(text, str) for text in walkthrough):
+        raise UserError(f"{source}: the key 'walkthrough' must hold a list of commands")
+    return tuple(walkthrough)
+
+
+def _read_json(path: Path) -> dict:
+    try:
+        data = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: not valid JSON, perhaps cut off ({error})") from None
+    if not isinstance(data, dict):
+        raise UserError(f"{path}: a JSON object was expected, not {type(data).__name__}")
+    return data
+
+
+def compile_game(data: dict, source: object) -> CompiledGame:
+    """Compile the content of a game file; `source` names the file in errors.
+
+    Raises:
+        UserError: the PDDL or the grammar is malformed, or the game is won at reset.
+    """
+    compiled = _compile(data, source)
+    if compiled.is_won(compiled.start):
+        raise UserError(f"{source}: the game is already won at reset")
+    return compiled
+
+
+def _compile(data: dict, source: object) -> CompiledGame:
+    try:
+        return CompiledGame(data)
+    except UserError as error:
+        raise UserError(f"{source}: {error}") from None
+    except RecursionError:
+        raise UserError(f"{source}: conditions or effects are nested too deeply") from None
+    except (LookupError, TypeError, ValueError) as error:
+        kind = type(error).__name__
+        raise UserError(f"{source}: malformed ({kind}: {one_line(error)})") from None
+
+
+@lru_cache(maxsize=4096)
+def load_compiled(folder: Path) -> Game:
+    """The game in `folder`, compiled. The process caches the 4096 games that were used last.
+
+    Raises:
+        UserError: a function above raises one, the opening text states no goal, or the file says
+            that the game cannot be solved.
+    """
+    path = folder / GAME_FILE
+    data = read_game(folder)
+    walkthrough = read_walkthrough(data, path)
+    if data.get("solvable") is False:
+        raise UserError(f"{path}: the file says that the game cannot be solved (solvable: false)")
+    compiled = compile_game(data, path)
+    _, lead, goal = compiled.intro.rpartition(GOAL_LEAD)
+    if not lead:
+        raise UserError(f"{path}: the opening text has no {GOAL_LEAD!r}")
+    return Game(
+        folder=folder,
+        content_hash=content_hash(data),
+        compiled=compiled,
+        potential=native_potential(compiled),
+        goal=goal.strip(),
+        walkthrough=walkthrough,
+    )
+
+
+def native_potential(game: CompiledGame) -> Callable[[View, bool], float]:
+    """The potential of a game, for facts whose entities are the native engine's integers."""
+    names = {n: name for name, n in game.program.vocabulary.predicates.items()}
+    fluent = {names[number] for number in game.program.fluent}
+    start = game.view(game.start)
+    return potential(game.goal_formula, fluent, start, lambda name: game.number.get(name, -1))
+
+
+def list_games(root: Path, counts: Counter[str]) -> list[Task]:
+    """The playable games below `root`, sorted by path.
+
+    The rules are those of `AlfredTWEnv.collect_game_files` in alfworld 0.4.2: no movable receptacle
+    or slicing in the path, one of the six task types, a game file, and a true `solvable` in it.
+    This function also leaves out bad files, where the original stops, and games won at reset.
+
+    Args:
+        counts: reason -> number of games left out; updated here.
+
+    Raises:
+        UserError: `root` is not a folder, or no game remains.
+    """
+    if not root.is_dir():
+        raise UserError(f"{root}: no such folder of games")
+    tasks: list[Task] = []
+    for path, file in files_below(root):
+        if path.name != TASK_FILE:
+            continue
+        try:
+            task = _task(path.parent, Path(file).parent.as_posix())
+        except UserError as error:
+            leave_out(counts, "game", error, root)
+            continue
+        if isinstance(task, Task):
+            tasks.append(task)
+        else:
+            counts[task] += 1
+    if not tasks:
+        raise UserError(f"{root}: no playable games below this folder")
+    return tasks
+
+
+def _task(folder: Path, name: str) -> Task | str:
+    """The task of a folder, or the reason to leave it out; `name` is its path below the root."""
+    if "movable" in name:
+        return "movable receptacles are not supported"
+    if "Sliced" in name:
+        return "slicing tasks are not supported"
+    kind = _read_json(folder / TASK_FILE).get("task_type")
+    if kind not in TASK_TYPES:
+        raise UserError(f"{folder / TASK_FILE}: unknown task_type {kind!r}")
+    if not (folder / GAME_FILE).is_file():
+        return "no game file"
+    game = read_game(folder)
+    if not game.get("solvable"):
+        return "marked unsolvable" if "solvable" in game else "not marked as solvable"
+    compiled = _compile(game, folder / GAME_FILE)
+    if compiled.is_won(compiled.start):
+        return "won at reset"
+    return Task(name, name, content_hash(game), kind)

@@ -1,0 +1,94 @@
+"""The six task types: goal sentences, goal conditions, and a reader of goal sentences."""
+
+import re
+from dataclasses import dataclass
+
+from hgrpo.games.alfworld.vocabulary import ABILITIES
+
+
+@dataclass(frozen=True)
+class TaskKind:
+    """What a task type asks for. Templates may hold {obj}, {recep} and {toggle}."""
+
+    sentences: tuple[str, ...]  # templates of ALFWorld's goal sentences, for names in lower case
+    condition: str  # template of the PDDL goal, for names of types
+    change: str = ""  # change that the object needs: a key of `vocabulary.TOOLS`, or "" for none
+    copies: int = 1  # how many objects of the target's type the task needs
+
+
+def _placed(change: str, adjective: str) -> TaskKind:
+    return TaskKind(
+        (
+            f"put a {adjective} {{obj}} in {{recep}}",
+            f"{change} some {{obj}} and put it in {{recep}}",
+        ),
+        "(exists (?r - receptacle) (exists (?o - object) (and (inReceptacle ?o ?r) "
+        "(objectType ?o {obj}Type) (receptacleType ?r {recep}Type) "
+        f"({ABILITIES[change]} ?o) (is{adjective.title()} ?o))))",
+        change,
+    )
+
+
+KINDS = {
+    "pick_and_place_simple": TaskKind(
+        ("put a {obj} in {recep}", "put some {obj} on {recep}"),
+        "(exists (?r - receptacle) (exists (?o - object) (and (inReceptacle ?o ?r) "
+        "(objectType ?o {obj}Type) (receptacleType ?r {recep}Type))))",
+    ),
+    "look_at_obj_in_light": TaskKind(
+        ("look at {obj} under the {toggle}", "examine the {obj} with the {toggle}"),
+        "(exists (?ot - object ?r - receptacle ?a - agent ?l - location) "
+        "(and (objectType ?ot {toggle}Type) (toggleable ?ot) (isToggled ?ot) "
+        "(receptacleAtLocation ?r ?l) (atLocation ?a ?l) (inReceptacle ?ot ?r))) "
+        "(exists (?o - object ?a - agent) (and (objectType ?o {obj}Type) (holds ?a ?o)))",
+    ),
+    "pick_clean_then_place_in_recep": _placed("clean", "clean"),
+    "pick_heat_then_place_in_recep": _placed("heat", "hot"),
+    "pick_cool_then_place_in_recep": _placed("cool", "cool"),
+    "pick_two_obj_and_place": TaskKind(
+        ("put two {obj} in {recep}", "find two {obj} and put them in {recep}"),
+        "(exists (?r - receptacle) (exists (?o1 - object) (and (inReceptacle ?o1 ?r) "
+        "(objectType ?o1 {obj}Type) (receptacleType ?r {recep}Type) "
+        "(exists (?o2 - object) (and (not (= ?o1 ?o2)) (inReceptacle ?o2 ?r) "
+        "(objectType ?o2 {obj}Type) (receptacleType ?r {recep}Type))))))",
+        copies=2,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a game asks for; `receptacle` or `toggle` is "" if the task needs none.
+
+    The names are types as in PDDL ("CounterTop"), or as players see them ("countertop").
+    """
+
+    task_type: str
+    target: str
+    receptacle: str
+    toggle: str
+
+
+def sentence(template: str, goal: Goal) -> str:
+    """Fill a goal template with the names that players see."""
+    names = {"obj": goal.target, "recep": goal.receptacle, "toggle": goal.toggle}
+    return template.format_map({key: name.lower() for key, name in names.items()})
+
+
+# A placeholder matches no space, so "put a clean mug in shelf" does not match "put a {obj} in
+# {recep}". A sentence matches at most one pattern, and the order of the patterns does not matter.
+_PATTERNS = [
+    (kind, re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[a-z]+)", template)))
+    for kind, spec in KINDS.items()
+    for template in spec.sentences
+]
+
+
+def read(goal: str) -> Goal | None:
+    """Read a template sentence, with or without its full stop; None for other sentences."""
+    text = goal.strip().rstrip(".").removeprefix("Your task is to: ").strip()
+    for kind, pattern in _PATTERNS:
+        if match := pattern.fullmatch(text):
+            groups = match.groupdict()
+            return Goal(kind, groups["obj"], groups.get("recep", ""), groups.get("toggle", ""))
+    return None

@@ -1,0 +1,166 @@
+"""Task progress as a potential in [0, 1], from the facts of either engine.
+
+Each object that fits the goal earns points for the steps done with it. The potential is the points
+of the best such object, divided by the points of a won game:
+
+- "put": an object earns 1 point in hand and 2 points in a goal receptacle, out of 2. If the goal
+  asks for a clean, hot or cool object, an object earns 1 point in hand and 1 more when changed. It
+  earns 3 points, out of 3, when it is changed and in a goal receptacle. An unchanged object in the
+  receptacle earns nothing, since it must be taken again.
+- "put two" adds the points of the best two objects for one receptacle, out of 4.
+- "look at in light" gives 1 point if such an object is held, 1 if a lamp has been used, and 1 if
+  such an object is held next to that lamp, out of 3.
+
+The potential is 1 exactly when the game is won. A goal of another shape counts 1 when won and
+0 before.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+
+from hgrpo.games.alfworld import pddl
+
+Entity = Hashable
+# Maps a predicate's name to its facts. A fact is a bare entity, or a tuple of several.
+View = Callable[[str], set]
+Candidates = Callable[[str], list[Entity]]
+Value = Callable[[View], float]
+
+
+def potential(
+    goal: pddl.Formula, fluent: set[str], view: View, entity: Callable[[str], Entity]
+) -> Callable[[View, bool], float]:
+    """Return the potential of one game: a function of (facts, whether the game is won).
+
+    Args:
+        fluent: names of the predicates that actions change.
+        view: the facts at the start, to check the conditions that no action changes.
+        entity: maps the name of an object to its entity in `view`.
+    """
+    shape = _shape(goal, fluent)
+
+    def candidates(variable: str) -> list[Entity]:
+        passing = [
+            {fact[0] for fact in view(predicate) if fact[1] == entity(constant)}
+            if constant
+            else view(predicate)
+            for predicate, constant in shape.static[variable]
+        ]
+        return sorted(set.intersection(*passing))
+
+    value = shape and (_placing(shape, candidates) or _lighting(shape, candidates))
+    return lambda view, won: value(view) if value else float(won)
+
+
+@dataclass
+class _Shape:
+    """The parts of a goal that is a conjunction under `exists`. Each variable has its own name.
+
+    Attributes:
+        relations: atoms with several variables or with none, as (predicate, argument, ...).
+        unequal: pairs of variables that must differ.
+        static: variable -> its conditions that no action changes, as (predicate, constant or "").
+        states: variable -> its conditions that actions change, as predicates.
+    """
+
+    relations: set[tuple[str, ...]] = field(default_factory=set)
+    unequal: set[frozenset[str]] = field(default_factory=set)
+    static: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    states: dict[str, set[str]] = field(default_factory=dict)
+
+
+def _shape(goal: pddl.Formula, fluent: set[str]) -> _Shape | None:
+    """Take the goal apart; None for goals of another form."""
+    shape = _Shape()
+    todo: list[tuple[pddl.Formula, dict[str, str]]] = [(goal, {})]
+    count = 0
+    while todo:
+        part, names = todo.pop()
+        match part:
+            case pddl.And(parts):
+                todo += [(inner, names) for inner in parts]
+            case pddl.Exists(variables, inner):
+                fresh = {name: f"{name}#{count + i}" for i, (name, _) in enumerate(variables)}
+                count += len(variables)
+                todo.append((inner, names | fresh))
+            case pddl.Not(pddl.Atom("=", args)):
+                shape.unequal.add(frozenset(names.get(arg, arg) for arg in args))
+            case pddl.Atom(predicate, args):
+                args = [names.get(arg, arg) for arg in args]
+                variables = [arg for arg in args if arg.startswith("?")]
+                if len(variables) != 1 or predicate == "=":
+                    shape.relations.add((predicate, *args))
+                elif len(args) == 1 and predicate in fluent:
+                    shape.states.setdefault(args[0], set()).add(predicate)
+                elif args[0] == variables[0] and predicate not in fluent:
+                    test = (predicate, args[1] if len(args) > 1 else "")
+                    shape.static.setdefault(args[0], set()).add(test)
+                else:
+                    return None
+            case _:
+                return None
+    return shape
+
+
+def _placing(shape: _Shape, candidates: Candidates) -> Value | None:
+    """Potential of a goal to put objects of one kind in a receptacle; None for other goals."""
+    if {name for name, *_ in shape.relations} != {"inreceptacle"}:
+        return None
+    objects = sorted({args[1] for args in shape.relations})
+    places = {args[-1] for args in shape.relations}
+    pairs = {frozenset((a, b)) for a in objects for b in objects if a != b}
+    kinds = [(shape.static.get(name), shape.states.get(name)) for name in objects]
+    if len(places) != 1 or shape.unequal != pairs or any(kind != kinds[0] for kind in kinds):
+        return None
+    (place,) = places
+    if place in shape.states or place not in shape.static or objects[0] not in shape.static:
+        return None
+    states = sorted(shape.states.get(objects[0], ()))
+    things, receptacles = candidates(objects[0]), candidates(place)
+    copies, full = len(objects), 2 + len(states)
+
+    def value(view: View) -> float:
+        held = {fact[1] for fact in view("holds")}
+        inside = view("inreceptacle")
+        changed = [view(state) for state in states]
+        points = []
+        for thing in things:
+            done = sum(thing in facts for facts in changed)
+            points.append((thing, done + (thing in held), done == len(states)))
+        best = 0
+        for receptacle in receptacles:
+            scores = sorted(
+                full if ready and (thing, receptacle) in inside else loose
+                for thing, loose, ready in points
+            )
+            best = max(best, sum(scores[-copies:]))
+        return best / (copies * full)
+
+    return value
+
+
+def _lighting(shape: _Shape, candidates: Candidates) -> Value | None:
+    """Potential of a goal that asks to hold an object by a lit lamp; None for other goals."""
+    relations = {name: args for name, *args in shape.relations}
+    expected = {"receptacleatlocation", "atlocation", "inreceptacle", "holds"}
+    if set(relations) != expected or len(shape.relations) != len(expected) or shape.unequal:
+        return None
+    (lamp, place), thing = relations["inreceptacle"], relations["holds"][1]
+    if relations["receptacleatlocation"] != [place, relations["atlocation"][1]] or thing == lamp:
+        return None
+    if shape.states != {lamp: {"istoggled"}} or set(shape.static) != {lamp, thing}:
+        return None
+    lamps, things = candidates(lamp), candidates(thing)
+
+    def value(view: View) -> float:
+        held = any(fact[1] in things for fact in view("holds"))
+        here = {fact[1] for fact in view("atlocation")}
+        near = {place for place, spot in view("receptacleatlocation") if spot in here}
+        toggled, inside = view("istoggled"), view("inreceptacle")
+        best = 0
+        for lamp in lamps:
+            beside = held and any((lamp, place) in inside for place in near)
+            best = max(best, (lamp in toggled) + beside)
+        return (held + best) / 3
+
+    return value

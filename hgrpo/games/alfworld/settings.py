@@ -1,0 +1,156 @@
+"""Settings of ALFWorld: its engine, its games, its panels and its expert."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from hgrpo.config.bounds import Bounds, Share, distinct
+from hgrpo.config.strict import Strict
+from hgrpo.games.environment import EnvSettings, ExpertSettings, FolderOrGenerate, PanelSizes
+
+Room = Literal["kitchen", "bedroom", "bathroom"]
+TaskType = Literal[
+    "pick_and_place_simple",
+    "look_at_obj_in_light",
+    "pick_clean_then_place_in_recep",
+    "pick_heat_then_place_in_recep",
+    "pick_cool_then_place_in_recep",
+    "pick_two_obj_and_place",
+]
+ROOMS: tuple[Room, ...] = Room.__args__
+TASK_TYPES: tuple[TaskType, ...] = TaskType.__args__
+
+
+class HabitSettings(Strict):
+    """Where things usually lie, in every house and every split."""
+
+    strength: Share = Field(
+        0.8,
+        description="probability that an object lies in a favourite receptacle type of its type",
+    )
+    favourites: int = Field(2, ge=1, le=5, description="favourite receptacle types per object type")
+    seed: int = Field(0, description="which favourites; independent of the games' seed")
+
+
+class GenerateSettings(Strict):
+    """Games generated in the published layout; every bound is inclusive."""
+
+    rooms: Annotated[tuple[Room, ...], AfterValidator(distinct)] = Field(
+        ROOMS, description="rooms a game may play in, one room a game"
+    )
+    task_types: Annotated[tuple[TaskType, ...], AfterValidator(distinct)] = Field(
+        TASK_TYPES, description="task types, as equal in number as the panel size allows"
+    )
+    receptacles: Bounds = Field((8, 12), description="[low, high] receptacles in a house")
+    objects: Bounds = Field((5, 8), description="[low, high] objects in a house, targets included")
+    distractors: Bounds = Field(
+        (1, 8), description="[low, high] objects that the task does not need; binds after `objects`"
+    )
+    spare_targets: int = Field(
+        0, ge=0, le=5, description="objects of the target's type beyond those the task needs"
+    )
+    receptacle_types: Annotated[tuple[str, ...] | None, AfterValidator(distinct)] = Field(
+        None, description="receptacle types in play (CounterTop, Drawer, ...); null for all"
+    )
+    object_types: Annotated[tuple[str, ...] | None, AfterValidator(distinct)] = Field(
+        None, description="object types in play (Mug, DeskLamp, ...); null for all"
+    )
+    habits: HabitSettings = Field(HabitSettings(), description="where things usually lie")
+
+
+class SplitSizes(Strict):
+    """How many playable games each split must have."""
+
+    train: int = Field(gt=0, description="training games")
+    validation: int = Field(gt=0, description="validation games")
+    test: int = Field(gt=0, description="test games")
+
+
+class SplitFolders(Strict):
+    """Folder of each split below `folder`."""
+
+    train: str = Field("train", description="folder of the training games")
+    validation: str = Field("valid_seen", description="folder of the validation games")
+    test: str = Field("valid_unseen", description="folder of the test games")
+
+
+class GamesSettings(FolderOrGenerate):
+    """Where games come from: either the user's folder or the generator."""
+
+    OF_FOLDERS = ("download", "expected")
+    folder: str | None = Field(
+        None, description="games in the published layout, e.g. $ALFWORLD_DATA/json_2.1.1"
+    )
+    splits: SplitFolders = Field(SplitFolders(), description="split folders below `folder`")
+    download: bool = Field(False, description="download the published games if `folder` has none")
+    expected: SplitSizes | None = Field(
+        None,
+        description="number of playable games that `folder` must have in each split, since scores "
+        "on other games cannot be compared; null: not checked",
+    )
+    generate: GenerateSettings | None = Field(None, description="settings of the generator")
+
+
+class PanelSettings(PanelSizes):
+    """Games of each panel; null takes every game of a folder."""
+
+    train: int | None = Field(4000, gt=0, description="training games")
+    validation: int | None = Field(200, gt=0, description="validation games")
+    test: int | None = Field(1000, gt=0, description="test games")
+
+
+class SearcherSettings(ExpertSettings):
+    """The scripted searcher whose trajectories are the data of supervised fine-tuning.
+
+    It sees what an agent sees. Its habits are settings, so that a study can make the data as poor
+    or as good as it wants.
+    """
+
+    trajectories: int = Field(20_000, gt=0, description="trajectories collected on the train panel")
+    turn_cap: int = Field(40, gt=0, description="turns after which a trajectory ends unwon")
+    order: Literal["listing", "random"] = Field(
+        "listing", description="order of visits: as the room lists the receptacles, or shuffled"
+    )
+    random_pick: Share = Field(
+        0.3, description="probability that the next receptacle is drawn at random instead"
+    )
+    dawdle: Share = Field(
+        0.1, description="probability of an idle look, inventory or examine before each stop"
+    )
+    revisit: Share = Field(0.05, description="probability of returning to a place it has searched")
+    close_after_open: Share = Field(
+        0.6, description="probability that it closes, before leaving, what it opened"
+    )
+    walkthrough_share: Share = Field(
+        0.0, description="share of `trajectories` that replay the stored walkthrough instead"
+    )
+
+
+class AlfworldSettings(EnvSettings):
+    """A file of configs/envs for ALFWorld."""
+
+    name: Literal["alfworld"] = Field(description="which environment")
+    engine: Literal["native", "textworld"] = Field(
+        "native", description="our engine, or the official package (optional extra)"
+    )
+    turn_cap: int = Field(12, gt=0, description="turns of an episode in training and evaluation")
+    grammar: Literal["move", "put"] = Field(
+        "move",
+        description="language of the games: `move X to Y` (alfworld 0.4 and later) or "
+        "`put X in/on Y` (before, and the published json_2.1.1); a folder's games are checked",
+    )
+    games: GamesSettings = Field(
+        GamesSettings(generate=GenerateSettings()), description="where games come from"
+    )
+    panels: PanelSettings = Field(PanelSettings(), description="games of each panel")
+    expert: SearcherSettings = Field(SearcherSettings(), description="the scripted expert")
+
+    @property
+    def source(self) -> str:
+        return "generated" if self.games.generate is not None else "folder"
+
+    @model_validator(mode="after")
+    def _sized(self) -> "AlfworldSettings":
+        if self.games.generate is not None and None in self.panels.model_dump().values():
+            raise ValueError("panels of generated games need a size: null is for folders")
+        return self

@@ -1,0 +1,63 @@
+"""Chores: the agent puts one thing away per turn, and gets its only verdict at the end.
+
+Each kind of thing has a place where it belongs, the same in all games. Only verdicts reveal this
+place. The game knows which choices were right, so credit can be compared with the truth here.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from pathlib import Path
+
+from hgrpo.games.base import Panels, Task, TextEnv
+from hgrpo.games.chores.settings import ChoresSettings
+from hgrpo.games.cut import Cut
+from hgrpo.games.environment import Environment, JudgeText
+
+
+class Chores(Environment):
+    """Generated games; a task is one line of text, so play reads no files."""
+
+    Settings = ChoresSettings
+    # The fixed parts of a question are one token each, so that a turn is short.
+    cut = Cut("chores", r"Where does the | go\?| ?[A-Za-z']+| ?[0-9]+|.|\n")
+    informed = "the housekeeper, who knows every habit"
+
+    def factory(self, settings: ChoresSettings, tasks: Path) -> Callable[[], TextEnv]:
+        from hgrpo.games.chores.env import ChoresEnv
+
+        return lambda: ChoresEnv(settings)
+
+    def make_tasks(
+        self, settings: ChoresSettings, seed: int, out: Path, skipped: Counter[str]
+    ) -> Iterator[tuple[str, Task]]:
+        from hgrpo.games.chores.assets import make
+
+        return make(settings, seed)
+
+    def demonstrate(
+        self, settings: ChoresSettings, tasks: Path, panels: Panels, seed: int, skipped: Counter
+    ) -> Iterator[dict]:
+        from hgrpo.games.chores.expert import demonstrate
+
+        return demonstrate(settings, panels["train"], seed)
+
+    def ceiling(
+        self, settings: ChoresSettings, tasks: Path, panel: list[Task], seed: int
+    ) -> list[dict]:
+        from hgrpo.games.chores.expert import ceiling
+
+        return ceiling(settings, panel)
+
+    def judge_text(self) -> JudgeText:
+        from hgrpo.games.chores.judge import JUDGE_TEXT
+
+        return JUDGE_TEXT
+
+    def worths(self, env: TextEnv) -> dict[str, float]:
+        return env.worths()
+
+    def exact_state(self, env: TextEnv) -> tuple[Hashable, Hashable]:
+        return env.exact_state()
+
+
+ENVIRONMENT = Chores()

@@ -1,0 +1,70 @@
+"""The two scripted players: the expert of the demonstrations, and the player of the ceiling.
+
+The expert is wrong about some kinds of things, and always about the same kinds. A policy that
+imitates it puts these things into a wrong place even if it plays greedily. Only verdicts reveal it.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache, partial
+
+import numpy as np
+
+from hgrpo.games import streams
+from hgrpo.games.base import Task
+from hgrpo.games.chores.env import LEAVE, ChoresEnv
+from hgrpo.games.chores.game import BAGS, PLACES, habits_of
+from hgrpo.games.chores.settings import ChoresSettings
+from hgrpo.games.demonstration import play, shared_out
+
+
+def demonstrate(settings: ChoresSettings, panel: list[Task], seed: int) -> Iterator[dict]:
+    """Yield the expert's games as rows."""
+    expert, env = settings.expert, ChoresEnv(settings)
+    for task, repetition in shared_out(expert.trajectories, panel):
+        rng = streams.generator("chores-expert", seed, task.task_id, repetition)
+        player = partial(choice, env, settings, rng)
+        yield play(env, task, env.reset(task), "expert", player, expert.turn_cap).row
+
+
+@lru_cache(maxsize=4)
+def beliefs(settings: ChoresSettings) -> dict[str, str]:
+    """What the expert believes: the place of each kind, and the bag of each client.
+
+    Of the kinds that count, of the other kinds and of the clients, the share `expert.knows` is
+    believed rightly. Each of the rest has one wrong answer.
+    """
+    habits = habits_of(settings)
+    rng = streams.generator("chores-beliefs", settings.habits)
+    counting = {kind: habits.place[kind] for kind in habits.counting}
+    routine = {kind: place for kind, place in habits.place.items() if kind not in counting}
+    places = PLACES[: settings.places]
+    tables = ((counting, places), (routine, places), (habits.bag, BAGS))
+    believed: dict[str, str] = {}
+    for truth, options in tables:
+        known = rng.permutation(len(truth)) < round(settings.expert.knows * len(truth))
+        for (name, right), knows in zip(truth.items(), known, strict=True):
+            wrong = [option for option in options if option != right]
+            believed[name] = right if knows else wrong[rng.integers(len(wrong))]
+    return believed
+
+
+def choice(
+    env: ChoresEnv, settings: ChoresSettings, rng: np.random.Generator, answer: str | None
+) -> str:
+    """The expert's next command, whatever the `answer`; the expert never leaves early."""
+    commands = [command for command in env.admissible_commands() if command != LEAVE]
+    counts = any(env.worths().values())
+    if not counts and rng.random() < settings.expert.routine:
+        return commands[0]
+    if rng.random() < settings.expert.sure:
+        return beliefs(settings)[env.subject]
+    return commands[rng.integers(len(commands))]
+
+
+def ceiling(settings: ChoresSettings, panel: list[Task]) -> list[dict]:
+    """Rows of a player who knows every habit."""
+    env, cap = ChoresEnv(settings), settings.turn_cap
+    return [
+        play(env, task, env.reset(task), "informed", lambda answer: env.right_command(), cap).row
+        for task in panel
+    ]

@@ -1,0 +1,105 @@
+"""One game of chores: what lies about, where each thing belongs, and what a choice is worth."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from hgrpo.games import streams
+from hgrpo.games.base import Task
+from hgrpo.games.chores.settings import ChoresSettings
+
+# The vocabulary: single words, so a small tokenizer can give each its own token.
+_THINGS = """
+    apple ball basket bell belt book bottle bowl box broom brush button candle card chain clock
+    cloth coat coin comb cup dress drum fan flute fork glass glove hammer hat iron jar key kite
+    knife ladder lamp lantern letter lock map mask mirror mug nail needle net pan paper pen pillow
+    pipe plate pot ring rope ruler scarf scissors shirt shoe soap sock spoon stamp string toy towel
+    umbrella vase watch wire
+"""
+THINGS = tuple(_THINGS.split())
+PLACES = ("attic", "basement", "closet", "drawer", "garage", "hall", "kitchen", "shelf")
+CLIENTS = ("baker", "doctor", "farmer", "miller", "sailor", "smith", "tailor", "weaver")
+BAGS = ("black", "blue", "green", "red")
+
+
+@dataclass(frozen=True)
+class Habits:
+    """What all games of a world share: `place` of each kind, `bag` of each client."""
+
+    place: dict[str, str]
+    bag: dict[str, str]
+    counting: tuple[str, ...]  # the kinds that count if `counted` is "kinds"
+    rules: str  # the settings that decide how a game answers, as JSON
+
+
+@lru_cache(maxsize=4)
+def habits_of(settings: ChoresSettings) -> Habits:
+    """Draw the world's habits from the stream that `settings.habits` names."""
+    rng = streams.generator("chores-habits", settings.habits)
+    kinds = [THINGS[i] for i in rng.permutation(len(THINGS))[: settings.kinds]]
+    places = rng.integers(settings.places, size=settings.kinds)
+    bags = rng.integers(len(BAGS), size=len(CLIENTS))
+    return Habits(
+        {kind: PLACES[place] for kind, place in zip(kinds, places, strict=True)},
+        {client: BAGS[bag] for client, bag in zip(CLIENTS, bags, strict=True)},
+        tuple(kinds[: settings.counting_kinds]),
+        settings.model_dump_json(exclude={"panels", "expert", "turn_cap"}),
+    )
+
+
+@dataclass(frozen=True)
+class Game:
+    """A game's content. `Task.path` holds it as text.
+
+    Attributes:
+        client: who asks for the chores.
+        things: kind of each thing, in the order of the turns.
+        counts: whether each chore counts.
+    """
+
+    client: str
+    things: tuple[str, ...]
+    counts: tuple[bool, ...]
+
+    @cached_property
+    def counting(self) -> int:
+        """Number of chores that count."""
+        return sum(self.counts)
+
+    @property
+    def path(self) -> str:
+        """The game as one line; a star marks a chore that counts."""
+        chores = zip(self.things, self.counts, strict=True)
+        return " ".join([self.client, *(f"{thing}{'*' * counts}" for thing, counts in chores)])
+
+    def content_hash(self, settings: ChoresSettings) -> str:
+        """SHA-256 of the game with its habits and its rules."""
+        habits = habits_of(settings)
+        right = [habits.place.get(thing, "") for thing in self.things]
+        text = "\n".join([self.path, habits.bag.get(self.client, ""), *right, habits.rules])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def score(self, settings: ChoresSettings, bag_is_right: bool, right: int) -> float:
+        """The share of the chores that count and are right, in [0, 1].
+
+        With a delay, the right bag is worth `delay`, and the chores are worth the rest.
+
+        Args:
+            bag_is_right: whether the right bag was taken.
+            right: number of chores that count and are right.
+        """
+        delay = settings.delay
+        return (1 - delay) * (right / self.counting) + delay * bag_is_right
+
+
+def read(task: Task, settings: ChoresSettings) -> Game:
+    """The game of a task.
+
+    Raises:
+        UserError: the panels were made with other habits or rules.
+    """
+    client, *chores = task.path.split()
+    things = tuple(chore.rstrip("*") for chore in chores)
+    game = Game(client, things, tuple(chore.endswith("*") for chore in chores))
+    task.check_content(game.content_hash(settings), f"{task.task_id}: the game with its habits")
+    return game

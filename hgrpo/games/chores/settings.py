@@ -1,0 +1,77 @@
+"""The keys of a file of configs/envs for chores."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from hgrpo.config.bounds import Share
+from hgrpo.games.environment import EnvSettings, ExpertSettings
+
+
+class ChoresExpert(ExpertSettings):
+    """An expert who believes something about every kind of thing, and is wrong about some kinds."""
+
+    knows: Share = Field(
+        0.4,
+        description="share of the kinds, and of the clients' bags, that the expert is right about",
+    )
+    sure: Share = Field(
+        0.3,
+        description="probability of the place that the expert believes in; otherwise any place is "
+        "drawn",
+    )
+    routine: Share = Field(
+        0.0,
+        description="probability of the first place for a kind that never counts; otherwise any "
+        "place is drawn (needs counted: kinds)",
+    )
+
+
+class ChoresSettings(EnvSettings):
+    """What a game is made of, what its verdict looks at, and when it pays."""
+
+    name: Literal["chores"] = Field(description="which environment")
+    turn_cap: int = Field(16, gt=0, description="turns of an episode in training and evaluation")
+    chores: int = Field(16, ge=1, le=64, description="things to put away in a game")
+    kinds: int = Field(40, ge=2, le=72, description="kinds of things in the world")
+    places: int = Field(6, ge=2, le=8, description="places, the same in every game")
+    habits: int = Field(0, ge=0, description="seed of the habits: where each kind belongs")
+    share: float = Field(1.0, gt=0, le=1, description="share of a game's chores that count")
+    counted: Literal["chance", "kinds"] = Field(
+        "chance",
+        description="which chores count: drawn for each game, or always those of the same kinds",
+    )
+    verdict: Literal["graded", "binary"] = Field(
+        "graded", description="the last turn pays the score, or 1 if the score is high enough"
+    )
+    pass_score: float = Field(0.4, gt=0, le=1, description="score from which a game is won")
+    delay: float = Field(
+        0.0, ge=0, lt=1, description="part of the score that depends on the bag chosen first"
+    )
+    distractor: float = Field(
+        0.0, ge=0, description="paid at once, at random, for chores that do not count"
+    )
+    may_leave: bool = Field(
+        False, description="whether the agent may end the game; what is left then counts as wrong"
+    )
+    expert: ChoresExpert = Field(ChoresExpert(), description="the player to be imitated")
+
+    @property
+    def counting(self) -> int:
+        """Number of chores that count in each game."""
+        return max(1, round(self.share * self.chores))
+
+    @property
+    def counting_kinds(self) -> int:
+        """Number of kinds that count if `counted` is "kinds"."""
+        return min(self.kinds - (self.share < 1), max(1, round(self.share * self.kinds)))
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        turns = self.chores + (self.delay > 0)
+        for key, cap in (("turn_cap", self.turn_cap), ("expert.turn_cap", self.expert.turn_cap)):
+            if cap < turns:
+                raise ValueError(f"{key}: a game takes {turns} turns, but only {cap} fit")
+        if self.expert.routine and self.counted != "kinds":
+            raise ValueError("expert.routine: needs counted: kinds")
+        return self

@@ -1,0 +1,186 @@
+"""A game as an environment of Gymnasium, with panels of tasks that are made when needed."""
+
+import functools
+import hashlib
+import string
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.spaces import Text
+
+from hgrpo.errors import UserError
+from hgrpo.games.base import Task, check_step
+from hgrpo.games.environment import EnvSettings
+from hgrpo.games.kinds import load
+from hgrpo.games.panels import check_filled, panel_hash, read_panels, write_panels
+
+# Tasks of each panel, unless the settings say more: made in seconds.
+SIZES = {"train": 64, "validation": 16, "test": 16}
+# Most characters of an action and of an observation; no page of WebShop is as long.
+_ACTION, _OBSERVATION = 1000, 1 << 15
+# Unicode's first two planes, which hold all living scripts and emoji.
+_UNICODE = 0x20000
+
+
+class Game(gymnasium.Env[str, str]):
+    """A text game: observations and actions are text, and `info` has the rest.
+
+    `info` holds `task_id`, `task_type`, `content_hash`, `goal`, `admissible_commands` (without free
+    text, such as searches), `admissible` (whether the last action was), `progress` (the change of a
+    potential in [0, 1] by the last action) and `success`.
+
+    Args:
+        game: a game's name, or its settings as a mapping, such as a file of configs/envs.
+        panel: the panel that `reset` draws tasks from.
+        seed: of the tasks. `reset` has a seed of its own.
+        folder: where the tasks are kept for later calls; None for this process alone.
+        settings: more settings of the game, see docs/keys.md.
+
+    Attributes:
+        settings: all settings of the game.
+        panels: panel -> its tasks.
+        hashes: panel -> SHA-256 of its tasks' contents. Results with equal hashes can be compared.
+
+    Raises:
+        UserError: there is no such game, or its tasks cannot be made.
+        pydantic.ValidationError: a setting is wrong.
+    """
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}
+
+    def __init__(
+        self,
+        game: str | Mapping[str, Any],
+        *,
+        panel: str = "train",
+        seed: int = 0,
+        folder: Path | str | None = None,
+        render_mode: str | None = None,
+        **settings: Any,
+    ):
+        content = ({"name": game} if isinstance(game, str) else dict(game)) | settings
+        environment = load(content.get("name"))
+        content["panels"] = SIZES | dict(content.get("panels", {}))
+        self.settings = environment.Settings.model_validate(content)
+        place = make_tasks(self.settings, seed, Path(folder or _scratch().name))
+        self.panels = read_panels(place / "panels.json")
+        self.hashes = {name: panel_hash(tasks) for name, tasks in self.panels.items()}
+        self.panel, self.render_mode = panel, render_mode
+        self.action_space = Text(_ACTION, charset=string.printable)
+        self.observation_space = Text(_OBSERVATION, charset=_characters(self.settings))
+        self._tasks = {task.task_id: task for each in self.panels.values() for task in each}
+        self._env = environment.factory(self.settings, place)()
+        self._over = True
+        # With it, `gymnasium.make` and `make_vec` make copies of this environment.
+        options = {"game": content, "panel": panel, "seed": seed, "folder": folder}
+        self.spec = EnvSpec(f"hgrpo/{environment.name}-v0", entry_point=Game, kwargs=options)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Begin an episode.
+
+        Args:
+            seed: decides which tasks this reset and the following ones draw.
+            options: `task_id` names the task; otherwise `panel` may name another panel.
+
+        Raises:
+            UserError: there is no such task, panel or option.
+        """
+        super().reset(seed=seed)
+        options = {"panel": self.panel, "task_id": None} | (options or {})
+        if len(options) > 2:
+            raise UserError(f"reset: options: {', '.join(options)}; only the first two exist")
+        if options["task_id"] is None:
+            panel: list[Task] = _entry(self.panels, options["panel"], "panel")
+            self._task = panel[self.np_random.integers(len(panel))]
+        else:
+            self._task = _entry(self._tasks, options["task_id"], "task")
+        opening = self._env.reset(self._task)
+        self._goal, self._text, self._turns, self._over = opening.goal, opening.text, 0, False
+        return self._text, self._info(admissible=True, progress=0.0, success=False)
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Play one turn; an action that is not admissible uses up a turn too.
+
+        Returns:
+            Observation, reward, `terminated` (won or lost), `truncated` (by `turn_cap`), info.
+
+        Raises:
+            RuntimeError: before the first reset, and after the end.
+        """
+        if self._over:
+            raise RuntimeError("step before reset or after the end")
+        step = self._env.step(action)
+        reward, progress = check_step(self._env, step, self._task, self._turns)
+        self._turns += 1
+        late = self._turns == self.settings.turn_cap and not step.done
+        truncated = late or bool(step.info.get("out_of_turns"))
+        self._over = truncated or bool(step.done)
+        self._text = step.observation.text
+        admissible, success = bool(step.info["admissible"]), bool(step.success)
+        info = self._info(admissible=admissible, progress=progress, success=success)
+        return self._text, reward, self._over and not truncated, truncated, info
+
+    def render(self) -> str | None:
+        """The last observation, with `render_mode` "ansi"."""
+        return self._text if self.render_mode == "ansi" else None
+
+    def _info(self, **last: bool | float) -> dict[str, Any]:
+        task = self._task
+        names = {"task_id": task.task_id, "task_type": task.task_type}
+        names |= {"content_hash": task.content_hash, "goal": self._goal}
+        return names | {"admissible_commands": [*self._env.admissible_commands()], **last}
+
+
+def make_tasks(settings: EnvSettings, seed: int, root: Path) -> Path:
+    """The folder of a game's tasks and panels below `root`; made if it is missing.
+
+    Raises:
+        UserError: the tasks cannot be made.
+    """
+    environment = load(settings.name)
+    key = f"{seed} {settings.model_dump_json(exclude={'expert'})}"
+    folder = root / f"{settings.name}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+    if folder.exists():
+        return folder
+    environment.task_data_files(settings)
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root) as scratch:
+        out = Path(scratch) / "tasks"
+        out.mkdir()
+        panels: dict[str, list[Task]] = {panel: [] for panel in settings.panels.sizes}
+        for panel, task in environment.make_tasks(settings, seed, out, Counter()):
+            panels[panel].append(task)
+        check_filled(panels, settings.panels.sizes)
+        write_panels(out / "panels.json", panels)
+        try:
+            out.rename(folder)
+        except OSError:  # another process was first
+            if not folder.exists():
+                raise
+    return folder
+
+
+@functools.cache
+def _scratch() -> tempfile.TemporaryDirectory:
+    """A folder that is removed when this process ends."""
+    return tempfile.TemporaryDirectory(prefix="hgrpo-games-")
+
+
+def _characters(settings: EnvSettings) -> frozenset[str]:
+    """The characters of observations: ASCII and those of the settings, or of the user's files."""
+    if settings.source == "folder":
+        return frozenset(map(chr, range(_UNICODE)))
+    return frozenset(string.printable + settings.model_dump_json())
+
+
+def _entry(entries: Mapping[str, Any], name: str, what: str) -> Any:
+    if name not in entries:
+        raise UserError(f"no {what} {name!r}; there are {', '.join([*entries][:9])}, ...")
+    return entries[name]

@@ -1,0 +1,31 @@
+"""Finds a game by its name, which is the name of its folder in this package."""
+
+import pkgutil
+
+import hgrpo.games
+from hgrpo.errors import UserError, did_you_mean, import_plug_in
+from hgrpo.games.environment import Environment
+
+
+def known() -> list[str]:
+    """Names of all games."""
+    return sorted(m.name for m in pkgutil.iter_modules(hgrpo.games.__path__) if m.ispkg)
+
+
+def load(name: str) -> Environment:
+    """Return the environment that the folder `hgrpo/games/<name>` defines.
+
+    Raises:
+        UserError: there is no such folder, it cannot be imported, or it defines no environment.
+    """
+    if name not in known():
+        raise UserError(f"no environment {name!r}{did_you_mean(str(name), known())}")
+    try:
+        environment = vars(import_plug_in(f"hgrpo.games.{name}")).get("ENVIRONMENT")
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    if not isinstance(environment, Environment):
+        raise UserError(
+            f"hgrpo/games/{name}/__init__.py: ENVIRONMENT: an instance of Environment was expected"
+        )
+    return environment

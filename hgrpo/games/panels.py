@@ -1,0 +1,127 @@
+"""Panels: ordered, disjoint lists of tasks, and the records left out of them.
+
+Training draws from the first one, evaluation plays the next two. A study may have a fourth,
+`analysis`, for neither.
+"""
+
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from hgrpo.errors import UserError
+from hgrpo.games import streams
+from hgrpo.games.base import Panels, Task
+
+SPLITS = ("train", "validation", "test")
+ANALYSIS = "analysis"
+PANELS = (*SPLITS, ANALYSIS)
+
+_MOST_PRINTED = 20
+
+Row = TypeVar("Row")
+
+
+def write_panels(path: Path, panels: dict[str, list[Task]]) -> None:
+    """Write the panels file. Raise UserError as `check_disjoint` does."""
+    check_disjoint(panels)
+    rows = {split: [task.__dict__ for task in tasks] for split, tasks in panels.items()}
+    path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+def read_panels(path: Path) -> dict[str, list[Task]]:
+    """Read a panels file, in panel order.
+
+    Raises:
+        UserError: the file is missing or not a panels file, or fails `check_disjoint`.
+    """
+    try:
+        rows = json.loads(path.read_bytes())
+        there = PANELS if ANALYSIS in rows else SPLITS
+        panels = {split: [Task(**row) for row in rows[split]] for split in there}
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such panels file; run the assets stage first") from None
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: not a panels file ({error})") from None
+    try:
+        check_disjoint(panels)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    return panels
+
+
+def panel_hash(tasks: Iterable[Task]) -> str:
+    """SHA-256 (hex) of the content hashes of a panel's tasks, in panel order."""
+    return hashlib.sha256("".join(task.content_hash for task in tasks).encode()).hexdigest()
+
+
+def check_disjoint(panels: dict[str, list[Task]]) -> None:
+    """Raise UserError if a panel is empty or two tasks have the same id or content hash."""
+    owner: dict[str, str] = {}
+    for split, tasks in panels.items():
+        if not tasks:
+            raise UserError(f"panel {split!r} has no tasks")
+        for task in tasks:
+            place = f"{split}:{task.task_id}"
+            for what, key in (("content", task.content_hash), ("id", f"id {task.task_id}")):
+                if (other := owner.setdefault(key, place)) is not place:
+                    raise UserError(f"panels overlap: {place} has the {what} of {other}")
+
+
+def leave_out(counts: Counter[str], what: str, error: UserError, root: Path) -> None:
+    """Count a bad record of the user's files under a reason with the first error, and print it.
+
+    Args:
+        counts: reason -> number of records; updated here.
+        what: kind of the record, such as "game".
+        root: folder that file names are relative to.
+    """
+    name = str(error).replace(f"{root}/", "")
+    begins = f"bad {what}, the first: "
+    reason = next((each for each in counts if each.startswith(begins)), begins + name)
+    counts[reason] += 1
+    if counts[reason] <= _MOST_PRINTED:
+        print(f"left out: bad {what}: {name}")
+
+
+def stratified(rows: Iterable[Row], stratum: Callable[[Row], str], *stream: object) -> list[Row]:
+    """Shuffle the rows of each stratum, then alternate the strata: every prefix is stratified.
+
+    Args:
+        stream: name of the random stream; the stratum is appended.
+    """
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[stratum(row)].append(row)
+    ranked: list[tuple[int, str, Row]] = []
+    for name, members in groups.items():
+        order = streams.generator(*stream, name).permutation(len(members))
+        ranked += [(rank, name, members[i]) for rank, i in enumerate(order)]
+    return [row for _, _, row in sorted(ranked, key=lambda entry: entry[:2])]
+
+
+def share_out(
+    split: str, rows: Sequence[Row], sizes: Mapping[str, int | None]
+) -> list[tuple[str, Row]]:
+    """Assign a folder's tasks of one split, in panel order, to panels; `check_filled` follows.
+
+    Tasks of the analysis panel are training tasks outside the train panel: those after it or, if
+    its size is None, the first ones.
+
+    Args:
+        sizes: panel -> its size; None takes all tasks.
+    """
+    size, more = sizes[split], sizes.get(ANALYSIS, 0) if split == "train" else 0
+    train, rest = (rows[more:], rows[:more]) if size is None else (rows[:size], rows[size:])
+    return [(split, row) for row in train] + [(ANALYSIS, row) for row in rest[:more]]
+
+
+def check_filled(panels: Panels, sizes: Mapping[str, int | None]) -> None:
+    """Raise UserError if a panel has fewer tasks than its size, or none; a size may be None."""
+    for panel, size in sizes.items():
+        if len(panels[panel]) < (size or 1):
+            got = ", ".join(f"{name} {len(tasks)}" for name, tasks in panels.items())
+            lack = f"{size or 1} wanted, {len(panels[panel])} made"
+            raise UserError(f"env.panels.{panel}: too few tasks ({lack}); the panels got {got}")

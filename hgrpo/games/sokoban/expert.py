@@ -1,0 +1,85 @@
+"""The two scripted players. Both know every board's shortest solution.
+
+The expert wastes much of what it knows: most of its turns have one action where two are allowed,
+and many actions are detours or run against a wall. It does so whatever the board, so a policy that
+imitates it plays one action a turn even when it plays greedily, and runs out of turns. Only returns
+reveal that two are better. The plain player is the ceiling: it solves every level, because each has
+a solution within an episode's actions.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from hgrpo.games import streams
+from hgrpo.games.base import Task
+from hgrpo.games.demonstration import play, shared_out
+from hgrpo.games.sokoban.env import SokobanEnv
+from hgrpo.games.sokoban.level import ACTIONS, Board
+from hgrpo.games.sokoban.replies import write_reply
+from hgrpo.games.sokoban.settings import SokobanExpert, SokobanSettings
+
+
+def demonstrate(
+    settings: SokobanSettings, tasks: Path, panel: list[Task], seed: int
+) -> Iterator[dict]:
+    """Yield the expert's episodes as rows."""
+    expert, env = settings.expert, SokobanEnv(tasks, settings)
+    for task, repetition in shared_out(expert.trajectories, panel):
+        rng = streams.generator("sokoban-expert", seed, task.task_id, repetition)
+        player = partial(reply, env, settings, expert, rng)
+        yield play(env, task, env.reset(task), "expert", player, expert.turn_cap).row
+
+
+def ceiling(settings: SokobanSettings, tasks: Path, panel: list[Task], seed: int) -> list[dict]:
+    """Rows of a player that wastes no action and fills its turns."""
+    env, rows = SokobanEnv(tasks, settings), []
+    plain = SokobanExpert(single=0.0, detour=0.0, waste=0.0, turn_cap=1)
+    for task in panel:
+        rng = streams.generator("sokoban-expert", "plain", seed, task.task_id)
+        player = partial(reply, env, settings, plain, rng)
+        rows.append(play(env, task, env.reset(task), "bfs", player, settings.turn_cap).row)
+    return rows
+
+
+def reply(
+    env: SokobanEnv,
+    settings: SokobanSettings,
+    expert: SokobanExpert,
+    rng: np.random.Generator,
+    answer: str | None,
+) -> str:
+    """The next reply of a player with the habits of `expert`, who reads the board, not `answer`."""
+    most = min(settings.actions_per_turn, env.left)
+    many = 1 if rng.random() < expert.single else most
+    board, chosen = env.board, []
+    for _ in range(min(many, most)):
+        action = _action(env, board, expert, rng)
+        chosen.append(action)
+        board = env.level.move(*board, env.level.deltas[action])
+        if env.level.placed(board[1]) == len(board[1]):
+            break
+    return write_reply(tuple(chosen))
+
+
+def _action(env: SokobanEnv, board: Board, expert: SokobanExpert, rng: np.random.Generator) -> int:
+    """A wasted action, a step aside, or the first one on a shortest solution."""
+    after = [env.level.move(*board, delta) for delta in env.level.deltas]
+    draw = rng.random()
+    numbers = range(len(ACTIONS))
+    idle = [n for n in numbers if after[n] == board]
+    steps = [n for n in numbers if after[n] != board and after[n][1] == board[1]]
+    if draw < expert.waste and idle:
+        return _one_of(idle, rng)
+    if expert.waste <= draw < expert.waste + expert.detour and steps:
+        return _one_of(steps, rng)
+    left = env.distances.get(board)
+    if left is None:  # no solution is near enough
+        return _one_of(steps or list(numbers), rng)
+    return next(n for n in numbers if env.distances.get(after[n]) == left - 1)
+
+
+def _one_of(numbers: list[int], rng: np.random.Generator) -> int:
+    return numbers[rng.integers(len(numbers))]

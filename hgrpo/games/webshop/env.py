@@ -1,0 +1,121 @@
+"""WebShop as a TextEnv. Environments of one process with the same assets share one shop."""
+
+from functools import lru_cache
+from pathlib import Path
+
+from hgrpo.games.base import Observation, PickledByReplay, Step, Task, check_action, fingerprint
+from hgrpo.games.webshop import pages
+from hgrpo.games.webshop.potential import potential
+from hgrpo.games.webshop.session import Session
+from hgrpo.games.webshop.settings import WebshopSettings
+from hgrpo.games.webshop.shop import open_shop
+from hgrpo.games.webshop.tables import GoalList, goal_hash
+
+GOALS = "goals.arrow"
+
+
+@lru_cache(maxsize=2)
+def open_goals(folder: Path) -> GoalList:
+    """The goals of a folder of assets, opened once per process."""
+    return GoalList(folder / GOALS)
+
+
+class WebshopEnv(PickledByReplay):
+    """Shopping sessions. `Task.path` is the goal's index in the file of goals.
+
+    A purchase pays its reward, in [0, 1], and is a success if the reward is 1. Every other step
+    pays 0. `Observation.goal` is the instruction, and a reset's search page contains it.
+
+    Args:
+        assets: folder with the catalogue, its index and the goals.
+        rich: whether observations mark buttons and links (`text_rich`).
+        repeat_instruction, show_attributes: as in `WebshopSettings`.
+    """
+
+    def __init__(
+        self,
+        assets: Path | str,
+        rich: bool = False,
+        repeat_instruction: bool = True,
+        show_attributes: bool = False,
+    ) -> None:
+        self._arguments = (assets, rich, repeat_instruction, show_attributes)
+        self.assets = Path(assets)
+        self.rich = rich
+        self.repeat_instruction = repeat_instruction
+        self.show_attributes = show_attributes
+        self._session: Session | None = None
+        self._task: Task | None = None
+        self._played: list[str] = []
+
+    def reset(self, task: Task) -> Observation:
+        """Start `task`; UserError if the assets are missing, malformed, or lack this task."""
+        shop = open_shop(self.assets)
+        goal = open_goals(self.assets).goal(int(task.path))
+        digest = goal_hash(goal, shop.item(goal.row))
+        task.check_content(digest, f"{self.assets / GOALS}: goal {task.path}")
+        self._session = Session(shop, goal, self.show_attributes)
+        self._task, self._played = task, []
+        self._level = potential(self._session)
+        return self._observe(opening=True)
+
+    @property
+    def session(self) -> Session:
+        """The current session; RuntimeError before the first reset."""
+        if self._session is None:
+            raise RuntimeError("there is no session before reset")
+        return self._session
+
+    def step(self, action: str) -> Step:
+        check_action(action)
+        session = self.session
+        admissible = session.act(action)
+        self._played.append(action)
+        level = potential(session)
+        gain, self._level = level - self._level, level
+        paid = 0.0 if session.bought is None else session.bought.total
+        return Step(
+            observation=self._observe(),
+            env_reward=paid,
+            progress=gain,
+            done=session.bought is not None,
+            success=paid == 1.0,
+            info={"admissible": admissible},
+        )
+
+    def fork(self) -> "WebshopEnv":
+        """An independent environment in the same state; both read the same shop."""
+        twin = self._twin()
+        if self._session is not None:
+            twin._session = self._session.fork()
+        return twin
+
+    def admissible_commands(self) -> list[str]:
+        """The clicks that the page allows. Searches are admissible too, but not listed."""
+        return [f"click[{text}]" for text in self.session.clicks]
+
+    def situation(self) -> tuple[str, str]:
+        """Two fingerprints: of the page with the chosen options, and of all texts to click."""
+        session = self.session
+        # The asin distinguishes two products whose pages look alike.
+        texts = [piece.text for piece in session.page if piece.kind != "instruction"]
+        opened = [] if session.item is None else [session.item.product.asin]
+        state = [*texts, *opened, *sorted(session.chosen.items())]
+        return fingerprint(state), fingerprint(session.clickables)
+
+    def _observe(self, opening: bool = False) -> Observation:
+        session = self.session
+        page = session.page
+        if not (opening or self.repeat_instruction):
+            page = [piece for piece in page if piece.kind != "instruction"]
+        if self.rich:
+            text = pages.rich(page, session.chosen, session.opened, session.query)
+        else:
+            text = pages.text(page)
+        return Observation(session.goal.text, text)
+
+
+def from_settings(settings: WebshopSettings, assets: Path) -> WebshopEnv:
+    """The environment that a study's settings ask for."""
+    rich = settings.observation == "text_rich"
+    return WebshopEnv(assets, rich, settings.repeat_instruction, settings.show_attributes)

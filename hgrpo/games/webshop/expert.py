@@ -1,0 +1,89 @@
+"""Demonstrations in WebShop, played by the scripted `Reader`, the oracle, or people."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from hgrpo.games import streams
+from hgrpo.games.base import Panels, Task
+from hgrpo.games.demonstration import Played, play, replayed, shared_out
+from hgrpo.games.user_path import user_path
+from hgrpo.games.webshop import human
+from hgrpo.games.webshop.data import provide
+from hgrpo.games.webshop.env import WebshopEnv, from_settings
+from hgrpo.games.webshop.recorded import as_shown, on_panel, reward_differs
+from hgrpo.games.webshop.settings import ShopperSettings, WebshopSettings
+from hgrpo.games.webshop.shopper import Reader, oracle
+
+
+def data_files(config: WebshopSettings) -> list[dict]:
+    """The result of `provide` for people's trajectories, if `expert.recorded` names a file."""
+    if config.expert.recorded is None:
+        return []
+    return [provide(_recorded(config.expert), config.products.download)]
+
+
+def demonstrate(
+    config: WebshopSettings, assets: Path, panels: Panels, seed: int, skipped: Counter
+) -> Iterator[dict]:
+    """`Environment.demonstrate`.
+
+    A script plays each goal of the train panel equally often (see `shared_out`), in panel order.
+    People's trajectories on that panel come in the order of their files. Call `data_files` first.
+    """
+    env = from_settings(config, assets)
+    if config.expert.recorded is None:
+        return _scripted(env, config.expert, panels["train"], seed)
+    return _people(env, config.expert, panels, skipped)
+
+
+def ceiling(config: WebshopSettings, assets: Path, panel: list[Task]) -> list[dict]:
+    """One row per task, played by the oracle, which knows the product. Some rows score below 1."""
+    env = from_settings(config, assets)
+    return [_by_oracle(env, task, config.expert.turn_cap) for task in panel]
+
+
+def _scripted(
+    env: WebshopEnv, expert: ShopperSettings, panel: list[Task], seed: int
+) -> Iterator[dict]:
+    for task, repetition in shared_out(expert.trajectories, panel):
+        if expert.knows == "product":
+            yield _by_oracle(env, task, expert.turn_cap)
+            continue
+        opening = env.reset(task)
+        rng = streams.generator("shopper", seed, task.task_id, repetition)
+        player = Reader(env.session, expert.habits, rng).act
+        yield _row(play(env, task, opening, "reader", player, expert.turn_cap))
+
+
+def _by_oracle(env: WebshopEnv, task: Task, turn_cap: int) -> dict:
+    opening = env.reset(task)
+    # The oracle ignores the observation. It reads the session, which holds more than the page.
+    return _row(play(env, task, opening, "oracle", lambda _: oracle(env.session), turn_cap))
+
+
+def _people(
+    env: WebshopEnv, expert: ShopperSettings, panels: Panels, counts: Counter
+) -> Iterator[dict]:
+    """Yield rows of people's trajectories; skip those with an action that this shop refuses."""
+    trajectories = on_panel(human.read(_recorded(expert), counts), env.assets, panels, counts)
+    for trajectory, task in trajectories[: expert.trajectories]:
+        opening = env.reset(task)
+        player = replayed(as_shown(trajectory.actions, env.session))
+        played = play(env, task, opening, "human", player, expert.turn_cap)
+        if played.refused:
+            counts["left out: an action that this shop does not admit"] += 1
+            continue
+        if played.row["n_turns"] < len(trajectory.actions):
+            counts["cut at expert.turn_cap"] += 1
+        elif trajectory.reward is not None and reward_differs(trajectory.reward, env.session):
+            counts["reward other than the recorded one: kept"] += 1
+        yield _row(played)
+
+
+def _recorded(expert: ShopperSettings) -> Path:
+    return user_path(expert.recorded, "expert.recorded")
+
+
+def _row(played: Played) -> dict:
+    return played.row | {"progress": played.progress}

@@ -1,0 +1,55 @@
+"""Makes goals from instructions, in the original's order; splits instructions into words.
+
+Goals are listed product by product and then shuffled as in the original (Python's `random.shuffle`,
+seed 233), so each goal has the same index as in the original.
+"""
+
+import itertools
+import random
+import re
+from collections.abc import Iterable, Iterator
+
+from hgrpo.games.webshop.prices import limit_text, price_limit
+from hgrpo.games.webshop.records import Goal, Instruction, Item
+
+_ORDER_SEED = 233
+_WORD = re.compile(r"[a-z0-9][a-z0-9.%-]*")
+_PLAIN = """
+    a an and any are at buy can color find for get give good have i in is it like looking me
+    my need of on one please recommend search show size some that the them this to want which
+    with would you
+"""
+# Words of instructions that do not describe a product.
+PLAIN = frozenset(_PLAIN.split())
+
+
+def synthetic_goals(item: Item, instruction: Instruction, seed: int) -> Iterator[Goal]:
+    """Yield a goal for each combination of option values. Option names are sorted in each goal."""
+    options = item.product.options
+    names = sorted(options)
+    limit = price_limit(item.price, seed, item.product.asin)
+    for values in itertools.product(*(options[name] for name in names)):
+        chosen = tuple(zip(names, values, strict=True))
+        choices = ", and ".join(f"{name}: {value}" for name, value in chosen)
+        wish = f" with {choices}" if choices else ""
+        text = f"{instruction.text}{wish}{limit_text(limit)}"
+        yield Goal(item.row, text, instruction.attributes, chosen, limit)
+
+
+def human_goal(item: Item, instruction: Instruction, seed: int, number: int) -> Goal:
+    """The goal of instruction `number` in the product's list of people's instructions."""
+    limit = price_limit(item.price, seed, item.product.asin, number)
+    text = instruction.text.strip(".") + limit_text(limit)
+    return Goal(item.row, text, instruction.attributes, instruction.options or (), limit)
+
+
+def in_order(goals: Iterable[Goal]) -> list[Goal]:
+    """The goals in the order of the original WebShop."""
+    listed = list(goals)
+    random.Random(_ORDER_SEED).shuffle(listed)
+    return listed
+
+
+def words(text: str) -> list[str]:
+    """Words of a lower-case text, in order."""
+    return _WORD.findall(text)

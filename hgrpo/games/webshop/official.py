@@ -1,0 +1,199 @@
+"""Reads the official data files as streams, and cleans them as the original does.
+
+The rules are those of WebShop's `web_agent_site/engine`: `load_products` in `engine.py`, and
+`goal.py`.
+"""
+
+import math
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from decimal import Decimal, InvalidOperation
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from hgrpo.errors import UserError
+from hgrpo.games.panels import leave_out
+from hgrpo.games.webshop.json_stream import checked, elements
+from hgrpo.games.webshop.records import Instruction, Product
+
+_ASIN_LENGTH = 10
+_NO_PRICE = (100.0,)
+_NO_ATTRIBUTES = ("DUMMY_ATTR",)
+Phrases = tuple[str, ...]
+
+
+def _prices(pricing: object) -> tuple[float, ...]:
+    """One price, or the two ends of a range, in dollars; further prices are dropped.
+
+    Like the original, this keeps only digits and dots, so a negative price loses its sign.
+    """
+    if not pricing:
+        return _NO_PRICE
+    prices = tuple(map(_dollars, str(pricing).split("$")[1:]))
+    if not prices or not all(map(math.isfinite, prices)):
+        raise ValueError('no number after "$"')
+    return prices[:2]
+
+
+def _dollars(text: str) -> float:
+    """The number that a text's digits and dots form; NaN if they form none."""
+    try:
+        return float(Decimal(re.sub(r"[^\d.]", "", text)))
+    except InvalidOperation:
+        return math.nan
+
+
+class _Value(BaseModel):
+    value: str
+
+
+class _Record(BaseModel):
+    """A product of `items_shuffle*.json`; the file has more keys."""
+
+    asin: str = Field(min_length=1)
+    name: str
+    full_description: str
+    small_description: str | Phrases
+    product_category: str
+    category: str
+    query: str
+    pricing: Annotated[tuple[float, ...], BeforeValidator(_prices)] = _NO_PRICE
+    customization_options: Annotated[
+        dict[str, list[_Value] | None], BeforeValidator(lambda options: options or {})
+    ]
+
+
+class _Entry(BaseModel):
+    """An entry of `items_ins_v2*.json`. As in the original, only `attributes` must not be null."""
+
+    attributes: Phrases = ()
+    instruction: str | None = None
+    instruction_attributes: Phrases | None = None
+
+
+class _Wish(BaseModel):
+    """One instruction of `items_human_ins.json`."""
+
+    instruction: str
+    instruction_attributes: Phrases
+    instruction_options: Phrases
+
+
+def products(
+    items: Path, attributes: Mapping[str, dict], limit: int | None, counts: Counter[str]
+) -> Iterator[Product]:
+    """Yield the products of an `items_shuffle*.json`, one in memory at a time.
+
+    Args:
+        attributes: asin -> entry, from `attributes`.
+        limit: how many records to read, including those left out; None reads all.
+        counts: reason -> number of records left out, or with a default; updated here.
+
+    Raises:
+        UserError: the file is missing, is not an array or is cut off; raised when the stream
+            reaches the mistake. A product whose field is missing or wrong is left out.
+    """
+    seen: set[str] = set()
+    with closing(elements(items, b"[")) as records:
+        for number, fields in enumerate(islice(records, limit), 1):
+            try:
+                record = checked(_Record, fields, f"{items}: record {number}")
+            except UserError as error:
+                leave_out(counts, "product", error, items.parent)
+                continue
+            if record.asin == "nan" or len(record.asin) > _ASIN_LENGTH:
+                counts["product left out: asin is nan or longer than 10 characters"] += 1
+            elif record.asin in seen:
+                counts["product left out: asin came before"] += 1
+            else:
+                seen.add(record.asin)
+                entry = attributes.get(record.asin, {})
+                if "attributes" not in entry:
+                    counts["product without attributes: DUMMY_ATTR"] += 1
+                if not fields.get("pricing"):
+                    counts["product without a price: 100.0 dollars"] += 1
+                yield _product(record, entry.get("attributes", _NO_ATTRIBUTES))
+
+
+def attributes(path: Path, counts: Counter[str]) -> dict[str, dict]:
+    """Read an `items_ins_v2*.json`: asin -> the part of its entry that this project uses.
+
+    An entry may have the keys `attributes` (tuple of phrases), `instruction` (text) and
+    `instruction_attributes` (tuple of phrases). Equal phrases share memory, because the full file
+    has 1.18 M entries. For `counts` and errors see `products`.
+    """
+    entries: dict[str, dict] = {}
+    for asin, entry in elements(path, b"{"):
+        try:
+            entry = checked(_Entry, entry, f"{path}: {asin}")
+        except UserError as error:
+            leave_out(counts, "entry of attributes", error, path.parent)
+            continue
+        fields = entry.model_dump(exclude_unset=True, exclude_none=True)
+        for key in fields.keys() - {"instruction"}:
+            fields[key] = tuple(map(sys.intern, fields[key]))
+        entries[asin] = fields
+    return entries
+
+
+def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instruction]]:
+    """Read `items_human_ins.json`: asin -> one or more instructions, in the file's order.
+
+    As in the original, a text loses the full stops at its ends, because a goal adds a price limit
+    after it. The key names the product; an entry's own `asin` is ignored. An instruction that names
+    no attributes is left out. For `counts` and errors see `products`.
+    """
+    instructions: dict[str, list[Instruction]] = {}
+    for asin, entries in elements(path, b"{"):
+        usable = []
+        for number, entry in enumerate(entries if isinstance(entries, list) else [entries], 1):
+            try:
+                wish = checked(_Wish, entry, f"{path}: {asin}: instruction {number}")
+            except UserError as error:
+                leave_out(counts, "human instruction", error, path.parent)
+                continue
+            if phrases := wish.instruction_attributes:
+                text = wish.instruction.strip(".")
+                usable.append(Instruction(text, phrases, wish.instruction_options))
+            else:
+                counts["human instruction left out: no instruction_attributes"] += 1
+        # If a key occurs twice, the later one counts, as in the original's JSON reader.
+        instructions.pop(asin, None)
+        if usable:
+            instructions[asin] = usable
+    return instructions
+
+
+def synthetic_instruction(asin: str, entry: Mapping[str, Any]) -> Instruction:
+    """The synthetic instruction in an entry of `attributes`; UserError if it names no attribute."""
+    phrases = entry.get("instruction_attributes")
+    if not phrases:
+        raise UserError(f"{asin}: instruction_attributes: an instruction needs at least one")
+    return Instruction(entry["instruction"], phrases, None)
+
+
+def _product(record: _Record, attributes: Phrases) -> Product:
+    points = record.small_description
+    options = {
+        name.lower(): tuple(v.value.strip().replace("/", " | ").lower() for v in values)
+        for name, values in record.customization_options.items()
+        if values is not None
+    }
+    return Product(
+        asin=record.asin,
+        title=record.name,
+        description=record.full_description,
+        bullet_points=(points,) if isinstance(points, str) else points,
+        prices=record.pricing,
+        category=record.category,
+        query=record.query.lower().strip(),
+        product_category=record.product_category,
+        options=options,
+        attributes=attributes,
+    )

@@ -1,0 +1,175 @@
+"""The shop's pages, as the texts, buttons and links that a browser would show, in reading order."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
+
+from hgrpo.games.webshop.records import Item
+
+SEARCH, BUY, BACK = "Search", "Buy Now", "Back to Search"
+PREVIOUS, NEXT = "< Prev", "Next >"
+TABS = ("Description", "Features", "Reviews", "Attributes")
+SEPARATOR = " [SEP] "
+_NO_RATING = "N.A."
+_BLANK = " \t\n\f\r"
+
+
+class Piece(NamedTuple):
+    """One piece of a page. `text` keeps its spaces.
+
+    The headings above an instruction have the kind "instruction", too. If the piece is an option's
+    value, `option` is the option's name.
+    """
+
+    kind: Literal["instruction", "text", "button", "product", "option"]
+    text: str
+    option: str = ""
+
+
+Page = list[Piece]
+
+
+def index(instruction: str) -> Page:
+    """The page with the search bar."""
+    return [*_texts("WebShop", "Instruction: ", instruction, kind="instruction"), _button(SEARCH)]
+
+
+def results(instruction: str, number: int, total: int, items: Iterable[Item]) -> Page:
+    """Page `number` of the results of a search, counted from 1; the search has `total` results.
+
+    As in the original, every page has a button "Next >", even if the next page is empty.
+    """
+    page = [*_head(instruction), *_texts(f"Page {number} (Total results: {total})")]
+    if number > 1:
+        page.append(_button(PREVIOUS))
+    page.append(_button(NEXT))
+    for item in items:
+        page.append(Piece("product", item.product.asin))
+        page += _texts(item.product.title, item.product.price_tag)
+    return page
+
+
+def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
+    """A product's page with options and tabs; `show_attributes` adds the tab "Attributes"."""
+    product = item.product
+    page = [*_head(instruction), _button(PREVIOUS)]
+    for name, values in product.options.items():
+        page += _texts(name)
+        # As in the original, an empty value prints nothing: its label has no text.
+        page += [Piece("option", value, name) for value in values if value]
+    page += _texts(product.title, f"Price: {product.price_tag}", f"Rating: {_NO_RATING}")
+    page += [_button(tab) for tab in TABS[: None if show_attributes else -1]]
+    page.append(_button(BUY))
+    return page
+
+
+def sub_page(instruction: str, item: Item, tab: str) -> Page:
+    """One of a product's `TABS`. "Reviews" is empty: the original's data files have no reviews."""
+    product = item.product
+    paths = product.category, product.query, product.product_category
+    details = {
+        "Description": [product.description],
+        "Features": [f" {point}" for point in product.bullet_points],
+        "Attributes": [*(f" {attribute}" for attribute in product.attributes), *paths],
+    }
+    return [*_head(instruction), _button(PREVIOUS), *_texts(*details.get(tab, []))]
+
+
+def done(asin: str, chosen: Mapping[str, str], reward: float) -> Page:
+    """The page after the purchase. Some of its fields are empty, as in the original."""
+    options = json.dumps(dict(sorted(chosen.items())))
+    for character in "<>&'":
+        options = options.replace(character, f"\\u{ord(character):04x}")
+    return _texts(
+        "Thank you for shopping with us!",
+        "Your code: ",
+        "None",
+        " (Paste it in your MTurk interface.)",
+        *("Purchased", "asin", asin, "options", options),
+        *("attrs", "None", "category", "None", "query", "None", "product category", "None"),
+        *("Target", "asin", "options", "attrs", "price upper", "instuction text"),
+        *("category", "product category", "query", "Goal ", "None"),
+        *("Reward", "Your score (min 0.0, max 1.0)", str(reward), "Reward Details ", "None"),
+    )
+
+
+def text(page: Page) -> str:
+    """The original's `text` observation: the pieces, joined by `SEPARATOR`."""
+    return SEPARATOR.join(piece.text.strip() for piece in page)
+
+
+def address(query: str, chosen: Mapping[str, str]) -> str:
+    """The part of the original's URL that an agent fills: the search and the chosen options.
+
+    The original searches its URL for values in double quotes, which it marks as clicked, and for
+    the name of the page. It therefore also finds what the agent has typed.
+    """
+    return f"{query.replace(' ', '+')}/{json.dumps(dict(chosen))}"
+
+
+def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str], query: str = "") -> str:
+    """The original's `text_rich` observation: each piece on a line, with buttons marked.
+
+    Two kinds of text are marked as clicked: the values in `chosen` (option name -> value), and the
+    asins in `opened`, which were opened since the search page. Like the original, this function
+    looks for a value, in double quotes, in the `address` of the search `query`, and so makes the
+    original's three errors. A chosen value that JSON escapes, such as "café", is not marked. A
+    value that is spelt like a chosen option's name is marked. So is a value that the query puts in
+    double quotes.
+    """
+    choices, opened = address(query, chosen), set(opened)
+    lines: list[str] = []
+    clicked: list[str] = []
+    for piece in page:
+        if piece.kind == "button":
+            lines.append(f"[button] {piece.text} [button_]")
+        elif piece.kind == "option":
+            marked = f'"{piece.text}"' in choices
+            if marked:
+                clicked.insert(0, f"You have clicked {piece.text}.")
+            lines.append("  " + _mark(piece.text, marked))
+        elif piece.kind == "product":
+            lines.append("\n" + _mark(piece.text, piece.text in opened))
+        else:
+            lines.append(piece.text)
+    return "".join(f"{line}\n" for line in [*clicked, *lines])
+
+
+def clickables(page: Page) -> dict[str, Piece]:
+    """Text to click -> the piece that it clicks: buttons first, then products, then option values.
+
+    If two pieces have the same text, the later one is listed. For example, if two options share a
+    value, a click on it chooses the value of the second option.
+    """
+    pieces: dict[str, Piece] = {}
+    for kind in ("button", "product"):
+        pieces |= {piece.text.lower(): piece for piece in page if piece.kind == kind}
+    return pieces | {piece.text: piece for piece in page if piece.kind == "option"}
+
+
+def _head(instruction: str) -> Page:
+    return [*_texts("Instruction:", instruction, kind="instruction"), _button(BACK)]
+
+
+def _mark(text: str, clicked: bool) -> str:
+    word = "clicked button" if clicked else "button"
+    return f"[{word}] {text} [{word}_]"
+
+
+def _button(label: str) -> Piece:
+    return Piece("button", label)
+
+
+def _texts(*texts: str, kind: Literal["instruction", "text"] = "text") -> Page:
+    """Pieces of these texts, without those that the original's HTML parser drops.
+
+    The parser drops empty texts, and texts of ASCII blanks with a line break. Other texts of ASCII
+    blanks become one space.
+    """
+    pieces = []
+    for content in texts:
+        if content.strip(_BLANK):
+            pieces.append(Piece(kind, content))
+        elif content and "\n" not in content:
+            pieces.append(Piece(kind, " "))
+    return pieces

@@ -1,0 +1,125 @@
+"""The reward of a purchase, in [0, 1]: how well the bought product fits the goal.
+
+R = r_type * (attribute hits + option hits + price hit) / (goal attributes + goal options + 1), from
+Yao et al., "WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents"
+(2022, https://arxiv.org/abs/2207.01206). Details follow its code. Two phrases match if thefuzz's
+`token_set_ratio`, an integer percentage, is above 85.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from thefuzz.fuzz import token_set_ratio
+
+from hgrpo.games.webshop.records import Goal, Item, Product
+
+_FUZZY = 85
+_SHARED_CATEGORIES = 2
+_CATEGORY_SEPARATOR = "\u203a"
+_NO_NOUNS = 0.2
+_COLOUR_WORDS = """
+    alabaster apricot aqua ash asphalt azure banana beige black blue blush bordeaux bronze
+    brown burgundy camel camo caramel champagne charcoal cheetah chestnut chocolate christmas
+    coffee cognac copper coral cranberry cream crystal dark denim eggplant elephant espresso
+    fuchsia gold granite grape graphite grass gray green grey heather indigo ivory ivy khaki
+    lavender lemon leopard light lilac lime magenta maroon mauve merlot midnight mint mocha
+    multicolor mushroom mustard natural navy nude olive orange peach pewter pink plum purple
+    rainbow red rose royal rust sand sapphire seashell silver skull slate steel stone
+    stonewash sunflower tan taupe teal tiger turquoise violet walnut wheat white wine yellow
+"""
+COLOURS = _COLOUR_WORDS.split()
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """A purchase's reward in [0, 1], and the parts of the formula.
+
+    `r_type` is the factor for the kind of product: 1.0, 0.5, 0.1 or 0.0.
+    """
+
+    total: float
+    r_type: float
+    attribute_hits: int
+    option_hits: int
+    price_hit: bool
+
+
+def reward(bought: Item, target: Item, goal: Goal, chosen: Mapping[str, str]) -> Reward:
+    """The reward of buying `bought` with the `chosen` options; the goal was made from `target`."""
+    score = title_score(bought.nouns, target.nouns)
+    kind = type_reward(bought.product, target.product, score)
+    attributes = attribute_hits(bought.product, goal.attributes)
+    options = option_hits(tuple(chosen.values()), goal.options)
+    affordable = bought.price <= goal.price_limit
+    parts = len(goal.attributes) + len(goal.options) + 1
+    total = (attributes + options + affordable) / parts * kind
+    return Reward(total, kind, attributes, options, affordable)
+
+
+def title_score(bought: Sequence[str], target: Sequence[str]) -> float:
+    """Share of the target title's nouns in the bought title; 0.2 if the target has no nouns.
+
+    If the target title repeats a noun, the numerator counts the noun once, and the denominator
+    counts every repetition.
+    """
+    return len(set(bought) & set(target)) / len(target) if target else _NO_NOUNS
+
+
+def type_reward(bought: Product, target: Product, score: float) -> float:
+    """The factor for the kind of product. The first rule that fits gives it:
+
+    - 0.0 if the title score is 0
+    - 0.1 if the title score is below 0.1
+    - 1.0 if the title score is above 0.2
+    - 1.0 if the products share the search query, or two parts of the category path
+    - 0.5 otherwise
+    """
+    if score == 0.0:
+        return 0.0
+    if score < 0.1:
+        return 0.1
+    alike = (
+        bought.query == target.query
+        or len(_path(bought) & _path(target)) >= _SHARED_CATEGORIES
+        or score > 0.2
+    )
+    return 1.0 if alike else 0.5
+
+
+def _path(product: Product) -> set[str]:
+    return {part.strip() for part in product.product_category.split(_CATEGORY_SEPARATOR)}
+
+
+def attribute_hits(bought: Product, phrases: Sequence[str]) -> int:
+    """How many of the goal's attributes match a product attribute or occur in the product's texts.
+
+    The texts are the title, the joined bullet points and the description, in lower case. The case
+    of the attribute is not changed.
+    """
+    written = bought.title, " ".join(bought.bullet_points), bought.description
+    texts = [text.lower() for text in written]
+    return sum(
+        any(token_set_ratio(attribute, phrase) > _FUZZY for attribute in bought.attributes)
+        or any(phrase in text for text in texts)
+        for phrase in phrases
+    )
+
+
+def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]]) -> int:
+    """How many of the goal's options match a chosen value, both after `normalise`.
+
+    One chosen value may match several options. In a (name, value) pair, the name is compared too.
+    """
+    values = [normalise(value) for value in chosen]
+    texts = [normalise(option) for option in options]
+    return sum(any(token_set_ratio(value, text) > _FUZZY for value in values) for text in texts)
+
+
+def normalise(option: str | tuple[str, str]) -> str:
+    """The first of `COLOURS` that an option contains; if it contains none, the option as text.
+
+    As in the original, "navy blue" becomes "blue", and a part of a word counts: "tanned" becomes
+    "tan". A synthetic goal's option is a (name, value) pair. It contains a colour only if its name
+    or value is exactly that colour. Any other pair becomes the text of a Python tuple.
+    """
+    return next((colour for colour in COLOURS if colour in option), str(option))
