@@ -84,15 +84,31 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             damage = f"damaged, or edited ({error}); ask for the archive again"
             raise UserError(f"{archive}: {damage}") from None
-        new = [key for key in keys if not (STORE / key / MADE).is_file()]
+        new = [key for key in keys if not _is_here(mades[key], archive)]
         for path in sorted((place / _SETTINGS).glob("*.json")):
             (STORE / _SETTINGS).mkdir(exist_ok=True)
             path.replace(STORE / _SETTINGS / path.name)
         for key in new:
-            shutil.rmtree(STORE / key, ignore_errors=True)  # an unfinished job
+            shutil.rmtree(STORE / key, ignore_errors=True)  # an unfinished job, or the rest of one
             (place / key).replace(STORE / key)
             note_contents(mades[key])
     return new, [key for key in keys if key not in new]
+
+
+def _is_here(made: dict, archive: Path) -> bool:
+    """Whether the store has a result of the archive; it lacks one whose files were deleted.
+
+    Raises:
+        UserError: some files were deleted, and the others are not those of the archive.
+    """
+    entry, files = STORE / made["key"], made["files"]
+    left = [name for name in files if (entry / name).is_file()] if (entry / MADE).is_file() else []
+    lacks = len(left) < len(files)
+    if lacks and any(sha256(entry / name) != files[name] for name in left):
+        raise UserError(
+            f"{archive}: {entry} lacks files, and the others differ; remove it to take this result"
+        )
+    return not lacks
 
 
 def _extract(archive: Path, place: Path) -> None:
