@@ -248,7 +248,7 @@ def export_arms(args: argparse.Namespace) -> None:
     if args.out.exists():
         raise UserError(f"{args.out}: is there already; remove it, or name another file")
     if lacking := [each for each in plan.to_run(jobs, again=True) if not each.whole]:
-        how = f"unfinished or gone; {_command(plan, lacking[0], args.settings)}"
+        how = f"unfinished, or its files are gone; to make it: {_command(plan, lacking[0], args.settings)}"
         raise UserError(f"{lacking[0].name}: {how}")
     keys = pack(jobs, args.out)
     print(f"{args.out}: {len(jobs)} jobs of {', '.join(plan.study.methods)}, {len(keys)} in all")

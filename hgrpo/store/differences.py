@@ -69,7 +69,7 @@ def causes(
         before, after = map(records.get, keys)
         parts = [partial(_read, part, after[part]) for part in ("settings", "code")]
         reasons = [*_changed(before, after, *parts)]
-        if keys == pairs[0] or not reasons[0].startswith("inputs"):
+        if keys == pairs[0] or not all(each.startswith("inputs") for each in reasons):
             yield before, after, "; ".join(reasons)
         then = sources(before)
         further = {(then.get(path, key), key) for path, key in sources(after).items()}
