@@ -170,7 +170,7 @@ def why(args: argparse.Namespace) -> None:
         _print_causes([records[key_of_result(name)] for name in args.settings], records)
         return
     plan = Plan(named_study(args.settings))
-    rows = {each: differences(plan, each, records.values()) for each in plan.to_run()}
+    rows = {each: differences(plan, each, records) for each in plan.to_run()}
     for each in plan.jobs():
         if each not in rows and not each.whole:
             command = _command(plan, each, args.settings)
@@ -248,8 +248,8 @@ def export_arms(args: argparse.Namespace) -> None:
     if args.out.exists():
         raise UserError(f"{args.out}: is there already; remove it, or name another file")
     if lacking := [each for each in plan.to_run(jobs, again=True) if not each.whole]:
-        how = f"unfinished, or its files are gone; to make it: {_command(plan, lacking[0], args.settings)}"
-        raise UserError(f"{lacking[0].name}: {how}")
+        command = _command(plan, lacking[0], args.settings)
+        raise UserError(f"{lacking[0].name}: not finished, or not here; to make it: {command}")
     keys = pack(jobs, args.out)
     print(f"{args.out}: {len(jobs)} jobs of {', '.join(plan.study.methods)}, {len(keys)} in all")
 

@@ -84,31 +84,16 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             damage = f"damaged, or edited ({error}); ask for the archive again"
             raise UserError(f"{archive}: {damage}") from None
-        new = [key for key in keys if not _is_here(mades[key], archive)]
+        # A result whose files were deleted is new again.
+        new = [key for key in keys if not _files(STORE / key) >= {MADE, *mades[key]["files"]}]
         for path in sorted((place / _SETTINGS).glob("*.json")):
             (STORE / _SETTINGS).mkdir(exist_ok=True)
             path.replace(STORE / _SETTINGS / path.name)
         for key in new:
-            shutil.rmtree(STORE / key, ignore_errors=True)  # an unfinished job, or the rest of one
+            shutil.rmtree(STORE / key, ignore_errors=True)  # an unfinished job
             (place / key).replace(STORE / key)
             note_contents(mades[key])
     return new, [key for key in keys if key not in new]
-
-
-def _is_here(made: dict, archive: Path) -> bool:
-    """Whether the store has a result of the archive; it lacks one whose files were deleted.
-
-    Raises:
-        UserError: some files were deleted, and the others are not those of the archive.
-    """
-    entry, files = STORE / made["key"], made["files"]
-    left = [name for name in files if (entry / name).is_file()] if (entry / MADE).is_file() else []
-    lacks = len(left) < len(files)
-    if lacks and any(sha256(entry / name) != files[name] for name in left):
-        raise UserError(
-            f"{archive}: {entry} lacks files, and the others differ; remove it to take this result"
-        )
-    return not lacks
 
 
 def _extract(archive: Path, place: Path) -> None:
@@ -126,6 +111,10 @@ def _extract(archive: Path, place: Path) -> None:
         raise UserError(f"{archive}: damaged archive ({error})") from None
 
 
+def _files(entry: Path) -> set[str]:
+    return {path.relative_to(entry).as_posix() for path in entry.rglob("*") if path.is_file()}
+
+
 def _read(entry: Path) -> dict:
     """The record of a job in an archive, whose key and files are checked.
 
@@ -133,8 +122,7 @@ def _read(entry: Path) -> dict:
         ValueError, LookupError, TypeError: the record is damaged, or a file is not what it lists.
     """
     made = json.loads((entry / MADE).read_bytes())
-    files = {path.relative_to(entry).as_posix() for path in entry.rglob("*") if path.is_file()}
-    if files != {*made["files"], MADE}:
+    if _files(entry) != {*made["files"], MADE}:
         raise ValueError(f"{entry.name}: its files are not those that it lists")
     if settings_digest({part: made[part] for part in _HASHED}) != entry.name:
         raise ValueError(f"{entry.name}: its key is another one")

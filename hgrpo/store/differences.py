@@ -15,20 +15,17 @@ from hgrpo.study.overrides import changes
 _MOST = 3
 
 
-def differences(plan: Plan, planned: Planned, records: Iterable[Mapping]) -> str:
+def differences(plan: Plan, planned: Planned, records: Mapping[str, Mapping]) -> str:
     """What changed since the result in results/<study>, or else the study's newest one, was made.
 
-    Args:
-        records: of all results in the store.
-
     Returns:
-        Settings, modules, inputs; "never ran" if the study has no such result.
+        Settings, modules, inputs; "never ran" if `records`, by key, have no such result.
     """
     keys = [key for name in names_of(planned) if (key := key_of(Path(plan.root, name)))]
     if planned.key in keys:
         return "its files are gone"
-    linked = [record for record in records if record["key"] in keys]
-    made = newest(planned, linked) or newest(planned, records, plan.study.config.name)
+    linked = [records[key] for key in keys if key in records]
+    made = newest(planned, linked) or newest(planned, records.values(), plan.study.config.name)
     if made is None:
         return "never ran"
     now = plan.preimage(planned.stage, planned.job, planned.inputs)
@@ -53,14 +50,11 @@ def as_planned(made: Mapping) -> Planned:
 def causes(
     old: Mapping, new: Mapping, records: Mapping[str, Mapping]
 ) -> Iterator[tuple[Mapping, Mapping, str]]:
-    """What differs between two results, then between those that they were made from.
-
-    Args:
-        records: key -> record, of all results in the store.
+    """What differs between two results, then between those of `records` behind them.
 
     Yields:
-        An older and a newer record, and the reasons; of the results behind the two, only those
-        with other reasons than their inputs.
+        An older and a newer record, and the reasons; behind the two results only those with other
+        reasons than their inputs.
     """
     pairs = [(old["key"], new["key"])]
     for keys in pairs:
