@@ -93,11 +93,10 @@ def show_list(args: argparse.Namespace) -> None:
     """Print a line for every result."""
     links, rows = links_to(), []
     for key, made in _records().items():
-        job = "{method} seed {seed} round {round}".format(**made["job"])
-        row = [key, made["stage"], job if made["job"]["method"] else "", made["finished"]]
         names = ", ".join(sorted({path.parts[1] for path in links.get(key, ())}))
-        rows.append([*row, made["seconds"], f"{bytes_of(STORE / key) / 1e6:.1f}", names])
-    print(tabulate(rows, ["key", "stage", "run", "finished", "s", "MB", "studies"]))
+        row = [key, as_planned(made).name, made["finished"], made["seconds"]]
+        rows.append([*row, f"{bytes_of(STORE / key) / 1e6:.1f}", names])
+    print(tabulate(rows, ["key", "job", "finished", "s", "MB", "studies"]))
 
 
 def by_arm(entries: Iterable[Path]) -> list[list]:

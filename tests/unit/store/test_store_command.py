@@ -40,7 +40,7 @@ def test_the_list_has_a_line_for_every_result(command):
     assert line.split()[1] == "sft" and line.split()[-1] == "smoke"
     key = plan.find("rl_round", "Progressive", 11, 2).key
     (line,) = (line for line in lines if line.startswith(key))
-    assert re.search(r"rl_round +Progressive seed 11 round 2 ", line)
+    assert " Progressive seed 11 round 2 " in line
 
 
 def test_a_result_is_explained_by_its_key_and_by_every_path_that_leads_to_it(command):
@@ -82,6 +82,9 @@ def test_the_reasons_of_jobs_that_would_run(command):
     assert re.search(r"Progressive seed 11 round 1 .*: method\.alpha 0\.\d+ -> 0\.25", text)
     assert re.search(r"Progressive seed 11 round 2 .*inputs from rl", text)
     assert "flatGRPO" not in text and re.search(r"^merge .*inputs from eval$", text, re.MULTILINE)
+    shutil.rmtree("results/smoke")
+    text = "\n".join(command("why", *WORDS, "methods.Progressive.alpha=0.25"))
+    assert re.search(r"Progressive seed 11 round 1 .*: method\.alpha 0\.\d+ -> 0\.25", text)
     # Another study that never ran is not compared with this one.
     assert re.search("^sft +never ran$", "\n".join(command("why", "study=bakeoff")), re.MULTILINE)
 
@@ -119,6 +122,9 @@ def test_a_result_without_files_is_named_with_the_command_that_makes_it(command,
     with pytest.raises(UserError, match=f"^{planned.name}: .*{re.escape(make)}$"):
         command("export", *WORDS, "--out", tmp_path / "again.tar")
     assert ": 1 jobs taken, " in command("import", archive)[0] and planned.whole
+    # A run makes a report without files.
+    Path("results/smoke/report/report.html").resolve().unlink()
+    assert re.fullmatch("report +its files are gone", command("why", *WORDS)[-1])
 
 
 def test_an_edited_module_is_a_reason(command, monkeypatch):
