@@ -18,7 +18,6 @@ from pydantic import Field, model_validator
 from hgrpo.config.strict import Strict, refuse_unread
 from hgrpo.errors import UserError
 from hgrpo.games.base import Panels, Task, TextEnv
-from hgrpo.games.cut import PLAIN, Cut
 from hgrpo.games.user_path import files_below, user_path
 
 # (observation, action) of every turn of one trajectory.
@@ -88,6 +87,31 @@ class EnvSettings(Strict):
     def source(self) -> str:
         """Where the tasks come from: "generated", or "folder" for the user's files."""
         return "generated"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How the tiny model's tokenizer cuts an environment's text into candidates for its vocabulary.
+
+    Attributes:
+        name: the name of this cut in the setting `tiny.cut`.
+        pieces: regular expression. Every character of a text must be in a match.
+        lowercase: whether text is lowercased first, in training and in use.
+        goal_mark: the text after which an opening states the goal; "" if goals are cut like all
+            other text.
+        goal_pieces: regular expression that cuts goals when the vocabulary is made. Without it, a
+            `pieces` that matches whole sentences would make each goal one token.
+    """
+
+    name: str
+    pieces: str
+    lowercase: bool = False
+    goal_mark: str = ""
+    goal_pieces: str = ""
+
+
+# Words, whole numbers and single characters. A word or a number includes the space before it.
+PLAIN = Cut("plain", r" ?[A-Za-z']+| ?[0-9]+|.|\n")
 
 
 @dataclass(frozen=True, slots=True)

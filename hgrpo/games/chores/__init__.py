@@ -10,8 +10,7 @@ from pathlib import Path
 
 from hgrpo.games.base import Panels, Task, TextEnv
 from hgrpo.games.chores.settings import ChoresSettings
-from hgrpo.games.cut import Cut
-from hgrpo.games.environment import Environment, JudgeText
+from hgrpo.games.environment import Cut, Environment, JudgeText
 
 
 class Chores(Environment):
