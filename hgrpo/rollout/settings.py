@@ -7,7 +7,7 @@ from pydantic_core import CoreSchema
 
 from hgrpo.config.kind_section import KindSection
 from hgrpo.config.strict import Strict
-from hgrpo.rollout import kinds
+from hgrpo.rollout import engine_kind as kinds
 from hgrpo.rollout.engine_kind import EngineKind
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ class Chores(Environment):
         return ceiling(settings, panel)
 
     def judge_text(self) -> JudgeText:
-        from hgrpo.games.chores.judge import JUDGE_TEXT
+        from hgrpo.games.chores.env import JUDGE_TEXT
 
         return JUDGE_TEXT
 

@@ -1,9 +1,10 @@
-"""The text environment of chores."""
+"""The text environment of chores, and what a judge must know about it."""
 
 from hgrpo.games import streams
 from hgrpo.games.base import Observation, PickledByReplay, Step, Task, check_action, fingerprint
 from hgrpo.games.chores.game import BAGS, PLACES, Game, habits_of, read
 from hgrpo.games.chores.settings import ChoresSettings
+from hgrpo.games.environment import JudgeText, Turns
 
 LEAVE, NO_EFFECT = "leave", "Nothing happens."
 
@@ -155,3 +156,21 @@ class ChoresEnv(PickledByReplay):
         score = self._score()
         graded = self._settings.verdict == "graded"
         return score if graded else float(score >= self._settings.pass_score)
+
+
+def score(goal: str, turns: Turns, completed: bool) -> list[float]:
+    """Score each turn: 5, without effect 0, and the last 10 or 2 by the result.
+
+    The rubric cannot know right places.
+    """
+    last = 10.0 if completed else 2.0
+    return [*(5.0 * (not text.startswith(NO_EFFECT)) for text, _ in turns[1:]), last]
+
+
+JUDGE_TEXT = JudgeText(
+    "The game is Chores in text. Each turn asks where one thing goes. Every kind of thing has one "
+    "right place, the same in all games, which no answer reveals. Only some of the chores count, "
+    "and the game is won if enough of these are right. A reply without effect counts for least.",
+    score,
+    rubric_version="chores-1",
+)

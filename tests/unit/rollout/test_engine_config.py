@@ -11,7 +11,7 @@ from transformers import MistralConfig
 import hgrpo.rollout
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
-from hgrpo.rollout import kinds
+from hgrpo.rollout import engine_kind as kinds
 from hgrpo.rollout.engine import Request, Sampling
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.rollout.torch.engine import TorchEngine

@@ -11,8 +11,8 @@ import pytest
 from stage_settings import run_stage
 
 from hgrpo.errors import UserError
-from hgrpo.games.panels import read_panels
 from hgrpo.games.fetch import Source
+from hgrpo.games.panels import read_panels
 from hgrpo.games.webshop import generator
 from hgrpo.games.webshop.assets import data_files
 from hgrpo.games.webshop.data import OFFICIAL, provide
