@@ -141,19 +141,6 @@ def seeds_differ(seeds: tuple[int, ...]) -> tuple[bool, str]:
     return len(set(seeds)) < len(seeds), "seeds: one is listed twice"
 
 
-def unread(run: Strict, reader: str, **read: bool) -> list[tuple[bool, str]]:
-    """For each setting, whether it was changed though the reader does not read it, and a line.
-
-    Args:
-        read: by setting, whether the reader reads it.
-    """
-    changed = {name for name in read if getattr(run, name) != type(run).model_fields[name].default}
-    return [
-        (name in changed and not is_read, f"{name}: {reader} does not read it")
-        for name, is_read in read.items()
-    ]
-
-
 def refuse_first(*cases: tuple[bool, str]) -> None:
     """Raise ValueError with the line of the first case that is wrong."""
     for wrong, line in cases:
