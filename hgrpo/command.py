@@ -5,6 +5,7 @@ import errno
 import gc
 import io
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable
@@ -58,9 +59,7 @@ def run(main: Callable[[], None], interrupted: str = RERUN) -> None:
         print(f"interrupted: {interrupted}", file=sys.stderr)
         sys.exit(INTERRUPTED)
     except OSError as error:
-        try:
-            sys.stdout.flush()
-        except BrokenPipeError:  # its reader has ended, such as `head`
+        if isinstance(error, BrokenPipeError) and _has_no_reader(sys.stdout.fileno()):
             # Python writes once more at its own end, and would complain.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(READER_GONE)
@@ -70,3 +69,10 @@ def run(main: Callable[[], None], interrupted: str = RERUN) -> None:
         which = f" (of the output or of {os.environ.get('TMPDIR', '/tmp')})" if full else ""
         print(f"error: {where}{error.strerror or error}{which}", file=sys.stderr)
         sys.exit(USER_ERROR)
+
+
+def _has_no_reader(pipe: int) -> bool:
+    """Whether the reader of a pipe has ended, such as `head`."""
+    poll = select.poll()
+    poll.register(pipe, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

@@ -110,7 +110,6 @@ class OpdSettings(ArmSettings, TransformerSettings):
                 self.task == "format_answer" and self.seq_len < 2,
                 "format_answer needs seq_len of at least 2",
             ),
-            self.heads_fit(),
             *self._wrong_phases(),
         )
 

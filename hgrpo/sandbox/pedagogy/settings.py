@@ -67,5 +67,4 @@ class PedagogySettings(RunSettings, TransformerSettings):
                 self.answer_len > self.completion_len,
                 f"answer_len {self.answer_len} is above completion_len {self.completion_len}",
             ),
-            self.heads_fit(),
         )

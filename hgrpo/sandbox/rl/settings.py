@@ -9,7 +9,7 @@ from pydantic import Field
 
 from hgrpo.formulas import kinds
 from hgrpo.formulas.rule import Need
-from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings, refuse_first
+from hgrpo.sandbox.run_settings import RunSettings, Seeds, TransformerSettings
 from hgrpo.sandbox.tasks import CHAINS, REVERSALS
 
 _RARE = ("false_positive_rare_token", "false_positive_sep")
@@ -98,7 +98,7 @@ class RlSettings(RunSettings, TransformerSettings):
     num_steps: int = Field(1000, gt=0, description="batches that a run samples")
     batch_size: int = Field(100, gt=0, description="rollouts of a batch")
     lr: float = Field(1e-3, gt=0, description="learning rate of Adam")
-    seeds: tuple[int, ...] = Field((0, 1, 2, 3, 4), min_length=1, description="trained at once")
+    seeds: Seeds = Field((0, 1, 2, 3, 4), description="trained at once")
     baseline: Literal["zero", "constant", "expected", "collision", "group", "exact"] = Field(
         "expected",
         description="subtracted by REINFORCE, DG and their relatives. zero: 0; constant: 0.5; "
@@ -165,7 +165,8 @@ class RlSettings(RunSettings, TransformerSettings):
         notes = super().unmet()
         if self.delay >= self.num_steps:
             line = f"delay {self.delay} never acts, because num_steps is {self.num_steps}"
-            refuse_first((not self.allow_degenerate, line))
+            if not self.allow_degenerate:
+                raise ValueError(line)
             notes.append(line)
         return notes
 
@@ -200,7 +201,6 @@ class RlSettings(RunSettings, TransformerSettings):
                 mode == "label_flip" and self.task in CHAINS,
                 "label_flip turns r into 1 - r, which is no flip of a reward of three steps",
             ),
-            self.heads_fit(),
             (
                 self.baseline == "exact" and not (stated or listed),
                 f"baseline exact adds up over all outputs, and {self.task} has more than "
