@@ -34,7 +34,7 @@ class Start:
         return self.before.turns[self.turns].span[0]
 
     def beginning(self, goal: str) -> Trajectory:
-        """What the episode takes over from `before`."""
+        """The episode's beginning, taken from `before`."""
         before = self.before
         trajectory = Trajectory(self.task, self.rollout, goal)
         trajectory.turns.extend(before.turns[: self.turns])

@@ -36,7 +36,7 @@ class EngineKind(ABC):
         """Check that the packages the engine needs are installed.
 
         Raises:
-            UserError: a package is missing; the message says how to install it.
+            UserError: a package is missing; the message has the command that installs it.
         """
         return
 

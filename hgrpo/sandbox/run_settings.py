@@ -59,7 +59,7 @@ class ArmSettings(Strict):
     inner_epochs: int = Field(1, gt=0, description="updates on each batch")
     eval_every: int = Field(20, gt=0, description="steps between evaluations")
     allow_degenerate: bool = Field(
-        False, description="run also arms that equal another arm, or whose switch cannot act"
+        False, description="also run arms that equal another arm or have a setting without effect"
     )
     _notes: list[str] = PrivateAttr(default_factory=list)
 
@@ -113,7 +113,7 @@ class RunSettings(ArmSettings, RuleSettings):
         return self.batch_size // self.group_size
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """What is wrong with any rule, each with its line; a piece adds its own."""
+        """Checks of any rule: whether the run fails it, and a line; a piece adds its own."""
         return (
             *super().refusals(),
             (

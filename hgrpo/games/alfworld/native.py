@@ -33,8 +33,8 @@ class Program:
             If several actions have the same command, the first of them is taken.
 
     Raises:
-        UserError: an action lacks a text, or a text reads a predicate whose facts the planner would
-            derive in another way. No text of ALFRED's does.
+        UserError: an action lacks a text, or reads a predicate that the planner derives in ways
+            of its own. No text of ALFRED's does.
     """
 
     def __init__(self, domain: pddl.Domain, grammar_text: str, sizes: dict[str, int]) -> None:

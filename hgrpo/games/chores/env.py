@@ -1,4 +1,4 @@
-"""The text environment of chores, and what a judge must know about it."""
+"""The text environment of chores, and a judge's primer and offline rubric."""
 
 from hgrpo.games import streams
 from hgrpo.games.base import Observation, PickledByReplay, Step, Task, check_action, fingerprint
@@ -92,7 +92,7 @@ class ChoresEnv(PickledByReplay):
         return (self._bag_is_due, len(self._chosen)), (right_bag, self._right)
 
     def worths(self) -> dict[str, float]:
-        """What each admissible command adds to the final score: the truth about this choice."""
+        """The gain in final score of each admissible command: the true value of this choice."""
         gain = 0.0
         if self._bag_is_due:
             gain = self._settings.delay
@@ -102,7 +102,7 @@ class ChoresEnv(PickledByReplay):
         return {command: gain * (command == right) for command in self.admissible_commands()}
 
     def right_command(self) -> str:
-        """The command that the habits ask for, even if the chore does not count."""
+        """The command that agrees with the habits, even if the chore does not count."""
         right = self._habits.bag if self._bag_is_due else self._habits.place
         return right[self.subject]
 
@@ -125,7 +125,7 @@ class ChoresEnv(PickledByReplay):
         return self._game.score(self._settings, bag_is_right, self._right)
 
     def _apply(self, action: str) -> float:
-        """Do what an admissible command says; return what it pays at once."""
+        """Carry out an admissible command; return its immediate reward."""
         if action == LEAVE:
             self._done = True
         elif self._bag_is_due:

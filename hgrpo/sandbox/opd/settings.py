@@ -79,9 +79,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
     special_token_weight: float = Field(
         0.02, gt=0, description="soft_reversal: weight of a token that is no input token"
     )
-    overlap_k: int = Field(
-        2, gt=0, description="tokens of the top-k sets whose overlap the log gives"
-    )
+    overlap_k: int = Field(2, gt=0, description="size of the top-k sets in the logged overlap")
 
     @property
     def actions(self) -> int:

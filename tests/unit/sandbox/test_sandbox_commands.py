@@ -263,7 +263,7 @@ def test_spellings_of_flags_notes_and_the_closing_line(tmp_path, capsys):
     with pytest.raises(SystemExit):
         sandbox.main(["pedagogy", "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "teacher learns (default: 1)" in text and "cannot act (default: True)" in text
+    assert "teacher learns (default: 1)" in text and "without effect (default: True)" in text
     assert "--gate_kappa str PedagogicalRL: gated: steepness of the gate" in text
 
 

@@ -29,8 +29,8 @@ class MicroscopeSettings(TransformerSettings):
     reference_batches: int = Field(
         16,
         ge=2,
-        description="batches, 8 times as large, whose mean stands for the exact gradient where "
-        "outputs are too many to list",
+        description="batches, 8 times as large; if outputs are too many to list, their mean "
+        "replaces the exact gradient",
     )
 
     @property

@@ -31,7 +31,7 @@ def task(name, **changes):
 )
 def test_right_answers_by_hand(name, answer):
     one = task(name)
-    questions = one.ask(torch.tensor([[[2, 2, 0, 1]]]))
+    questions = one.questions(torch.tensor([[[2, 2, 0, 1]]]))
     assert questions.inputs.tolist() == [[[2, 2, 0, 1, 3]]]
     assert questions.labels.tolist() == [[answer]]
     assert one.rewards(questions.labels, questions.labels).item() == 1.0
