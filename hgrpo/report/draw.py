@@ -9,7 +9,6 @@ import pandas as pd
 from hgrpo.report.figures import (
     alpha,
     axes,
-    by_play,
     collapse,
     credit,
     dose_response,
@@ -62,8 +61,8 @@ def study_drawings(
         lambda: outcome.sft_temperatures(comparison, arms),
         lambda: outcome.task_types(comparison, arms),
         lambda: learning.learning_curves(comparison, arms, inputs.stops) if arms.trained else None,
-        lambda: by_play.learning_by_play(comparison, inputs.play, arms),
-        lambda: by_play.equal_budget(comparison, inputs.play, arms),
+        lambda: learning.learning_by_play(comparison, inputs.play, arms),
+        lambda: learning.equal_budget(comparison, inputs.play, arms),
         lambda: thresholds.thresholds(comparison, inputs.play, arms),
         lambda: credit.credit_strips(credit.credit_table(turns, arms), arms),
         lambda: credit.own_credit_strips(credit.own_credit_table(last), arms),

@@ -1,4 +1,4 @@
-"""Rows of the page's tables of gates, of other endpoints and of thresholds."""
+"""Rows of the page's tables of gates, other endpoints, thresholds and stopped runs."""
 
 from collections.abc import Callable, Mapping
 
@@ -152,3 +152,12 @@ def thresholds(comparison: Comparison, arms: Arms) -> list[dict]:
         }
         for threshold, mine in table.groupby("threshold", sort=False)
     ]
+
+
+def ended_runs(stops: pd.DataFrame, seeds: int) -> dict[str, str]:
+    """Arm -> how many of its runs a rule has ended, such as "stopped in 2 of 5 runs"."""
+    counted = stops.groupby(["method", "status"], sort=False).size()
+    by_arm: dict[str, list[str]] = {}
+    for (method, status), many in counted.items():
+        by_arm.setdefault(method, []).append(f"{status} in {many} of {seeds} runs")
+    return {method: ", ".join(parts) for method, parts in by_arm.items()}

@@ -160,13 +160,6 @@ def test_the_day_is_that_of_the_last_round_and_old_logs_name_none(tmp_path):
     assert last_day(paths[2:]) == last_day([]) == ""
 
 
-def test_names_at_line_ends_keep_their_distance_and_order():
-    placed = style._spread(np.array([0.1, 0.5, 0.52, 0.53, 0.9]), np.full(5, 0.1))
-    assert (np.diff(placed) >= 0.1 - 1e-9).all()
-    assert placed[0] == pytest.approx(0.1) and placed[-1] == pytest.approx(0.9)
-    assert placed[1:4].mean() == pytest.approx(np.mean([0.5, 0.52, 0.53]))
-
-
 @pytest.mark.parametrize("number", [5, 16])
 def test_a_legend_stays_inside_its_figure(number):
     figure, axes = style.canvas()

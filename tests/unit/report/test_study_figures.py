@@ -17,7 +17,6 @@ from report_fixtures import (
     write_study,
 )
 
-from hgrpo.report.arms import Arms
 from hgrpo.report.draw import draw_all
 from hgrpo.report.figures.dose_response import dose_response
 from hgrpo.report.figures.learning import learning_curves
@@ -401,18 +400,6 @@ def test_sixteen_arms_leave_every_name_readable(sixteen, maker):
     assert overlaps(drawing.figure) == []
     widths = [ax.get_position().width for ax in drawing.figure.axes]
     assert min(widths) > (0.3 if maker is learning_curves else 0.5), "names leave no room"
-    plt.close(drawing.figure)
-
-
-@pytest.mark.parametrize(
-    ("number", "label", "below"), [(4, "short", False), (8, "{}, a label of several words", True)]
-)
-def test_names_that_do_not_fit_at_the_line_ends_stand_below(sixteen, number, label, below):
-    names = ["SFTOnly", *sixteen.arms.trained[:number]]
-    arms = {name: replace(sixteen.arms[name], label=label.format(name)) for name in names}
-    drawing = learning_curves(sixteen.comparison, Arms(arms, "flatGRPO"), sixteen.stops)
-    assert bool(drawing.figure.legends) == below
-    assert overlaps(drawing.figure) == []
     plt.close(drawing.figure)
 
 

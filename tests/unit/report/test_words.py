@@ -8,7 +8,7 @@ import pytest
 from report_fixtures import inputs_of, write_merged_study
 
 from hgrpo.evaluation.settings import Budget
-from hgrpo.report import words
+from hgrpo.report import findings, words
 from hgrpo.report.draw import drawings
 from hgrpo.report.endpoint_words import endpoint_phrase, over_budget
 from hgrpo.report.logs import play_by_round, read_fits
@@ -63,7 +63,7 @@ def test_what_is_significant(two_seeds, seeds, differences, p_holm, sentence):
         against_untrained=table,
         best_temperature=0.0,
     )
-    assert sentence in words.answer(changed, two_seeds.arms).sure
+    assert sentence in findings.answer(changed, two_seeds.arms).sure
 
 
 def test_an_only_arm_is_not_counted(two_seeds):
@@ -75,7 +75,7 @@ def test_an_only_arm_is_not_counted(two_seeds):
         against_untrained=table,
         best_temperature=0.5,
     )
-    sentence = words.answer(changed, two_seeds.arms).sure
+    sentence = findings.answer(changed, two_seeds.arms).sure
     assert sentence == f"{AFTER}: training beats sampling alone (SFT only, T\u00a0=\u00a00.5)."
 
 
