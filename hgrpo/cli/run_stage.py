@@ -24,9 +24,8 @@ from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.games.streams import key
 from hgrpo.progress import written_progress
-from hgrpo.stages.job import Job
 from hgrpo.stages.order import load, runs_a_model
-from hgrpo.stages.paths import option
+from hgrpo.stages.paths import Job, option
 from hgrpo.store.code import code_hash, load_hashes, roots
 from hgrpo.store.entry import link_planned, record, take_equal
 from hgrpo.store.plan import HASHES, STORE

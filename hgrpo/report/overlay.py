@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib
 import matplotlib.pyplot as plt
 import pandas as pd
 
@@ -36,8 +35,6 @@ def draw(runs: Mapping[str, Sequence[Mapping]], out: Path) -> None:
     axes[1, 0].set_title("Mean return in evaluation")
     style.whole_numbers(axes[1, 0], "round")
     style.legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
-    dates = {"Date": None} if out.suffix == ".svg" else {"CreationDate": None}
-    with matplotlib.rc_context({"svg.hashsalt": out.name, **style.RC}):
-        figure.savefig(out, metadata={"Creator": None, **dates})
+    style.write(figure, out, out.name)
     plt.close(figure)
     write_csv(pd.concat(tables, ignore_index=True), out.with_suffix(".csv"))

@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.text import Text
@@ -16,7 +15,7 @@ from hgrpo.evaluation.statistics import DECIDED
 from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase
 from hgrpo.report.latex import NONE, Cell
-from hgrpo.report.style import RC, WIDTH, Drawing
+from hgrpo.report.style import RC, WIDTH, Drawing, write
 from hgrpo.report.words import in_points, opponent, pooled_twin
 
 _STAR = "* holds after Holm's correction"
@@ -107,15 +106,10 @@ def save_sizes(drawing: Drawing, folder: Path) -> None:
     width, height = figure.get_size_inches()
     for text in figure.findobj(Text):
         text.set_fontsize(_SMALLER * text.get_fontsize())
-    with matplotlib.rc_context({"svg.hashsalt": drawing.name, **_PAPER}):
-        for size, inches in SIZES.items():
-            # A wide figure need not be as high as its width suggests.
-            figure.set_size_inches(inches, height * min(1, inches / width))
-            for kind in FORMATS:
-                dates = {"Date": None} if kind == "svg" else {"CreationDate": None}
-                figure.savefig(
-                    folder / f"{drawing.name}_{size}.{kind}",
-                    facecolor="none",
-                    metadata={"Creator": None, **dates},
-                )
+    for size, inches in SIZES.items():
+        # A wide figure need not be as high as its width suggests.
+        figure.set_size_inches(inches, height * min(1, inches / width))
+        for kind in FORMATS:
+            path = folder / f"{drawing.name}_{size}.{kind}"
+            write(figure, path, drawing.name, _PAPER, facecolor="none")
     plt.close(figure)

@@ -2,7 +2,7 @@
 
 import json
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +35,7 @@ MANY = 8
 # An axis of shares shows at least this much, so that ticks are whole per cents and differ.
 LEAST = 0.05
 
-INDEX = "index.json"
+INDEX = "index.json"  # lists a folder's figures
 RC = {
     # Texts of games and shops may contain dollar signs, which must not start a formula.
     "text.parse_math": False,
@@ -95,13 +95,17 @@ def canvas(
     return figure, axes
 
 
+def write(figure: Figure, path: Path, salt: str, rc: Mapping = RC, **options: object) -> None:
+    """Write a figure as SVG or PDF, by the suffix; the same figure and salt give the same bytes."""
+    date = "Date" if path.suffix == ".svg" else "CreationDate"
+    with matplotlib.rc_context({"svg.hashsalt": salt, **rc}):
+        figure.savefig(path, metadata={date: None, "Creator": None}, **options)
+
+
 def save(drawing: Drawing, folder: Path) -> None:
     """Write <name>.svg and <name>.csv; the same drawing gives the same bytes."""
     (folder / drawing.name).parent.mkdir(exist_ok=True)
-    with matplotlib.rc_context({"svg.hashsalt": drawing.name, **RC}):
-        drawing.figure.savefig(
-            folder / f"{drawing.name}.svg", metadata={"Date": None, "Creator": None}
-        )
+    write(drawing.figure, folder / f"{drawing.name}.svg", drawing.name)
     plt.close(drawing.figure)
     write_csv(drawing.data, folder / f"{drawing.name}.csv")
 

@@ -14,11 +14,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from markupsafe import Markup
 
 from hgrpo import parquet
-from hgrpo.errors import UserError, one_line
+from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.table import TRUTH_FILE, read_truth_table
 from hgrpo.report.svg import page_environment
 from hgrpo.trajectories import store
@@ -162,7 +161,7 @@ def collect_truth(
     turns = store.read_turns(folder / store.TURNS_FILE, _TURNS).to_pandas()
     of_turn = [*_KEY, "turn"]
     truth = read_truth_table(folder / TRUTH_FILE).select([*of_turn, "advantage"]).to_pandas()
-    credits = _read_credits(agreement / CREDITS_FILE)
+    credits = parquet.read(agreement / CREDITS_FILE, _CREDITS).to_pandas()
     credits = credits[(credits["round"] == number) & credits["method"].isin(list(methods))]
     wide = credits.pivot(index=of_turn, columns="method", values="credit")
     joined = turns.merge(truth, "left", of_turn)
@@ -176,13 +175,6 @@ def collect_truth(
             _with_turns(sequences, joined, folder / store.TURNS_FILE)
         )
     ]
-
-
-def _read_credits(path: Path) -> pd.DataFrame:
-    try:
-        return pq.read_table(path, columns=list(_CREDITS), **parquet.READ).to_pandas()
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{path}: missing or damaged ({one_line(error)})") from None
 
 
 def within(entries: Sequence[dict], most: int) -> list[dict]:

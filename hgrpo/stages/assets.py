@@ -23,8 +23,7 @@ from hgrpo.games.kinds import load
 from hgrpo.games.panels import check_filled, panel_hash, write_panels
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import data_files as fetched
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file_or_section, folder
+from hgrpo.stages.paths import Job, file_or_section, folder
 from hgrpo.stages.sections import Env, check_sizes
 
 if TYPE_CHECKING:

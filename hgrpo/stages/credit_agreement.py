@@ -46,8 +46,7 @@ from hgrpo.stages.files import (
     round_folder,
     truth_files,
 )
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder, place
+from hgrpo.stages.paths import Job, folder, place
 from hgrpo.stages.playing import Playing, collector, playing
 
 if TYPE_CHECKING:

@@ -27,8 +27,7 @@ from hgrpo.games.panels import read_panels
 from hgrpo.progress import Bar
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder
+from hgrpo.stages.paths import Job, folder
 from hgrpo.stages.playing import Playing, playing
 from hgrpo.stages.sections import check_sizes
 

@@ -23,8 +23,7 @@ from hgrpo.games.panels import read_panels
 from hgrpo.progress import Bar, print_caution
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import PANELS, TASKS, data_files
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file_or_section, folder
+from hgrpo.stages.paths import Job, file_or_section, folder
 from hgrpo.stages.sections import Env
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from hgrpo.atomic import atomic_folder
 from hgrpo.config.strict import Strict
 from hgrpo.stages.comparison import comparison
 from hgrpo.stages.files import fit_logs, round_files, round_folder, trained_rounds
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file, folder
+from hgrpo.stages.paths import Job, file, folder
 
 if TYPE_CHECKING:
     import pandas as pd

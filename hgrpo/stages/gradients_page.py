@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from hgrpo.atomic import atomic_folder
 from hgrpo.config.strict import Strict
 from hgrpo.stages.files import gradient_evaluations, gradient_files
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file, folder
+from hgrpo.stages.paths import Job, file, folder
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study

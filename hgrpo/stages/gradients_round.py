@@ -30,8 +30,7 @@ from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.progress import Bar
 from hgrpo.stages import rl_round
 from hgrpo.stages.files import policy_files, policy_folder
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder, place
+from hgrpo.stages.paths import Job, folder, place
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,8 +21,7 @@ from hgrpo.atomic import atomic_folder
 from hgrpo.stages import figures, report
 from hgrpo.stages.comparison import comparison
 from hgrpo.stages.files import fit_logs, round_files
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file, folder
+from hgrpo.stages.paths import Job, file, folder
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study

@@ -28,8 +28,7 @@ from hgrpo.games.panels import read_panels
 from hgrpo.learning.settings import PLAY
 from hgrpo.progress import Bar
 from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder, reference_of
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder, place
+from hgrpo.stages.paths import Job, folder, place
 from hgrpo.stages.playing import Playing, collector, playing
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from hgrpo.atomic import atomic_file
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
 from hgrpo.stages.files import round_folder, trained_rounds, truth_files
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file, folder
+from hgrpo.stages.paths import Job, file, folder
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study

@@ -9,8 +9,7 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from hgrpo.config.bounds import Name
-from hgrpo.config.merge import merge
-from hgrpo.config.read import SectionError
+from hgrpo.config.read import SectionError, merge
 from hgrpo.config.strict import Strict
 
 Value = bool | int | float | str

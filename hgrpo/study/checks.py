@@ -46,7 +46,7 @@ def _check_known(
     """Refuse names that are not among the study's methods."""
     for arm in arms:
         if arm not in known:
-            file = path.parents[1] / "methods" / f"{arm}.yaml"
+            file = path.parent.parent / "methods" / f"{arm}.yaml"
             hint = "; add it there, or leave it out here" if file.is_file() else ""
             raise UserError(
                 f"{path}: {key}: {arm!r} is not among the {what}{hint or did_you_mean(arm, known)}"

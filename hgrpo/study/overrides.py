@@ -14,8 +14,7 @@ from typing import get_args, get_origin
 
 from pydantic import BaseModel
 
-from hgrpo.config.merge import merge
-from hgrpo.config.read import for_snakemake, read_value
+from hgrpo.config.read import for_snakemake, merge, read_value
 from hgrpo.errors import UserError, did_you_mean
 
 # The key that holds assignments, and the keys of `--config` that are about the run.

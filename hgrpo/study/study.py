@@ -8,8 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from hgrpo.config.bounds import Name
-from hgrpo.config.merge import merge
-from hgrpo.config.read import check_name, read_yaml, validate
+from hgrpo.config.read import check_name, merge, read_yaml, validate
 from hgrpo.config.strict import Strict
 from hgrpo.credit.section import CreditConfig
 from hgrpo.errors import UserError
@@ -215,7 +214,7 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     """
     path = Path(path)
     of_study, of_named = of_files(overrides or {})
-    methods = [file.stem for file in (path.parents[1] / "methods").glob("*.yaml")]
+    methods = [file.stem for file in (path.parent.parent / "methods").glob("*.yaml")]
     typed = parse_overrides(of_study, StudyConfig, "", methods)
     try:
         return _load_study(path, typed, of_named)
@@ -250,7 +249,7 @@ def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
     config = _with_claims(config, stated, typed)
     overridden = changes(before.model_dump(mode="json"), config.model_dump(mode="json"))
     overridden |= {key: name for key, name in axes_of.items() if name != file.get(key)}
-    files = NamedFiles(path.parents[1], of_named, overridden)
+    files = NamedFiles(path.parent.parent, of_named, overridden)
     env = files.read("env", config.env, f"{where}: env")
     model = files.read("model", config.model, f"{where}: model")
     arms, of_axes = _read_arms(config, files, before.methods, path)
@@ -278,7 +277,7 @@ def _by_arm(
 ) -> tuple[Mapping, Mapping]:
     """Both kinds of overrides, with those of methods by arm, and those of variants in the file."""
     chosen = validate(StudyConfig, merge(stated, typed), str(path))
-    others = [file.stem for file in (path.parents[1] / "methods").glob("*.yaml")]
+    others = [file.stem for file in (path.parent.parent / "methods").glob("*.yaml")]
     keys = by_method(of_named["methods"], [*listed, *chosen.methods, *chosen.variants], others)
     for name in keys.keys() & chosen.variants.keys():
         change = parse_overrides(keys[name], MethodConfig, f"methods.{name}.")

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hgrpo import parquet
-from hgrpo.errors import UserError, one_line
+from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.values import TurnTruth
 from hgrpo.trajectories.played_groups import PlayedGroup
 
@@ -87,12 +86,7 @@ def read_truth_table(path: Path) -> pa.Table:
     Raises:
         UserError: the file is missing, damaged or no such table, or a number is not finite.
     """
-    try:
-        table = pq.read_table(path, partitioning=None, **parquet.READ)
-    except FileNotFoundError:
-        raise UserError(f"{path}: missing; `snakemake truth` makes it") from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: damaged ({one_line(error)})") from None
+    table = parquet.read(path, missing="missing; `snakemake truth` makes it")
     sketch = table.schema.field(SKETCH).type if SKETCH in table.column_names else None
     size = sketch.list_size if isinstance(sketch, pa.FixedSizeListType) else 1
     if not table.schema.equals(truth_schema(size)):

@@ -213,7 +213,7 @@ def _curves(
         _untrained_line(ax, comparison, arms, measure)
         style.percent_axis(ax.yaxis, measure.unit)
         if not many:
-            ax.set(xlabel=across.label, ylabel=f"greedy {measure.name} on the test panel")
+            ax.set(xlabel=across.label, ylabel=f"greedy test {measure.name}")
     if not many:
         style.legend_below(figure, drawn[0][0].get_legend_handles_labels()[0])
     return figure, drawn

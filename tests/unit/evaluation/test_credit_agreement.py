@@ -23,7 +23,7 @@ from hgrpo.errors import UserError
 from hgrpo.games.panels import write_panels
 from hgrpo.report.credit_tables import CREDITS
 from hgrpo.stages import credit_agreement
-from hgrpo.stages.job import Job
+from hgrpo.stages.paths import Job
 from hgrpo.trajectories.store import sequence_table, turn_table, write_table
 
 TASKS = hall_tasks(8)

@@ -27,7 +27,7 @@ from hgrpo.report.names import figure_names, run_figures, table_names
 from hgrpo.report.style import read_index
 from hgrpo.report.tables import all_tables, cost, scripted_players
 from hgrpo.stages import figures
-from hgrpo.stages.job import Job
+from hgrpo.stages.paths import Job
 from hgrpo.study.study import load_study
 
 SMALL = {"seeds": (11, 23), "rounds": 2, "n_test": 24, "n_validation": 12, "steps": 2}

@@ -6,7 +6,7 @@ import pytest
 
 from hgrpo.errors import UserError
 from hgrpo.stages.gradients_round import check_measured
-from hgrpo.stages.job import Job
+from hgrpo.stages.paths import Job
 
 
 def adapter(folder, weights, summary=None):

@@ -15,7 +15,7 @@ from hgrpo.evaluation.truth.settings import TruthConfig
 from hgrpo.games.panels import read_panels
 from hgrpo.policy.score_sketch import ScoreSketcher
 from hgrpo.stages import credit_agreement
-from hgrpo.stages.job import Job
+from hgrpo.stages.paths import Job
 
 VINE = {"credit": {"kind": "vine", "continuations": 24}, "alpha": 0.0, "turn_norm": "none"}
 METHODS = {

@@ -15,7 +15,7 @@ from hgrpo.evaluation.truth.measure import Measurement
 from hgrpo.evaluation.truth.table import read_truth, truth_schema
 from hgrpo.games.panels import read_panels
 from hgrpo.stages import truth_round
-from hgrpo.stages.job import Job
+from hgrpo.stages.paths import Job
 from hgrpo.trajectories.played_groups import read_groups
 
 GROUPS, ROLLOUTS, EACH, SKETCH = 3, 4, 3, 16
