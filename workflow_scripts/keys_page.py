@@ -27,7 +27,7 @@ from hgrpo.learning.objective import ObjectiveConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout import kinds as engines
 from hgrpo.rollout.settings import EngineConfig
-from hgrpo.study.study import StudyConfig, Variant
+from hgrpo.study.config import StudyConfig, Variant
 
 _KINDS = {CreditConfig: credits, EngineConfig: engines, ObjectiveConfig: rules}
 _INTRODUCTION = """\

@@ -177,7 +177,7 @@ def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
     others = sections.keys() - model.model_fields
     if others and model.model_config.get("extra") != "allow":
         # Importing it takes as long as reading a stage's settings, and the pipeline gives no more.
-        from hgrpo.study.study import StudyConfig
+        from hgrpo.study.config import StudyConfig
 
         others &= StudyConfig.model_fields.keys() | _JOB_OPTIONS.keys() | _RECORDED
         sections = {name: value for name, value in sections.items() if name not in others}

@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.strict import Strict
@@ -31,7 +30,6 @@ from hgrpo.credit.section import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import AgreementConfig
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
-from hgrpo.games.kinds import load
 from hgrpo.games.panels import read_panels
 from hgrpo.learning.settings import PLAY
 from hgrpo.progress import Bar
@@ -283,9 +281,7 @@ def _context(settings: Settings, paths: Paths, adapter: Path, needs_policy: bool
     from hgrpo.policy.load import load_policy
 
     policy = load_policy(settings.model, open_base(paths.base), adapter)
-    tasks = unpacked(paths.assets / "tasks.tar.gz")
-    make_env = load(settings.env.name).factory(settings.env, tasks)
-    plays = collector(settings, settings.play, policy, make_env)
+    plays = collector(settings, settings.play, policy, paths.assets)
     return replace(context, policy=policy, conversation=policy.conversation, collector=plays)
 
 

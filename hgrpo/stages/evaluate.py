@@ -17,18 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgrpo import parquet
-from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
 from hgrpo.evaluation.settings import STATISTICS, EvaluationConfig
-from hgrpo.games.kinds import load
 from hgrpo.games.panels import read_panels
 from hgrpo.progress import Bar
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder
 from hgrpo.stages.paths import Job, folder
-from hgrpo.stages.playing import Playing, playing
+from hgrpo.stages.playing import Playing, env_maker, playing
 from hgrpo.stages.sections import check_sizes
 
 if TYPE_CHECKING:
@@ -156,7 +154,7 @@ def _play(
     from hgrpo.rollout.engine import Sampling
 
     env, longest = settings.env, settings.evaluation.max_action_tokens
-    make_env = load(env.name).factory(env, unpacked(paths.assets / "tasks.tar.gz"))
+    make_env = env_maker(env, paths.assets)
     rows = []
     with Bar(total=sum(len(tasks) for _, tasks, _ in plan), desc="evaluate", unit="game") as bar:
         for panel, tasks, temperature in plan:

@@ -17,13 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.settings import TruthConfig
-from hgrpo.games.kinds import load
 from hgrpo.games.panels import read_panels
 from hgrpo.learning.settings import PLAY
 from hgrpo.progress import Bar
@@ -113,14 +111,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     key = resume_key(identity, base, [panels, *files_in(paths.policy)])
     with job_scratch(paths.scratch, paths.out, key) as scratch:
         policy = load_policy(settings.model, base, paths.policy)
-        tasks = unpacked(paths.assets / "tasks.tar.gz")
-        make_env = load(settings.env.name).factory(settings.env, tasks)
         measurement = Measurement(
             settings.truth,
             settings.play["rollouts_per_task"],
             job.seed,
             job.round,
-            collector(settings, settings.play, policy, make_env),
+            collector(settings, settings.play, policy, paths.assets),
             ScoreSketcher(policy, settings.truth.sketch, settings.play["temperature"]),
             scratch,
         )

@@ -154,7 +154,7 @@ def test_all_mistakes_of_a_file_are_listed(configs):
     path = configs / "studies/bakeoff.yaml"
     edit(path, round=3, rounds=True, training={"lrr": 1, "epochs": -1})
     assert [line.removeprefix(f"{path}: ") for line in mistake(path).splitlines()] == [
-        "rounds: input should be a valid integer, not True",
+        "rounds: a number was expected, not True",
         "training.epochs: input should be greater than 0, not -1",
         "training.lrr: unknown key; did you mean 'lr'?",
         "round: unknown key; did you mean 'rounds'?",
