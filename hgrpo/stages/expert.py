@@ -6,7 +6,7 @@ Example:
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,7 +69,6 @@ def inputs(study: "Study", job: Job) -> dict:
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Collect the demonstrations, and write them and a summary of their success."""
     from hgrpo.evaluation.cautions import poor_expert
-    from hgrpo.evaluation.potential_and_reward import progress_and_reward
 
     env, environment = settings.env, load(settings.env.name)
     read = environment.demonstration_data_files(env)
@@ -173,6 +172,35 @@ def success(rows: list[dict], turn_cap: int) -> dict[str, dict]:
             "mean_turns": _mean([r["n_turns"] for r in group]),
         }
         for name, group in [("all", rows), *sorted(groups.items())]
+    }
+
+
+def progress_and_reward(rows: Sequence[Mapping]) -> dict | None:
+    """Correlate the progress of whole episodes with their rewards.
+
+    Args:
+        rows: one mapping per episode, with `score`, the sum of its rewards, and `progress`, the sum
+            of its turns' progress. Rows without progress are ignored.
+
+    Returns:
+        The number of rows with progress, both means, and Pearson's correlation, which is None if
+        progress or reward does not vary. If no row has progress, the whole result is None.
+    """
+    import numpy as np
+    from scipy.stats import pearsonr
+
+    played = [row for row in rows if row.get("progress") is not None]
+    if not played:
+        return None
+    progress = np.array([finite(row["progress"], "progress of an episode") for row in played])
+    reward = np.array([row["score"] for row in played])
+    # Because of rounding, sums that should be equal may differ in their last bits.
+    varied = np.ptp(progress) > 1e-9 and np.ptp(reward) > 1e-9
+    return {
+        "trajectories": len(played),
+        "mean_progress": float(progress.mean()),
+        "mean_reward": float(reward.mean()),
+        "correlation": float(pearsonr(progress, reward).statistic) if varied else None,
     }
 
 

@@ -78,7 +78,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.figures.gradients import gradient_norms
     from hgrpo.report.gradients_page import (
         GradientArm,
-        Tables,
         headline,
         read_success,
         read_tables,
@@ -90,9 +89,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     buckets = read_tables(paths.buckets, ("pass", "bucket", "component", "signal"))
     groups = read_tables(paths.groups, ("task", "deviation"))
     norms = weighted_norms(buckets)
-    tables = Tables(
-        bucket_means(buckets), slopes(norms), dominance(norms), read_success(paths.evaluations)
-    )
+    tables = {
+        "buckets": bucket_means(buckets),
+        "slopes": slopes(norms),
+        "dominance": dominance(norms),
+        "success": read_success(paths.evaluations),
+    }
 
     def drawings() -> Iterator[Drawing]:
         for name, arm in arms.items():
@@ -111,7 +113,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             figures.append({name: getattr(drawing, name) for name in texts} | {"svg": svg})
         page = render(settings.study, arms, tables, figures)
         (out / OUTPUTS["page"]).write_text(page, encoding="utf-8")
-        written = {"buckets": buckets, "slopes": tables.slopes, "dominance": tables.dominance}
-        for name, rows in written.items():
-            write_csv(rows, out / OUTPUTS[name])
-    print(f"{headline(tables.dominance)}. {paths.out / OUTPUTS['page']}")
+        for name in ("slopes", "dominance"):
+            write_csv(tables[name], out / OUTPUTS[name])
+        write_csv(buckets, out / OUTPUTS["buckets"])
+    print(f"{headline(tables['dominance'])}. {paths.out / OUTPUTS['page']}")

@@ -162,8 +162,7 @@ def _summary(
 ) -> dict:
     """Totals, how reliable the truth is, what was counted, and where all of it comes from."""
     from hgrpo.base_model.digest import any_digest
-    from hgrpo.evaluation.truth.quality import quality
-    from hgrpo.evaluation.truth.table import read_truth
+    from hgrpo.evaluation.truth.table import quality, read_truth
     from hgrpo.policy.compatible import weights_digest
 
     trajectories = [trajectory for group in groups for trajectory in group.trajectories]

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from hgrpo.evaluation.shared_rollouts import Computation, SharedRollouts
-from hgrpo.evaluation.truth.quality import clear
 from hgrpo.evaluation.truth.resampling import resamples
-from hgrpo.evaluation.truth.table import sketches_of
+from hgrpo.evaluation.truth.table import clear, sketches_of
 
 INADMISSIBLE, NO_WORD, OTHER = "(not admissible)", "(no word)", "(other)"
 # Further kinds share one name.
