@@ -111,7 +111,7 @@ def page() -> str:
 
 
 def _about(model: type[BaseModel]) -> list[str]:
-    """What a section is for; empty if its docstring only repeats the `kind` of the heading."""
+    """A section's purpose; empty if its docstring only repeats the `kind` of the heading."""
     text = " ".join(model.__doc__.split())
     return [] if text.startswith("Keys beside") else [text, ""]
 

@@ -1,4 +1,4 @@
-"""Dose and response: what arms gain from credit whose correlation with the truth is known."""
+"""Dose and response: the gain of arms by their credit's known correlation with the truth."""
 
 from collections.abc import Iterator, Mapping
 

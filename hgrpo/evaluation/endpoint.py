@@ -1,4 +1,4 @@
-"""Which rounds an endpoint reads: an arm's score is the mean over these rounds' evaluations."""
+"""The rounds of an endpoint: an arm's score is the mean over their evaluations."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How many trajectories an arm plays until it reaches a score; runs that never do are censored.
+"""Number of trajectories until an arm reaches a score; runs that never do are censored.
 
 All play counts, continuations too (`hgrpo.trajectories.all_play`). A run reaches a threshold in
 the first round whose greedy test score is at least as high. What happens between two evaluations is
@@ -9,7 +9,7 @@ Sources: Kaplan and Meier 1958, "Nonparametric Estimation from Incomplete Observ
 (https://doi.org/10.1080/01621459.1958.10501452); Royston and Parmar 2013, "Restricted mean survival
 time" (https://doi.org/10.1186/1471-2288-13-152).
 
-Nothing here carries a verdict.
+There are no verdicts on times.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from statsmodels.duration.survfunc import SurvfuncRight
 from hgrpo.errors import UserError
 from hgrpo.evaluation.over_seeds import seed_interval
 
-# Columns of a table of what runs have played when a round ends.
+# Columns of a table of the play of runs up to the end of each round.
 PLAY = ["method", "seed", "round", "trajectories", "replies"]
 # Shares of the way from the supervised policy to the reference's last round.
 SHARES = (0.25, 0.5, 0.75)
@@ -51,7 +51,7 @@ def first_rounds(
 
     Args:
         runs: a run's score by round, with the columns method, seed, round and `column`.
-        play: all that each run has played when a round ends, with the columns `PLAY`.
+        play: play of each run up to the end of each round, with the columns `PLAY`.
 
     Returns:
         Columns threshold, method, seed, reached, round, trajectories and replies at which the run
@@ -87,7 +87,7 @@ def first_rounds(
 
 
 def curve(times: Sequence[float], reached: Sequence[bool]) -> tuple[np.ndarray, np.ndarray]:
-    """Kaplan and Meier's estimate: times of steps, and the share of runs not there after each.
+    """Kaplan and Meier's estimate: times of steps, and the share of runs that have not got there.
 
     The first time is 0, with share 1.
     """

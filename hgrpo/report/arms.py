@@ -1,4 +1,4 @@
-"""Decides how the report shows a study's arms: order, label, colour, marker and line."""
+"""The arms of a study in the report: order, label, colour, marker and line."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -96,7 +96,7 @@ class Arms:
 
 
 def read_arms(config: Mapping) -> Arms:
-    """Read the arms from what `hgrpo.stages.comparison.comparison` returned.
+    """Read the arms from the settings that `hgrpo.stages.comparison.comparison` makes.
 
     UserError if `methods` or `reference` is missing, or more than one arm is untrained.
     """
@@ -161,7 +161,7 @@ class AxisArms:
 
 
 def read_axes(config: Mapping) -> list[AxisArms]:
-    """The axes in what `hgrpo.stages.comparison.comparison` returned; most studies have none."""
+    """The axes in the settings of `hgrpo.stages.comparison.comparison`; empty for most studies."""
     return [
         AxisArms(axis["name"], axis["label"], axis["key"], dict(axis["arms"]))
         for axis in config.get("axes", [])

@@ -20,7 +20,7 @@ class Writer(NamedTuple):
     """Two functions that send the log of one run.
 
     `write(scalars, step)` sends one row. `step` counts through all rounds of the run. `close()`
-    sends what is still buffered.
+    flushes the buffer.
     """
 
     write: Callable[[dict[str, float], int], object]

@@ -64,7 +64,7 @@ def _trajectories(path: Path, keys: list[str]) -> list[pd.DataFrame]:
 
 
 def _picture(picture: pd.DataFrame) -> dict:
-    """What was played in a trajectory: its goal, its reward and its turns."""
+    """Goal, reward and turns of a trajectory."""
     turns = picture.drop_duplicates("turn").sort_values("turn")
     return {
         "task_id": turns["task_id"].iloc[0],

@@ -86,6 +86,6 @@ def draw_all(
 ) -> list[dict]:
     """Write every figure and the index into `folder`; return the index.
 
-    `turns` and `last` are what `logs.read_first_turns` and `logs.read_last_turns` returned.
+    `turns` and `last` are from `logs.read_first_turns` and `logs.read_last_turns`.
     """
     return save_all(drawings(inputs, turns, last, fits), folder)

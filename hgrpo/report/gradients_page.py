@@ -73,9 +73,9 @@ def _job(path: Path) -> dict[str, object]:
 
 
 def headline(dominance: pd.DataFrame) -> str:
-    """What the page says first: which part dominates where returns differ least.
+    """The page's headline: the dominant part of the loss in the bucket of smallest deviation.
 
-    It counts policies, by all groups that they played. What a filter keeps differs anyway.
+    It counts policies, by all groups that they played, since a filter removes equal returns anyway.
     """
     chosen = (dominance["place"] == "lowest") & (dominance["pass"] == PASSES[0])
     verdicts = dominance.loc[chosen, "verdict"]

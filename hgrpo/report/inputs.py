@@ -19,16 +19,16 @@ from hgrpo.report.logs import play_by_round, read_collapse, read_logs, read_stop
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the figures and the page show.
+    """The data of figures and page.
 
     Attributes:
-        play: what each run has played when a round ends (`play_by_round`).
-        stops: the runs that a rule has ended (`read_stops`).
+        play: play and cost of each run up to the end of each round (`play_by_round`).
+        stops: runs that a stopping rule ended (`read_stops`).
         collapse: how much replies depended on their prompts (`read_collapse`); None if no arm of
             the study measures it.
         sweep: arm -> alpha, if the arms form a sweep of alpha (`designs.alpha_sweep`); else empty.
         doses: arm -> correlation of its credit with the oracle's (`designs.doses`).
-        axes: the study's axes (`axes.read_axes`).
+        axes: the study's axes (`arms.read_axes`).
         design: the factorial that the arms form; None if they do not form one.
         effects: main effects and interactions (`differences.effects`); empty without a factorial.
     """
@@ -53,7 +53,7 @@ def read_inputs(
     """Read a study's results and compare its arms.
 
     Args:
-        config: what `hgrpo.stages.comparison.comparison` returned.
+        config: from `hgrpo.stages.comparison.comparison`.
         train_logs, fits: train_log.json of every round of every run, and of every fit.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Draws learning curves of runs that were not made together."""
+"""Draws learning curves of runs from several studies or tools."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ def draw(runs: Mapping[str, Sequence[Mapping]], out: Path) -> None:
 
     Args:
         runs: label -> rounds, each with `round`, `avg_R` and `pct_success` (a fraction).
-        out: the picture to write; its suffix says in which format.
+        out: the picture to write, in the format of its suffix.
     """
     figure, axes = style.canvas(2, height=5.0, sharex=True)
     tables = []

@@ -32,7 +32,7 @@ LOOKS = {PASSED: "better", FAILED: "worse", OPEN: "inconclusive"}
 
 
 def verdict_on_gates(table: pd.DataFrame, label: Callable[[str], str]) -> str:
-    """Whether the study's controls did what was declared; "" without gates.
+    """A sentence on the gates that passed, failed or are open; "" without gates.
 
     `table` is `Comparison.gates`, and `label` names an arm as the report does.
     """
@@ -45,8 +45,8 @@ def verdict_on_gates(table: pd.DataFrame, label: Callable[[str], str]) -> str:
     arms = listing([label(name) for name in table.loc[results == worst, "method"]])
     if worst == FAILED:
         return (
-            f"Gates failed: {arms} ({sum(results == FAILED)} of {many}). A control did not do what "
-            "was declared, so the comparisons prove little."
+            f"Gates failed: {arms} ({sum(results == FAILED)} of {many}). A control did not behave "
+            "as declared, so the comparisons prove little."
         )
     return (
         f"Gates still open: {arms} ({sum(results == OPEN)} of {many}). A gate needs "
@@ -72,7 +72,7 @@ def gate_rows(comparison: Comparison, arms: Arms) -> list[dict]:
 
 
 def claim(expect: str, margin: float | None) -> str:
-    """What a gate expects of its arm's difference from the reference; `margin` is in points."""
+    """A gate's claim on its arm's difference from the reference; `margin` is in points."""
     text = CLAIMS[expect]
     if margin is None or pd.isna(margin):
         return text
@@ -82,7 +82,7 @@ def claim(expect: str, margin: float | None) -> str:
 
 
 def power(row: Mapping) -> str:
-    """What a repeat of the study would show with a gate, and how probably; "" if not known."""
+    """The power of a gate in words; "" if it is not known."""
     if pd.isna(row.get("power")):
         return ""
     share = percent(row["power"], 0)

@@ -22,7 +22,7 @@ _STAR = "* holds after Holm's correction"
 # Widths in inches of a column and of the text of a two-column page, as most conferences have them.
 SIZES = {"column": 3.4, "page": 7.0}
 FORMATS = ("svg", "pdf")
-# Letters have one size at both widths: that at which what fits the screen also fits a column.
+# Letters have one size at both widths: the screen's, scaled to the width of a column.
 _SMALLER = SIZES["column"] / WIDTH
 # For ticks that appear when a figure changes its size.
 _TICKS = {name: _SMALLER * RC[name] for name in ("xtick.labelsize", "ytick.labelsize")}
@@ -59,7 +59,7 @@ def paper_table(comparison: Comparison, arms: Arms) -> pd.DataFrame:
 
 
 def caption(comparison: Comparison, arms: Arms) -> str:
-    """What the table's numbers are."""
+    """The table's caption."""
     number = comparison.seeds["seed"].nunique()
     seeds = f"{number} seed{'s' if number > 1 else ''}"
     percent = " in per cent" if comparison.protocol.settings.score == "success" else ""

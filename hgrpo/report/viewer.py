@@ -23,7 +23,7 @@ from hgrpo.report.svg import page_environment
 from hgrpo.trajectories import store
 
 CREDITS_FILE = "credits.parquet"
-# Values that each arm has of its own, also of a trajectory that others played too.
+# Fields with a value per arm, also where several arms played the same trajectory.
 OF_ARM = ("credit", "advantage", "logprob")
 ALL_ARMS = ""
 _KEY = ["step", "task_id", "rollout"]
@@ -38,7 +38,7 @@ _CREDITS = ("round", *_KEY, "turn", "method", "credit")
 
 @dataclass(frozen=True)
 class Source:
-    """A round's tables and who played it."""
+    """The tables of a round, with its arm and seed."""
 
     method: str
     seed: int
@@ -73,7 +73,7 @@ def collect(sources: Sequence[Source], limit: int) -> list[dict]:
 
 
 def _shared(values: Mapping[str, list]) -> Mapping[str, list]:
-    """Values by arm; under `ALL_ARMS` if all arms have the same, because one policy played."""
+    """Values by arm; under `ALL_ARMS` if they are equal, as those of one policy are."""
     first, *others = values.values()
     return values if any(other != first for other in others) else {ALL_ARMS: first}
 
@@ -109,7 +109,7 @@ def _with_turns(
 
 
 def _entry(row: Mapping, turns: pd.DataFrame, seed: int, number: int) -> dict:
-    """What all arms that played a trajectory share."""
+    """The fields of a trajectory that are the same for all arms that played it."""
     return {
         "seed": seed,
         "round": number,
@@ -178,7 +178,7 @@ def collect_truth(
 
 
 def within(entries: Sequence[dict], most: int) -> list[dict]:
-    """The entries that fit into `most` bytes of the page; every round loses its last ones first."""
+    """The entries that fit into `most` bytes of the page; the last ones of every round go first."""
     by_rank = sorted(range(len(entries)), key=lambda index: entries[index]["rank"])
     sizes = itertools.accumulate(len(_json(entries[index]).encode()) for index in by_rank)
     fitting = {index for index, size in zip(by_rank, sizes, strict=True) if size <= most}
@@ -186,7 +186,7 @@ def within(entries: Sequence[dict], most: int) -> list[dict]:
 
 
 def _number(value: float | None) -> float | None:
-    """A number with few digits; None for one that is missing or not finite, which JSON lacks."""
+    """A number with four digits; None if it is missing or not finite, since JSON has no NaN."""
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.4g}")
@@ -209,6 +209,6 @@ def render(study: str, entries: Sequence[Mapping], labels: Mapping[str, str]) ->
     environment = page_environment()
     public = [{name: value for name, value in one.items() if name != "rank"} for one in entries]
     data = _json({"labels": dict(labels), "trajectories": public})
-    # Texts of games may hold "</script>" or a line separator that JavaScript would end a line at.
+    # Texts of games may contain "</script>", or line separators that end a line in JavaScript.
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     return environment.get_template("viewer.html.j2").render(study=study, data=Markup(safe))

@@ -93,7 +93,7 @@ class Arm(Strict):
 class Settings(Playing):
     """The arms whose credit is compared, and how the rollouts were played.
 
-    `updates` says how each arm makes advantages of its credit, `truth` whether rollouts have it.
+    `updates` has the settings of each arm's advantages; `truth` is set if rollouts have a truth.
     """
 
     play: dict[str, Any]
@@ -271,7 +271,7 @@ def _fitted(folders: "Sequence[Path]", methods: Mapping[str, str]) -> dict[str, 
 
 
 def _context(settings: Settings, paths: Paths, adapter: Path, needs_policy: bool) -> "Context":
-    """What assigners may use in addition to the trajectories; `compute` adds each one's fit."""
+    """Inputs of assigners beside the trajectories; `compute` adds each assigner's fit."""
     from hgrpo.credit.base import Context
 
     context = Context(settings.env.name, cache_dir=paths.cache)

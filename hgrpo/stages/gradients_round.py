@@ -81,7 +81,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """What a round that goes on from this policy would read, whether or not it is played."""
+    """The inputs of a round that continues from this policy, whether or not it is played."""
     read = rl_round.inputs(study, Job(job.method, job.seed, job.round + 1))
     policy = policy_folder(job.method, job.seed, job.round)
     home = policy.removesuffix("/adapter")

@@ -52,12 +52,6 @@ def place(description: str) -> Any:
     return _field("", description, optional=True, many=False)
 
 
-def text(description: str) -> Any:
-    """An optional field that holds text; "" without it."""
-    metadata = {"of": "", "description": description, "optional": True, "many": False}
-    return field(default="", metadata=metadata | {"type": str, "default": ""})
-
-
 def number(description: str, default: int) -> Any:
     """A field that holds a whole number."""
     metadata = {"of": "", "description": description, "optional": True, "many": False}

@@ -43,8 +43,8 @@ def check_sizes(panels: Panels, loaded: Mapping) -> None:
 
     Args:
         panels: split -> tasks.
-        loaded: a stage's settings. The section `evaluation`, if present, says how many tasks of the
-            validation and test panels the evaluation plays.
+        loaded: a stage's settings. The section `evaluation`, if present, has the numbers of tasks
+            that the evaluation plays on the validation and test panels.
     """
     source = f"configs/studies/{loaded['study']}.yaml" if "study" in loaded else "--config"
     for panel in ("validation", "test"):

@@ -1,4 +1,4 @@
-"""Measure what every turn of some rollouts was really worth to the policy that played them.
+"""Measure the true advantage of every turn of some rollouts, for the policy that played them.
 
 The policy is that of the reference arm after a round of the study's first seed; round 0 is the SFT
 policy. It plays whole groups on games of the training panel, with random numbers of its own. From
@@ -99,10 +99,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.policy.score_sketch import ScoreSketcher
 
     if paths.policy is None:
-        raise UserError(
-            "--policy is missing: truth is what a policy gets from a turn on, so a run without a "
-            "policy has none"
-        )
+        raise UserError("--policy is missing: truth is measured by continuations of a policy")
     began = time.perf_counter()
     base, panels = open_base(paths.base), paths.assets / "panels.json"
     check_adapter(base, lora=False)

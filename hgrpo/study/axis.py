@@ -87,7 +87,7 @@ class Axis(Strict):
         return self.without is not None and value == self.without
 
     def changes(self, value: Value) -> dict:
-        """What the arm of a value changes in the method `of`."""
+        """The changes of a value's arm to the method `of`."""
         key, change = (self.section, None) if self.is_without(value) else (self.key, value)
         for name in reversed(key.split(".")):
             change = {name: change}

@@ -1,4 +1,4 @@
-"""Checks of a study as a whole: what its sections, methods and environment ask of each other."""
+"""Checks of a study as a whole: that its sections, methods and environment fit together."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -65,7 +65,7 @@ def _check_labels(study: "Study", path: Path) -> None:
 
 
 def _check_capabilities(study: "Study", path: Path) -> None:
-    """Refuse credit that asks more of the environment than the environment can tell."""
+    """Refuse credit that needs a capability which the environment lacks."""
     environment = load(study.env.name)
     for name, method in study.methods.items():
         for capability in method.credit.declared.uses if method.train else ():

@@ -98,7 +98,7 @@ class StudyConfig(Strict):
     )
     truth: TruthConfig | None = Field(
         None,
-        description="`snakemake truth`: what turns were really worth, by continuations; "
+        description="`snakemake truth`: true advantages of turns, by continuations; "
         "`credit_agreement` then compares every method with it. null: no truth",
     )
     gradients: GradientsConfig | None = Field(
@@ -106,9 +106,7 @@ class StudyConfig(Strict):
         description="`snakemake gradients`: which part of the loss drives a policy, by buckets "
         "of groups. null: nothing is measured",
     )
-    resources: Resources = Field(
-        Resources(), description="what the jobs of each stage ask of the machine"
-    )
+    resources: Resources = Field(Resources(), description="resources of the jobs of each stage")
 
     @model_validator(mode="before")
     @classmethod

@@ -58,7 +58,7 @@ def parse_overrides(
         overrides: key -> value from a command line. A key may have dots. A value may be text, and
             the text of a list may have commas or blanks between its parts ("11,23 31").
         model: the pydantic model of the file.
-        section: what the keys on the command line begin with, such as "env.".
+        section: prefix of the keys on the command line, such as "env.".
         arms: known methods, for a hint.
 
     Raises:

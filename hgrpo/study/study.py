@@ -199,7 +199,7 @@ def _check_readers(
 
 
 def _with_axes_of(stated: Mapping, path: Path, where: str) -> Mapping:
-    """What a study states, with the axes of the study beside `path` that `axes_of` names."""
+    """The content of a study's file, with the axes of the study that `axes_of` names."""
     other, further = stated.get("axes_of"), stated.get("axes", {})
     if not isinstance(other, str) or not isinstance(further, Mapping):
         return stated

@@ -1,4 +1,4 @@
-"""Where a method errs: by the number of the turn and by the kind of its action."""
+"""Errors of a method by turn number and by kind of action."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from hgrpo.evaluation.truth.resampling import ratio, sums_by_group
 
 
 def sign_hits(advantage: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """1 where both have the same sign, 0.5 where the method says nothing (0), else 0; [turns]."""
+    """1 where both have the same sign, 0.5 where the advantage is 0, else 0; [turns]."""
     return (1 + np.sign(advantage) * np.sign(truth)) / 2
 
 

@@ -32,7 +32,7 @@ def truth_tables(
           `errors.error_rows`.
 
     Args:
-        updates: method -> what turns its credit into advantages.
+        updates: method -> settings of its advantages.
         labels: method -> label, in the order of the rows; methods without credit are left out.
     """
     rollouts, truth = played.rollouts, played.truth
@@ -58,7 +58,7 @@ def truth_tables(
 
 
 def price(computed: Computation, rollouts: SharedRollouts) -> dict[str, float]:
-    """What credit cost per trajectory: seconds, dollars, and trajectories that were played for it.
+    """Cost of credit per trajectory: seconds, dollars, and trajectories played for it.
 
     Fits between rounds are not counted, and answers that a judge's cache knew cost nothing.
     """

@@ -1,4 +1,4 @@
-"""The row that says how near a method comes to the truth."""
+"""Accuracy of a method's credit and advantages: correlations, signs and cosines."""
 
 from collections.abc import Callable
 
@@ -61,19 +61,19 @@ def _varies(variance: np.ndarray, square: np.ndarray) -> np.ndarray:
 
 
 def score(credit: np.ndarray, advantage: np.ndarray, truth: MeasuredTruth) -> dict[str, object]:
-    """How near a method's credit and its advantages come to the truth.
+    """Accuracy of a method's credit and advantages.
 
     Args:
         credit, advantage: float64 [N]; NaN for all turns of groups that were not credited.
 
     Returns:
-        groups, turns, clear_turns: on what the row stands.
+        groups, turns, clear_turns: sample sizes.
         credit_pearson, advantage_pearson: correlations with the truth, corrected for its noise.
         within_pearson: the same for advantage and truth less their means over each trajectory,
-            so only what the method knows of turns counts.
-        beats_shuffled: "yes" if that is above 0 with its interval, where the shuffled truth
-            stands; else "no", as for advantages that are equal within trajectories; "" without
-            interval, as where the truth is not shown to vary within trajectories.
+            so only differences between turns of a trajectory count.
+        beats_shuffled: "yes" if the interval of `within_pearson` is above 0, the value of the
+            shuffled truth; else "no", as for advantages that are equal within trajectories; ""
+            without interval, as where the truth does not significantly vary within trajectories.
         sign_accuracy: share of the clear turns whose advantage has the truth's sign.
         cosine: of the update from one group with the update that the exact truth would make of it.
         All of these but counts and words have `_lower` and `_upper`, 95 % over groups. They are NaN

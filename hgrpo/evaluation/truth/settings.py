@@ -1,4 +1,4 @@
-"""Config section `truth` of a study: for which policies the turns' true worth is measured."""
+"""Config section `truth` of a study: when and how true advantages are measured."""
 
 from pydantic import Field
 

@@ -17,7 +17,7 @@ from hgrpo.trajectories.played_groups import PlayedGroup
 
 TRUTH_FILE = "truth.parquet"
 NUMBERS = tuple(field.name for field in fields(TurnTruth))
-# The columns that say which turn a row is.
+# The columns that identify a row's turn.
 PLACE = pa.schema(
     {"round": "int32", "step": "int32", "task_id": "string", "content_hash": "string"}
     | {"rollout": "int32", "turn": "int32"}
@@ -58,7 +58,7 @@ def truth_table(
 
 
 def turn_places(groups: Sequence[PlayedGroup]) -> dict[str, list]:
-    """Which turn each row is: the first columns of the table, turn after turn."""
+    """The columns `PLACE`, turn after turn."""
     rows = [
         (group.round, group.step, t.task.task_id, t.task.content_hash, t.rollout, turn)
         for group in groups
@@ -103,9 +103,9 @@ def sketches_of(table: pa.Table) -> np.ndarray:
 
 
 def clear(advantage: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """Whether it is clear that each turn helped or harmed: bool [turns], |A| > `CLEAR` errors.
+    """Whether the sign of each turn's A is clear: bool [turns], |A| > `CLEAR` standard errors.
 
-    Among many turns, a few that are worth nothing are clear by chance.
+    Among many turns with A = 0, a few are clear by chance.
     """
     return np.abs(advantage) > CLEAR * error
 
@@ -114,7 +114,7 @@ def true_variance(first: np.ndarray, second: np.ndarray) -> float:
     """Variance of the true A over turns, from estimates by two halves of the continuations.
 
     The halves' errors are independent, so their covariance has no noise in it. It may be below 0 by
-    chance, if little of what varies is truth.
+    chance, if most of the variance is noise.
     """
     return float(np.mean((first - first.mean()) * (second - second.mean())))
 

@@ -86,7 +86,7 @@ def credited(
 
 
 def _source(method: MethodConfig, rollouts: SharedRollouts) -> str:
-    """What a method takes credit from, if it is more than the rollouts; else ""."""
+    """The source of a method's credit beyond the rollouts; "" if there is none."""
     declared = method.credit.declared
     if not method.train or method.uses_critic:
         return f"a critic ({method.advantage})" if method.train else "no assigner"

@@ -1,4 +1,4 @@
-"""Draws the arms of an axis: the endpoint, and how much replies depend on their prompts."""
+"""Draws the arms of an axis: the endpoint, and the dependence of replies on prompts."""
 
 from collections.abc import Sequence
 
@@ -130,7 +130,7 @@ def _notes(table: pd.DataFrame, measured: Sequence[str]) -> str:
         notes += f"A cross marks a value with runs that a rule has stopped: {listing(failed)}. "
     if measured:
         notes += (
-            "Below: how much a turn's reply Z tells of its prompt X, and how varied it is, when "
-            "the run ends (points are seeds); dotted: before the first update. "
+            "Below: dependence of a turn's reply Z on its prompt X, and variety of replies, at the "
+            "end of the run (points are seeds); dotted: before the first update. "
         )
     return notes

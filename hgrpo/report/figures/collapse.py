@@ -1,4 +1,4 @@
-"""Draws how much replies depend on their prompts, from before training to its end."""
+"""Draws the dependence of replies on their prompts over training."""
 
 import pandas as pd
 

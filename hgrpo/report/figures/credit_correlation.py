@@ -20,7 +20,7 @@ def heat_map(
     """Draw correlations of all pairs of methods: `pooled` above the diagonal, `within` below.
 
     Args:
-        correlations: what `evaluation.credit_correlation.correlations` returned.
+        correlations: from `evaluation.credit_correlation.correlations`.
         labels: method -> label, in order, for the methods to show.
         left_out: sentences for the end of the caption, such as which methods are not shown.
     """
@@ -72,8 +72,8 @@ def pick(
     return. The longest is the first trajectory with the most turns, up to `LONGEST_SHOWN`. If
     possible, only trajectories that every method credited are considered.
 
-    The list leaves out a choice that does not exist. It also leaves out the longest trajectory if
-    that is the best or the worst.
+    The list lacks a choice that does not exist, and the longest trajectory if that is the best or
+    the worst.
 
     Args:
         lengths, returns, groups: number of turns, return and group of each trajectory.
@@ -100,7 +100,7 @@ def gallery_table(
     steps: Sequence[int],
     credits: Mapping[str, np.ndarray],
 ) -> pd.DataFrame:
-    """The gallery's numbers, one row per turn and method; `picked` is what `pick` returned.
+    """The gallery's numbers, one row per turn and method; `picked` is from `pick`.
 
     Args:
         steps: the step in which each trajectory was played.

@@ -24,7 +24,7 @@ class Across:
 
     Attributes:
         column: of tables of means and of single runs.
-        unit: what the axis counts in, such as 1,000 trajectories.
+        unit: unit of the axis, such as 1,000 trajectories.
     """
 
     column: str
@@ -41,7 +41,7 @@ SPENT = (
     Across("tokens", "tokens read, millions", 1e6),
     Across("seconds", "minutes of training, without evaluation", 60),
 )
-# If an arm's axis would end so many times further out than another's, the axis is logarithmic.
+# If the longest arm's axis is so many times the shortest's, the axis is logarithmic.
 _FAR = 8
 
 

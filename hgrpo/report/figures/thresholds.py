@@ -1,4 +1,4 @@
-"""Draws the share of each arm's runs that have reached a score, by all trajectories played."""
+"""Draws the share of each arm's runs that reached a score, by number of trajectories played."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawin
     """Draw one panel per threshold, with a step curve per trained arm; None without logs.
 
     The curve is 1 minus Kaplan and Meier's estimate, and ends where the first run's training ends.
-    Without a threshold, the figure says why there is none.
+    Without a threshold, the figure gives the reason in words.
     """
     if play.empty or not arms.trained:
         return None
@@ -57,7 +57,7 @@ def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawin
 
 
 def _without_threshold(comparison: Comparison, arms: Arms) -> Drawing:
-    """A figure of words: the arms that thresholds are derived from do not score above 0."""
+    """A figure of words, for arms with scores of 0, from which no threshold can be derived."""
     score = comparison.protocol.settings.score
     names = [arms.untrained, arms.reference if arms.has_reference else None]
     scored = words.listing([arms.label(name) for name in names if name])
