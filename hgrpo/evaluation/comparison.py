@@ -113,8 +113,7 @@ def compare(
         UserError: an episode appears twice, panels differ or are incomplete, the reference is
             expected but missing, runs end at different rounds, an arm has no test episodes that
             the endpoint reads, the untrained arm has no validation episodes, the budget is not
-            within the rounds, a run lacks in `play`, or the two arms of a pair have different
-            seeds.
+            within the rounds, or the two arms of a pair have different seeds.
     """
     check_episodes(episodes)
     play = pd.DataFrame(columns=thresholds.PLAY) if play is None else play

@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 from statsmodels.duration.survfunc import SurvfuncRight
 
-from hgrpo.errors import UserError
 from hgrpo.evaluation.over_seeds import seed_interval
 
 # Columns of a table of the play of runs up to the end of each round.
@@ -56,9 +55,6 @@ def first_rounds(
     Returns:
         Columns threshold, method, seed, reached, round, trajectories and replies at which the run
         reached the threshold or ended without it, and end: the trajectories at its end.
-
-    Raises:
-        UserError: `play` lacks a round of a run.
     """
     rows = []
     played = play.set_index(PLAY[:3])[PLAY[3:]]
@@ -67,9 +63,6 @@ def first_rounds(
             high = run.loc[run[column] >= threshold, "round"]
             last = int(run["round"].max())
             number = int(high.min()) if len(high) else last
-            for each in (number, last):
-                if (method, seed, each) not in played.index:
-                    raise UserError(f"{method} seed {seed}: no train log of round {each}")
             then = played.loc[(method, seed, number)]
             rows.append(
                 {

@@ -95,6 +95,14 @@ def canvas(
     return figure, axes
 
 
+def notice(text: str, height: float = 1.1) -> Figure:
+    """A figure of grey text, where there is nothing to draw."""
+    figure, axes = canvas(height=height, grid="")
+    axes[0, 0].set_axis_off()
+    axes[0, 0].text(0.5, 0.5, text, ha="center", va="center", color=MUTED)
+    return figure
+
+
 def write(figure: Figure, path: Path, salt: str, rc: Mapping = RC, **options: object) -> None:
     """Write a figure as SVG or PDF, by the suffix; the same figure and salt give the same bytes."""
     date = "Date" if path.suffix == ".svg" else "CreationDate"

@@ -27,7 +27,6 @@ from hgrpo.provenance import provenance
 from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder
 from hgrpo.stages.paths import Job, folder
 from hgrpo.stages.playing import Playing, env_maker, playing
-from hgrpo.stages.sections import check_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +93,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     began = time.perf_counter()
     evaluation = settings.evaluation
     panels = read_panels(paths.assets / "panels.json")
-    check_sizes(panels, {"evaluation": evaluation.model_dump()})
     plan = [
         (panel, panels[panel][:size], temperature) for panel, size, temperature in plays(settings)
     ]

@@ -116,7 +116,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.logs import last_day
     from hgrpo.report.page import Page, render
-    from hgrpo.report.provenance_rows import provenance_rows, read_mapping
+    from hgrpo.report.page_rows import provenance_rows, read_mapping
     from hgrpo.report.tables import all_tables, scripted_players
 
     study = read_mapping(paths.study)

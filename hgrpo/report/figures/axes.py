@@ -10,15 +10,11 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.report import style
 from hgrpo.report.arms import Arms, AxisArms
 from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase
+from hgrpo.report.figures.collapse import COLLAPSE
 from hgrpo.report.style import MUTED, Drawing
 from hgrpo.report.words import if_several, listing, percent
 from hgrpo.trajectories.collapse_row import ANY
 
-# Column of a collapse table -> the title of its panel.
-COLLAPSE = {
-    "mutual_information": "I(X;Z), nats",
-    "conditional_entropy": "H(Z|X), nats",
-}
 _FAILED = "stopped"
 
 

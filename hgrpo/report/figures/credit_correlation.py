@@ -7,7 +7,7 @@ import pandas as pd
 
 from hgrpo.report.figures import credit as pictures
 from hgrpo.report.figures.credit import GAP, LONGEST, best_and_worst
-from hgrpo.report.style import MUTED, Drawing, canvas, cell_rows, wrap
+from hgrpo.report.style import Drawing, canvas, cell_rows, notice, wrap
 from hgrpo.trajectories.trajectory import Trajectory
 
 LONGEST_SHOWN = 30  # the gallery shows no trajectory with more turns
@@ -33,13 +33,11 @@ def heat_map(
     for row in pairs.itertuples():
         first, second = sorted((place[row.method_a], place[row.method_b]))
         matrix[first, second], matrix[second, first] = row.pooled, row.within
-    figure, axes = canvas(height=0.9 + 0.27 * max(len(names), 3), grid="")
-    ax = axes[0, 0]
     if len(names) < 2:
-        ax.text(0.5, 0.5, "Fewer than two methods\nwhose credit varies", ha="center", color=MUTED)
-        ax.set_axis_off()
+        figure = notice("Fewer than two methods\nwhose credit varies")
     else:
-        _draw_matrix(ax, matrix, list(labels.values()))
+        figure, axes = canvas(height=0.9 + 0.27 * max(len(names), 3), grid="")
+        _draw_matrix(axes[0, 0], matrix, list(labels.values()))
     caption = (
         "Spearman's rank correlation of two methods' credit of the same turns, times 100: 100 "
         "means the same order, -100 the reverse order, blank undefined. Above the diagonal all "
@@ -129,12 +127,8 @@ def gallery(table: pd.DataFrame, labels: Mapping[str, str]) -> Drawing:
         f"{p['picture'].iloc[0]}, {p['env_return'].iloc[0]:g} paid: {p['goal'].iloc[0]}"
         for p in drawn
     ]
-    if drawn:
-        figure = pictures.strips(drawn, titles, labels)
-    else:
-        figure, axes = canvas(height=0.9)
-        axes[0, 0].text(0.5, 0.5, "No trajectory to show", ha="center", color=MUTED)
-        axes[0, 0].set_axis_off()
+    empty = "No trajectory to show"
+    figure = pictures.strips(drawn, titles, labels) if drawn else notice(empty)
     return Drawing(
         "gallery",
         _SECTION,

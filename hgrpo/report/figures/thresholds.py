@@ -8,7 +8,7 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.report import style, words
 from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import MEASURES, threshold_text
-from hgrpo.report.style import MUTED, Drawing
+from hgrpo.report.style import Drawing
 
 # Lines of arms whose shares are equal are drawn this far apart.
 _APART = 0.012
@@ -67,14 +67,9 @@ def _without_threshold(comparison: Comparison, arms: Arms) -> Drawing:
         f"{MEASURES[score].name} of {scored} after the last round, rounded to whole per "
         f"cent. That is {zero}, which every run reaches at once."
     )
-    figure, axes = style.canvas(height=1.1, grid="")
-    axes[0, 0].set_axis_off()
     text = style.wrap(f"There is no threshold above {zero}.", 40)
-    axes[0, 0].text(0.5, 0.5, text, ha="center", va="center", color=MUTED)
-    columns = ["threshold", "method", "trajectories", "share_reached"]
-    return Drawing(
-        "thresholds", "learning", _TITLE, why, text, figure, pd.DataFrame(columns=columns)
-    )
+    empty = pd.DataFrame(columns=["threshold", "method", "trajectories", "share_reached"])
+    return Drawing("thresholds", "learning", _TITLE, why, text, style.notice(text), empty)
 
 
 def _alt(comparison: Comparison, arms: Arms) -> str:

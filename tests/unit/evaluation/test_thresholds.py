@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from hgrpo.errors import UserError
 from hgrpo.evaluation import thresholds
 
 # Success by round of three seeds.
@@ -101,11 +100,6 @@ def test_runs_of_one_arm_may_play_unequally():
     first = thresholds.first_rounds(runs(), [0.5], "success", mine).set_index(["method", "seed"])
     assert first.loc["fast", "trajectories"].tolist() == [100, 250, 200]
     assert first.loc["fast", "end"].tolist() == [300, 410, 300]
-
-
-def test_a_round_without_log_is_named():
-    with pytest.raises(UserError, match="flat seed 1: no train log of round 3"):
-        thresholds.first_rounds(runs(), [0.5], "success", play().query("round < 3"))
 
 
 def test_the_curve_of_a_textbook_example():

@@ -18,7 +18,7 @@ from hgrpo.evaluation.played_endpoints import Protocol
 from hgrpo.evaluation.settings import StatisticsConfig
 from hgrpo.report import findings, words
 from hgrpo.report.arms import read_arms
-from hgrpo.report.provenance_rows import provenance_rows
+from hgrpo.report.page_rows import provenance_rows
 from hgrpo.report.svg import inline
 
 AREA = "in mean success over rounds 1 to 2"

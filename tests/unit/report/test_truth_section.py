@@ -10,9 +10,9 @@ from report_fixtures import build_report, write_study
 from stage_settings import run_stage
 
 from hgrpo.errors import UserError
-from hgrpo.evaluation.truth.errors import error_rows
 from hgrpo.evaluation.truth.measured import SHUFFLED, TRUTH, MeasuredTruth
 from hgrpo.evaluation.truth.scoring import (
+    error_rows,
     gradient_rows,
     score,
     shuffled_row,
