@@ -143,26 +143,3 @@ def _look(index: int) -> tuple[str, str, str]:
 def _blend_colour(alpha: float, sweep: Mapping[str, float]) -> str:
     low, high = min(sweep.values()), max(sweep.values())
     return to_hex(BLEND((alpha - low) / (high - low)))
-
-
-@dataclass(frozen=True)
-class AxisArms:
-    """An axis of which two arms or more were run.
-
-    Attributes:
-        key: of a method, with dots.
-        arms: value, as text -> arm, in the axis's order.
-    """
-
-    name: str
-    label: str
-    key: str
-    arms: Mapping[str, str]
-
-
-def read_axes(config: Mapping) -> list[AxisArms]:
-    """The axes in the settings of `hgrpo.stages.comparison.comparison`; empty for most studies."""
-    return [
-        AxisArms(axis["name"], axis["label"], axis["key"], dict(axis["arms"]))
-        for axis in config.get("axes", [])
-    ]

@@ -13,7 +13,7 @@ from hgrpo.evaluation.differences import effects
 from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.evaluation.played_endpoints import Protocol
 from hgrpo.evaluation.settings import STATISTICS, StatisticsConfig
-from hgrpo.report.arms import Arms, AxisArms, read_arms, read_axes
+from hgrpo.report.arms import Arms, read_arms
 from hgrpo.report.logs import play_by_round, read_collapse, read_logs, read_stops
 
 
@@ -28,7 +28,7 @@ class Inputs:
             the study measures it.
         sweep: arm -> alpha, if the arms form a sweep of alpha (`designs.alpha_sweep`); else empty.
         doses: arm -> correlation of its credit with the oracle's (`designs.doses`).
-        axes: the study's axes (`arms.read_axes`).
+        axes: name, label, key and arms (value, arm) of each axis of which several arms were run.
         design: the factorial that the arms form; None if they do not form one.
         effects: main effects and interactions (`differences.effects`); empty without a factorial.
     """
@@ -42,7 +42,7 @@ class Inputs:
     comparison: Comparison
     sweep: Mapping[str, float]
     doses: Mapping[str, float]
-    axes: Sequence[AxisArms]
+    axes: Sequence[Mapping]
     design: Factorial | None
     effects: pd.DataFrame
 
@@ -92,6 +92,6 @@ def make_inputs(
     of_design = pd.DataFrame()
     if design:
         of_design = effects(comparison.scores, design, protocol.settings.score, protocol.level)
-    known, axes = doses(config["methods"]), read_axes(config)
+    known, axes = doses(config["methods"]), config.get("axes", [])
     results = arms, merged, logs, play, stops, collapse, comparison
     return Inputs(*results, sweep, known, axes, design, of_design)

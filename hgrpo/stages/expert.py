@@ -112,7 +112,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     _show_success("expert", summary["success"], env)
     if summary["informed"]:
         _show_success(f"the ceiling: {environment.informed}", summary["informed"], env)
-    _show_progress(summary["progress"])
     for reason, count in summary["skipped"].items():
         print(f"left out or noted: {count} ({reason})")
     if caution := poor_expert(summary["success"]["all"]["at_turn_cap"]):
@@ -216,15 +215,3 @@ def _show_success(title: str, table: dict[str, dict], env: EnvSettings) -> None:
             f"  {row['score']:.3f}"
             f"  ({row['trajectories']} trajectories, {row['mean_turns']:.1f} turns)"
         )
-
-
-def _show_progress(progress: dict[str, dict | None]) -> None:
-    for name, row in progress.items():
-        if row:
-            correlation = row["correlation"]
-            text = "undefined, all alike" if correlation is None else f"{correlation:.3f}"
-            print(
-                f"progress and reward of whole episodes, {name}: correlation {text} "
-                f"({row['trajectories']} trajectories, means {row['mean_progress']:.3f} and "
-                f"{row['mean_reward']:.3f})"
-            )

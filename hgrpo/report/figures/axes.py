@@ -1,6 +1,6 @@
 """Draws the arms of an axis: the endpoint, and the dependence of replies on prompts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.report import style
-from hgrpo.report.arms import Arms, AxisArms
+from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase
 from hgrpo.report.figures.collapse import COLLAPSE
 from hgrpo.report.style import MUTED, Drawing
@@ -23,12 +23,13 @@ def axis_figure(
     stops: pd.DataFrame,
     collapse: pd.DataFrame | None,
     arms: Arms,
-    axis: AxisArms,
+    axis: Mapping,
 ) -> Drawing:
     """Draw the endpoint of each value with its interval, and the collapse metrics at the end.
 
     Args:
         stops, collapse: from `hgrpo.report.logs`; no collapse metrics are drawn without them.
+        axis: from `Inputs.axes`.
     """
     table = axis_table(comparison, stops, collapse, axis)
     measured = [name for name in COLLAPSE if f"{name}_last" in table]
@@ -48,7 +49,7 @@ def axis_figure(
     for ax, name in zip(others, measured, strict=True):
         _draw_collapse(ax, table, name, collapse, arms)
     axes[-1, 0].set_xticks(places, table["value"])
-    axes[-1, 0].set_xlabel(f"{axis.label} ({axis.key})", fontsize=9)
+    axes[-1, 0].set_xlabel(f"{axis['label']} ({axis['key']})", fontsize=9)
     numbers = ", ".join(
         f"{100 * row.endpoint:.1f}{measure.unit} at {row.value}" for row in table.itertuples()
     )
@@ -58,18 +59,18 @@ def axis_figure(
         "paired differences instead. ",
     )
     return Drawing(
-        f"axis_{axis.name}",
+        f"axis_{axis['name']}",
         "outcome",
-        f"{axis.label}: one key, {len(table)} values",
+        f"{axis['label']}: one key, {len(table)} values",
         f"{bars}{_notes(table, measured)}".rstrip(),
-        f"Greedy test play, {endpoint_phrase(comparison)}, by {axis.label}: {numbers}.",
+        f"Greedy test play, {endpoint_phrase(comparison)}, by {axis['label']}: {numbers}.",
         figure,
         table,
     )
 
 
 def axis_table(
-    comparison: Comparison, stops: pd.DataFrame, collapse: pd.DataFrame | None, axis: AxisArms
+    comparison: Comparison, stops: pd.DataFrame, collapse: pd.DataFrame | None, axis: Mapping
 ) -> pd.DataFrame:
     """One row for each value.
 
@@ -80,7 +81,7 @@ def axis_table(
     greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
     failed = stops.loc[stops["status"] == _FAILED, "method"].value_counts()
     rows = []
-    for value, method in axis.arms.items():
+    for value, method in axis["arms"]:
         played = greedy.loc[method]
         row = {
             "value": value,
