@@ -75,7 +75,7 @@ def test_scores_stand_beside_successes_where_parts_are_paid(paid_in_part):
         assert f"{ends[0]} ({ends[1]} to {ends[2]})</td>" in html
     assert "Last round, score" in html
     svg = (paid_in_part / "figures/learning_curves.svg").read_text(encoding="utf-8")
-    assert "greedy score on the test panel" in svg and "greedy success on the test panel" in svg
+    assert "greedy test score" in svg and "greedy test success" in svg
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from report_fixtures import inputs_of, write_merged_study
 
 from hgrpo.evaluation.settings import Budget
 from hgrpo.report import findings, words
-from hgrpo.report.draw import drawings
+from hgrpo.report.draw import study_drawings
 from hgrpo.report.endpoint_words import endpoint_phrase, over_budget
 from hgrpo.report.logs import play_by_round, read_fits
 
@@ -81,7 +81,7 @@ def test_an_only_arm_is_not_counted(two_seeds):
 
 def test_captions_speak_of_seeds_only_if_there_are_several(inputs):
     drawn = {}
-    for drawing in drawings(inputs, {}, {}, read_fits([])):
+    for drawing in study_drawings(inputs, {}, {}, read_fits([])):
         drawn[drawing.name] = drawing.caption
         plt.close(drawing.figure)
     several = inputs.comparison.seeds["seed"].nunique() > 1
