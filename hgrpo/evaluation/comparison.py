@@ -227,7 +227,7 @@ def _first_rounds(
         ends = methods.set_index(["method", "temperature"])[column]
         start = 0.0 if best_temperature is None else ends[protocol.untrained, best_temperature]
         levels = thresholds.derived(start, ends.get((protocol.reference, GREEDY), start))
-        levels = thresholds.telling(levels, runs[column])
+        levels = thresholds.without_zero(levels, runs[column])
     return thresholds.first_rounds(runs, levels, column, play)
 
 

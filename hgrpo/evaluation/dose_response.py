@@ -14,7 +14,7 @@ _TIMES = ("value", "lower", "upper")
 
 
 def responses(comparison: Comparison, known: Mapping[str, float]) -> pd.DataFrame:
-    """How each arm of `designs.doses`, and the reference, did: one row per measure, arm and run.
+    """Results of the arms of `designs.doses` and the reference: a row per measure, arm and run.
 
     Returns:
         Columns measure, threshold, method, correlation, seed, value, lower, upper, reached,

@@ -1,4 +1,4 @@
-"""Intervals and tests of one value a seed, where tasks add no chance of their own.
+"""Intervals and tests of one value per seed, where tasks add no sampling error.
 
 Two arms are compared by their differences, paired by seed.
 """

@@ -38,7 +38,7 @@ def derived(start: float, end: float) -> list[float]:
     return sorted({round(start + share * (end - start), 2) for share in SHARES})
 
 
-def telling(thresholds: Sequence[float], scores: pd.Series) -> list[float]:
+def without_zero(thresholds: Sequence[float], scores: pd.Series) -> list[float]:
     """The thresholds without 0, which every run reaches at once unless some score is negative."""
     return [each for each in thresholds if each != 0 or (scores < 0).any()]
 

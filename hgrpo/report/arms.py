@@ -26,7 +26,7 @@ BLEND = LinearSegmentedColormap.from_list(
 
 @dataclass(frozen=True)
 class Arm:
-    """One method of the study, as all figures and tables show it."""
+    """One method of the study, with its look in all figures and tables."""
 
     name: str
     label: str
@@ -85,7 +85,7 @@ class Arms:
         return [name for name in self.trained if self.by_name[name].credit.fits]
 
     def is_control(self, name: str) -> bool:
-        """Whether an arm only checks the others: altered credit, the oracle's, or an A/A twin."""
+        """Whether an arm is a control: altered credit, the oracle's credit, or an A/A twin."""
         credit = self.by_name[name].credit
         known = credit.is_control or credit.correlation_with_oracle is not None
         return known or name in self.twins

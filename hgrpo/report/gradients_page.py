@@ -63,7 +63,7 @@ def read_success(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def _job(path: Path) -> dict[str, object]:
-    """The job that wrote a file: its folders are called after it."""
+    """Method, seed and round of the job that wrote a file, from its folders."""
     method, seed, number = path.parts[-4:-1]
     return {
         "method": method,
@@ -127,7 +127,7 @@ def render(
 
 
 def _for_readers(table: pd.DataFrame, arms: Mapping[str, GradientArm]) -> list[dict[str, object]]:
-    """Rows with the words that the page shows."""
+    """Rows of the page's tables, with names in words."""
     rows = []
     for row in table.to_dict("records"):
         arm = arms.get(row["method"])

@@ -220,7 +220,7 @@ def _families(comparison: Comparison, arms: Arms) -> list[dict]:
 
 
 def _facts(page: Page, comparison: Comparison) -> list[tuple[str, object]]:
-    """The facts that a reader asks for first, as (name, value)."""
+    """The facts below the headline, as (name, value)."""
     seeds = sorted(comparison.seeds["seed"].unique().tolist())
     logs = page.inputs.logs
     seconds = logs.groupby(["method", "seed"])["seconds"].last().sum() if len(logs) else 0

@@ -1,4 +1,4 @@
-"""Figures in the sizes of a paper, and the table of results as a paper prints it."""
+"""Figures and the table of results in the sizes and formats of a paper."""
 
 import re
 from collections.abc import Sequence

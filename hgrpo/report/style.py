@@ -154,7 +154,7 @@ def percent_axis(axis: matplotlib.axis.Axis, symbol: str = " %") -> None:
 
 
 def wide_enough(low: float, high: float) -> tuple[float, float]:
-    """The interval, or one of width `LEAST` around it that leaves [0, 1] only if it does."""
+    """The interval, widened to `LEAST` if it is narrower; an interval in [0, 1] stays inside."""
     if not np.isfinite([low, high]).all():
         return 0.0, LEAST
     if high - low >= LEAST:

@@ -97,7 +97,7 @@ def _entries(source: Source) -> Iterator[dict]:
 def _with_turns(
     sequences: pa.Table, turns: pd.DataFrame, path: Path
 ) -> Iterator[tuple[dict, pd.DataFrame]]:
-    """Each trajectory with its turns; `path`, where the turns come from, is for the message."""
+    """Each trajectory with its turns; `path` is the file of the turns, for messages."""
     played = dict(iter(turns.groupby(_KEY, sort=False)))
     for row in sequences.to_pylist():
         mine = played.get(tuple(row[name] for name in _KEY))

@@ -65,7 +65,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """How the policy plays and is evaluated, without what does not concern the arm."""
+    """How the policy plays and is evaluated, without settings that do not concern the arm."""
     train = study.methods[method].train
     unread = STATISTICS | {"sft_temperatures" if train else "validate_trained"}
     return {

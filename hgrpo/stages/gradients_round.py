@@ -4,7 +4,7 @@ The policy plays groups on the panel `analysis`. The groups are cut into buckets
 their returns, before and after the filter. For each bucket and component of the loss the stage
 measures the norm of the gradient, its noise and its direction. The policy stays as it is.
 
-A critic that has seen no step yet is warmed up first, as training would do.
+An untrained critic is warmed up first, as in training.
 
 Example:
   python -m hgrpo.cli.config configs/studies/sokoban_gradients.yaml --stage gradients_round \\
@@ -150,7 +150,7 @@ def settings_read(settings: Settings) -> dict:
 
 
 def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -> "Round":
-    """The next round, ready to play; a critic that has seen nothing is warmed up."""
+    """The next round, ready to play; an untrained critic is warmed up."""
     from hgrpo.learning.checkpoints import Checkpoints
     from hgrpo.learning.resume_key import resume_key
     from hgrpo.learning.round import RoundId

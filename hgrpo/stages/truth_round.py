@@ -157,7 +157,7 @@ def _summary(
     counts: dict[str, float],
     out: Path,
 ) -> dict:
-    """Totals, how reliable the truth is, what was counted, and where all of it comes from."""
+    """Totals, reliability of the truth, counts and provenance."""
     from hgrpo.base_model.digest import any_digest
     from hgrpo.evaluation.truth.table import quality, read_truth
     from hgrpo.policy.compatible import weights_digest

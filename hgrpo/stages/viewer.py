@@ -1,4 +1,4 @@
-"""Write a page of single trajectories: every turn, coloured by what each arm gave it.
+"""Write a page of single trajectories, with turns coloured by the credit of each arm.
 
 The page shows the first trajectories of the given rounds and, if credit was compared with measured
 truth, rollouts with their truth: at most 500 trajectories, and at most 16 MB of them. Snakemake

@@ -20,7 +20,7 @@ _WORD = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class Axis(Strict):
-    """Arms that are equal but for the value of one key; `snakemake <axis>_sweep` runs them alone.
+    """Arms that differ in the value of one key; `snakemake <axis>_sweep` runs only these.
 
     A value's arm is called `<axis>_<value>`, such as `kl_0.01`. If it is equal to one of `methods`,
     or to an arm of an earlier axis, that one is run in its place.

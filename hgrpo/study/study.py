@@ -113,7 +113,7 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
 
 
 def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
-    """The study.
+    """`load_study` with parsed overrides.
 
     Args:
         path: the study's file.

@@ -119,7 +119,7 @@ def score(credit: np.ndarray, advantage: np.ndarray, truth: MeasuredTruth) -> di
 
 
 def shuffled_row(truth: MeasuredTruth) -> dict[str, object]:
-    """The same row for the truth itself, dealt at random to the turns of each trajectory."""
+    """The same row for the truth itself, shuffled over the turns of each trajectory."""
     place = (truth.lengths, truth.owner, truth.weights)
     row: dict[str, object] = {"groups": truth.groups, "turns": len(truth.advantage)}
     row["clear_turns"] = int(truth.clear.sum())
@@ -133,7 +133,7 @@ def shuffled_row(truth: MeasuredTruth) -> dict[str, object]:
 
 
 def gradient_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str, float]]:
-    """How good an update is, one row for each of `GROUPS`; `advantage` is as in `score`.
+    """Quality of an update, one row for each of `GROUPS`; `advantage` is as in `score`.
 
     Columns: `of_groups`, on which the row stands; `groups`; `cosine_same_groups`, with an update
     of the exact truth on the same groups; `cosine_true`, `bias`, `variance`, `signal_to_noise`:
@@ -251,7 +251,7 @@ def _pearson(values: np.ndarray, truth: MeasuredTruth) -> np.ndarray:
 
 
 def _beats(inside: np.ndarray) -> str:
-    """Whether correlations within trajectories, [R], are above 0, where the null stands."""
+    """Whether correlations within trajectories, [R], are above 0, the value of the null."""
     _, lower, _ = estimate(inside)
     if np.isnan(lower):
         return ""
@@ -261,7 +261,7 @@ def _beats(inside: np.ndarray) -> str:
 def _products(
     advantage: np.ndarray, truth: MeasuredTruth
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Inner products of groups' gradients: own, own with the truth's, the truth's two halves."""
+    """Inner products of groups' gradients: method, method with truth, the truth's two halves."""
     of_method, true = (update_sketches(values, truth) for values in (advantage, truth.advantage))
     first, second = (update_sketches(half, truth) for half in truth.halves)
     return of_method @ of_method.T, of_method @ true.T, first @ second.T

@@ -7,7 +7,7 @@ from hgrpo.config.strict import Strict
 
 
 class TruthConfig(Strict):
-    """Truth by continuations: `snakemake truth`, and what `credit_agreement` compares with it."""
+    """Settings of `snakemake truth`, which measures true advantages by continuations."""
 
     after_rounds: RisingRounds = Field(
         [0, 1],

@@ -1,4 +1,4 @@
-"""truth.parquet: one row per turn, with the turn's worth and a sketch of its gradient; its quality.
+"""truth.parquet: one row per turn, with its true advantage and a sketch of its gradient.
 
 docs/artefacts.md explains the columns.
 """
@@ -126,7 +126,7 @@ def reliability(advantage: np.ndarray, first: np.ndarray, second: np.ndarray) ->
 
 
 def quality(table: pa.Table) -> dict[str, float]:
-    """Numbers about a truth table for a summary.
+    """Quality of a truth table, for a summary.
 
     Returns:
         turns: rows of the table.

@@ -19,7 +19,7 @@ from hgrpo.trajectories.store import SEQUENCES_FILE, read_sequences
 
 
 def update_advantages(credit: np.ndarray, groups: Sequence[Group], update: ArmUpdate) -> np.ndarray:
-    """Advantage of every turn as the arm's loss would see it, float64 [N].
+    """Advantage of every turn in the arm's loss, float64 [N].
 
     Dead groups have advantages of 0, whether they take part in the update or not. The scale of
     `advantage_rms` is left out: a common factor changes no direction.

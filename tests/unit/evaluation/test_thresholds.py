@@ -143,6 +143,6 @@ def test_derived_thresholds_lie_between_their_ends(start, end):
 
 def test_a_threshold_that_every_run_reaches_at_once_tells_nothing():
     won, lost = pd.Series([0.0, 0.3]), pd.Series([0.0, -0.3])
-    assert thresholds.telling([0.0, 0.1], won) == [0.1]
-    assert thresholds.telling([-0.2, 0.0], lost) == [-0.2, 0.0]
-    assert thresholds.telling(thresholds.derived(0.0, 0.0), won) == []
+    assert thresholds.without_zero([0.0, 0.1], won) == [0.1]
+    assert thresholds.without_zero([-0.2, 0.0], lost) == [-0.2, 0.0]
+    assert thresholds.without_zero(thresholds.derived(0.0, 0.0), won) == []
