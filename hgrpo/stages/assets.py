@@ -85,7 +85,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             for split, task in environment.make_tasks(settings.env, job.seed, made, skipped):
                 panels[split].append(task)
             check_filled(panels, settings.env.panels.sizes)
-            _check_sizes(panels, settings)
+            check_sizes(panels, settings)
         except UserError as error:
             bad = [f"; left out: {n} {why}" for why, n in skipped.items() if why.startswith("bad ")]
             raise UserError(f"{error}{''.join(bad)}") from None
@@ -116,7 +116,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         print(f"left out or noted: {count} ({reason})")
 
 
-def _check_sizes(panels: Panels, settings: Settings) -> None:
+def check_sizes(panels: Panels, settings: Settings) -> None:
     """Raise UserError if a panel has fewer tasks than the evaluation needs."""
     source = f"configs/studies/{settings.study}.yaml" if settings.study else "--config"
     for panel in ("validation", "test"):
