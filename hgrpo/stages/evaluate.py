@@ -20,6 +20,7 @@ from hgrpo import parquet
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
+from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import STATISTICS, EvaluationConfig
 from hgrpo.games.panels import read_panels
 from hgrpo.progress import Bar
@@ -93,6 +94,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     began = time.perf_counter()
     evaluation = settings.evaluation
     panels = read_panels(paths.assets / "panels.json")
+    for panel, size, _ in plays(settings):
+        if size > len(panels[panel]):
+            raise UserError(
+                f"evaluation.{panel}_games: {size} games are wanted, but the {panel} panel has "
+                f"{len(panels[panel])}"
+            )
     plan = [
         (panel, panels[panel][:size], temperature) for panel, size, temperature in plays(settings)
     ]

@@ -98,8 +98,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Play, measure, and write the tables.
 
     Raises:
-        UserError: the policy has lost its critic, a file is damaged, or the critic's warm-up cannot
-            go on.
+        UserError: the policy has lost its critic, a file is damaged, the panel `analysis` has too
+            few tasks, or the critic's warm-up cannot go on.
     """
     from hgrpo.evaluation.gradients.table import bucket_table
     from hgrpo.learning.gradients.played import analysed_tasks, play, prepare
@@ -122,7 +122,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             f"{paths.policy / TRAINER_STATE}: no such file, so {settings.method.name} has no "
             f"critic after round {job.round}"
         )
-    panel = read_panels(inputs.panels)[ANALYSIS]
+    panel = read_panels(inputs.panels).get(ANALYSIS, [])
+    if len(panel) < config.groups:
+        raise UserError(
+            f"{inputs.panels}: gradients.groups: {config.groups} tasks are wanted, and the panel "
+            f"{ANALYSIS} has {len(panel)}"
+        )
     after = _set_up(settings, job, paths, inputs)
     tasks = analysed_tasks(panel, config.groups, job.seed)
     with Bar(total=len(tasks) * config.rollouts, desc="rollouts", unit="traj") as bar:
