@@ -113,3 +113,11 @@ def test_the_pages_five_lines_run_on_the_games_alone():
     assert [
         name for name in json.loads(after) if name.startswith("hgrpo") and not floor.fullmatch(name)
     ] == []
+
+
+def test_the_pages_other_examples_run():
+    page = (PROJECT / "docs/games.md").read_text(encoding="utf-8")
+    further = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[1:]
+    assert further
+    for code in further:
+        subprocess.run([sys.executable, "-c", code], cwd=PROJECT, check=True)
