@@ -34,10 +34,16 @@ class StudyRules:
         values = {"method": "", "seed": 0, "round": 0} | dict(wildcards.items())
         planned = self.plan.find(stage, values["method"], int(values["seed"]), int(values["round"]))
         if planned.key != values.get("key", planned.key):
-            raise UserError(
+            message = (
                 f"{STORE}/{values['key']}: the settings or the code of this job have changed since "
                 "the run was planned; start the run again, and it plans anew"
             )
+            if self.for_one_job:
+                # Snakemake prints the logs of failed jobs, but not what Slurm keeps of them.
+                log = Path(self.log(stage).format(**wildcards))
+                log.parent.mkdir(parents=True, exist_ok=True)
+                log.write_text(f"error: {message}\n", encoding="utf-8")
+            raise UserError(message)
         return planned
 
     def inputs(self, stage: str) -> Callable[[Mapping[str, str]], dict]:
