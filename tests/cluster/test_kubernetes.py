@@ -145,7 +145,7 @@ def test_the_seeds_studies_have_a_plan(project, tmp_path, bucket, study):
     planned = snakemake(checkout, variables, "-n", study=study)
     assert planned.returncode == 0, planned.stdout + planned.stderr
     assert "Official data files" in planned.stdout
-    assert re.search(r"^total +128$", planned.stdout, re.MULTILINE)
+    assert re.search(r"^total +127$", planned.stdout, re.MULTILINE)
 
 
 @pytest.mark.slow
