@@ -1,6 +1,7 @@
 """A study's files, commands and resources, as the Snakemake rules need them."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from snakemake.io import ancient
@@ -8,7 +9,7 @@ from snakemake.io import ancient
 from hgrpo.errors import UserError
 from hgrpo.stages.order import load, resources_key
 from hgrpo.stages.paths import words
-from hgrpo.store.entry import JOB_FILE, unlink, write_job
+from hgrpo.store.entry import JOB_FILE, read_plan, unlink, write_job
 from hgrpo.store.plan import STORE, Plan, Planned, below, beside, flat, outputs_of
 from hgrpo.study.resources import StageResources
 
@@ -33,12 +34,28 @@ class StudyRules:
         """
         values = {"method": "", "seed": 0, "round": 0} | dict(wildcards.items())
         planned = self.plan.find(stage, values["method"], int(values["seed"]), int(values["round"]))
-        if planned.key != values.get("key", planned.key):
-            raise UserError(
-                f"{STORE}/{values['key']}: the settings or the code of this job have changed since "
+        key = values.get("key") or self._submitted_key(planned)
+        if planned.key != key:
+            message = (
+                f"{STORE}/{key}: the settings or the code of this job have changed since "
                 "the run was planned; start the run again, and it plans anew"
             )
+            if self.for_one_job:
+                # Snakemake prints the logs of failed jobs, but Slurm's only if these exist.
+                log = Path(planned.log.replace(planned.key, key))
+                log.parent.mkdir(parents=True, exist_ok=True)
+                log.write_text(f"error: {message}\n", encoding="utf-8")
+            raise UserError(message)
         return planned
+
+    def _submitted_key(self, planned: Planned) -> str:
+        """The key under which snakemake submitted a job without wildcards to a cluster."""
+        if self.for_one_job and not (planned.entry / JOB_FILE).is_file():
+            with suppress(UserError):  # in a bucket there is no plan
+                jobs = read_plan(Path(self.plan.root))
+                same = (each for each in jobs if each.stage == planned.stage)
+                return next((each.key for each in same if each.job == planned.job), planned.key)
+        return planned.key
 
     def inputs(self, stage: str) -> Callable[[Mapping[str, str]], dict]:
         """A function for a rule's `input`: takes wildcards and returns name -> file or files.

@@ -51,17 +51,17 @@ SAME_FILES = (
 ACCIDENT = """\
 import os, pathlib, sys, threading, time
 
-def accident(signal, told):
+def accident(signal, record):
     while not list(pathlib.Path("results/store").glob("*/unfinished/*/step_00000")):
         time.sleep(0.002)
-    told.write_text(f"{os.getpid()} {os.environ.get('CUDA_VISIBLE_DEVICES')}", encoding="utf-8")
+    record.write_text(f"{os.getpid()} {os.environ.get('CUDA_VISIBLE_DEVICES')}", encoding="utf-8")
     os.kill(os.getpid(), int(signal))
 
-told = pathlib.Path("accident")
-if {"hgrpo.cli.stage", "rl_round"} <= {*sys.orig_argv} and not told.exists():
+record = pathlib.Path("accident")
+if {"hgrpo.cli.stage", "rl_round"} <= {*sys.orig_argv} and not record.exists():
     signal = os.environ.get("ACCIDENT")
     if signal:
-        threading.Thread(target=accident, args=(signal, told), daemon=True).start()
+        threading.Thread(target=accident, args=(signal, record), daemon=True).start()
 """
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 
 class Cluster:
-    """What was asked of the cluster, and its pods.
+    """Requests to the cluster, and its pods.
 
     Attributes:
         jobs: name -> manifest, in the order of submission.

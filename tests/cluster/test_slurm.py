@@ -35,8 +35,9 @@ def test_the_same_results_as_without_slurm_though_a_round_is_killed(local, proje
     assert done.returncode == 0, done.stdout + done.stderr
     assert different(local, checkout) == []
     submitted = jobs(f"--name={run_id(done.stdout + done.stderr)}")
-    states = [(job["rule"].removeprefix("rule_"), job["state"]) for job in submitted]
-    assert sorted(states) == [
+    # The executor's name of a job is its rule and its wildcards; keys change with the code.
+    names = [re.sub("^rule_|_[0-9a-f]{16}(?=_)", "", job["rule"]) for job in submitted]
+    assert sorted(zip(names, (job["state"] for job in submitted), strict=True)) == [
         ("beginning_assets_base_expert", "COMPLETED"),
         ("evaluate_wildcards_SFTOnly_0_0", "COMPLETED"),
         ("evaluate_wildcards_flatGRPO_11_1", "COMPLETED"),
@@ -61,13 +62,19 @@ def test_the_same_results_as_without_slurm_though_a_round_is_killed(local, proje
     assert re.search(r"^total +1$", checkout.snakemake("-n").stdout, re.MULTILINE)
 
 
-def test_code_edited_while_a_job_waits_is_refused_until_the_edit_is_taken_back(local, tmp_path):
-    checkout = without_round(local, tmp_path / "checkout")
-    target = f"results/cluster/{ROUND}/summary.json"
-    edited = checkout.root / "hgrpo/learning/update.py"
+@pytest.mark.parametrize(
+    ("result", "module", "partition"),
+    [(ROUND, "learning/update.py", "gpu"), ("sft", "stages/sft.py", "cpu")],
+)
+def test_code_edited_while_a_job_waits_is_refused_until_the_edit_is_taken_back(
+    local, tmp_path, result, module, partition
+):
+    checkout = without(result, local, tmp_path / "checkout")
+    target = f"results/cluster/{result}/summary.json"
+    edited = checkout.root / "hgrpo" / module
     planned = edited.read_text(encoding="utf-8")
     output = checkout.root / "refused.out"
-    subprocess.run(["scontrol", "update", "partitionname=gpu", "state=down"], check=True)
+    subprocess.run(["scontrol", "update", f"partitionname={partition}", "state=down"], check=True)
     try:
         with output.open("wb") as handle:
             main = subprocess.Popen(
@@ -82,14 +89,12 @@ def test_code_edited_while_a_job_waits_is_refused_until_the_edit_is_taken_back(l
         wait_for(lambda: states(submitted) == ["PENDING"], main)
         edited.write_text(planned + "\nMORE = 1\n", encoding="utf-8")
     finally:
-        subprocess.run(["scontrol", "update", "partitionname=gpu", "state=up"], check=True)
+        subprocess.run(["scontrol", "update", f"partitionname={partition}", "state=up"], check=True)
     assert main.wait(timeout=180) != 0
     assert states(submitted) == ["FAILED"]
-    assert (
-        "error: the code that this job runs has changed since the run was planned; start the run "
-        "again, and it plans anew"
-    ) in output.read_text(encoding="utf-8")
-    assert not (checkout.results / ROUND).exists()
+    refusal = "the settings or the code of this job have changed since the run was planned"
+    assert refusal in output.read_text(encoding="utf-8")
+    assert not (checkout.results / result).exists()
 
     edited.write_text(planned, encoding="utf-8")
     again = checkout.snakemake(target)
@@ -98,7 +103,7 @@ def test_code_edited_while_a_job_waits_is_refused_until_the_edit_is_taken_back(l
 
 
 def test_a_killed_snakemake_leaves_its_job_and_no_second_one_trains_beside_it(local, tmp_path):
-    checkout = without_round(local, tmp_path / "checkout")
+    checkout = without(ROUND, local, tmp_path / "checkout")
     target = f"results/cluster/{ROUND}/summary.json"
     output = checkout.root / "killed.out"
     with output.open("wb") as handle:
@@ -137,13 +142,12 @@ def test_a_killed_snakemake_leaves_its_job_and_no_second_one_trains_beside_it(lo
     assert not list(Path(checkout.root, "results").glob("**/*.tmp-*"))
 
 
-def without_round(local: Checkout, root: Path) -> Checkout:
-    """A copy of the finished study that has not trained its round."""
+def without(result: str, local: Checkout, root: Path) -> Checkout:
+    """A copy of the finished study that has lost a folder of results."""
     shutil.copytree(local.root, root, symlinks=True)
     checkout = Checkout(root)
-    entry = (checkout.results / ROUND).resolve().parents[3]
-    assert entry.parent.name == "store"
-    shutil.rmtree(entry)
+    folders = (checkout.results / result).resolve().parents
+    shutil.rmtree(next(path for path in folders if path.parent.name == "store"))
     (root / "accident").unlink(missing_ok=True)
     return checkout
 
