@@ -20,6 +20,7 @@ from pydantic import BaseModel
 
 from hgrpo.cli.entry import command_parser, read_config
 from hgrpo.command import run
+from hgrpo.config.canonical import settings_digest
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.games.streams import key
@@ -70,28 +71,23 @@ def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
         file: results/store/<key>/job.json.
         words: further arguments, which change no result.
     """
-    entry = file.parent
+    began, entry = time.time(), file.parent
     job = json.loads(file.read_bytes())
     load_hashes(STORE / HASHES)
-    settings = json.loads((STORE / "settings" / f"{job['settings']}.json").read_bytes())
+    config = str(STORE / "settings" / f"{job['settings']}.json")
+    args = _parser(stage).parse_args(["--config", config, *job["words"], *words])
+    settings = read_config(config)
+    if settings_digest(settings) != job["settings"]:
+        raise UserError(f"{config}: edited; start the run again, and it writes the file anew")
     _check_code(stage, settings, job["code"])
     with written_progress(Path(job["log"])):
         if not take_equal(job, entry):
-            _run_and_record(stage, job, settings, words)
+            _run(stage, read_settings(stage, settings, _job(stage, args)), args, job["code"])
+            # What a job imports or reads late may have been edited while it ran.
+            _check_code(stage, settings, job["code"])
+            record(job, entry, began)
+            shutil.rmtree(entry / "unfinished", ignore_errors=True)
     link_planned(job)
-
-
-def _run_and_record(
-    stage: ModuleType, job: Mapping, settings: Mapping, words: Sequence[str]
-) -> None:
-    began, entry = time.time(), STORE / job["key"]
-    config = str(STORE / "settings" / f"{job['settings']}.json")
-    args = _parser(stage).parse_args(["--config", config, *job["words"], *words])
-    _run(stage, read_settings(stage, settings, _job(stage, args)), args, job["code"])
-    # What a job imports or reads late may have been edited while it ran.
-    _check_code(stage, settings, job["code"])
-    shutil.rmtree(entry / "unfinished", ignore_errors=True)
-    record(job, entry, began)
 
 
 def _check_code(stage: ModuleType, settings: Mapping, planned: str) -> None:

@@ -58,18 +58,17 @@ def roots(stage: str, settings: Mapping) -> list[str]:
     return [f"hgrpo.stages.{stage}", *sorted(set(named))]
 
 
-def code_hash(modules: Iterable[str], package: Path = PACKAGE, skip: Collection[str] = ()) -> str:
+def code_hash(modules: Iterable[str], skip: Collection[str] = ()) -> str:
     """Hash (16 hex digits) of modules, of all that they import, and of the data files beside them.
 
     Args:
-        package: folder of the package.
         skip: names of modules to leave out, with what only they import.
 
     Raises:
         UserError: a module is not Python.
         FileNotFoundError: a module of `modules` does not exist.
     """
-    return _digest(json.dumps(sorted(closure(modules, package, skip).items())).encode())
+    return _digest(json.dumps(sorted(closure(modules, skip=skip).items())).encode())
 
 
 def closure(
