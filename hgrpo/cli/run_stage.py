@@ -6,6 +6,7 @@ and records what the result was made from beside it.
 
 import argparse
 import json
+import os
 import random
 import shutil
 import sys
@@ -80,9 +81,12 @@ def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
     if settings_digest(settings) != job["settings"]:
         raise UserError(f"{config}: edited; start the run again, and it writes the file anew")
     _check_code(stage, settings, job["code"])
+    checked = read_settings(stage, settings, _job(stage, args))
     with written_progress(Path(job["log"])):
-        if not take_equal(job, entry):
-            _run(stage, read_settings(stage, settings, _job(stage, args)), args, job["code"])
+        if "RANK" in os.environ:  # one of several processes; the one that started them records
+            _run(stage, checked, args, job["code"])
+        elif not take_equal(job, entry):
+            _run(stage, checked, args, job["code"])
             # What a job imports or reads late may have been edited while it ran.
             _check_code(stage, settings, job["code"])
             record(job, entry, began)

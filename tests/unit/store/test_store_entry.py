@@ -75,6 +75,20 @@ def test_a_record_has_what_a_job_was_made_from_and_its_files():
     assert {"finished", "seconds", "host", "processor", "revision"} <= made.keys()
 
 
+def test_processes_that_share_a_job_leave_its_record_to_the_one_that_started_them(monkeypatch):
+    plan = small_plan()
+    planned = plan.find("study_config")
+    file = write_job(plan, planned, ["--out", f"{planned.folder}/config.yaml"])
+    step = planned.entry / "unfinished/step"
+    step.mkdir(parents=True)
+    monkeypatch.setenv("RANK", "1")
+    run_planned(load("study_config"), file, [])
+    assert step.is_dir() and not planned.made
+    monkeypatch.delenv("RANK")
+    run_planned(load("study_config"), file, [])
+    assert planned.made and not step.exists()
+
+
 @pytest.mark.parametrize("content", ["{", "3", "[{}]", '{"stage": "sft"}', '[{"stage": "x"}]'])
 def test_a_damaged_record_or_plan_is_named_with_the_remedy(content):
     folder = STORE / "0123456789abcdef"
