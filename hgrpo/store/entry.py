@@ -11,9 +11,9 @@ import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import BaseModel, StringConstraints, TypeAdapter
+from pydantic import BaseModel, StringConstraints
 
 from hgrpo.atomic import atomic_file, write_json
 from hgrpo.config.canonical import settings_digest
@@ -21,7 +21,7 @@ from hgrpo.config.read import validate
 from hgrpo.errors import UserError, one_line
 from hgrpo.provenance import processor, revision
 from hgrpo.stages.job import Job
-from hgrpo.stages.order import STAGES, load
+from hgrpo.stages.order import load
 from hgrpo.store.code import closure, roots
 from hgrpo.store.plan import KEY, MADE, STORE, Plan, Planned, flat
 
@@ -37,13 +37,6 @@ class _Job(BaseModel):
     method: str
     seed: int
     round: int
-
-
-class _Row(_Job):
-    """A job in plan.json."""
-
-    stage: Literal[STAGES]
-    key: _Hash
 
 
 class Record(BaseModel, extra="allow"):
@@ -95,13 +88,11 @@ def take_equal(job: Mapping, entry: Path) -> bool:
         return False
     made = read_made(twin)
     for name, digest in made["files"].items():
-        if not (twin / name).is_file():
+        if not (twin / name).is_file() or sha256(twin / name) != digest:
+            print(f"not taken from {twin}: {name} is not what the job wrote")
             return False
         (entry / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(twin / name, entry / name)
-        if sha256(entry / name) != digest:
-            print(f"not taken from {twin}: {name} is not what the job wrote")
-            return False
     spent = {name: made[name] for name in ("seconds", "bytes")}
     _write_made(job, entry, made["files"], {"taken_from": twin.name} | spent)
     print(f"taken from {twin}, where a job with the same inputs has finished")
@@ -303,13 +294,13 @@ def read_plan(results: Path) -> list[Planned]:
     """
     file, jobs = results / PLAN, []
     try:
-        rows = TypeAdapter(list[_Row]).validate_json(file.read_bytes())
+        for row in json.loads(file.read_bytes()):
+            stage, key = row["stage"], str(row["key"])
+            job = Job(str(row["method"]), int(row["seed"]), int(row["round"]))
+            folder = f"{STORE}/{key}/{load(stage).FOLDER.format(**vars(job))}"
+            jobs.append(Planned(stage, job, key, folder.rstrip("/"), {}, {}))
     except FileNotFoundError:
         raise UserError(f"{file}: no such file; run the study first") from None
-    except ValueError:
+    except (ValueError, LookupError, TypeError):
         raise UserError(f"{file}: damaged; delete it, and the next run writes it anew") from None
-    for row in rows:
-        job = Job(row.method, row.seed, row.round)
-        folder = f"{STORE}/{row.key}/{load(row.stage).FOLDER.format(**vars(job))}"
-        jobs.append(Planned(row.stage, job, row.key, folder.rstrip("/"), {}, {}))
     return jobs
