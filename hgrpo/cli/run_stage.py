@@ -29,9 +29,9 @@ from hgrpo.progress import written_progress
 from hgrpo.stages.job import Job
 from hgrpo.stages.order import load, runs_a_model
 from hgrpo.stages.paths import option
-from hgrpo.store.code import code_hash, load_hashes, roots
+from hgrpo.store.code import code_hash, roots
 from hgrpo.store.entry import link_planned, record, take_equal
-from hgrpo.store.plan import HASHES, STORE
+from hgrpo.store.plan import STORE
 
 # Option -> type and help.
 _JOB_OPTIONS = {
@@ -74,7 +74,6 @@ def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
     """
     began, entry = time.time(), file.parent
     job = json.loads(file.read_bytes())
-    load_hashes(STORE / HASHES)
     config = str(STORE / "settings" / f"{job['settings']}.json")
     args = _parser(stage).parse_args(["--config", config, *job["words"], *words])
     settings = read_config(config)

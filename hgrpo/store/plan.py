@@ -23,8 +23,6 @@ _HEAD = f"{STORE}/"
 KEY = r"[0-9a-f]{16}"
 # In the folder of a key: what the result was made from. The job writes it last.
 MADE = "made.json"
-# In the store: hashes of modules, see `hgrpo.store.code.load_hashes`.
-HASHES = "code.json"
 # Stages that run only if their target is named.
 ASKED_FOR = {
     "truth_round",

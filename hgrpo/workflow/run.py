@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, runs_a_model
-from hgrpo.store.code import save_hashes
 from hgrpo.store.entry import link, unlink, write_plan
-from hgrpo.store.plan import HASHES, STORE, Planned
+from hgrpo.store.plan import Planned
 from hgrpo.workflow import warm
 from hgrpo.workflow.planning.estimates import Estimates
 from hgrpo.workflow.planning.forecast import forecasts, wall_line
@@ -68,7 +67,6 @@ class Run:
             return
         unlink(Path(self.plan.root), planned)
         write_plan(self.plan)
-        save_hashes(STORE / HASHES)
         if executor == "local":
             # On a cluster, a hundred jobs may run at once: too many for this display.
             cores = workflow.resource_settings.cores
