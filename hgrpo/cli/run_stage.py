@@ -12,7 +12,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -144,24 +144,17 @@ def _parser(stage: ModuleType) -> argparse.ArgumentParser:
         required = f"{{{name}}}" in stage.FOLDER
         parser.add_argument(f"--{name}", type=kind, required=required, default=kind(), help=about)
     for declared in fields(stage.Paths):
-        _add_option(parser, declared)
+        about = declared.metadata
+        many = {"nargs": "*" if about["optional"] else "+"} if about["many"] else {}
+        parser.add_argument(
+            option(declared),
+            type=about.get("type", Path),
+            required=not about["optional"],
+            default=[] if about["many"] else about.get("default"),
+            help=about["description"],
+            **many,
+        )
     return parser
-
-
-def _add_option(parser: argparse.ArgumentParser, declared: Field) -> None:
-    about = declared.metadata
-    if about.get("positional"):
-        parser.add_argument(declared.name, type=Path, nargs="+", help=about["description"])
-        return
-    many = {"nargs": "*" if about["optional"] else "+"} if about["many"] else {}
-    parser.add_argument(
-        option(declared),
-        type=about.get("type", Path),
-        required=not about["optional"],
-        default=[] if about["many"] else about.get("default"),
-        help=about["description"],
-        **many,
-    )
 
 
 def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:

@@ -211,7 +211,13 @@ def link(root: Path, entries: Iterable[Path]) -> None:
     for entry in entries:
         made = read_made(entry)
         for name in linked_names(made["stage"], Job(**made["job"]), made["files"]):
-            _link(root / name, entry / name)
+            place = root / name
+            leads_to = os.path.relpath(entry / name, place.parent)
+            if place.is_symlink() and os.readlink(place) == leads_to:
+                continue
+            _check_free(place)
+            with atomic_file(place) as scratch:
+                scratch.symlink_to(leads_to)
 
 
 def link_planned(job: Mapping) -> None:
@@ -249,15 +255,6 @@ def linked_names(stage: str, job: Job, files: Iterable[str]) -> list[str]:
         return [folder]
     depth = len(Path(folder).parts) + 1
     return list(dict.fromkeys("/".join(Path(name).parts[:depth]) for name in files))
-
-
-def _link(place: Path, target: Path) -> None:
-    leads_to = os.path.relpath(target, place.parent)
-    if place.is_symlink() and os.readlink(place) == leads_to:
-        return
-    _check_free(place)
-    with atomic_file(place) as scratch:
-        scratch.symlink_to(leads_to)
 
 
 def _check_free(place: Path) -> None:
