@@ -75,13 +75,13 @@ def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
     began, entry = time.time(), file.parent
     job = json.loads(file.read_bytes())
     config = str(STORE / "settings" / f"{job['settings']}.json")
-    args = _parser(stage).parse_args(["--config", config, *job["words"], *words])
     settings = read_config(config)
     if settings_digest(settings) != job["settings"]:
         raise UserError(f"{config}: edited; start the run again, and it writes the file anew")
     _check_code(stage, settings, job["code"])
-    checked = read_settings(stage, settings, _job(stage, args))
+    args = _parser(stage).parse_args(["--config", config, *job["words"], *words])
     with written_progress(Path(job["log"])):
+        checked = read_settings(stage, settings, _job(stage, args))
         if "RANK" in os.environ:  # one of several processes; the one that started them records
             _run(stage, checked, args, job["code"])
         elif not take_equal(job, entry):

@@ -232,7 +232,7 @@ def test_edited_settings_are_refused(plan, shared):
         lambda made: made | {"files": made["files"] | {"../../outside": "0"}},
         lambda made: made | {"files": made["files"] | {"/outside": "0"}},
         lambda made: made | {"contents": "../../outside"},
-        lambda made: made | {"key": "../../outside"},
+        lambda made: made | {"key": "0" * 16},
         lambda made: made | {"host": 3},
     ],
 )
