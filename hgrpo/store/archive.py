@@ -14,7 +14,7 @@ from hgrpo.archive import without_origin
 from hgrpo.atomic import atomic_file
 from hgrpo.config.canonical import settings_digest
 from hgrpo.config.read import validate
-from hgrpo.errors import UserError, one_line
+from hgrpo.errors import UserError
 from hgrpo.store.entry import HASHED, Record, contents, note_contents, read_made, sha256
 from hgrpo.store.plan import KEY, MADE, STORE, Planned
 
@@ -81,7 +81,7 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
             mades = {key: _read(place / key) for key in keys}
             _check_whole(mades, place)
         except (UserError, ValueError) as error:
-            damage = f"damaged, or edited ({one_line(error)}); ask for the archive again"
+            damage = f"damaged, or edited ({str(error).splitlines()[0]}); ask for the archive again"
             raise UserError(f"{archive}: {damage}") from None
         for made in mades.values():
             _check_inputs(made, archive)

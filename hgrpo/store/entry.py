@@ -18,7 +18,7 @@ from pydantic import BaseModel, StringConstraints
 from hgrpo.atomic import atomic_file, write_json
 from hgrpo.config.canonical import settings_digest
 from hgrpo.config.read import validate
-from hgrpo.errors import UserError, one_line
+from hgrpo.errors import UserError
 from hgrpo.provenance import processor, revision
 from hgrpo.stages.job import Job
 from hgrpo.stages.order import load
@@ -169,8 +169,9 @@ def read_made(entry: Path) -> dict:
     except FileNotFoundError:
         raise UserError(f"{entry}: no finished job") from None
     except (UserError, ValueError) as error:
+        mistake = str(error).splitlines()[0]
         remedy = f"delete {entry}, and its job runs again"
-        raise UserError(f"{entry / MADE}: damaged ({one_line(error)}); {remedy}") from None
+        raise UserError(f"{entry / MADE}: damaged ({mistake}); {remedy}") from None
 
 
 def made_entries() -> Iterator[Path]:
