@@ -25,7 +25,7 @@ from hgrpo.games import kinds as environments
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.objective import ObjectiveConfig
 from hgrpo.policy.settings import ModelConfig
-from hgrpo.rollout import kinds as engines
+from hgrpo.rollout import engine_kind as engines
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.study.study import StudyConfig, Variant
 

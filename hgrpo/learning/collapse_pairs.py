@@ -15,7 +15,7 @@ from hgrpo.agent.thought import find_thought
 from hgrpo.games.streams import generator, key
 from hgrpo.learning.batch import SampledSequence
 from hgrpo.learning.collapse import collapse_metrics, distinct
-from hgrpo.trajectories.collapse_row import ANY, FIRST, as_row
+from hgrpo.trajectories.log_row import ANY, FIRST, as_row
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 

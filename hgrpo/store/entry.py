@@ -115,7 +115,7 @@ def record(job: Mapping, entry: Path, began: float) -> None:
 def _write_made(job: Mapping, entry: Path, files: Mapping[str, str], more: Mapping) -> None:
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     where = {"host": socket.gethostname(), "processor": processor(), "revision": revision()}
-    made = {name: job[name] for name in (*HASHED, "key")}
+    made = {name: job[name] for name in (*HASHED, "key", "study")}
     made |= {"contents": contents(job), "finished": now} | where | dict(more) | {"files": files}
     _write(entry / MADE, made)
     note_contents(made)

@@ -79,9 +79,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
     special_token_weight: float = Field(
         0.02, gt=0, description="soft_reversal: weight of a token that is no input token"
     )
-    overlap_k: int = Field(
-        2, gt=0, description="tokens of the top-k sets whose overlap the log gives"
-    )
+    overlap_k: int = Field(2, gt=0, description="size of the top-k sets in the logged overlap")
 
     @property
     def actions(self) -> int:
@@ -110,7 +108,6 @@ class OpdSettings(ArmSettings, TransformerSettings):
                 self.task == "format_answer" and self.seq_len < 2,
                 "format_answer needs seq_len of at least 2",
             ),
-            self.heads_fit(),
             *unread(
                 self,
                 f"task {self.task}",

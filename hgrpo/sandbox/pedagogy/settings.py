@@ -67,7 +67,6 @@ class PedagogySettings(RunSettings, TransformerSettings):
                 self.answer_len > self.completion_len,
                 f"answer_len {self.answer_len} is above completion_len {self.completion_len}",
             ),
-            self.heads_fit(),
             *unread(self, self.method, teacher_lr=self.rule.teaches),
             (
                 self.teacher_steps > 1 and not self.rule.teaches,

@@ -213,7 +213,7 @@ def test_the_defaults_are_those_of_the_original(piece):
     ("command", "text"),
     [
         ("r", "r: no such piece; did you mean 'rl'"),
-        ("rl --bach_size 3", r"--bach_size: no such option; did you mean '--batch_size'\?"),
+        ("rl --bach_size 3", "unrecognized arguments: --bach_size"),
         ("rl --method TPX", "there is no such rule; did you mean 'TPO'"),
         ("rl --task digits", "rl: task: input should be 'mnist', "),
         ("rl --verbose maybe", "verbose: input should be a valid boolean"),
@@ -226,7 +226,7 @@ def test_the_defaults_are_those_of_the_original(piece):
         ("rl --task token_reversal --output /dev/null/rows.csv", "--output: /dev/null: File exi"),
         ("rl --task token_reversal --method PG --allow_degenerate false", "PG needs ratios"),
         ("rl_oracle --train_steps 0,x", "train_steps: input should be a valid integer"),
-        ("rl_oracle --eval_every 5", "--eval_every: no such option"),
+        ("rl_oracle --eval_every 5", "unrecognized arguments: --eval_every"),
     ],
 )
 def test_a_mistake_takes_one_line_and_exits_with_2(command, text, monkeypatch, capsys, tmp_path):
@@ -263,7 +263,7 @@ def test_spellings_of_flags_notes_and_the_closing_line(tmp_path, capsys):
     with pytest.raises(SystemExit):
         sandbox.main(["pedagogy", "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "teacher learns (default: 1)" in text and "cannot act (default: True)" in text
+    assert "teacher learns (default: 1)" in text and "without effect (default: True)" in text
     assert "--gate_kappa str PedagogicalRL: gated: steepness of the gate" in text
 
 

@@ -62,7 +62,7 @@ def every_group(trainer: Trainer, sampler: torch.Tensor, size: int = 1):
     outputs = every(task.actions, task.horizon)
     groups = outputs[every(len(outputs), size)]
     inputs = every(task.vocabulary, task.horizon)
-    questions = task.ask(inputs.repeat_interleave(len(groups), 0).unsqueeze(1))
+    questions = task.questions(inputs.repeat_interleave(len(groups), 0).unsqueeze(1))
     actions = groups.repeat(len(inputs), 1, 1)[:, None, :, None]
     weights = sampler.expand(len(actions), -1)
     with torch.no_grad():
