@@ -82,7 +82,7 @@ def build_report(
     turns = study.files("rl/*/*/*/turns.parquet")
     arguments = {
         "merge": [
-            *["--out", report / "episodes.parquet"],
+            *["--out", report / "episodes.parquet", "--episodes"],
             *study.files("eval/*/*/*/episodes.parquet"),
         ],
         "figures": [

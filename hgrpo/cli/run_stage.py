@@ -6,12 +6,13 @@ and records what the result was made from beside it.
 
 import argparse
 import json
+import os
 import random
 import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -20,15 +21,16 @@ from pydantic import BaseModel
 
 from hgrpo.cli.entry import command_parser, read_config
 from hgrpo.command import run
+from hgrpo.config.canonical import settings_digest
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.games.streams import key
 from hgrpo.progress import written_progress
 from hgrpo.stages.order import load, runs_a_model
 from hgrpo.stages.paths import Job, option
-from hgrpo.store.code import code_hash, load_hashes, roots
+from hgrpo.store.code import code_hash, roots
 from hgrpo.store.entry import link_planned, record, take_equal
-from hgrpo.store.plan import HASHES, STORE
+from hgrpo.store.plan import STORE
 
 # Option -> type and help.
 _JOB_OPTIONS = {
@@ -69,28 +71,25 @@ def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
         file: results/store/<key>/job.json.
         words: further arguments, which change no result.
     """
-    entry = file.parent
+    began, entry = time.time(), file.parent
     job = json.loads(file.read_bytes())
-    load_hashes(STORE / HASHES)
-    settings = json.loads((STORE / "settings" / f"{job['settings']}.json").read_bytes())
-    _check_code(stage, settings, job["code"])
-    with written_progress(Path(job["log"])):
-        if not take_equal(job, entry):
-            _run_and_record(stage, job, settings, words)
-    link_planned(job)
-
-
-def _run_and_record(
-    stage: ModuleType, job: Mapping, settings: Mapping, words: Sequence[str]
-) -> None:
-    began, entry = time.time(), STORE / job["key"]
     config = str(STORE / "settings" / f"{job['settings']}.json")
-    args = _parser(stage).parse_args(["--config", config, *job["words"], *words])
-    _run(stage, read_settings(stage, settings, _job(stage, args)), args, job["code"])
-    # What a job imports or reads late may have been edited while it ran.
+    settings = read_config(config)
+    if settings_digest(settings) != job["settings"]:
+        raise UserError(f"{config}: edited; start the run again, and it writes the file anew")
     _check_code(stage, settings, job["code"])
-    shutil.rmtree(entry / "unfinished", ignore_errors=True)
-    record(job, entry, began)
+    args = _parser(stage).parse_args(["--config", config, *job["words"], *words])
+    with written_progress(Path(job["log"])):
+        checked = read_settings(stage, settings, _job(stage, args))
+        if "RANK" in os.environ:  # one of several processes; the one that started them records
+            _run(stage, checked, args, job["code"])
+        elif not take_equal(job, entry):
+            _run(stage, checked, args, job["code"])
+            # What a job imports or reads late may have been edited while it ran.
+            _check_code(stage, settings, job["code"])
+            record(job, entry, began)
+            shutil.rmtree(entry / "unfinished", ignore_errors=True)
+    link_planned(job)
 
 
 def _check_code(stage: ModuleType, settings: Mapping, planned: str) -> None:
@@ -144,24 +143,17 @@ def _parser(stage: ModuleType) -> argparse.ArgumentParser:
         required = f"{{{name}}}" in stage.FOLDER
         parser.add_argument(f"--{name}", type=kind, required=required, default=kind(), help=about)
     for declared in fields(stage.Paths):
-        _add_option(parser, declared)
+        about = declared.metadata
+        many = {"nargs": "*" if about["optional"] else "+"} if about["many"] else {}
+        parser.add_argument(
+            option(declared),
+            type=about.get("type", Path),
+            required=not about["optional"],
+            default=[] if about["many"] else about.get("default"),
+            help=about["description"],
+            **many,
+        )
     return parser
-
-
-def _add_option(parser: argparse.ArgumentParser, declared: Field) -> None:
-    about = declared.metadata
-    if about.get("positional"):
-        parser.add_argument(declared.name, type=Path, nargs="+", help=about["description"])
-        return
-    many = {"nargs": "*" if about["optional"] else "+"} if about["many"] else {}
-    parser.add_argument(
-        option(declared),
-        type=about.get("type", Path),
-        required=not about["optional"],
-        default=[] if about["many"] else about.get("default"),
-        help=about["description"],
-        **many,
-    )
 
 
 def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:

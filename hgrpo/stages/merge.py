@@ -42,7 +42,7 @@ class Paths:
     """The command's files."""
 
     out: Path = file("merged", "Parquet file to write")
-    episodes: list[Path] = file("episodes", "episodes.parquet files", many=True, positional=True)
+    episodes: list[Path] = file("episodes", "episodes.parquet files", many=True)
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:

@@ -40,11 +40,9 @@ def folder(of: str, description: str, optional: bool = False, many: bool = False
     return _field(of, description, optional, many, parent=True)
 
 
-def file(
-    of: str, description: str, optional: bool = False, many: bool = False, positional: bool = False
-) -> Any:
-    """A field that holds a file or, with `many`, several; `positional` files follow all options."""
-    return _field(of, description, optional, many, positional=positional)
+def file(of: str, description: str, optional: bool = False, many: bool = False) -> Any:
+    """A field that holds a file or, with `many`, several."""
+    return _field(of, description, optional, many)
 
 
 def place(description: str) -> Any:
@@ -71,14 +69,13 @@ def option(declared: Field) -> str:
 
 
 def words(paths: type, files: Mapping[str, str | Sequence[str]]) -> list[str]:
-    """A command's words for `files`: options in the order of the fields, then positional files.
+    """A command's words for `files`: options in the order of the fields.
 
     Args:
         paths: a stage's `Paths`.
         files: name -> file or files, the inputs and outputs of a job.
     """
     options: list[str] = []
-    last: list[str] = []
     for declared in fields(paths):
         about = declared.metadata
         named = files.get(about["of"]) if about["of"] else None
@@ -87,12 +84,8 @@ def words(paths: type, files: Mapping[str, str | Sequence[str]]) -> list[str]:
         values = [str(each) for each in ([named] if isinstance(named, str) else named)]
         if about.get("parent"):
             values = list(dict.fromkeys(os.path.dirname(each) or "." for each in values))
-        if about.get("positional"):
-            last += values
-        else:
-            options += [option(declared), *values]
-    # Without the separator, an option with several values would swallow the positional files.
-    return options + (["--", *last] if last else [])
+        options += [option(declared), *values]
+    return options
 
 
 def file_or_section(config: Mapping, job: Job) -> dict:

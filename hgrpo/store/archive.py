@@ -13,13 +13,12 @@ from tqdm import tqdm
 from hgrpo.archive import without_origin
 from hgrpo.atomic import atomic_file
 from hgrpo.config.canonical import settings_digest
+from hgrpo.config.read import validate
 from hgrpo.errors import UserError
-from hgrpo.store.entry import contents, note_contents, read_made, sha256
+from hgrpo.store.entry import HASHED, Record, contents, note_contents, read_made, sha256
 from hgrpo.store.plan import KEY, MADE, STORE, Planned
 
 _SETTINGS = "settings"
-# The parts of a record that the key is the hash of.
-_HASHED = ("stage", "settings", "code", "user_files", "job", "inputs")
 
 
 def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
@@ -76,14 +75,16 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
         place = Path(scratch)
         _extract(archive, place)
         keys = sorted(path.parent.name for path in place.glob(f"*/{MADE}"))
+        if not keys:
+            raise UserError(f"{archive}: holds no finished job")
         try:
             mades = {key: _read(place / key) for key in keys}
             _check_whole(mades, place)
-            for key in keys:
-                _check_inputs(mades[key], archive)
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            damage = f"damaged, or edited ({error}); ask for the archive again"
+        except (UserError, ValueError) as error:
+            damage = f"damaged, or edited ({str(error).splitlines()[0]}); ask for the archive again"
             raise UserError(f"{archive}: {damage}") from None
+        for made in mades.values():
+            _check_inputs(made, archive)
         # A result whose files were deleted is new again.
         new = [key for key in keys if not _files(STORE / key) >= {MADE, *mades[key]["files"]}]
         for path in sorted((place / _SETTINGS).glob("*.json")):
@@ -108,7 +109,7 @@ def _extract(archive: Path, place: Path) -> None:
     except FileNotFoundError:
         raise UserError(f"{archive}: no such file") from None
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
-        raise UserError(f"{archive}: damaged archive ({error})") from None
+        raise UserError(f"{archive}: damaged or compressed, not a plain .tar ({error})") from None
 
 
 def _files(entry: Path) -> set[str]:
@@ -119,15 +120,13 @@ def _read(entry: Path) -> dict:
     """The record of a job in an archive, whose key and files are checked.
 
     Raises:
-        ValueError, LookupError, TypeError: the record is damaged, or a file is not what it lists.
+        UserError, ValueError: the record is damaged, or a file is not what it lists.
     """
-    made = json.loads((entry / MADE).read_bytes())
+    made = validate(Record, json.loads((entry / MADE).read_bytes()), entry.name).model_dump()
     if _files(entry) != {*made["files"], MADE}:
         raise ValueError(f"{entry.name}: its files are not those that it lists")
-    if settings_digest({part: made[part] for part in _HASHED}) != entry.name:
+    if not made["key"] == entry.name == settings_digest({part: made[part] for part in HASHED}):
         raise ValueError(f"{entry.name}: its key is another one")
-    if made["contents"] is not None and not re.fullmatch(KEY, made["contents"]):
-        raise ValueError(f"{entry.name}: contents")
     for name, digest in made["files"].items():
         if sha256(entry / name) != digest:
             raise ValueError(f"{entry.name}/{name}: not what the job wrote")

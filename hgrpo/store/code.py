@@ -9,7 +9,6 @@ those that only play. Comments and docstrings do not count either.
 """
 
 import ast
-import contextlib
 import functools
 import hashlib
 import json
@@ -18,7 +17,6 @@ from collections.abc import Collection, Iterable, Mapping
 from importlib.util import resolve_name
 from pathlib import Path
 
-from hgrpo.atomic import atomic_file
 from hgrpo.credit import kinds as credit_kinds
 from hgrpo.errors import UserError
 from hgrpo.formulas import kinds as rule_kinds
@@ -58,18 +56,17 @@ def roots(stage: str, settings: Mapping) -> list[str]:
     return [f"hgrpo.stages.{stage}", *sorted(set(named))]
 
 
-def code_hash(modules: Iterable[str], package: Path = PACKAGE, skip: Collection[str] = ()) -> str:
+def code_hash(modules: Iterable[str], skip: Collection[str] = ()) -> str:
     """Hash (16 hex digits) of modules, of all that they import, and of the data files beside them.
 
     Args:
-        package: folder of the package.
         skip: names of modules to leave out, with what only they import.
 
     Raises:
         UserError: a module is not Python.
         FileNotFoundError: a module of `modules` does not exist.
     """
-    return _digest(json.dumps(sorted(closure(modules, package, skip).items())).encode())
+    return _digest(json.dumps(sorted(closure(modules, skip=skip).items())).encode())
 
 
 def closure(
@@ -90,28 +87,14 @@ def closure(
     return hashes
 
 
-# Path of a module -> the time of its last change (ns), its bytes, its hash, and what it imports.
-_READ: dict[str, tuple[int, int, str, list[str]]] = {}
-
-
-def load_hashes(file: Path) -> None:
-    """Take over the hashes that another process saved; a module that has changed is read again."""
-    with contextlib.suppress(OSError, ValueError):
-        _READ.update(json.loads(file.read_bytes()))
-
-
-def save_hashes(file: Path) -> None:
-    """Save the hashes of all modules that this process has read, so that jobs start faster."""
-    with contextlib.suppress(OSError), atomic_file(file) as path:
-        path.write_text(json.dumps(_READ), encoding="utf-8")
-
-
 def _read(name: str, path: Path, package: Path) -> tuple[str, list[str]]:
     """The hash of a module, and the names of the modules that it imports."""
     state = path.stat()
-    changed, size, digest, imports = _READ.get(str(path), (0, 0, "", []))
-    if (changed, size) == (state.st_mtime_ns, state.st_size):
-        return digest, imports
+    return _parsed(name, path, package, state.st_size, state.st_mtime_ns)
+
+
+@functools.cache
+def _parsed(name: str, path: Path, package: Path, *state: int) -> tuple[str, list[str]]:
     try:
         tree = ast.parse(path.read_bytes(), str(path))
     except SyntaxError as error:
@@ -127,9 +110,7 @@ def _read(name: str, path: Path, package: Path) -> tuple[str, list[str]]:
         for each in names
         if _path(each, package).is_file() and (not installed or each.split(".")[0] == package.name)
     )
-    digest = _digest("".join(text).encode())
-    _READ[str(path)] = (state.st_mtime_ns, state.st_size, digest, imports)
-    return digest, imports
+    return _digest("".join(text).encode()), imports
 
 
 def _write(node: object, text: list[str], imports: set[str], within: str) -> None:

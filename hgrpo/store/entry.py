@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import functools
 import hashlib
 import json
 import os
@@ -10,21 +11,52 @@ import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, StringConstraints
 
 from hgrpo.atomic import atomic_file, write_json
 from hgrpo.config.canonical import settings_digest
+from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.provenance import processor, revision
 from hgrpo.stages.order import load
 from hgrpo.stages.paths import Job
 from hgrpo.store.code import closure, roots
-from hgrpo.store.plan import MADE, STORE, Plan, Planned, flat
+from hgrpo.store.plan import KEY, MADE, STORE, Plan, Planned, flat
 
 JOB_FILE, PLAN = "job.json", "plan.json"
-# Entries of job.json about the command, not about what makes its result.
-_OF_THE_RUN = ("log", "words", "outputs")
+# The parts of a record that the key is the hash of.
+HASHED = ("stage", "settings", "code", "user_files", "job", "inputs")
 # Below the store: a file for each job that has finished, named by the contents of its inputs.
 _SAME = STORE / "same"
+_Hash = Annotated[str, StringConstraints(pattern=f"^{KEY}$")]
+
+
+class _Job(BaseModel):
+    method: str
+    seed: int
+    round: int
+
+
+class Record(BaseModel, extra="allow"):
+    """The content of made.json."""
+
+    key: _Hash
+    stage: str
+    settings: _Hash
+    code: _Hash
+    user_files: str | None
+    job: _Job
+    inputs: dict[str, list[Annotated[str, StringConstraints(pattern=f"^{KEY}/")]]]
+    contents: _Hash | None
+    finished: str
+    seconds: float
+    bytes: int
+    host: str
+    processor: str
+    revision: str | None = None
+    files: dict[str, str]
 
 
 def write_job(plan: Plan, planned: Planned, words: list[str]) -> Path:
@@ -34,9 +66,7 @@ def write_job(plan: Plan, planned: Planned, words: list[str]) -> Path:
     """
     preimage = plan.preimage(planned.stage, planned.job, planned.inputs)
     settings = plan.settings(planned.stage, planned.job.method or None)
-    file = STORE / "settings" / f"{preimage['settings']}.json"
-    if not file.is_file():
-        _write(file, settings)
+    _write(STORE / "settings" / f"{preimage['settings']}.json", settings)
     file = STORE / "code" / f"{preimage['code']}.json"
     if not file.is_file():
         _write(file, closure(roots(planned.stage, settings)))
@@ -52,18 +82,17 @@ def take_equal(job: Mapping, entry: Path) -> bool:
 
     Its key is another one because an earlier stage was edited in a way that changed no content.
     """
-    twin = _twin(job)
-    if twin is None or twin == entry:
+    same = _SAME / (contents(job) or "")
+    twin = STORE / same.read_text(encoding="utf-8").strip() if same.is_file() else entry
+    if twin == entry or not (twin / MADE).is_file():
         return False
     made = read_made(twin)
     for name, digest in made["files"].items():
-        if not (twin / name).is_file():
+        if not (twin / name).is_file() or sha256(twin / name) != digest:
+            print(f"not taken from {twin}: {name} is not what the job wrote")
             return False
         (entry / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(twin / name, entry / name)
-        if sha256(entry / name) != digest:
-            print(f"not taken from {twin}: {name} is not what the job wrote")
-            return False
     spent = {name: made[name] for name in ("seconds", "bytes")}
     _write_made(job, entry, made["files"], {"taken_from": twin.name} | spent)
     print(f"taken from {twin}, where a job with the same inputs has finished")
@@ -86,7 +115,7 @@ def record(job: Mapping, entry: Path, began: float) -> None:
 def _write_made(job: Mapping, entry: Path, files: Mapping[str, str], more: Mapping) -> None:
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     where = {"host": socket.gethostname(), "processor": processor(), "revision": revision()}
-    made = {name: value for name, value in job.items() if name not in _OF_THE_RUN}
+    made = {name: job[name] for name in (*HASHED, "key", "study")}
     made |= {"contents": contents(job), "finished": now} | where | dict(more) | {"files": files}
     _write(entry / MADE, made)
     note_contents(made)
@@ -99,18 +128,13 @@ def note_contents(made: Mapping) -> None:
             path.write_text(f"{made['key']}\n", encoding="utf-8")
 
 
-def _twin(job: Mapping) -> Path | None:
-    same = contents(job)
-    if same is None or not (_SAME / same).is_file():
-        return None
-    twin = STORE / (_SAME / same).read_text(encoding="utf-8").strip()
-    return twin if (twin / MADE).is_file() else None
-
-
 def contents(job: Mapping) -> str | None:
     """Hash (16 hex digits) of all that decides a job's results; None if an input is not there.
 
     Inputs count with their contents, where the key has the keys of their jobs.
+
+    Raises:
+        UserError: an input was edited after its job had written it.
     """
     try:
         inputs = {
@@ -119,16 +143,19 @@ def contents(job: Mapping) -> str | None:
         }
     except OSError:
         return None
-    parts = {name: job[name] for name in ("stage", "settings", "code", "job", "user_files")}
-    return settings_digest(parts | {"inputs": inputs})
+    return settings_digest({name: job[name] for name in HASHED} | {"inputs": inputs})
 
 
 def _digest_of(path: str) -> str:
-    """SHA-256 of a file of the store, from the record of the job that made it if there is one."""
     key, _, name = path.partition("/")
-    made = STORE / key / MADE
-    files = read_made(made.parent)["files"] if made.is_file() else {}
-    return files.get(name) or sha256(STORE / path)
+    entry, digest = STORE / key, sha256(STORE / path)
+    # In a bucket, the file comes without the record of its job.
+    files = read_made(entry)["files"] if (entry / MADE).is_file() else {}
+    if files.get(name, digest) != digest:
+        raise UserError(
+            f"{entry / name}: edited after its job wrote it; delete {entry}, and its job runs again"
+        )
+    return digest
 
 
 def read_made(entry: Path) -> dict:
@@ -138,13 +165,13 @@ def read_made(entry: Path) -> dict:
         UserError: there is none, or it is damaged.
     """
     try:
-        return json.loads((entry / MADE).read_bytes())
+        return validate(Record, json.loads((entry / MADE).read_bytes()), MADE).model_dump()
     except FileNotFoundError:
         raise UserError(f"{entry}: no finished job") from None
-    except ValueError:
-        raise UserError(
-            f"{entry / MADE}: damaged; delete the folder, and its job runs again"
-        ) from None
+    except (UserError, ValueError) as error:
+        mistake = str(error).splitlines()[0]
+        remedy = f"delete {entry}, and its job runs again"
+        raise UserError(f"{entry / MADE}: damaged ({mistake}); {remedy}") from None
 
 
 def made_entries() -> Iterator[Path]:
@@ -165,7 +192,13 @@ def linked_jobs(results: Path) -> list[dict]:
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file, in hex digits."""
+    """SHA-256 of a file, in hex digits; a process reads a file once, unless it changes."""
+    state = path.stat()
+    return _sha256(path, state.st_ino, state.st_size, state.st_mtime_ns)
+
+
+@functools.cache
+def _sha256(path: Path, *state: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -174,12 +207,18 @@ def link(root: Path, entries: Iterable[Path]) -> None:
     """Let results/<study>/ lead to finished jobs.
 
     Raises:
-        UserError: a folder of results that an earlier version of hgrpo wrote is in the way.
+        UserError: results that an earlier version of hgrpo wrote are in the place of a link.
     """
     for entry in entries:
         made = read_made(entry)
         for name in linked_names(made["stage"], Job(**made["job"]), made["files"]):
-            _link(root / name, entry / name)
+            place = root / name
+            leads_to = os.path.relpath(entry / name, place.parent)
+            if place.is_symlink() and os.readlink(place) == leads_to:
+                continue
+            _check_free(place)
+            with atomic_file(place) as scratch:
+                scratch.symlink_to(leads_to)
 
 
 def link_planned(job: Mapping) -> None:
@@ -191,12 +230,17 @@ def link_planned(job: Mapping) -> None:
 
 
 def unlink(root: Path, jobs: Iterable[Planned], older: bool = False) -> None:
-    """Remove the links of jobs in results/<study>; with `older`, only those to older results."""
+    """Remove the links of jobs in results/<study>; with `older`, only those to older results.
+
+    Raises:
+        UserError: results that an earlier version of hgrpo wrote are in the place of a link.
+    """
     for planned in jobs:
         for name in names_of(planned):
-            link = root / name
-            if link.is_symlink() and not (older and planned.key in link.readlink().parts):
-                link.unlink()
+            place = root / name
+            _check_free(place)
+            if place.is_symlink() and not (older and planned.key in place.readlink().parts):
+                place.unlink()
 
 
 def names_of(planned: Planned) -> list[str]:
@@ -214,23 +258,19 @@ def linked_names(stage: str, job: Job, files: Iterable[str]) -> list[str]:
     return list(dict.fromkeys("/".join(Path(name).parts[:depth]) for name in files))
 
 
-def _link(place: Path, target: Path) -> None:
-    leads_to = os.path.relpath(target, place.parent)
-    if place.is_symlink() and os.readlink(place) == leads_to:
+def _check_free(place: Path) -> None:
+    if place.is_symlink():
         return
-    if not place.is_symlink():
-        # Snakemake makes the folders of a file that is its target.
-        for folder, _, _ in os.walk(place, topdown=False):
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
-    if place.exists() and not place.is_symlink():
+    # Snakemake makes the folders of a file that is its target.
+    for folder, _, _ in os.walk(place, topdown=False):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+    if place.exists():
+        study = Path(*place.parts[:2])
         raise UserError(
-            f"{place}: written by an earlier version of hgrpo, which had no store; "
-            "move results/ away, and the study runs anew"
+            f"{place}: written by an earlier version of hgrpo, which had no store; move it away, "
+            f"or all of {study}, whose links come back"
         )
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(place) as scratch:
-        scratch.symlink_to(leads_to)
 
 
 def write_plan(plan: Plan) -> None:
@@ -248,15 +288,17 @@ def read_plan(results: Path) -> list[Planned]:
     """The jobs of the newest run of results/<study>, without their files.
 
     Raises:
-        UserError: no run has begun.
+        UserError: no run has begun, or the file is damaged.
     """
+    file, jobs = results / PLAN, []
     try:
-        rows = json.loads((results / PLAN).read_bytes())
+        for row in json.loads(file.read_bytes()):
+            stage, key = row["stage"], str(row["key"])
+            job = Job(str(row["method"]), int(row["seed"]), int(row["round"]))
+            folder = f"{STORE}/{key}/{load(stage).FOLDER.format(**vars(job))}"
+            jobs.append(Planned(stage, job, key, folder.rstrip("/"), {}, {}))
     except FileNotFoundError:
-        raise UserError(f"{results / PLAN}: no such file; run the study first") from None
-    jobs = []
-    for row in rows:
-        job = Job(row["method"], row["seed"], row["round"])
-        folder = f"{STORE}/{row['key']}/{load(row['stage']).FOLDER.format(**vars(job))}"
-        jobs.append(Planned(row["stage"], job, row["key"], folder.rstrip("/"), {}, {}))
+        raise UserError(f"{file}: no such file; run the study first") from None
+    except (ValueError, LookupError, TypeError):
+        raise UserError(f"{file}: damaged; delete it, and the next run writes it anew") from None
     return jobs

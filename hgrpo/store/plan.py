@@ -4,7 +4,6 @@ import contextlib
 import functools
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +23,6 @@ _HEAD = f"{STORE}/"
 KEY = r"[0-9a-f]{16}"
 # In the folder of a key: what the result was made from. The job writes it last.
 MADE = "made.json"
-# In the store: hashes of modules, see `hgrpo.store.code.load_hashes`.
-HASHES = "code.json"
 # Stages that run only if their target is named.
 ASKED_FOR = {
     "truth_round",
@@ -43,11 +40,6 @@ _OF_ARMS = {
     "evaluate": runs,
     "gradients_round": gradient_rounds,
 }
-# The first folder of a job with wildcards -> its stage.
-_HEADS = {load(s).FOLDER.partition("/")[0]: s for s in STAGES if "{" in load(s).FOLDER}
-_ROUND = re.compile(
-    r"(?P<head>\w+)/(?:(?P<method>[^/]+)/seed_(?P<seed>\d+)/)?round_(?P<round>\d+)/"
-)
 _WORDS = {"rl_round": "round", "credit_fit": "fit after round", "evaluate": "evaluation of round"}
 # Stands for the arm of a job that serves all arms.
 SHARED = "shared"
@@ -117,7 +109,6 @@ class Plan:
         self.settings = functools.cache(self._settings)
         self._planned = functools.cache(self._make)
         self.parts = functools.cache(self._parts)
-        self._jobs_of = functools.cache(lambda stage: {*jobs_of(study, stage)} if stage else set())
 
     def jobs(self, asked_for: bool = False) -> Iterator[Planned]:
         """Every job of the study in the order of the stages.
@@ -204,26 +195,25 @@ class Plan:
         Raises:
             UserError: no job of the study makes the file.
         """
-        if stage := self._singles.get(path):
-            return self.find(stage)
-        match = _ROUND.match(path)
-        stage = _HEADS.get(match["head"]) if match else None
-        where = (
-            (match["method"] or "", int(match["seed"] or 0), int(match["round"])) if stage else ()
-        )
-        if where not in self._jobs_of(stage):
-            raise UserError(f"{self.root}/{path}: no job of this study makes this file")
-        return self.find(stage, *where)
+        parts = path.split("/")
+        for place in (path, "/".join(parts[:2]) + "/", "/".join(parts[:4]) + "/"):
+            if place in self._makers and path.startswith(place):
+                return self.find(*self._makers[place])
+        raise UserError(f"{self.root}/{path}: no job of this study makes this file")
 
     @functools.cached_property
-    def _singles(self) -> dict[str, str]:
-        """File below results/<study> -> the stage that makes it, of stages with one job."""
-        return {
-            path: stage
-            for stage in STAGES
-            if "{" not in load(stage).FOLDER
-            for path in flat(below(load(stage).FOLDER, outputs_of(stage, self.study)))
-        }
+    def _makers(self) -> dict[str, tuple[str, *tuple[str | int, ...]]]:
+        """Folder of a round, or file of a stage with one job -> arguments of `find` for the job."""
+        makers = {}
+        for stage in STAGES:
+            folder = load(stage).FOLDER
+            if "{" in folder:
+                jobs = jobs_of(self.study, stage)
+                makers |= {f"{folder.format(**vars(Job(*job)))}/": (stage, *job) for job in jobs}
+            else:
+                files = flat(below(folder, outputs_of(stage, self.study)))
+                makers |= dict.fromkeys(files, (stage,))
+        return makers
 
     def _settings(self, stage: str, method: str | None = None) -> dict:
         """A stage's settings: the part of the study that the stage depends on."""

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, runs_a_model
-from hgrpo.store.code import save_hashes
 from hgrpo.store.entry import link, unlink, write_plan
-from hgrpo.store.plan import HASHES, STORE, Planned
+from hgrpo.store.plan import Planned
 from hgrpo.workflow import warm
 from hgrpo.workflow.planning.estimates import Estimates
 from hgrpo.workflow.planning.forecast import forecasts, wall_line
@@ -29,10 +28,10 @@ _FEW = 4
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Within the block, a `UserError` ends snakemake with one line and exit status 1."""
+    """Within the block, a UserError or OSError ends snakemake with one line and exit status 1."""
     try:
         yield
-    except UserError as error:
+    except (UserError, OSError) as error:
         sys.exit(f"error: {error}")
 
 
@@ -47,6 +46,7 @@ class Run:
     def __init__(self, rules: StudyRules, elsewhere: bool):
         self.rules, self.plan, self.elsewhere = rules, rules.plan, elsewhere
 
+    @one_line_errors()
     def start(self, workflow: "Workflow") -> None:
         """Check the needs of the jobs to run, write their files, and link finished results."""
         jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.name in STAGES]
@@ -55,9 +55,8 @@ class Run:
         if workflow.executor_plugin.common_settings.touch_exec or not of_study:
             return
         executor = workflow.executor_plugin.name
-        with one_line_errors():
-            jobs = [(each.stage, each.job.method or None) for each in planned]
-            check_jobs(self.plan.study, jobs, os.environ, self.elsewhere, executor)
+        jobs = [(each.stage, each.job.method or None) for each in planned]
+        check_jobs(self.plan.study, jobs, os.environ, self.elsewhere, executor)
         self.end()
         for each in planned:
             self.rules.write(each)
@@ -68,7 +67,6 @@ class Run:
             return
         unlink(Path(self.plan.root), planned)
         write_plan(self.plan)
-        save_hashes(STORE / HASHES)
         if executor == "local":
             # On a cluster, a hundred jobs may run at once: too many for this display.
             cores = workflow.resource_settings.cores
@@ -86,9 +84,9 @@ class Run:
             return False
         return config.engine.kind == "torch" and sum(runs_a_model(p.stage) for p in planned) >= _FEW
 
+    @one_line_errors()
     def end(self) -> None:
         """Link the finished results."""
         if not self.elsewhere:
             jobs = self.plan.jobs(asked_for=True)
-            with one_line_errors():
-                link(Path(self.plan.root), (each.entry for each in jobs if each.made))
+            link(Path(self.plan.root), (each.entry for each in jobs if each.made))

@@ -131,6 +131,29 @@ def test_a_mistake_in_a_file(checkout, name, old, new, expected):
     assert expected in one_line_error(checkout.snakemake())
 
 
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("", "error: [Errno 17] File exists: 'results/grid'"),
+        (
+            "/rl/Progressive/seed_23/round_2/summary.json",
+            "error: results/grid/rl/Progressive/seed_23/round_2: written by an earlier version of "
+            "hgrpo, which had no store; move it away, or all of results/grid, whose links come "
+            "back",
+        ),
+    ],
+)
+def test_a_file_in_the_place_of_links_is_named_before_the_first_job(checkout, file, message):
+    shutil.rmtree(checkout.root / "results")
+    path = checkout.root / f"results/grid{file}"
+    path.parent.mkdir(parents=True)
+    path.touch()
+    done = checkout.snakemake()
+    assert done.returncode != 0 and "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1] == message
+    assert list(checkout.root.glob("results/store/*/made.json")) == []
+
+
 def test_a_failing_stage_leaves_no_output_and_shows_its_error(checkout):
     page = (checkout.root / "results/grid/report/report.html").resolve()
     page.unlink()

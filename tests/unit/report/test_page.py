@@ -259,7 +259,7 @@ def test_manifest_and_tables_lie_beside_the_page(page):
 
 def test_a_user_error_is_one_line_and_leaves_nothing(tmp_path):
     out = tmp_path / "episodes.parquet"
-    done = run_cli("merge", "--config", "{}", "--out", out, tmp_path / "none.parquet")
+    done = run_cli("merge", "--config", "{}", "--out", out, "--episodes", tmp_path / "none.parquet")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and "none.parquet: no such file" in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -1,7 +1,6 @@
 """The hash of a job's code: of the modules it really imports, and of what in them counts."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from hgrpo.formulas import kinds as rule_kinds
 from hgrpo.games import kinds as env_kinds
 from hgrpo.stages.order import STAGES
 from hgrpo.store import code as module
-from hgrpo.store.code import PACKAGE, closure, load_hashes, roots, save_hashes
+from hgrpo.store.code import PACKAGE, closure, roots
 
 TORCH_FREE = ("study_config", "assets", "expert", "merge", "figures", "report")
 
@@ -243,24 +242,3 @@ def test_a_syntax_error_names_its_file_and_line(package):
     (package / "core/b.py").write_text("X = 1\ndef (\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"core/b\.py, line 2: invalid syntax$"):
         of_toy(package)
-
-
-def test_saved_hashes_are_taken_over_but_not_those_of_edited_modules(
-    package, tmp_path, monkeypatch
-):
-    saved, path = tmp_path / "store/code.json", package / "core/b.py"
-    before = of_toy(package)
-    save_hashes(saved)
-    monkeypatch.setattr(module, "_READ", {})
-    load_hashes(saved)
-    with monkeypatch.context() as unread:
-        unread.setattr(module.ast, "parse", None)
-        assert of_toy(package) == before
-    # Of the same size, at another time.
-    path.write_text("X = 2\n", encoding="utf-8")
-    os.utime(path, ns=(0, path.stat().st_mtime_ns + 1))
-    monkeypatch.setattr(module, "_READ", {})
-    load_hashes(saved)
-    assert of_toy(package) != before
-    saved.write_text("{damaged", encoding="utf-8")
-    load_hashes(saved)

@@ -1,5 +1,6 @@
 """Finished jobs travel in an archive, and a damaged or hostile one changes nothing."""
 
+import gzip
 import io
 import json
 import shutil
@@ -140,13 +141,15 @@ def edit_of_a_byte(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda content: b"", "damaged archive \\("),
+        (lambda content: b"", "damaged or compressed, not a plain .tar \\("),
+        (gzip.compress, "damaged or compressed, not a plain .tar \\("),
+        (lambda content: bytes(tarfile.RECORDSIZE), "holds no finished job$"),
         (lambda content: content[: content.rindex(b"summary.json ")], "damaged"),
         # Between two members.
         (lambda content: content[: len(content) // 2 // 512 * 512], "damaged"),
         (edit_of_a_byte, "not what the job wrote\\); ask for the archive again$"),
     ],
-    ids=["empty", "cut", "cut between members", "byte"],
+    ids=["empty", "compressed", "no member", "cut", "cut between members", "byte"],
 )
 def test_a_damaged_archive_changes_nothing(plan, shared, damage, message):
     shared.write_bytes(damage(shared.read_bytes()))
@@ -229,6 +232,8 @@ def test_edited_settings_are_refused(plan, shared):
         lambda made: made | {"files": made["files"] | {"../../outside": "0"}},
         lambda made: made | {"files": made["files"] | {"/outside": "0"}},
         lambda made: made | {"contents": "../../outside"},
+        lambda made: made | {"key": "0" * 16},
+        lambda made: made | {"host": 3},
     ],
 )
 def test_an_edited_record_is_refused(plan, shared, edit):

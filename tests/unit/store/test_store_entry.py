@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from stored_study import finish, finished_study, small_plan, write_outputs
 
+from hgrpo.cli.run_stage import run_planned
 from hgrpo.errors import UserError
+from hgrpo.stages.order import load
+from hgrpo.store import entry
 from hgrpo.store.entry import link, read_made, record, sha256, take_equal, unlink, write_job
 from hgrpo.store.plan import MADE, STORE, flat
 
@@ -44,6 +47,20 @@ def test_a_job_has_its_settings_code_inputs_and_outputs_in_files():
     assert len(list((STORE / "settings").iterdir())) == len(list((STORE / "code").iterdir())) == 1
 
 
+def test_edited_settings_are_refused_and_the_next_run_writes_them_anew():
+    plan = small_plan()
+    planned = plan.find("study_config")
+    file = write_job(plan, planned, ["--out", f"{planned.folder}/config.yaml"])
+    (settings,) = (STORE / "settings").iterdir()
+    text = settings.read_text(encoding="utf-8")
+    settings.write_text(text.replace("11", "12"), encoding="utf-8")
+    with pytest.raises(UserError, match=f"^{settings}: edited; start the run again"):
+        run_planned(load("study_config"), file, [])
+    assert not planned.made
+    write_job(plan, planned, [])
+    assert settings.read_text(encoding="utf-8") == text
+
+
 def test_a_record_has_what_a_job_was_made_from_and_its_files():
     plan = small_plan()
     finish(plan)
@@ -56,9 +73,47 @@ def test_a_record_has_what_a_job_was_made_from_and_its_files():
     for name, digest in made["files"].items():
         assert sha256(planned.entry / name) == digest
     assert {"finished", "seconds", "host", "processor", "revision"} <= made.keys()
-    (planned.entry / MADE).write_text("{", encoding="utf-8")
-    with pytest.raises(UserError, match=r"made\.json: damaged; delete the folder"):
-        read_made(planned.entry)
+
+
+def test_processes_that_share_a_job_leave_its_record_to_the_one_that_started_them(monkeypatch):
+    plan = small_plan()
+    planned = plan.find("study_config")
+    file = write_job(plan, planned, ["--out", f"{planned.folder}/config.yaml"])
+    step = planned.entry / "unfinished/step"
+    step.mkdir(parents=True)
+    monkeypatch.setenv("RANK", "1")
+    run_planned(load("study_config"), file, [])
+    assert step.is_dir() and not planned.made
+    monkeypatch.delenv("RANK")
+    run_planned(load("study_config"), file, [])
+    assert planned.made and not step.exists()
+
+
+@pytest.mark.parametrize("content", ["{", "3", "[{}]", '{"stage": "sft"}', '[{"stage": "x"}]'])
+def test_a_damaged_record_or_plan_is_named_with_the_remedy(content):
+    folder = STORE / "0123456789abcdef"
+    folder.mkdir(parents=True)
+    for name, read, remedy in (
+        (MADE, read_made, f"delete {folder}, and its job runs again"),
+        ("plan.json", entry.read_plan, "delete it, and the next run writes it anew"),
+    ):
+        (folder / name).write_text(content, encoding="utf-8")
+        with pytest.raises(UserError, match=rf"^{folder / name}: damaged.*; {remedy}$"):
+            read(folder)
+
+
+def test_an_input_that_was_edited_after_its_job_is_refused_and_one_without_record_is_not():
+    plan = finished_study()
+    sft, later = plan.find("sft"), plan.find(*ROUND)
+    job = job_of(plan, later)
+    file = sft.entry / "sft/adapter/model.safetensors"
+    file.write_bytes(b"edited")
+    with pytest.raises(UserError, match=rf"^{file}: edited .*; delete {sft.entry}, and its job"):
+        take_equal(job, later.entry)
+    with pytest.raises(UserError, match=f"^{file}: edited"):
+        record(job, later.entry, 0.0)
+    (sft.entry / MADE).unlink()
+    assert not take_equal(job, later.entry)
 
 
 def test_a_job_without_an_output_has_no_record():
@@ -167,12 +222,16 @@ def test_links_follow_the_newest_run_and_are_removed_before_a_job_runs():
 @pytest.mark.parametrize("name", ["sft", "config.yaml"])
 def test_results_of_an_earlier_version_are_not_replaced(name):
     plan = small_plan()
-    finish(plan)
     place = Path(plan.root, name)
     place.parent.mkdir(parents=True)
     if "." not in name:
         place.mkdir()
     (place if "." in name else place / "old").write_text("old", encoding="utf-8")
-    with pytest.raises(UserError, match=f"^{place}: written by an earlier version of hgrpo"):
+    message = f"^{place}: written by an earlier version of hgrpo.* move it away"
+    # Before a job runs, and when it has ended.
+    with pytest.raises(UserError, match=message):
+        unlink(Path(plan.root), plan.jobs())
+    finish(plan)
+    with pytest.raises(UserError, match=message):
         link(Path(plan.root), (planned.entry for planned in plan.jobs()))
     assert place.exists() and not place.is_symlink()

@@ -14,8 +14,6 @@ def finished():
     study = Watched(**HOUSES | {"methods": ["SFTOnly", "flatGRPO", "TurnRDV2CF"]})
     for stage, seconds in (("assets", 6), ("expert", 20), ("base", 3), ("sft", 100)):
         study.finish(stage, seconds=seconds)
-    tasks = {split: [Task(split, split, split, "put")] for split in ("train", "validation", "test")}
-    write_panels(study.results / "assets/panels.json", tasks)
     for arm, credit, branches in (("flatGRPO", 1, 0), ("TurnRDV2CF", 16, 64)):
         played = {"total_trajectories": 32, "total_turns": 160, "total_forward_tokens": 3200}
         step = {"collect_s": 4, "credit_s": credit / 2, "update_s": 8}
@@ -25,6 +23,8 @@ def finished():
         study.finish(name, summary=summary, train_log={"rows": rows})
     evaluated = {"elapsed_s": 24.5, "n_episodes": 48}
     study.finish("SFTOnly seed 0 evaluation of round 0", summary=evaluated)
+    tasks = {split: [Task(split, split, split, "put")] for split in ("train", "validation", "test")}
+    write_panels(study.results / "assets/panels.json", tasks)
     return study.results
 
 

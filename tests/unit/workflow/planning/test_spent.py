@@ -16,6 +16,10 @@ from hgrpo.workflow.planning.profile import Prices, Profile
 PRICES = Prices(core_hour=0.1, gpu_hour=2.0, currency="euros", example=True)
 PRICED = Profile(Path("profiles/slurm"), None, prices=PRICES)
 ASKED = Resources(rl_round={"gpu": 1, "threads": 8}, sft={"threads": 2})
+# The parts of a record that do not matter here.
+RECORD = dict.fromkeys(("settings", "code", "contents"), "0" * 16)
+RECORD |= dict.fromkeys(("finished", "host", "processor"), "") | {"bytes": 1, "user_files": None}
+RECORD |= {"inputs": {}, "files": {}}
 
 
 @pytest.fixture
@@ -42,7 +46,8 @@ def made(place, stage, seconds, method="", **more):
     key = hashlib.sha256(str(place).encode()).hexdigest()[:16]
     folder = STORE / key / place.relative_to("results/mine")
     folder.mkdir(parents=True, exist_ok=True)
-    content = {"stage": stage, "job": {"method": method}, "seconds": seconds} | more
+    job = {"method": method, "seed": 11, "round": 1}
+    content = RECORD | {"key": key, "stage": stage, "job": job, "seconds": seconds} | more
     (STORE / key / MADE).write_text(json.dumps(content), encoding="utf-8")
     place.parent.mkdir(parents=True, exist_ok=True)
     if not place.is_symlink():
