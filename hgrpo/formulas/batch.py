@@ -187,6 +187,10 @@ class Seen:
         """Mean over the tokens that take part, [S]."""
         return seed_mean(values, self.rollout.taken)
 
+    def means(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """`mean` of each column."""
+        return {name: self.mean(values) for name, values in columns.items()}
+
     def group_mean(self, values: Tensor) -> Tensor:
         """Mean of values [S, N] over the groups that take part, [S]."""
         return seed_mean(values, self.rollout.keep.amax(-1))

@@ -53,15 +53,12 @@ class OPDReverseKL(Rule):
     def term(self, seen: Seen) -> Term:
         student, teacher = seen.table, teacher_of(seen)
         loss = seen.mean(reverse_kl(student, teacher))
-        return Term(
-            loss,
-            {
-                "opd_reverse_kl": loss.detach(),
-                "teacher_entropy": seen.mean(entropy(teacher)),
-                "student_entropy": seen.mean(entropy(student.detach())),
-                "top1_agreement": seen.mean(top1_agreement(student, teacher)),
-            },
-        )
+        columns = {
+            "teacher_entropy": entropy(teacher),
+            "student_entropy": entropy(student.detach()),
+            "top1_agreement": top1_agreement(student, teacher),
+        }
+        return Term(loss, {"opd_reverse_kl": loss.detach(), **seen.means(columns)})
 
 
 class OPDPG(Rule):

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from hgrpo.formulas.batch import Seen, Term, seed_mean, taken
 from hgrpo.formulas.dg import Gate, dg_gates
-from hgrpo.formulas.dg_token import above_chance
+from hgrpo.formulas.dg_variants import above_chance
 from hgrpo.formulas.pg import policy_gradient
 from hgrpo.formulas.rule import Rule
 from hgrpo.formulas.tensors import Tensor

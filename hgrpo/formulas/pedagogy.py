@@ -11,9 +11,8 @@ from pydantic import Field, model_validator
 
 from hgrpo.config.strict import refuse_unread
 from hgrpo.formulas.batch import Seen, Term, seed_mean, taken
-from hgrpo.formulas.clip import ppo_clip
+from hgrpo.formulas.clip import surrogate
 from hgrpo.formulas.group import z_scores
-from hgrpo.formulas.importance import ratios
 from hgrpo.formulas.rule import Rule
 from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
@@ -84,15 +83,9 @@ class StudentGRPO(Rule):
 
     def term(self, seen: Seen) -> Term:
         """The clipped surrogate of the policy that compares its rollouts: teacher or student."""
-        old, advantages = seen.rollout.behaviour, z_scores(seen.rollout.rewards, -1)
-        every = seen.over_tokens(advantages)
-        return Term(
-            seen.mean(ppo_clip(seen.logprobs, old, every, self.clip, self.clip)),
-            {
-                "adv_abs_mean": seen.mean(every.abs()),
-                "ratio_mean": seen.mean(ratios(seen.logprobs, old)),
-            },
-        )
+        advantages = seen.over_tokens(z_scores(seen.rollout.rewards, -1))
+        terms, columns = surrogate(seen, advantages, self.clip, self.clip)
+        return Term(seen.mean(terms), columns)
 
 
 class TeacherRL(StudentGRPO):

@@ -98,5 +98,4 @@ class TrajPG(Capped):
 
 def weighted(seen: Seen, weights: Tensor, **metrics: Tensor) -> Term:
     """The mean of -w log p over the tokens that take part; the log gets the means of `metrics`."""
-    loss = seen.mean(policy_gradient(seen.logprobs, weights))
-    return Term(loss, {name: seen.mean(values) for name, values in metrics.items()})
+    return Term(seen.mean(policy_gradient(seen.logprobs, weights)), seen.means(metrics))

@@ -80,8 +80,7 @@ class TokenRule(Rule):
 
     def term(self, seen: Seen) -> Term:
         terms = self.terms(seen.logprobs, seen.rollout.behaviour, seen.advantages)
-        means = {name: seen.mean(values) for name, values in self.columns(seen).items()}
-        return Term(seen.mean(terms), means)
+        return Term(seen.mean(terms), seen.means(self.columns(seen)))
 
 
 class GroupRule(Rule):

@@ -131,16 +131,14 @@ class Truncation(Rule):
         """
         student, teacher = seen.table.detach(), teacher_of(seen)
         support = support_mask(student, teacher, self.k, self.support)
-        return Term(
-            seen.mean(self.divergence(seen.table, teacher, support)),
-            {
-                "student_topk_mass": seen.mean(mass(student, support)),
-                "teacher_topk_mass": seen.mean(mass(teacher, support)),
-                "topk_support_size": seen.mean(support.sum(-1).float()),
-                "support_has_best": seen.mean((support & top_k(teacher, 1)).any(-1).float()),
-                "top1_agreement": seen.mean(top1_agreement(student, teacher)),
-            },
-        )
+        columns = {
+            "student_topk_mass": mass(student, support),
+            "teacher_topk_mass": mass(teacher, support),
+            "topk_support_size": support.sum(-1).float(),
+            "support_has_best": (support & top_k(teacher, 1)).any(-1).float(),
+            "top1_agreement": top1_agreement(student, teacher),
+        }
+        return Term(seen.mean(self.divergence(seen.table, teacher, support)), seen.means(columns))
 
 
 class OPDTopKReverseKL(Truncation):
