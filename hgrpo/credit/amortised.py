@@ -171,9 +171,9 @@ class AmortisedCredit(CreditAssigner):
     """
 
     def __init__(self, settings: Settings, context: Context):
+        super().__init__(settings, context)
         play = settings.counterfactual
         self._player = None if play is None else CounterfactualCredit(play, context)
-        self._policy = context.policy
         self._values = load_values(context.fitted) if context.fitted else None
 
     def assign(self, group: Group) -> list[np.ndarray]:
@@ -185,13 +185,9 @@ class AmortisedCredit(CreditAssigner):
         rows = [self._from_fit(trajectory) for trajectory in group.trajectories]
         if self._player is None:
             return rows
-        verdicts = self._player.verdicts(group)
-        for trajectory, row in zip(group.trajectories, verdicts, strict=True):
-            for turn, verdict in zip(trajectory.turns, row, strict=True):
-                turn.target = None if np.isnan(verdict) else float(verdict)
         return [
             np.where(np.isnan(verdict), row, verdict)
-            for verdict, row in zip(verdicts, rows, strict=True)
+            for verdict, row in zip(self._player.teach(group), rows, strict=True)
         ]
 
     def report(self) -> dict[str, float]:
@@ -203,7 +199,7 @@ class AmortisedCredit(CreditAssigner):
             return np.zeros(0)
         # The policy reads the trajectory on its own, so that the numbers depend on no batch. Rounds
         # store embeddings as float16. Rounding here gives stored rollouts the same credit.
-        states = prompt_states(self._policy, [trajectory]).astype(np.float16)
+        states = prompt_states(self.context.policy, [trajectory]).astype(np.float16)
         for turn, state in zip(trajectory.turns, states, strict=True):
             turn.embedding = state
         if self._values is None:
@@ -211,9 +207,7 @@ class AmortisedCredit(CreditAssigner):
         return trajectory.env_return - self._values(states)
 
 
-def make(settings: Settings, context: Context) -> AmortisedCredit:
-    """Make the assigner, which plays with the context's collector and reads its policy."""
-    return AmortisedCredit(settings, context)
+make = AmortisedCredit
 
 
 def fit(

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -74,6 +74,9 @@ class CreditAssigner:
 
     A subclass overrides `assign`, or `assign_many` if it gains from several groups at once.
     """
+
+    def __init__(self, settings: Any = None, context: Context = Context()):
+        self.settings, self.context = settings, context
 
     def assign(self, group: Group) -> list[np.ndarray]:
         """Credit of every turn: K float64 arrays [T_k], one number for each turn."""

@@ -40,7 +40,7 @@ class StateGraphCredit(CreditAssigner):
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
-        self.settings, self._policy = settings, context.policy
+        super().__init__(settings, context)
         self._tally = Tally(settings)
 
     def assign(self, group: Group) -> list[np.ndarray]:
@@ -65,7 +65,7 @@ class StateGraphCredit(CreditAssigner):
             return np.zeros(len(turns))
         hidden = None
         if self.settings.needs_policy:
-            hidden = prompt_states(self._policy, trajectories)
+            hidden = prompt_states(self.context.policy, trajectories)
         graph_of = graphs(trajectories, turns, self.settings, hidden)
         # The diagnostics describe the graph of the first term that reads a graph. If no term reads
         # one, they use the key of the first term.
