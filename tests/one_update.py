@@ -4,8 +4,7 @@ import numpy as np
 import torch
 from torch.optim import SGD
 
-from hgrpo.learning.kl import KlController
-from hgrpo.learning.objective import ObjectiveConfig
+from hgrpo.learning.method import ObjectiveConfig
 from hgrpo.learning.settings import KlConfig, TrainingConfig
 from hgrpo.learning.update import Learner
 
@@ -34,7 +33,7 @@ def gradient(policy, batch, training=TRAINING, order=None, **objective):
     learner = Learner(
         policy,
         SGD(parameters, lr=1.0),
-        KlController(training.kl),
+        training.kl.init,
         training,
         None,
         objective=ObjectiveConfig(**objective),

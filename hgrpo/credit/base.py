@@ -14,7 +14,7 @@ from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 if TYPE_CHECKING:
     from hgrpo.agent.conversation import Conversation
-    from hgrpo.credit.section import CreditConfig
+    from hgrpo.credit.kinds import CreditConfig
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.collector import Collector
 

@@ -78,7 +78,7 @@ class EntropyCredit(CreditAssigner):
 
     def assign(self, group: Group) -> list[np.ndarray]:
         """The final advantages, K float64 arrays [T_k]."""
-        from hgrpo.policy.entropies import reply_entropies
+        from hgrpo.policy.logprobs import reply_entropies
 
         policy, temperature = self.context.policy, self.context.collector.temperature
         tokens = [

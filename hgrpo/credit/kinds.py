@@ -1,4 +1,6 @@
-"""Finds credit assigners by name. An assigner's name is that of its file or folder in this package.
+"""Finds credit assigners by name, and the section `credit` of a method, which names one.
+
+An assigner's name is that of its file or folder in this package.
 
 An assigner's module has
     make(settings, context) -> CreditAssigner
@@ -15,11 +17,14 @@ Reading a study imports the module. Importing it must therefore not import torch
 import pkgutil
 from types import ModuleType
 
+from pydantic import Field
+
 import hgrpo.credit
+from hgrpo.config.kind_section import KindSection
 from hgrpo.credit.settings import CreditSettings
 from hgrpo.errors import did_you_mean, import_plug_in
 
-_SHARED = {*("altered", "base", "kinds", "prompt_states", "replay", "section", "settings", "to_go")}
+_SHARED = {"altered", "base", "kinds", "replay", "settings", "to_go"}
 
 
 def known() -> list[str]:
@@ -54,3 +59,17 @@ def settings_of(kind: str) -> type[CreditSettings]:
         ValueError: no assigner has that name, or its module cannot be imported.
     """
     return vars(load(kind)).get("Settings", CreditSettings)
+
+
+class CreditConfig(KindSection):
+    """`kind` names a file in hgrpo/credit; the other keys are what its `Settings` accept."""
+
+    kind: str = Field("flat", description="name of a file in hgrpo/credit")
+
+    def labelled(self, label: str) -> str:
+        """Add the assigner's remark, such as "(offline rubric)", to an arm's label."""
+        return f"{label} {self.declared.label_remark}".strip()
+
+    @classmethod
+    def settings_model(cls, kind: str) -> type[CreditSettings]:
+        return settings_of(kind)

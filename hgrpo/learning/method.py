@@ -1,14 +1,54 @@
-"""A method: one arm of a study."""
+"""A method: one arm of a study, with its credit assigner and its update rule."""
 
 from collections.abc import Mapping
-from typing import Literal, Self
+from functools import cache
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
+from hgrpo.config.kind_section import KindSection
 from hgrpo.config.strict import Strict
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
+from hgrpo.formulas import kinds
+from hgrpo.formulas.rule import Rule
 from hgrpo.learning.advantages import DeadGroups, GroupNorm, TurnNorm, size_caution
-from hgrpo.learning.objective import ObjectiveConfig
+from hgrpo.learning.settings import TrainingConfig
+
+
+class ObjectiveConfig(KindSection):
+    """`rule` names an update rule; the other keys are the rule's settings."""
+
+    key: ClassVar[str] = "rule"
+
+    rule: str = Field("PPOClip", description=f"{', '.join(kinds.known())}")
+
+    @property
+    def grouped(self) -> bool:
+        """Whether the rule compares the rollouts of a group."""
+        return kinds.load(self.rule).grouped
+
+    @classmethod
+    def settings_model(cls, kind: str) -> type[Strict]:
+        return _without_shared(kinds.load(kind))
+
+    def make(self, training: TrainingConfig) -> Rule:
+        """The rule with its settings and those that it shares with `training`."""
+        rule = kinds.load(self.rule)
+        shared = {key: getattr(training, name) for key, name in rule.of_training.items()}
+        return rule(**self.settings, **shared)
+
+
+@cache
+def _without_shared(rule: type[Rule]) -> type[Strict]:
+    """The rule's settings without those that agents read from `training`."""
+    if not rule.of_training:
+        return rule
+    fields = {
+        name: (field.annotation, field)
+        for name, field in rule.model_fields.items()
+        if name not in rule.of_training
+    }
+    return create_model(rule.__name__, __base__=Strict, __doc__=rule.__doc__, **fields)
 
 
 class MethodConfig(Strict):

@@ -26,9 +26,8 @@ from hgrpo.learning.chosen import (
     weigh,
     where,
 )
-from hgrpo.learning.collapse_pairs import measure_step
-from hgrpo.learning.critic import Critic
-from hgrpo.learning.critic_advantages import estimates, store_advantages
+from hgrpo.learning.collapse import measure_step
+from hgrpo.learning.critic import Critic, estimates, store_advantages
 from hgrpo.learning.log_row import advantage_row, rollout_row, spread_row, trained_row
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.optimisers import set_lr
@@ -209,7 +208,7 @@ class Round:
         A critic's advantages are no comparison within the group, so under a critic none is dead.
         """
         training, rule = self.learner.training, self.id.method.dead_groups
-        penalised = training.penalises_dead_groups(self.learner.kl.coefficient)
+        penalised = training.penalises_dead_groups(self.learner.kl_coefficient)
         critic = self.learner.critic is not None
         take_part = [critic or takes_part(each.dead, rule, penalised) for each in advantages]
         entropies = None

@@ -8,9 +8,9 @@ from hgrpo.atomic import write_json
 from hgrpo.credit.base import ORDER_DEPENDENT
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.critic import save_critic
-from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.learning.log_row import SIZES
 from hgrpo.learning.round import Round
+from hgrpo.learning.scratch import CRITIC, TRAINER_STATE
 from hgrpo.policy.compatible import weights_digest
 from hgrpo.policy.precision import dtype_name
 from hgrpo.trajectories.all_play import all_play
@@ -50,7 +50,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
         "credit_caution": credit_caution(played),
         "ended": ended,
         "train_dtype": dtype_name(learner.autocast),
-        "final_kl_coef": learner.kl.coefficient,
+        "final_kl_coef": learner.kl_coefficient,
         "total_elapsed_s": sum(row["elapsed_s"] for row in rows),
         **origin,
         "policy": weights_digest(folder / "adapter"),

@@ -12,6 +12,10 @@ from pathlib import Path
 
 from hgrpo.errors import UserError
 
+# Files of a round that the next one reads: the critic's weights, and, in the folder of the policy,
+# the optimiser's state and what else training goes on with.
+CRITIC, TRAINER_STATE = "critic.safetensors", "trainer_state.pt"
+
 
 @contextmanager
 def locked_scratch(root: Path, key: str) -> Iterator[Path]:

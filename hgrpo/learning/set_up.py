@@ -17,14 +17,12 @@ from hgrpo.credit.settings import CreditSettings
 from hgrpo.games.environment import EnvSettings
 from hgrpo.games.kinds import load
 from hgrpo.games.panels import read_panels
-from hgrpo.learning.checkpoints import Checkpoints, read_state
+from hgrpo.learning.checkpoints import Checkpoints, files_in, read_state
 from hgrpo.learning.critic import Critic, check_critic, value_head
-from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
-from hgrpo.learning.kl import KlController
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.ranks import ALONE, Ranks
-from hgrpo.learning.resume_key import files_in
 from hgrpo.learning.round import Round, RoundId
+from hgrpo.learning.scratch import CRITIC, TRAINER_STATE
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.stops import greedy_validation
 from hgrpo.learning.update import Learner
@@ -160,8 +158,8 @@ def _learner(
     decay = training.weight_decay
     optimiser = AdamW(parameters, lr=training.lr, betas=training.betas, weight_decay=decay)
     autocast = autocast_dtype(settings.model, policy.device)
-    kl = KlController(training.kl)
-    return Learner(policy, optimiser, kl, training, autocast, ranks, objective=method.objective)
+    coefficient, objective = training.kl.init, method.objective
+    return Learner(policy, optimiser, coefficient, training, autocast, ranks, objective=objective)
 
 
 def _critic(learner: Learner, settings: RoundSettings, inputs: RoundInputs) -> Critic:

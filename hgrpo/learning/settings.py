@@ -41,6 +41,24 @@ class KlConfig(Strict):
         description="whether the coefficient follows the observed KL; otherwise it stays at `init`",
     )
 
+    def adapted(self, coefficient: float, observed: float) -> float:
+        """The coefficient after a step whose mean KL per token was `observed`, in nats.
+
+        The rule of Ziegler et al. 2019, "Fine-Tuning Language Models from Human Preferences",
+        https://arxiv.org/abs/1909.08593, in the stepwise form of H-GRPO, the reference system: a
+        KL above 1.5 x target multiplies the coefficient by 1.5, a KL below 0.5 x target divides it
+        by 1.5, within [minimum, maximum]. A coefficient of 0 stays 0: the penalty is off.
+        """
+        if not self.adaptive or coefficient == 0.0:
+            return coefficient
+        if observed > 1.5 * self.target:
+            factor = 1.5
+        elif observed < 0.5 * self.target:
+            factor = 1.0 / 1.5
+        else:
+            return coefficient
+        return min(max(coefficient * factor, self.minimum), self.maximum)
+
     @field_validator("form", mode="before")
     @classmethod
     def _teaches(cls, form: object) -> object:

@@ -23,9 +23,8 @@ from hgrpo.formulas.reduction import token_weights
 from hgrpo.formulas.rule import GroupRule, Rule
 from hgrpo.learning.batch import SampledSequence, TrainingSequence, by_sequence, not_finite
 from hgrpo.learning.critic import Critic
-from hgrpo.learning.kl import KlController
 from hgrpo.learning.log_row import STEP_DIAGNOSTICS, SUMS, mismatch, over_steps
-from hgrpo.learning.objective import ObjectiveConfig
+from hgrpo.learning.method import ObjectiveConfig
 from hgrpo.learning.optimisers import descend
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.settings import TrainingConfig
@@ -44,7 +43,7 @@ _WATCHED = 8
 
 @dataclass
 class Learner:
-    """Updates the policy with an optimiser and a KL controller.
+    """Updates the policy with an optimiser and an adaptive KL coefficient.
 
     It also holds the critic, if there is one, and the state of the rules for stopping.
 
@@ -54,7 +53,7 @@ class Learner:
 
     policy: Policy
     optimiser: Optimizer
-    kl: KlController
+    kl_coefficient: float
     training: TrainingConfig
     autocast: torch.dtype | None
     ranks: Ranks = ALONE
@@ -74,7 +73,7 @@ class Learner:
         return {
             "weights": self.policy.trained_state(),
             "optimiser": self.optimiser.state_dict(),
-            "kl_coefficient": self.kl.coefficient,
+            "kl_coefficient": self.kl_coefficient,
             "critic": self.critic and self.critic.state(),
             # Text, because pickle writes equal strings in two ways: as one object or as several.
             "stop": json.dumps(asdict(self.stop)),
@@ -83,7 +82,7 @@ class Learner:
     def load_state(self, state: Mapping[str, object]) -> None:
         self.policy.load_trained_state(state["weights"])
         self.optimiser.load_state_dict(state["optimiser"])
-        self.kl.coefficient = state["kl_coefficient"]
+        self.kl_coefficient = state["kl_coefficient"]
         if self.critic:
             self.critic.load_state(state["critic"])
         entries = json.loads(state["stop"]).items()
@@ -106,20 +105,20 @@ class Learner:
                 further from the trainer's than `mismatch_limit`. Earlier steps are not undone.
         """
         observed = self._measure_kl(sequences)
-        row = {"observed_kl": observed, "kl_coef": self.kl.coefficient}
+        row = {"observed_kl": observed, "kl_coef": self.kl_coefficient}
         if not order:
             return dict.fromkeys(STEP_DIAGNOSTICS) | row | {"n_updates": 0}
         importance = self._correct_importance([sequences[i] for i in order])
         steps, before = self._take_steps(sequences, order, importance)
         if observed is not None:
-            self.kl.update(observed)
+            self.kl_coefficient = self.training.kl.adapted(self.kl_coefficient, observed)
         return over_steps(steps) | before | importance | row | {"n_updates": len(steps)}
 
     def _measure_kl(self, sequences: Sequence[TrainingSequence]) -> float | None:
         """Store the reference's log-probs; return the mean k3 of KL(policy || reference)."""
-        if not self.kl.coefficient and not self.training.kl.watch:
+        if not self.kl_coefficient and not self.training.kl.watch:
             return None
-        watched = sequences if self.kl.coefficient else sequences[::_WATCHED]
+        watched = sequences if self.kl_coefficient else sequences[::_WATCHED]
         self.score_reference(watched)
         behaviour = torch.cat([s.behaviour for s in watched])
         reference = torch.cat([s.reference for s in watched])
@@ -277,10 +276,10 @@ class Learner:
             lengths = torch.tensor([s.sampled for s in sequences])
             policy_loss = (slopes.float().repeat_interleave(lengths) * logprobs).sum()
         kl_term = torch.zeros(())
-        if self.kl.coefficient:
+        if self.kl_coefficient:
             form, reference = self.training.kl.form, torch.cat([s.reference for s in sequences])
             penalty = kl_penalty(form, logprobs, reference, behaviour)
-            kl_term = self.kl.coefficient * (weights * penalty).sum()
+            kl_term = self.kl_coefficient * (weights * penalty).sum()
         loss = policy_loss + kl_term
         entropy_term = torch.zeros(())
         if bonus:

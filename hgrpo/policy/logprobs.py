@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
@@ -16,6 +17,8 @@ from hgrpo.policy.head import Head, decode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+    from hgrpo.policy.policy import Policy
 
 _MULTIPLE = 16
 # The number of logits in a chunk: 256 MiB of float32.
@@ -86,6 +89,32 @@ def sampled_logprobs(
         ]
     logprobs, spreads = zip(*parts, strict=True)
     return torch.cat(logprobs), torch.cat(spreads) if entropies else None
+
+
+@torch.no_grad()
+def reply_entropies(
+    policy: "Policy",
+    token_ids: Sequence[int],
+    spans: Sequence[tuple[int, int]],
+    temperature: float = 1.0,
+) -> list[np.ndarray]:
+    """Entropy of the policy before each token of each reply, in nats; a float64 array per reply.
+
+    By the chain rule the sum over a reply has the reply's own entropy as its expectation, given
+    what was read before it. Costs one forward pass over the conversation. The conversation is read
+    on its own, so that the numbers do not depend on a batch.
+
+    Args:
+        token_ids: the whole conversation.
+        spans: the [start, end) parts of it that are replies.
+        temperature: the temperature at which the replies were sampled.
+    """
+    if not spans:
+        return []
+    batch = make_batch([token_ids], [spans], policy.device)
+    _, entropies = sampled_logprobs(policy.causal_lm, batch, temperature, entropies=True)
+    values = entropies.double().cpu().numpy()
+    return np.split(values, np.cumsum([end - start for start, end in spans])[:-1])
 
 
 def sampled_logits(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:

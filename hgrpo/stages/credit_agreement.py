@@ -27,7 +27,7 @@ from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.strict import Strict
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import AgreementConfig
 from hgrpo.evaluation.truth.update_settings import ArmUpdate

@@ -116,10 +116,9 @@ def _write(out: Path, rows: list[dict], settings: Settings, summary: dict) -> No
 
 def _imitate(settings: Settings, job: Job, paths: Paths) -> None:
     """Fine-tune from the newest checkpoint on, and write policy, log and summary."""
-    from hgrpo.learning.checkpoints import Checkpoints
+    from hgrpo.learning.checkpoints import Checkpoints, resume_key
     from hgrpo.learning.imitation import imitate
     from hgrpo.learning.optimisers import sft_optimisers
-    from hgrpo.learning.resume_key import resume_key
     from hgrpo.learning.scratch import job_scratch
     from hgrpo.policy.compatible import weights_digest
     from hgrpo.policy.given_adapter import trained_on

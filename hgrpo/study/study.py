@@ -11,7 +11,7 @@ from hgrpo.config.bounds import Name
 from hgrpo.config.merge import merge
 from hgrpo.config.read import check_name, read_yaml, validate
 from hgrpo.config.strict import Strict
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.evaluation.gates import Gate
 from hgrpo.evaluation.gradients.settings import GradientsConfig

@@ -17,10 +17,10 @@ from hgrpo.formulas.kl import kl_penalty
 from hgrpo.formulas.reduction import token_weights
 from hgrpo.learning.batch import TrainingSequence
 from hgrpo.learning.settings import KlForm, Reduction, TrainingConfig
-from hgrpo.policy.count_sketch import CountSketch
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import cast
+from hgrpo.policy.score_sketch import CountSketch
 
 # The task's loss with the given advantages, and with advantages of 1; the KL to the reference; the
 # negative entropy. Coefficients are not in them.

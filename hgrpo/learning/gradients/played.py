@@ -17,8 +17,7 @@ from hgrpo.learning.batch import (
     training_sequences,
 )
 from hgrpo.learning.chosen import Chosen, scale_living, where
-from hgrpo.learning.critic import Critic
-from hgrpo.learning.critic_advantages import FLOOR, estimates, store_advantages
+from hgrpo.learning.critic import FLOOR, Critic, estimates, store_advantages
 from hgrpo.learning.filters.batch import sample_deviation
 from hgrpo.learning.round import Round
 from hgrpo.trajectories.trajectory import Trajectory

@@ -16,11 +16,11 @@ from hgrpo.credit.amortised import (
     save_values,
 )
 from hgrpo.credit.base import Context, Group, make_assigner
-from hgrpo.credit.prompt_states import prompt_states
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.credit.replay import ReplayRow
-from hgrpo.credit.section import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.policy.head import decode
+from hgrpo.policy.hidden import prompt_states
 from hgrpo.policy.logprobs import make_batch
 from hgrpo.trajectories.store import sequence_table, turn_table, write_table
 

@@ -10,7 +10,7 @@ from tiny_policy import make_policy
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.credit.base import Context, Group, make_assigner
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.games.base import Task
 from hgrpo.games.kinds import load

@@ -17,11 +17,14 @@ from hgrpo.learning.collapse import (
     chance,
     collapse_metrics,
     distinct,
+    draw,
+    draw_turn,
     information,
     marginal,
+    measure,
+    pair_of,
     retrieval,
 )
-from hgrpo.learning.collapse_pairs import draw, draw_turn, measure, pair_of
 from hgrpo.learning.round_outputs import write_round
 from hgrpo.learning.settings import CollapseConfig
 from hgrpo.learning.stops import RewardCollapse, StopConfig

@@ -9,10 +9,9 @@ from tiny_policy import make_policy
 from torch.optim import SGD
 
 from hgrpo.credit.base import Context, Group, make_assigner
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.errors import TrainingError
 from hgrpo.learning.batch import group_advantages, training_sequences
-from hgrpo.learning.kl import KlController
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import KlConfig
 from hgrpo.learning.update import Learner
@@ -49,7 +48,7 @@ FLAT = MethodConfig(name="flatGRPO")
 
 def learner_of(policy):
     optimiser = SGD([parameter for _, parameter in policy.trainable], lr=1.0)
-    return Learner(policy, optimiser, KlController(TRAINING.kl), TRAINING, None)
+    return Learner(policy, optimiser, TRAINING.kl.init, TRAINING, None)
 
 
 def test_alpha_one_is_flat_grpo_to_the_bit(setting):

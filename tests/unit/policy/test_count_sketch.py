@@ -2,7 +2,7 @@
 
 import torch
 
-from hgrpo.policy.count_sketch import CountSketch
+from hgrpo.policy.score_sketch import CountSketch
 
 
 def test_sketches_are_linear_and_equal_for_equal_names():
