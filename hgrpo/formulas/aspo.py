@@ -8,7 +8,7 @@ from hgrpo.formulas.batch import Seen
 from hgrpo.formulas.importance import ratios
 from hgrpo.formulas.pg import policy_gradient
 from hgrpo.formulas.rule import TokenRule
-from hgrpo.formulas.tensors import Tensor, check_shapes, torch
+from hgrpo.formulas.tensors import Tensor, torch
 
 
 def aspo_weights(
@@ -19,7 +19,6 @@ def aspo_weights(
     A positive token that the policy already makes more likely (r > 1) weighs less, not more.
     "ASPO: Asymmetric Importance Sampling Policy Optimization", https://arxiv.org/abs/2510.06062.
     """
-    check_shapes(logprobs, advantages)
     ratio = ratios(logprobs, behaviour)
     up = ratio.reciprocal().clamp(max=1.0 + clip_high)
     down = ratio.clamp(min=1.0 - clip_low)

@@ -10,7 +10,7 @@ from hgrpo.formulas.dg import DG, Gate, delight, dg_gates, dg_weights
 from hgrpo.formulas.distillation import rewards_to_go
 from hgrpo.formulas.full_kl import collision_probability
 from hgrpo.formulas.pg import weighted
-from hgrpo.formulas.tensors import Tensor, check_shapes, torch
+from hgrpo.formulas.tensors import Tensor, torch
 
 _HALVINGS = 40
 # At 20 temperatures from its centre a sigmoid is within 3e-9 of 0 or 1.
@@ -62,7 +62,6 @@ def entropy_guard(logprobs: Tensor, advantages: Tensor, actions: int, strength: 
     A success whose token is already more likely than chance is reinforced less. `actions` is the
     size of the vocabulary. The rule is the original sandbox's own.
     """
-    check_shapes(logprobs, advantages)
     excess = (logprobs.detach().exp() - 1.0 / actions).clamp(0.0, 1.0)
     return torch.where(advantages > 0, 1.0 - strength * excess, torch.ones_like(excess))
 
@@ -116,7 +115,6 @@ def uncertain_gates(
 
     The more rewards scatter, the more delight a token needs to pass.
     """
-    check_shapes(logprobs, uncertainty)
     return torch.sigmoid((delight(logprobs, advantages) - scale * uncertainty) / eta)
 
 
@@ -124,7 +122,6 @@ def filtered_dg_weights(
     logprobs: Tensor, advantages: Tensor, uncertainty: Tensor, eta: float, threshold: float
 ) -> Tensor:
     """The weights of `dg.dg_weights` where U <= threshold, and 0 elsewhere."""
-    check_shapes(logprobs, uncertainty)
     return dg_weights(logprobs, advantages, eta) * (uncertainty <= threshold)
 
 

@@ -26,13 +26,11 @@ def learnability(penalty: Tensor, strength: float) -> Tensor:
 
 def product_reward(success: Tensor, penalty: Tensor, strength: float) -> Tensor:
     """Success times learnability: a failure earns 0, however easy it is to follow."""
-    check_shapes(success, penalty)
     return success * learnability(penalty, strength)
 
 
 def additive_reward(success: Tensor, penalty: Tensor, strength: float) -> Tensor:
     """Success - strength penalty: an easy failure can earn more than a hard success."""
-    check_shapes(success, penalty)
     return success - strength * penalty
 
 

@@ -25,7 +25,6 @@ def pg_weights(logprobs: Tensor, behaviour: Tensor, advantages: Tensor, cap: flo
 
     Ionides 2008, "Truncated Importance Sampling", https://doi.org/10.1198/106186008X320456.
     """
-    check_shapes(logprobs, advantages)
     return importance_weights(logprobs, behaviour, cap) * advantages.detach()
 
 
@@ -42,7 +41,6 @@ def traj_pg_weights(
         logprobs: float [..., T]; tokens lie along the last axis.
         mask: float [..., T], 1 for tokens that exist and 0 for others.
     """
-    check_shapes(logprobs, behaviour, advantages, mask)
     whole = ((logprobs - behaviour) * mask).sum(-1, keepdim=True)
     return torch.exp(whole).clamp(max=cap).detach() * advantages.detach()
 

@@ -109,7 +109,6 @@ def log_growth_weights(logprobs: Tensor, advantages: Tensor, success: Tensor) ->
     Args:
         success: float, 1 where the sample was right, else 0.
     """
-    check_shapes(logprobs, advantages, success)
     inverse = torch.exp(-logprobs.detach().clamp(min=-20.0))
     return advantages.detach() * torch.where(success > 0, inverse, torch.ones_like(inverse))
 

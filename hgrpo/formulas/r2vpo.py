@@ -8,7 +8,7 @@ from hgrpo.formulas.batch import Seen
 from hgrpo.formulas.importance import ratios
 from hgrpo.formulas.pg import policy_gradient
 from hgrpo.formulas.rule import TokenRule
-from hgrpo.formulas.tensors import Tensor, check_shapes
+from hgrpo.formulas.tensors import Tensor
 
 
 def r2vpo_weights(
@@ -18,7 +18,6 @@ def r2vpo_weights(
 
     The paper that names R2VPO: https://arxiv.org/abs/2601.03320.
     """
-    check_shapes(logprobs, advantages)
     ratio = ratios(logprobs, behaviour)
     return ratio * (advantages.detach() - 2.0 * penalty * (ratio - 1.0))
 

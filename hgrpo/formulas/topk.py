@@ -39,14 +39,12 @@ def truncated_reverse_kl(student: Tensor, teacher: Tensor, support: Tensor) -> T
 
 def renormalised_reverse_kl(student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:
     """KL(p given S || q given S); 0 for an empty S."""
-    check_shapes(student, teacher, support)
     conditioned = [_within(each, support).log_softmax(-1) for each in (student, teacher)]
     return truncated_reverse_kl(*conditioned, support)
 
 
 def tail_reverse_kl(student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:
     """KL(p || q) where all tokens outside S are one token; a lower bound of the reverse KL."""
-    check_shapes(student, teacher, support)
     rest = [_within(each, ~support).logsumexp(-1, keepdim=True) for each in (student, teacher)]
     inside = truncated_reverse_kl(student, teacher, support)
     return inside + reverse_kl(*rest)
@@ -59,7 +57,6 @@ def truncated_forward_kl(student: Tensor, teacher: Tensor, support: Tensor) -> T
 
 def mass(logprobs: Tensor, support: Tensor) -> Tensor:
     """The probability of S, [...]."""
-    check_shapes(logprobs, support)
     return (support * logprobs.exp()).sum(-1)
 
 
@@ -78,7 +75,6 @@ def support_mask(student: Tensor, teacher: Tensor, k: int, support: Support) -> 
 
     There may be no token that is in both. Arguments are log-probs [..., V].
     """
-    check_shapes(student, teacher)
     if support == "student":
         return top_k(student, k)
     if support == "teacher":
@@ -100,7 +96,6 @@ def overlap_at_k(student: Tensor, teacher: Tensor, k: int) -> Tensor:
     order of the others by a sort means nothing, so each counts with its chance. Where neither side
     has ties, this is the size of the common set, divided by k.
     """
-    check_shapes(student, teacher)
     return (membership(student, k) * membership(teacher, k)).sum(-1) / k
 
 
