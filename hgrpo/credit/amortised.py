@@ -26,6 +26,7 @@ from hgrpo.atomic import write_json
 from hgrpo.credit.base import Context, CreditAssigner, Group, Progress
 from hgrpo.credit.counterfactual import CounterfactualCredit
 from hgrpo.credit.counterfactual import Settings as CounterfactualSettings
+from hgrpo.credit.prompt_states import prompt_states
 from hgrpo.credit.settings import CreditSettings, StoredCredit
 from hgrpo.errors import UserError
 from hgrpo.trajectories.trajectory import Trajectory
@@ -186,8 +187,6 @@ class AmortisedCredit(CreditAssigner):
         return {} if self._player is None else self._player.report()
 
     def _from_fit(self, trajectory: Trajectory) -> np.ndarray:
-        from hgrpo.policy.hidden import prompt_states
-
         if not trajectory.turns:
             return np.zeros(0)
         # The policy reads the trajectory on its own, so that the numbers depend on no batch. Rounds

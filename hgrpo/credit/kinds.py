@@ -24,7 +24,7 @@ from hgrpo.config.kind_section import KindSection
 from hgrpo.credit.settings import CreditSettings
 from hgrpo.errors import did_you_mean, import_plug_in
 
-_SHARED = {"altered", "base", "kinds", "replay", "settings", "to_go"}
+_SHARED = {"altered", "base", "kinds", "prompt_states", "replay", "settings", "to_go"}
 
 
 def known() -> list[str]:

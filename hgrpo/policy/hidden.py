@@ -1,16 +1,14 @@
-"""The policy's last hidden states, of whole token sequences and before replies."""
+"""The policy's last hidden states of whole token sequences."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from hgrpo.policy.head import decode
 from hgrpo.policy.logprobs import make_batch, micro_batches
 from hgrpo.policy.policy import Policy
-from hgrpo.trajectories.trajectory import Trajectory
 
 _TOKEN_BUDGET = 4096
 
@@ -33,17 +31,3 @@ def read_hidden(
         for row, index in enumerate(part):
             results[index] = read(index, hidden[row])
     return [results[index] for index in range(len(sequences))]
-
-
-def prompt_states(policy: Policy, trajectories: Sequence[Trajectory]) -> np.ndarray:
-    """Last hidden state of the policy at the last token before each turn's reply, float32 [N, D].
-
-    It depends on the whole conversation up to the reply, and not on the reply. The embeddings that
-    engines pool during play will not do, because they hold the reply.
-    """
-    played = [trajectory for trajectory in trajectories if trajectory.turns]
-    before = [[turn.span[0] - 1 for turn in trajectory.turns] for trajectory in played]
-    tokens = [trajectory.token_ids for trajectory in played]
-    return np.concatenate(
-        read_hidden(policy, tokens, lambda index, hidden: hidden[before[index]].numpy())
-    )

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 
 from hgrpo.credit.base import Context, CreditAssigner, Group
+from hgrpo.credit.prompt_states import prompt_states
 from hgrpo.credit.state_graph.diagnostics import Tally
 from hgrpo.credit.state_graph.graph import (
     Graph,
@@ -26,7 +27,6 @@ from hgrpo.credit.state_graph.normalise import (
 from hgrpo.credit.state_graph.settings import Key, Settings, Term
 from hgrpo.credit.state_graph.steps import step_credit
 from hgrpo.credit.state_graph.values import returns_to_go, term_values
-from hgrpo.policy.hidden import prompt_states
 from hgrpo.trajectories.trajectory import Trajectory
 
 GIGPO = Term(value="mc_mean", credit="G-V")

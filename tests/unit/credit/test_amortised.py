@@ -17,10 +17,10 @@ from hgrpo.credit.amortised import (
 )
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.kinds import CreditConfig
+from hgrpo.credit.prompt_states import prompt_states
 from hgrpo.credit.replay import ReplayRow
 from hgrpo.errors import UserError
 from hgrpo.policy.head import decode
-from hgrpo.policy.hidden import prompt_states
 from hgrpo.policy.logprobs import make_batch
 from hgrpo.trajectories.store import sequence_table, turn_table, write_table
 

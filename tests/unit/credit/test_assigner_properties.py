@@ -15,12 +15,12 @@ from hgrpo.agent.conversation import Conversation
 from hgrpo.config.read import read_yaml
 from hgrpo.credit.base import Context, Group, assign_all, make_assigner
 from hgrpo.credit.kinds import CreditConfig
+from hgrpo.credit.prompt_states import prompt_states
 from hgrpo.credit.state_graph.keys import cosine_clusters
 from hgrpo.credit.turnrd.model import build_model, save_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.evaluation.shared_rollouts import computations
 from hgrpo.policy.head import decode
-from hgrpo.policy.hidden import prompt_states
 from hgrpo.trajectories.played_groups import read_groups
 from hgrpo.trajectories.store import sequence_table, turn_table, write_table
 
