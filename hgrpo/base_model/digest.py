@@ -61,7 +61,7 @@ def base_digest(folder: Path) -> str:
 
 
 def identity(folder: Path) -> dict[str, str]:
-    """What makes two bases one and the same: hashes of all of it, and of what is not weights.
+    """Hashes that identify a base: of the whole base, and of its files without the weights.
 
     Raises:
         UserError: as `any_digest`.

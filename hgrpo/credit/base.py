@@ -178,7 +178,7 @@ def _checked(credit: object, group: Group, name: str) -> list[np.ndarray]:
 
 
 def _check_length(rows: object, length: int, where: str, items: str) -> None:
-    # Of an array [K, K], nothing shows which axis is the trajectories'.
+    # In an array [K, K], the axis of the trajectories would be ambiguous.
     if not isinstance(rows, Sequence):
         raise UserError(f"{where}: a list was expected, not {type(rows).__name__}")
     if len(rows) != length:

@@ -29,7 +29,7 @@ def dg_weights(logprobs: Tensor, advantages: Tensor, eta: float) -> Tensor:
 
 
 class Gate(Rule):
-    """The temperature of the gate, for DG and all that builds on it."""
+    """The temperature of the gate, for DG and its variants."""
 
     eta: float = Field(
         1.0, gt=0, description="temperature of the gate sigmoid(advantage * surprisal / eta)"

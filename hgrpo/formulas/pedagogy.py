@@ -1,4 +1,4 @@
-"""A teacher's reward: success, less what keeps the student from following.
+"""A teacher's reward: success, less a penalty for surprising the student.
 
 See "Pedagogical RL", https://noahziems.com/pedagogical-rl. Tensors have one entry a rollout;
 `penalty` is at least 0, for example `surprise.spike`.
@@ -125,7 +125,7 @@ class TeacherRL(StudentGRPO):
         return Term(loss, {"sft_loss": loss.detach()})
 
     def imitation_loss(self, seen: Seen, weights: Tensor) -> Tensor:
-        """Cross-entropy [S] to the rollouts that are imitated, whose tokens have `weights`."""
+        """Cross-entropy [S] to the imitated rollouts, with `weights` of their tokens."""
         rollout = seen.rollout
         keep = rollout.keep * rollout.clean if self.imitated == "correct" else rollout.keep
         return seed_mean(weighted_imitation(seen.logprobs, weights).squeeze(-1), keep)

@@ -54,7 +54,7 @@ class Capped(Rule):
 class REINFORCE(TokenRule):
     """The weight of a token is its advantage, whatever its ratio.
 
-    Kept whole. The run's `baseline` says what is subtracted.
+    Kept whole. The run's `baseline` is subtracted.
     """
 
     agents = True

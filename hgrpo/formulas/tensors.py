@@ -1,7 +1,6 @@
 """PyTorch, loaded at its first use, and a check of shapes.
 
-Settings stand beside the formulas that they set. A study's plan reads settings, and must not wait
-for PyTorch.
+Rules hold settings and formulas. Planning a study reads the settings and must not wait for PyTorch.
 """
 
 from importlib import import_module

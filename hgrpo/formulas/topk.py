@@ -6,7 +6,7 @@ KL. They differ in the rest of the vocabulary:
 
 - The truncated one ignores it, so the student lowers the loss by moving probability there. That
   probability leaks.
-- The renormalised one compares the two distributions given S. It neither sees nor moves the
+- The renormalised one compares the two distributions given S. It does not depend on the
   probability of S.
 - The one with a tail counts the rest as one more token, so a leak costs.
 - The forward one weighs by the teacher. It pulls the student to S and never pushes it away.
@@ -120,9 +120,8 @@ class Truncation(Rule):
     def term(self, seen: Seen) -> Term:
         """The mean divergence, and how much of both distributions the set holds.
 
-        `support_has_best` is the share of prefixes whose set holds the teacher's best token. Where
-        it does not, the support misses the token to learn; where the student's mass falls, it
-        leaks.
+        `support_has_best` is the share of prefixes whose set holds the teacher's best token, which
+        is the one to learn. If the student's mass falls, it leaks.
         """
         student, teacher = seen.table.detach(), teacher_of(seen)
         support = support_mask(student, teacher, self.k, self.support)

@@ -119,9 +119,7 @@ def offset_share(advantages: Sequence[np.ndarray]) -> float | None:
 def size_caution(
     sizes: Mapping[str, float | None], alpha: float, floor: float, flat: str = ""
 ) -> str:
-    """Why the size of turn credit keeps it, or the return, from having an effect, or "".
-
-    Several reasons stand beside each other.
+    """Why the size of turn credit leaves it, or the return, without effect; "" without a reason.
 
     Args:
         sizes: entries of `log_row.advantage_row`; a missing entry and None give no caution.

@@ -1,4 +1,4 @@
-"""What of a step's play the update learns from, and with which weight."""
+"""The trajectories of a step that the update uses, and the weights of their groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -67,7 +67,7 @@ def measures(
     training: TrainingConfig,
     entropies: Sequence[np.ndarray] | None = None,
 ) -> list[Measures]:
-    """What the filter's scores are computed from, group by group."""
+    """The inputs of the filter's scores, group by group."""
     return [
         Measures(
             training_returns(group, training),

@@ -99,10 +99,9 @@ def marginal(logprobs: np.ndarray) -> np.ndarray:
 
 
 def retrieval(logprobs: np.ndarray, columns: np.ndarray, best: int) -> float:
-    """Share of the replies whose own prompt is among the `best` under which they are likeliest.
+    """Share of the replies whose own prompt is among their `best` likeliest prompts.
 
-    If prompts tie at the last of these places, the reply counts as the chance that its own prompt
-    is drawn among them.
+    If prompts tie at the last rank, a reply counts as its chance under a random order of the ties.
     """
     fit = matched(logprobs, columns)[:, None]
     better, equal = (logprobs > fit).sum(axis=1), (logprobs == fit).sum(axis=1)
@@ -127,8 +126,7 @@ class Pair:
 
     Attributes:
         prompt: the whole conversation before the reply.
-        lead: the reply's tokens before z; it is given, under every prompt. The opening tag of a
-            thought, if the reply has one.
+        lead: the reply's tokens before z, on which z is conditioned: the opening tag of a thought.
         z: the tokens that are scored: the thought without its tags, or the whole reply.
         thought: whether z is a thought.
     """
@@ -147,7 +145,7 @@ def measure_step(
     longest: int,
     score: Callable[[Sequence[SampledSequence]], Sequence[Tensor]],
 ) -> dict[str, float | None]:
-    """Log entries of a step: what `measure` finds in first turns, and in turns drawn among all.
+    """Log entries of a step: `measure` of first turns, and of turns drawn among all.
 
     Args:
         trajectories: all of the step, as they were played.

@@ -54,7 +54,7 @@ def value_loss(values: Tensor, before: Tensor, targets: Tensor, clip: float) -> 
 
 
 def explained_variance(values: np.ndarray, targets: np.ndarray) -> float | None:
-    """1 - Var(target - V) / Var(target): 1 is a perfect critic, 0 one that knows only the mean.
+    """1 - Var(target - V) / Var(target): 1 for a perfect critic, 0 for a constant one.
 
     None if the targets do not vary.
     """
@@ -75,7 +75,7 @@ class Critic:
     """Values tokens, and learns from estimates; `ranks` share the work as the learner's do.
 
     Attributes:
-        body: the model whose decoder the values are read from; its language-model head is unused.
+        body: the model that gives the hidden states; its language-model head is unused.
         optimiser: of the body's trainable tensors and of the head's.
         scale: float64 [2], mean and deviation of the first batch's returns; NaN before it.
     """
@@ -90,7 +90,7 @@ class Critic:
     scale: Tensor = field(default_factory=lambda: torch.full((2,), math.nan, dtype=torch.float64))
 
     def calibrate(self, returns: np.ndarray) -> None:
-        """Take the head's units from the returns of the first batch; later calls do nothing.
+        """Set the head's units by the first batch's returns; later calls do nothing.
 
         If all returns are equal, the unit is 1.
         """

@@ -23,7 +23,7 @@ STEP_DIAGNOSTICS = (
 # Diagnostics of a minibatch that are sums over its micro-batches.
 SUMS = ("policy_loss", "kl_term", "entropy_term", "entropy", "clip_fraction")
 
-# What `advantages.size_caution` reads.
+# Inputs of `advantages.size_caution`.
 SIZES = (
     *("turn_share", "top_share", "offset_share"),
     *("max_abs_credit", "mean_abs_traj_adv", "mean_abs_turn_adv"),
@@ -31,7 +31,7 @@ SIZES = (
 
 
 def rollout_row(groups: Sequence[Sequence[Trajectory]]) -> dict:
-    """Log entries: rewards and counts of a step's trajectories, which are given group by group."""
+    """Log entries: rewards and counts of a step's groups of trajectories."""
     flat = [trajectory for group in groups for trajectory in group]
     returns = np.array([trajectory.env_return for trajectory in flat])
     turns = sum(len(trajectory.turns) for trajectory in flat)

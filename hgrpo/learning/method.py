@@ -68,7 +68,7 @@ class MethodConfig(Strict):
     advantage: Literal["group", "gae", "turn_gae", "bi_level_gae"] = Field(
         "group",
         description="group: a trajectory is compared with its group, and turns get their credit; "
-        "the others ask a critic what was still to be earned: before every token (gae), before "
+        "the others take the critic's estimate of rewards to go: before every token (gae), before "
         "every turn (turn_gae), or first over turns and then over tokens (bi_level_gae)",
     )
     objective: ObjectiveConfig = Field(
@@ -98,8 +98,8 @@ class MethodConfig(Strict):
     dead_groups: DeadGroups = Field(
         "skip",
         description="skip: groups whose advantages are all zero take no part in the update, unless "
-        "a KL penalty has something to say of them; skip_equal_returns: those whose returns are "
-        "all equal take none, whatever the turns' credit says (the guard of H-GRPO); keep: all do",
+        "a KL penalty acts on them; skip_equal_returns: groups of equal returns take no part, also "
+        "with turn credit (the guard of H-GRPO); keep: all groups take part",
     )
     stream: int = Field(
         0,
@@ -161,7 +161,7 @@ class MethodConfig(Strict):
         return compares and "alpha" not in self.credit.declared.demands
 
     def credit_caution(self, flat: bool, sizes: Mapping[str, float | None] | None = None) -> str:
-        """Why turn credit, or the return beside it, has little or no effect, or "".
+        """Why turn credit, or the return beside it, has little effect; "" without a reason.
 
         Args:
             flat: whether `is_flat` held for it in all groups.

@@ -156,9 +156,9 @@ class Round:
             groups += batch
             credits = self._credit(batch)
             if step == 0 and len(groups) == len(batch) and self.second and self.learner.ranks.first:
-                # The last group shows what an assigner has kept of earlier ones, if it is not dead.
-                telling = [k for k, rows in enumerate(credits) if any(map(np.any, rows))] or [0]
-                again = self.second, batch[telling[-1]], credits[telling[-1]]
+                # State that an assigner carries between groups shows in the last living group.
+                living = [k for k, rows in enumerate(credits) if any(map(np.any, rows))] or [0]
+                again = self.second, batch[living[-1]], credits[living[-1]]
                 synced["order_dependent_credit"] = is_order_dependent(*again)
             advantages += [
                 group_advantages(group, credit, self.id.method, training)
@@ -203,9 +203,9 @@ class Round:
     def choose(
         self, played: Sequence[Sequence[Trajectory]], advantages: Sequence[GroupAdvantages]
     ) -> Chosen:
-        """What the update is to use: groups that are not dead and, of these, what the filter keeps.
+        """The choice for the update: groups that are not dead, and the filter's choice of these.
 
-        A critic's advantages are no comparison within the group, so under a critic none is dead.
+        A critic's advantages do not compare trajectories, so under a critic no group is dead.
         """
         training, rule = self.learner.training, self.id.method.dead_groups
         penalised = training.penalises_dead_groups(self.learner.kl_coefficient)
@@ -237,8 +237,7 @@ class Round:
     ) -> dict[str, float | None]:
         """Log entries of the run's first step and each round's last, if `training.collapse` is set.
 
-        It comes before the update, so the policy is still the one that played, at first the SFT
-        policy.
+        Call it before the update, while the policy is the one that played.
         """
         training = self.learner.training
         last = step == training.steps_per_round - 1 or self.learner.stop.over

@@ -17,8 +17,8 @@ from hgrpo.trajectories.all_play import all_play
 from hgrpo.trajectories.collapse_row import in_summary
 from hgrpo.trajectories.store import join_steps
 
-# Columns of the log whose sums over the round go to the summary. In the log, the names in `_TOTALS`
-# have the prefix "n_".
+# Columns of the log that the summary sums up. In the log, the names in `_TOTALS` have the prefix
+# "n_".
 _COUNTS = ("inadmissible", "overlong", "empty", "dead_groups", "truncated", "context_overflow")
 _TOTALS = (
     *("groups", "trajectories", "turns", "action_tokens", "forward_tokens"),
@@ -59,7 +59,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
 
 
 def credit_caution(played: Round) -> str:
-    """What is wrong with the round's turn credit, or ""; without a fit, it is only a stand-in."""
+    """The caution about the round's turn credit, or ""; before a fit, credit is a stand-in."""
     method, rows = played.id.method, played.rows
     unfitted = method.credit.declared.fits and played.id.index == 1
     if unfitted or not rows:
@@ -73,7 +73,7 @@ def credit_caution(played: Round) -> str:
 
 
 def totals(rows: Sequence[Mapping]) -> dict:
-    """Sums and means of log rows; a mean of nothing is None, also that of a round without steps.
+    """Sums and means of log rows; a mean over no row is None.
 
     `all_play` includes continuations; the sums whose names start with `total_` do not.
     """

@@ -53,10 +53,10 @@ class RoundInputs:
     Attributes:
         sft: the SFT policy, which is the reference of the KL penalty.
         policy: the policy that the round starts from. The folder may also hold the trainer's state.
-        fitted: what the fit after the previous round wrote; None if there was no fit.
+        fitted: folder of the previous round's fit; None without a fit.
         cache: folder for the answers of judges, shared by all jobs of a study.
         evaluations: summaries of the evaluations after the earlier rounds, in order.
-        critic: the file of the critic that the round goes on with; None if there is none yet.
+        critic: file of the previous round's critic; None in the first round and without a critic.
     """
 
     panels: Path
@@ -70,7 +70,7 @@ class RoundInputs:
     critic: Path | None = None
 
     def files(self) -> list[Path]:
-        """The files that decide what the round does, besides the base and the tasks."""
+        """The round's input files besides the base and the tasks."""
         folders = [folder for folder in (self.sft, self.policy, self.fitted) if folder]
         in_folders = (path for folder in folders for path in files_in(folder))
         critic = [self.critic] if self.critic else []
@@ -80,7 +80,7 @@ class RoundInputs:
 def round_inputs(
     method: MethodConfig, *, assets: Path, base: Path, policy: Path, **others: object
 ) -> RoundInputs:
-    """What a round of an arm reads, from a command's folders; packed ones are unpacked first.
+    """The inputs of an arm's round, from a command's folders; archives are unpacked first.
 
     Args:
         others: further fields of `RoundInputs`.

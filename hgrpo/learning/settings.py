@@ -84,8 +84,8 @@ class GaeConfig(Strict):
     truncation: Literal["end", "bootstrap"] = Field(
         "end",
         description="what follows where the turn cap or the context length ended an episode: end: "
-        "nothing, the cap is a rule of the game; bootstrap: what the critic expects of the state "
-        "after the last turn, so the cap only cuts the play short",
+        "nothing, the cap is a rule of the game; bootstrap: the critic's value of the state after "
+        "the last turn, so the cap only cuts the play short",
     )
 
 

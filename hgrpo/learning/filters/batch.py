@@ -17,7 +17,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Measures:
-    """What a group's score is computed from, in the order of its trajectories.
+    """The inputs of a group's score, in the order of its trajectories.
 
     Attributes:
         returns: float [K].
@@ -119,10 +119,7 @@ def effective_number(weights: np.ndarray) -> float | None:
 
 
 def selection_weights(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """The weights by which the remaining groups are compared, float64 [n], from scores [G].
-
-    Under top_p with softmax they are the probabilities, otherwise the scores themselves.
-    """
+    """Probabilities of the remaining groups under top_p with softmax, else their scores; [n]."""
     remaining = np.asarray(scores, dtype=np.float64)[remaining_groups(scores, config)]
     by_mass = config.strategy == "top_p" and config.mode == "softmax" and not config.soft
     return softmax(remaining, config) if by_mass and len(remaining) else remaining
@@ -184,7 +181,7 @@ def remaining_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
 
 
 def is_zero(scores: np.ndarray, tolerance: float) -> np.ndarray:
-    """Which scores count as 0, bool [G]."""
+    """Whether each score counts as 0, bool [G]."""
     return np.abs(scores) <= tolerance
 
 
@@ -236,12 +233,12 @@ def _top_k(scores: np.ndarray, config: FilterConfig, total: int) -> np.ndarray:
 
 
 def share_of(share: float, many: int) -> int:
-    """A share of so many, rounded down."""
+    """`share` times `many`, rounded down."""
     return int(np.floor(share * many * (1 + ROUNDING)))
 
 
 def _first(scores: np.ndarray, config: FilterConfig, many: int) -> np.ndarray:
-    """As many as wanted of the ordered groups, or all that remain; at least one."""
+    """The first `many` of the ordered groups; at least one."""
     return _ordered(scores, config)[: max(1, many)]
 
 

@@ -53,7 +53,7 @@ class GroupGradients(NamedTuple):
         gradients: float32 [C, P], of each component, on the CPU. P counts trained parameters, or
             the numbers of a sketch.
         losses: float64 [C], of each component.
-        size: what both are to be divided by.
+        size: the divisor of both.
     """
 
     gradients: Tensor
@@ -62,7 +62,7 @@ class GroupGradients(NamedTuple):
 
 
 def group_size(lengths: Sequence[int], reduction: Reduction) -> int:
-    """What a sum over a group's tokens is divided by: its sampled tokens, or its trajectories.
+    """The divisor of a sum over a group's tokens: its sampled tokens, or its trajectories.
 
     With the reduction `constant`, the constant is in the weights of the tokens.
     """

@@ -25,15 +25,15 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a step would train on.
+    """The input of a training step on these groups.
 
     Attributes:
         groups: the trajectories of each group, in the form that the trainer reads. Their advantages
             are those before whitening and scaling.
         deviations: the sample's deviation of each group's returns, float64 [G].
-        chosen: what the filter would keep.
-        shift, scale: a step on these groups would use the advantages (A - shift) / scale. The
-            constants come from what the filter keeps, or from all groups if it keeps none.
+        chosen: the filter's choice.
+        shift, scale: the step would use the advantages (A - shift) / scale. The constants come from
+            the chosen trajectories, or from all if none is chosen.
     """
 
     groups: list[list[TrainingSequence]]
