@@ -92,8 +92,12 @@ def scale_living(
 ) -> float:
     """`scale_advantages` of the chosen trajectories of groups that are not dead."""
     alive = np.repeat([not each.dead for each in advantages], [len(group) for group in groups])
-    flat = [trajectory for group in groups for trajectory in group]
-    return scale_advantages(where(flat, alive & chosen.flat), rms)
+    return scale_advantages(where(flat(groups), alive & chosen.flat), rms)
+
+
+def flat(groups: Sequence[Sequence[Trajectory]]) -> list[Trajectory]:
+    """The trajectories of all groups, group by group."""
+    return [trajectory for group in groups for trajectory in group]
 
 
 def where(trajectories: Sequence[Trajectory], mask: np.ndarray) -> list[Trajectory]:
@@ -108,8 +112,7 @@ def weigh(
 ) -> None:
     """Multiply the advantages of each group's turns, and of its sequences' tokens, by a weight."""
     factors = np.repeat(weights, [len(group) for group in groups])
-    flat = [trajectory for group in groups for trajectory in group]
-    for trajectory, factor in zip(flat, factors, strict=True):
+    for trajectory, factor in zip(flat(groups), factors, strict=True):
         for turn in trajectory.turns:
             if turn.advantage is not None:
                 turn.advantage *= float(factor)

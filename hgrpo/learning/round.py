@@ -21,6 +21,7 @@ from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.chosen import (
     Chosen,
     choose,
+    flat,
     scale_living,
     spread_of_returns,
     weigh,
@@ -102,7 +103,8 @@ class Round:
         began = time.perf_counter()
         training = self.learner.training
         groups, advantages, synced, seconds = self._play(step, on_trajectory)
-        reported = self._report()
+        ranks = self.learner.ranks
+        reported = dict(ranks.broadcast(self.assigner.report() if ranks.first else None))
         self.collector.engine.sleep()
         played = [group.trajectories for group in groups]
         chosen = self.choose(played, advantages)
@@ -133,8 +135,10 @@ class Round:
         )
         leaves_out = training.dynamic_sampling is not None or training.filter is not None
         if leaves_out or self.learner.stop.over:
-            forget_advantages(_flat(played), chosen.flat)
-        self._save(_flat(played), step)
+            forget_advantages(flat(played), chosen.flat)
+        if ranks.first:
+            write_step(flat(played), self.id.index, step, self.checkpoints.folder)
+            self.checkpoints.save(self.learner, self.rows)
 
     def _play(
         self, step: int, on_trajectory: Callable[[], None]
@@ -195,11 +199,6 @@ class Round:
         ranks = self.learner.ranks
         return ranks.broadcast(assign_all(self.assigner, groups) if ranks.first else None)
 
-    def _report(self) -> dict[str, float]:
-        """The assigner's report for the log, from the first rank."""
-        ranks = self.learner.ranks
-        return dict(ranks.broadcast(self.assigner.report() if ranks.first else None))
-
     def choose(
         self, played: Sequence[Sequence[Trajectory]], advantages: Sequence[GroupAdvantages]
     ) -> Chosen:
@@ -213,7 +212,7 @@ class Round:
         take_part = [critic or takes_part(each.dead, rule, penalised) for each in advantages]
         entropies = None
         if training.filter is not None and training.filter.needs_entropies:
-            rows = self.learner.entropies(training_sequences(_flat(played)))
+            rows = self.learner.entropies(training_sequences(flat(played)))
             ends = np.cumsum([len(group) for group in played])[:-1]
             entropies = np.split(np.array([float(row.mean()) for row in rows]), ends)
         return choose(played, take_part, training, entropies)
@@ -222,7 +221,7 @@ class Round:
         self, played: Sequence[Sequence[Trajectory]], chosen: Chosen, step: int
     ) -> None:
         """Apply the rules for stopping to the step; a run that they end takes no further update."""
-        training, won = self.learner.training, [t.success for t in _flat(played)]
+        training, won = self.learner.training, [t.success for t in flat(played)]
         self.learner.stop = after_collection(
             self.learner.stop,
             training.stops,
@@ -245,7 +244,7 @@ class Round:
         if training.collapse is None or not (first or last):
             return {}
         return measure_step(
-            _flat(played),
+            flat(played),
             training.collapse.pairs,
             (self.id.seed, self.id.index, step),
             self.learner.policy.conversation,
@@ -261,7 +260,9 @@ class Round:
         step: int,
     ) -> dict:
         """Update on the chosen trajectories, in random order; return diagnostics."""
-        self._set_lr(step)
+        # The warm-up counts steps across rounds.
+        warmup = max(1, self.learner.training.warmup_steps)
+        set_lr([self.learner.optimiser], min(1.0, (self._step_of_run(step) + 1) / warmup))
         rng = generator("minibatches", self.id.seed, self.id.index, step)
         used = np.flatnonzero(chosen.flat)
         order = used[rng.permutation(len(used))].tolist()
@@ -271,7 +272,7 @@ class Round:
         if rms is not None:
             row = {"advantage_factor": scale_living(played, advantages, chosen, rms)}
         weigh(played, chosen.weights)
-        return row | self.learner.update(training_sequences(_flat(played)), order)
+        return row | self.learner.update(training_sequences(flat(played)), order)
 
     def _update_both(
         self,
@@ -282,7 +283,7 @@ class Round:
         step: int,
     ) -> dict:
         """Take the advantages from the critic, then update the critic and the policy."""
-        training, trajectories = self.learner.training, _flat(played)
+        training, trajectories = self.learner.training, flat(played)
         sequences = training_sequences(trajectories)
         critic.calibrate(np.array([trajectory.env_return for trajectory in trajectories]))
         before = critic.values(sequences)
@@ -300,19 +301,3 @@ class Round:
 
     def _step_of_run(self, step: int) -> int:
         return (self.id.index - 1) * self.learner.training.steps_per_round + step
-
-    def _set_lr(self, step: int) -> None:
-        """Set the learning rate, with a linear warm-up that counts steps across rounds."""
-        warmup = max(1, self.learner.training.warmup_steps)
-        factor = min(1.0, (self._step_of_run(step) + 1) / warmup)
-        set_lr([self.learner.optimiser], factor)
-
-    def _save(self, trajectories: Sequence[Trajectory], step: int) -> None:
-        """On the first rank, save the step's trajectories and the learner's state."""
-        if self.learner.ranks.first:
-            write_step(trajectories, self.id.index, step, self.checkpoints.folder)
-            self.checkpoints.save(self.learner, self.rows)
-
-
-def _flat(groups: Sequence[Sequence[Trajectory]]) -> list[Trajectory]:
-    return [trajectory for group in groups for trajectory in group]

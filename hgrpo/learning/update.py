@@ -159,21 +159,25 @@ class Learner:
         steps: list[dict[str, float]] = []
         before: dict[str, float] = {}
         for _ in range(self.training.epochs):
-            for part in minibatches(order, self.training, self._is_of_groups):
+            for part in minibatches(order, self.training, isinstance(self.rule, GroupRule)):
                 step, log_ratio = self._differentiate([sequences[i] for i in part], part)
                 if not steps:
                     # Before the first step engine and trainer hold the same weights, so any
                     # difference is numerical.
                     before = mismatch(log_ratio)
-                    self._check_mismatch((before | importance)["mismatch_mean"])
+                    mean, limit = (
+                        (before | importance)["mismatch_mean"],
+                        self.training.mismatch_limit,
+                    )
+                    if limit is not None and not mean <= limit:
+                        raise TrainingError(
+                            f"training.mismatch_limit: {limit}: the log-probabilities of engine "
+                            f"and trainer differ by {mean:.3g} a token on average"
+                        )
                 parameters = [parameter for _, parameter in self.policy.trainable]
                 norm = descend([self.optimiser], parameters, self.training.max_grad_norm)
                 steps.append(step | {"grad_norm": norm})
         return steps, before
-
-    @property
-    def _is_of_groups(self) -> bool:
-        return isinstance(self.rule, GroupRule)
 
     def entropies(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
         """The policy's entropy before each sampled token, [N] per sequence, in nats."""
@@ -215,7 +219,9 @@ class Learner:
         lengths = torch.tensor([len(s.behaviour) for s in minibatch])
         reduction = self.training.loss_reduction, self.training.loss_constant
         weights = token_weights(lengths, *reduction).split(lengths.tolist())
-        of_groups = self._first_pass(minibatch, places) if self._is_of_groups else None
+        of_groups = None
+        if isinstance(self.rule, GroupRule):
+            of_groups = self._first_pass(minibatch, places)
         sums, ratios, bad = dict.fromkeys(SUMS, 0.0), [], ""
         sizes = [len(s.token_ids) for s in minibatch]
         for part in self.ranks.share(micro_batches(sizes, self.training.microbatch_tokens)):
@@ -320,14 +326,6 @@ class Learner:
             "ratio_max": float(log_ratio.exp().max()),
             "ess": float(effective_sample_share(log_ratio, torch.zeros_like(log_ratio))),
         }, log_ratio
-
-    def _check_mismatch(self, mean: float) -> None:
-        limit = self.training.mismatch_limit
-        if limit is not None and not mean <= limit:
-            raise TrainingError(
-                f"training.mismatch_limit: {limit}: the log-probabilities of engine and trainer "
-                f"differ by {mean:.3g} a token on average"
-            )
 
     def _logprobs(
         self,

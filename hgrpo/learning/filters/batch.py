@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hgrpo.learning.filters.settings import FilterConfig, LossScaling, Score
+from hgrpo.learning.filters.settings import FilterConfig, Score
 
 # A share counts as reached in spite of rounding, such as that of ten times 0.1.
 ROUNDING = 1e-12
@@ -81,29 +81,14 @@ def filter_batch(
     scores = group_scores(groups, config.score)
     returns = [group.returns for group in groups]
     masks = select_trajectories(returns, select_groups(scores, config), config)
-    left = np.concatenate(masks) if masks else np.zeros(0, bool)
-    weights = kept_groups(masks) * loss_factor(config.loss_scaling, int(left.sum()), left.size)
+    # With groups of one size kept as a whole, this is RAGEN's share of kept groups.
+    share = float(np.concatenate(masks).mean()) if masks else 1.0
+    factors = {"none": 1.0, "linear": share, "sqrt": share**0.5}
+    weights = kept_groups(masks) * factors[config.loss_scaling]
+    zero = is_zero(scores, config.zero_tolerance)
     if config.soft:
-        weights = soft_weights(scores, config.zero_tolerance)
+        weights = np.zeros_like(scores) if zero.all() else np.where(zero, 0, scores / scores.max())
     return masks, weights, filter_row(scores, masks, weights, config)
-
-
-def soft_weights(scores: np.ndarray, zero_tolerance: float) -> np.ndarray:
-    """score / max score, float64 [G], of scores from 0. A score that counts as 0 gets 0."""
-    scores = np.asarray(scores, dtype=np.float64)
-    zero = is_zero(scores, zero_tolerance)
-    return np.zeros_like(scores) if zero.all() else np.where(zero, 0.0, scores / scores.max())
-
-
-def loss_factor(scaling: LossScaling, part: int, total: int) -> float:
-    """The factor of the kept advantages, if `part` of `total` trajectories are kept.
-
-    With groups of one size kept as a whole, the kept share is RAGEN's share of kept groups.
-    """
-    if scaling == "none" or total == 0:
-        return 1.0
-    share = part / total
-    return share if scaling == "linear" else share**0.5
 
 
 def effective_number(weights: np.ndarray) -> float | None:
@@ -125,31 +110,20 @@ def selection_weights(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
     return softmax(remaining, config) if by_mass and len(remaining) else remaining
 
 
-def kept_mass(scores: np.ndarray, groups: np.ndarray) -> float | None:
-    """The kept groups' share of the sum of scores [G].
-
-    None if the sum is 0, or a score is below 0.
-    """
-    scores = np.asarray(scores, dtype=np.float64)
-    if (scores < 0).any() or not scores.any():
-        return None
-    return float(scores[groups].sum() / scores.sum())
-
-
 def filter_row(
     scores: np.ndarray, masks: Sequence[np.ndarray], weights: np.ndarray, config: FilterConfig
 ) -> dict[str, float | None]:
-    """Log entries of the filter; None where something is not defined, such as a mean of nothing.
+    """Log entries of the filter; None for a mean of no group, or a share of scores below 0.
 
     `filter_effective_groups` is the `effective_number` of the `selection_weights`: how many equal
     groups the batch amounts to before the selection. If it is near 1, nearly all values of a
     strategy keep the same groups.
     """
-    groups = kept_groups(masks)
+    groups, shared = kept_groups(masks), (scores >= 0).all() and scores.any()
     return {
         "filter_kept_groups": int(groups.sum()),
         "filter_kept_trajectories": int(sum(row.sum() for row in masks)),
-        "filter_kept_mass": kept_mass(scores, groups),
+        "filter_kept_mass": float(scores[groups].sum() / scores.sum()) if shared else None,
         "filter_effective_groups": effective_number(selection_weights(scores, config)),
         "filter_zero_groups": int(is_zero(scores, config.zero_tolerance).sum()),
         "filter_mean_score": float(scores.mean()) if len(scores) else None,
