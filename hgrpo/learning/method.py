@@ -113,41 +113,28 @@ class MethodConfig(Strict):
     )
 
     @model_validator(mode="after")
-    def _takes_credit_from_one_source(self) -> Self:
+    def _fits_together(self) -> Self:
         if self.uses_critic and (self.credit.kind != "flat" or self.alpha != 1.0):
             raise ValueError(
                 f"advantage: {self.advantage} takes the turns' credit from the critic, so "
                 f"credit.kind: {self.credit.kind} with alpha: {self.alpha:g} would not be used; "
                 "leave both out"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _suits_its_rule(self) -> Self:
         compares = self.advantage == "group" and self.alpha == 1.0
         if self.objective.grouped and not compares:
             raise ValueError(
                 f"objective.rule: {self.objective.rule} compares whole trajectories of a group, so "
                 f"it needs advantage: group and alpha: 1, not {self.advantage} and {self.alpha:g}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _states_alpha(self) -> Self:
         if self._chooses_alpha and "alpha" not in self.model_fields_set:
             raise ValueError(
                 f"alpha: required with credit.kind {self.credit.kind!r}: an advantage is alpha x "
                 "the trajectory's advantage + (1 - alpha) x turn credit; `alpha: 0.5` uses both"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _suits_its_credit(self) -> Self:
-        if not self.train:
-            return self
+        demands = self.credit.declared.demands if self.train else {}
         wrong = [
             f"{key}: credit.kind {self.credit.kind!r} needs {value!r}, not {setting!r}: {why}"
-            for key, (value, why) in self.credit.declared.demands.items()
+            for key, (value, why) in demands.items()
             if (setting := getattr(self, key)) != value
         ]
         if wrong:

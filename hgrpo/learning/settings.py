@@ -248,16 +248,12 @@ class TrainingConfig(Strict):
     in_flight: int = Field(256, gt=0, description="trajectories played at the same time")
 
     @model_validator(mode="after")
-    def _divides_by_something(self) -> Self:
+    def _fits_together(self) -> Self:
         if (self.loss_reduction == "constant") != (self.loss_constant is not None):
             raise ValueError(
                 f"loss_constant: {self.loss_constant} with loss_reduction: {self.loss_reduction}; "
                 "the reduction `constant` needs one, and the others read none"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _has_groups_to_compare(self) -> Self:
         compares = []
         if self.filter and (setting := self.filter.compares):
             compares.append(f"filter.{setting} compares the trajectories of a group")

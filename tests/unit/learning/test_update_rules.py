@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from hgrpo.formulas.aspo import aspo_weights
 from hgrpo.formulas.dg import dg_gates, dg_weights
 from hgrpo.formulas.dg_variants import (
     entropy_guard,
@@ -27,7 +26,7 @@ from hgrpo.formulas.pg_variants import (
     prefix_values,
     tempo_advantages,
 )
-from hgrpo.formulas.r2vpo import r2vpo_weights
+from hgrpo.formulas.ratio_rules import aspo_weights, r2vpo_weights
 from hgrpo.formulas.tpo import (
     group_pg,
     target_cross_entropy,
