@@ -20,7 +20,7 @@ def rewarded(trajectories):
         trajectory.turns[-1].env_reward = float(rng.integers(2))
         for turn in trajectory.turns:
             turn.progress = float(rng.normal())
-    return [trajectories[i : i + 8] for i in range(0, 64, 8)]
+    return [trajectories[i : i + 8] for i in range(0, len(trajectories), 8)]
 
 
 def gradient(policy, batch, training=TRAINING, order=None, **objective):

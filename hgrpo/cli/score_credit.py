@@ -66,7 +66,7 @@ def main() -> None:
         path = PROJECT / "configs/methods" / f"{args.method}.yaml"
         method = validate(MethodConfig, read_yaml(path), str(path))
         credit, advantage = credited(method, args.truth)
-        name = args.name or method.shown_label
+        name = args.name or method.full_label
         flat = not truth.centred(advantage).any()
         # Only credit that is not normalised can be of another size than the trajectory's advantage.
         turns = credit if method.turn_norm == "none" else np.zeros(1)

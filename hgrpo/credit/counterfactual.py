@@ -85,8 +85,8 @@ class CounterfactualCredit(CreditAssigner):
         Raises:
             ReplayError: the environment answered differently when a turn was played again.
         """
-        chosen = []
-        if self._is_played(group):
+        chosen, share = [], self.settings.share_of_groups
+        if share == 1 or generator("counterfactual-groups", *group.stream).random() < share:
             chosen = [(k, t) for k in range(len(group.trajectories)) for t in self._turns(group, k)]
         stream = ("counterfactual", *group.stream)
         points = [Point(group.trajectories[k], t, stream) for k, t in chosen]
@@ -108,10 +108,6 @@ class CounterfactualCredit(CreditAssigner):
     def report(self) -> dict[str, float]:
         """Counts of alternatives, and of their new replies, replayed turns and tokens."""
         return self._continuations.report()
-
-    def _is_played(self, group: Group) -> bool:
-        share = self.settings.share_of_groups
-        return share == 1 or generator("counterfactual-groups", *group.stream).random() < share
 
     def _turns(self, group: Group, k: int) -> list[int]:
         trajectory, settings = group.trajectories[k], self.settings

@@ -66,10 +66,6 @@ class CreditConfig(KindSection):
 
     kind: str = Field("flat", description="name of a file in hgrpo/credit")
 
-    def labelled(self, label: str) -> str:
-        """Add the assigner's remark, such as "(offline rubric)", to an arm's label."""
-        return f"{label} {self.declared.label_remark}".strip()
-
     @classmethod
     def settings_model(cls, kind: str) -> type[CreditSettings]:
         return settings_of(kind)

@@ -41,7 +41,7 @@ class Trained(Protocol):
 
 
 class Checkpoints:
-    """Saves and restores the newest step of a run, in a folder from `locked_scratch`.
+    """Saves and restores the newest step of a run, in a folder from `job_scratch`.
 
     Args:
         folder: where steps are saved. It may also hold other files, such as trajectories.

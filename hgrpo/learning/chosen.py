@@ -1,7 +1,7 @@
 """The trajectories of a step that the update uses, and the weights of their groups."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,10 +31,6 @@ class Chosen:
     weights: np.ndarray
     empty: bool
     row: dict[str, float | None]
-
-    def none(self) -> "Chosen":
-        """The choice of no trajectory at all."""
-        return replace(self, trajectories=[np.zeros_like(mask) for mask in self.trajectories])
 
     @property
     def flat(self) -> np.ndarray:

@@ -168,6 +168,6 @@ class MethodConfig(Strict):
         return self.train and self.advantage != "group"
 
     @property
-    def shown_label(self) -> str:
-        """The label for readers, with the assigner's remark; without a `label`, `name` is used."""
-        return self.credit.labelled(self.label or self.name)
+    def full_label(self) -> str:
+        """`label`, or else `name`, with the assigner's remark, such as "(offline rubric)"."""
+        return f"{self.label or self.name} {self.credit.declared.label_remark}".strip()

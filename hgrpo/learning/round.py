@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -110,7 +110,8 @@ class Round:
         chosen = self.choose(played, advantages)
         self._apply_stops(played, chosen, step)
         if self.learner.stop.over:
-            chosen = chosen.none()
+            nothing = [np.zeros_like(mask) for mask in chosen.trajectories]
+            chosen = replace(chosen, trajectories=nothing)
         measuring = time.perf_counter()
         if collapse := self._measure_collapse(played, step):
             seconds["collapse_s"] = time.perf_counter() - measuring

@@ -134,13 +134,17 @@ def set_up(
     learner = _learner(policy, id.method, settings, ranks)
     if id.method.uses_critic:
         learner.critic = _critic(learner, settings, inputs)
-    _carry_on(learner, inputs)
-    collector = _collector(policy, settings, inputs, id.method.credit.declared)
+    carried = inputs.policy / TRAINER_STATE
+    if carried.is_file():
+        learner.load_state(read_state(carried, Learner.STATE))
+        if learner.critic:
+            learner.critic.load_weights(load_file(inputs.critic))
+    declared = id.method.credit.declared
+    collector = _collector(policy, settings, inputs, declared)
     context = Context(
         settings.env.name, policy, policy.conversation, collector, inputs.cache, inputs.fitted
     )
     assigner = make_assigner(id.method.credit, context)
-    declared = id.method.credit.declared
     # Only credit from the turns alone is cheap to compute again.
     more = declared.plays or declared.needs_policy or declared.uses or declared.may_be_unreachable
     second = None if more else partial(make_assigner, id.method.credit, context)
@@ -170,16 +174,6 @@ def _critic(learner: Learner, settings: RoundSettings, inputs: RoundInputs) -> C
     optimiser = AdamW([*(p for _, p in body.trainable), *head.parameters()], lr=config.lr)
     tokens, ranks = training.microbatch_tokens, learner.ranks
     return Critic(body, head, optimiser, config, tokens, learner.autocast, ranks)
-
-
-def _carry_on(learner: Learner, inputs: RoundInputs) -> None:
-    """Continue from the previous round's trainer state, if there is one."""
-    carried = inputs.policy / TRAINER_STATE
-    if not carried.is_file():
-        return
-    learner.load_state(read_state(carried, Learner.STATE))
-    if learner.critic:
-        learner.critic.load_weights(load_file(inputs.critic))
 
 
 def _collector(

@@ -129,12 +129,6 @@ def token_logprobs(logits: Tensor, batch: SequenceBatch, temperature: float = 1.
     return _of_tokens(logits / temperature, chosen)
 
 
-def token_entropies(logits: Tensor) -> Tensor:
-    """Entropy [N], in nats, of softmax(logits [N, vocabulary])."""
-    logp = torch.log_softmax(logits, dim=1)
-    return -(logp.exp() * logp).sum(1)
-
-
 def micro_batches(lengths: Sequence[int], token_budget: int) -> list[list[int]]:
     """Indices of the sequences in each micro-batch of at most `token_budget` padded tokens.
 
@@ -172,7 +166,8 @@ def _chosen_logprobs(
     logprobs = _of_tokens(scaled, chosen)
     if not entropies:
         return logprobs, None
-    return logprobs, token_entropies(scaled if entropies == "differentiable" else scaled.detach())
+    logp = torch.log_softmax(scaled if entropies == "differentiable" else scaled.detach(), dim=1)
+    return logprobs, -(logp.exp() * logp).sum(1)
 
 
 def _of_tokens(scaled: Tensor, chosen: Tensor) -> Tensor:

@@ -135,7 +135,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
         "reference": reference,
         "stream": study.methods[reference].stream if study.has_reference else 0,
         "methods": [
-            arm.model_dump(mode="json", include={"name", "credit"}) | {"label": arm.shown_label}
+            arm.model_dump(mode="json", include={"name", "credit"}) | {"label": arm.full_label}
             for arm in _credited(study).values()
         ],
         "updates": {

@@ -137,12 +137,10 @@ def mixed(parts: Sequence[Normalised], settings: Settings, turns: Turns) -> np.n
         return total
     weights = np.zeros(len(turns))
     for part, term in zip(parts, settings.terms, strict=True):
-        weight = term.weight * _present(part, term, turns, settings.drop_zero)
+        present = part.present & (turns.time >= term.key.history)
+        if settings.drop_zero:
+            present &= part.credit != 0
+        weight = term.weight * present
         total += weight * part.credit
         weights += weight
     return np.divide(total, weights, out=np.zeros(len(turns)), where=weights > 0)
-
-
-def _present(part: Normalised, term: Term, turns: Turns, drop_zero: bool) -> np.ndarray:
-    present = part.present & (turns.time >= term.key.history)
-    return present & (part.credit != 0) if drop_zero else present

@@ -22,7 +22,7 @@ from hgrpo.errors import UserError
 from hgrpo.games.base import Task
 from hgrpo.games.panels import SPLITS
 from hgrpo.learning.checkpoints import Checkpoints, read_state, write_state
-from hgrpo.learning.scratch import locked_scratch
+from hgrpo.learning.scratch import job_scratch
 from hgrpo.learning.update import Learner
 from hgrpo.policy.load import load_player, load_policy
 from hgrpo.study.study import load_study
@@ -216,7 +216,7 @@ def test_no_flipped_bit_gives_another_state(learner, tmp_path):
 )
 def test_a_damaged_step_is_named_and_nothing_is_removed(learner, tmp_path, name, content):
     scratch = tmp_path / "scratch"
-    with pytest.raises(UserError) as caught, locked_scratch(scratch, "key") as folder:
+    with pytest.raises(UserError) as caught, job_scratch(scratch, scratch, "key") as folder:
         checkpoints = Checkpoints(folder)
         checkpoints.save(learner, [{"step": 0}])
         assert checkpoints.restore(learner) == [{"step": 0}]

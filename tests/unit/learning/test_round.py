@@ -10,7 +10,7 @@ from hgrpo.credit.base import CreditAssigner
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.games.base import Task
 from hgrpo.games.streams import generator
-from hgrpo.learning.scratch import locked_scratch
+from hgrpo.learning.scratch import job_scratch
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.tasks import tasks_of_step
 from hgrpo.policy.load import load_policy
@@ -100,10 +100,10 @@ def test_a_killed_round_ends_as_if_it_had_not_been_killed(imitator, tmp_path, wh
 
 
 def test_steps_of_other_keys_are_removed(tmp_path):
-    with pytest.raises(KeyboardInterrupt), locked_scratch(tmp_path, "a"):
+    with pytest.raises(KeyboardInterrupt), job_scratch(tmp_path, tmp_path, "a"):
         raise KeyboardInterrupt
     assert (tmp_path / "a").is_dir()
-    with locked_scratch(tmp_path, "b"):
+    with job_scratch(tmp_path, tmp_path, "b"):
         assert not (tmp_path / "a").exists()
 
 

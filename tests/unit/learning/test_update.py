@@ -23,7 +23,7 @@ def setting(tmp_path_factory):
     """A policy, its reference (other weights), and groups it played."""
     folder = tmp_path_factory.mktemp("base")
     policy = make_policy(folder)
-    groups = rewarded(collect(policy, 64))
+    groups = rewarded(collect(policy, 32))
     policy.load_reference(folder)
     with torch.no_grad():
         for _, parameter in policy.trainable:
@@ -62,8 +62,9 @@ def test_alpha_one_is_flat_grpo_to_the_bit(setting):
     assert not torch.equal(gradient(policy, sequences(groups, half))[0], flat)
 
 
-@pytest.mark.parametrize("reduction", ["token", "sequence"])
-@pytest.mark.parametrize(("budget", "bonus"), [(1, 0.0), (60, 0.3), (100_000, 0.0)])
+@pytest.mark.parametrize(
+    ("reduction", "budget", "bonus"), [("sequence", 1, 0.0), ("token", 60, 0.3)]
+)
 def test_micro_batch_size_and_padding_do_not_change_the_gradient(setting, reduction, budget, bonus):
     policy, groups = setting
     changes = {"loss_reduction": reduction, "entropy_bonus": bonus}

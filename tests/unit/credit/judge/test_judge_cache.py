@@ -22,8 +22,7 @@ HAMMER = """
 import random, sys
 from pathlib import Path
 from judge_cases import failures
-from hgrpo.credit.judge.cache import Question
-from hgrpo.credit.judge.cache import Database
+from hgrpo.credit.judge.cache import Database, Question
 from hgrpo.credit.judge.protocol import CallError, Judgement
 number, path = int(sys.argv[1]), Path(sys.argv[2])
 sys.stdin.readline()
