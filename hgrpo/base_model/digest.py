@@ -6,11 +6,12 @@ the digest from there instead of hashing gigabytes again.
 
 import hashlib
 import json
+import math
 from pathlib import Path
 
 from hgrpo.atomic import write_json
 from hgrpo.base_model.folder import companions
-from hgrpo.base_model.safetensors_file import WEIGHTS, file_digest, parameters, read_header
+from hgrpo.base_model.safetensors_file import WEIGHTS, file_digest, read_header
 from hgrpo.errors import UserError
 from hgrpo.games.user_path import user_path
 
@@ -35,7 +36,7 @@ def write_summary(folder: Path, vocabulary: int, **more: object) -> dict:
     hashed = file_digest(weights)
     summary = {
         "vocabulary": vocabulary,
-        "parameters": parameters(read_header(weights)),
+        "parameters": sum(math.prod(entry["shape"]) for entry in read_header(weights).values()),
         "bytes": weights.stat().st_size,
         "companions": beside,
         "digest": hashlib.sha256(f"{beside}\0{hashed}".encode()).hexdigest()[:16],

@@ -213,7 +213,7 @@ class Round:
         take_part = [critic or takes_part(each.dead, rule, penalised) for each in advantages]
         entropies = None
         if training.filter is not None and training.filter.needs_entropies:
-            rows = self.learner.entropies(training_sequences(flat(played)))
+            rows = self.learner.score(training_sequences(flat(played)), entropies=True)
             ends = np.cumsum([len(group) for group in played])[:-1]
             entropies = np.split(np.array([float(row.mean()) for row in rows]), ends)
         return choose(played, take_part, training, entropies)
@@ -250,7 +250,7 @@ class Round:
             (self.id.seed, self.id.index, step),
             self.learner.policy.conversation,
             self.collector.engine.max_length,
-            self.learner.logprobs,
+            self.learner.score,
         )
 
     def _update(

@@ -127,7 +127,7 @@ class Learner:
     def score_reference(self, sequences: Sequence[TrainingSequence]) -> None:
         """Store the reference's log-probs in the sequences."""
         with self.policy.reference() as model:
-            for sequence, values in zip(sequences, self._score(sequences, model), strict=True):
+            for sequence, values in zip(sequences, self.score(sequences, model), strict=True):
                 sequence.reference = values
 
     def _correct_importance(self, sequences: Sequence[TrainingSequence]) -> dict[str, float]:
@@ -139,8 +139,7 @@ class Learner:
         cap = self.training.importance_cap
         if cap is None:
             return {"importance_mean": 1.0, "importance_truncated": 0.0}
-        scored = self._score(sequences, self.policy.causal_lm)
-        for sequence, values in zip(sequences, scored, strict=True):
+        for sequence, values in zip(sequences, self.score(sequences), strict=True):
             sequence.old = values
         old = torch.cat([s.old for s in sequences])
         behaviour = torch.cat([s.behaviour for s in sequences])
@@ -179,24 +178,19 @@ class Learner:
                 steps.append(step | {"grad_norm": norm})
         return steps, before
 
-    def entropies(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
-        """The policy's entropy before each sampled token, [N] per sequence, in nats."""
-        return self._score(sequences, self.policy.causal_lm, entropies=True)
-
-    def logprobs(self, sequences: Sequence[SampledSequence]) -> list[Tensor]:
-        """The policy's log-prob of each sampled token, [N] per sequence, in nats."""
-        return self._score(sequences, self.policy.causal_lm)
-
     @torch.no_grad()
-    def _score(
+    def score(
         self,
         sequences: Sequence[SampledSequence],
-        model: "PreTrainedModel",
+        model: "PreTrainedModel | None" = None,
         entropies: bool = False,
     ) -> list[Tensor]:
-        """The log-probs, or `entropies`, [N] of each sequence; each rank scores some of them."""
+        """The log-prob, or the entropy before it, of each sampled token: [N] per sequence, in nats.
+
+        The policy scores unless there is another `model`. Each rank scores some of the sequences.
+        """
         return by_sequence(
-            lambda chosen: self._logprobs(model, chosen, entropies)[int(entropies)],
+            lambda part: self._logprobs(model or self.policy.causal_lm, part, entropies)[entropies],
             sequences,
             self.training.microbatch_tokens,
             self.ranks,
@@ -244,7 +238,7 @@ class Learner:
         groups: dict[int, list[int]] = {}
         for index, place in enumerate(places):
             groups.setdefault(place // self.training.rollouts_per_task, []).append(index)
-        scores = torch.stack([values.sum() for values in self.logprobs(minibatch)])
+        scores = torch.stack([values.sum() for values in self.score(minibatch)])
         old = torch.stack([s.behaviour.sum() for s in minibatch])
         # All tokens of a trajectory have its advantage.
         skills = torch.stack([s.advantages[0] for s in minibatch])

@@ -265,7 +265,7 @@ def test_a_ratio_weighted_kl_trains_as_k3_before_a_step_and_is_logged(setting):
     """Where the policy is the one that played, the ratio is 1 and its gradient adds the term."""
     policy, groups = setting
     batch = copy.deepcopy(sequences(groups, FLAT))
-    for sequence, logprobs in zip(batch, learner_of(policy).logprobs(batch), strict=True):
+    for sequence, logprobs in zip(batch, learner_of(policy).score(batch), strict=True):
         sequence.behaviour = logprobs
     by_form = {}
     for form in ("k3", "k3_ratio"):
