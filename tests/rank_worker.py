@@ -65,7 +65,7 @@ def main() -> None:
     root = Path(sys.argv[1])
     folder = root / f"rank_{ranks.index}"
     folder.mkdir()
-    torch.save(measure(folder, ranks), root / f"{ranks.index}_of_{ranks.size}.pt")
+    torch.save(measure(folder, ranks), folder / "measured.pt")
 
 
 if __name__ == "__main__":
