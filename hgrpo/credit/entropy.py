@@ -56,7 +56,7 @@ class Settings(CreditSettings):
     share: float = Field(0.5, gt=0, le=1, description="chosen: share of a group's turns that count")
 
     @model_validator(mode="after")
-    def _reads_what_is_given(self) -> Self:
+    def _fits_together(self) -> Self:
         scaled = self.rule == "scaled"
         refuse_unread(
             self,

@@ -158,7 +158,7 @@ class PedagogicalRL(TeacherRL):
     gamma: float = Field(-2.5, description="gated: log-prob at which the gate is a half")
 
     @model_validator(mode="after")
-    def _reads_what_is_set(self) -> Self:
+    def _fits_together(self) -> Self:
         gated = self.imitation == "gated"
         refuse_unread(
             self,

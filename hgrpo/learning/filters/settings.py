@@ -99,7 +99,7 @@ class FilterConfig(Strict):
     )
 
     @model_validator(mode="after")
-    def _is_read_and_in_range(self) -> Self:
+    def _fits_together(self) -> Self:
         strategy, hard = self.strategy, ("strategy", "value", "include_zero", "loss_scaling")
         refuse_unread(self, *((name, not self.soft, "soft: false") for name in hard))
         top_p = strategy == "top_p" and not self.soft

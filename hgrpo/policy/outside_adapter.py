@@ -31,7 +31,7 @@ def trained_on(base: Path, env: str) -> dict[str, str]:
     return {**identity(base), "env": env}
 
 
-def given_digest(folder: Path) -> str:
+def adapter_digest(folder: Path) -> str:
     """Hash (16 hex digits) of all files that are taken from a policy's folder.
 
     Weights count by the hash that the summary records, because `take_adapter` compares it. If the
@@ -96,7 +96,7 @@ def take_adapter(folder: Path, model: ModelConfig, base: Path, env: str, out: Pa
 
 def _check_weights(model: ModelConfig, base: Path, adapter: Path) -> None:
     """Raise UserError unless the weights are finite and fit the base."""
-    # Imported here: planning calls `given_digest` and must not import torch.
+    # Imported here: planning calls `adapter_digest` and must not import torch.
     from hgrpo.policy.load import check_tensors
     from hgrpo.policy.saved_weights import finite_weights, load_model
 
