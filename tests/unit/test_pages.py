@@ -64,3 +64,20 @@ def test_every_test_that_a_page_names_exists(project):
             missing += [f"{path}: {name}" for name in names if f"def {name}(" not in code]
     assert missing == []
     assert named > 50
+
+
+def test_every_file_and_name_of_the_architecture_exists(project):
+    text = (project / "docs/architecture.md").read_text(encoding="utf-8")
+    paths = set(re.findall(r"`([\w/]+\.(?:py|smk|js))`", text))
+    files = {
+        path: [p for p in (project / "hgrpo" / path, project / path) if p.is_file()]
+        for path in paths
+    }
+    named = re.findall(r"`([\w/]+\.py)`: ((?:`\w+`(?:, | and )?)+)", text)
+    missing = sorted(path for path, places in files.items() if not places)
+    for path, names in named:
+        code = "".join(file.read_text(encoding="utf-8") for file in files[path])
+        for name in re.findall(r"\w+", names):
+            if not re.search(rf"^ *(?:def |class )?{name}\b[ (:=]", code, re.MULTILINE):
+                missing.append(f"{path}: {name}")
+    assert (missing, len(named) > 15, len(paths) > 80) == ([], True, True)
