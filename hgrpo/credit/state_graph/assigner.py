@@ -25,8 +25,7 @@ from hgrpo.credit.state_graph.normalise import (
     variance_gate,
 )
 from hgrpo.credit.state_graph.settings import Key, Settings, Term
-from hgrpo.credit.state_graph.steps import step_credit
-from hgrpo.credit.state_graph.values import returns_to_go, term_values
+from hgrpo.credit.state_graph.values import returns_to_go, step_credit, term_values
 from hgrpo.trajectories.trajectory import Trajectory
 
 GIGPO = Term(value="mc_mean", credit="G-V")
