@@ -1,8 +1,6 @@
 """Finds credit assigners by name, and the section `credit` of a method, which names one.
 
-An assigner's name is that of its file or folder in this package.
-
-An assigner's module has
+An assigner's name is that of its file or folder in this package. Its module has
     make(settings, context) -> CreditAssigner
 and may have
     Settings    a subclass of `CreditSettings`: the assigner's keys and declarations;
@@ -52,15 +50,6 @@ def load(kind: str) -> ModuleType:
         raise ValueError(f"kind: {error}") from error
 
 
-def settings_of(kind: str) -> type[CreditSettings]:
-    """The pydantic class of an assigner's settings.
-
-    Raises:
-        ValueError: no assigner has that name, or its module cannot be imported.
-    """
-    return vars(load(kind)).get("Settings", CreditSettings)
-
-
 class CreditConfig(KindSection):
     """`kind` names a file in hgrpo/credit; the other keys are what its `Settings` accept."""
 
@@ -68,4 +57,4 @@ class CreditConfig(KindSection):
 
     @classmethod
     def settings_model(cls, kind: str) -> type[CreditSettings]:
-        return settings_of(kind)
+        return vars(load(kind)).get("Settings", CreditSettings)
