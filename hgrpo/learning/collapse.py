@@ -10,11 +10,11 @@ reply z_i under prompt x_j. The n replies were sampled from the policy, each und
 distinct prompts; `columns` [n] are the columns of these prompts.
 
 Formulas: RAGEN-2, https://arxiv.org/abs/2604.06268, and its code,
-https://github.com/mll-lab-nu/RAGEN, ragen/trainer/collapse_metrics.py. Three things differ. Identical
-prompts are one column, so the bound log N and the chance k / N count distinct prompts. All columns
-weigh the same, so where prompts have unequal shares of the replies, I(X;Z) may be too large, by at
-most the divergence of these shares from equal ones. And prompts that tie share their hits, so
-replies that fit all prompts equally are retrieved at chance.
+https://github.com/mll-lab-nu/RAGEN, ragen/trainer/collapse_metrics.py, with three differences.
+Identical prompts are one column, so the bound log N and the chance k / N count distinct prompts.
+All columns weigh the same, so where prompts have unequal shares of the replies, I(X;Z) may be too
+large, by at most the divergence of these shares from equal ones. Prompts that tie share their hits,
+so replies that fit all prompts equally are retrieved at chance.
 """
 
 from collections.abc import Callable, Hashable, Sequence
