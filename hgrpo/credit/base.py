@@ -139,7 +139,7 @@ def is_order_dependent(
     """Whether copies of a group, alone and in `other_orders`, get other credit.
 
     Args:
-        make: makes an assigner without the state of the one that gave the credit.
+        make: makes a fresh assigner; the one that gave `credit` may hold state.
         group: a group that has been credited.
         credit: K arrays [T_k]. Differences up to `ROUNDING` of the largest value do not count.
     """

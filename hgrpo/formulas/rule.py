@@ -103,8 +103,8 @@ class GroupRule(Rule):
 class Need(Generic[Run]):
     """A need of a rule: its description, and whether a run meets it.
 
-    A run that lacks a `degenerate` need still computes, but its arm equals another one, or one of
-    its settings has no effect.
+    Without a `degenerate` need a run still computes, but its arm equals another one, or one of its
+    settings has no effect.
     """
 
     text: str

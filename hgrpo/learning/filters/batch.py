@@ -1,7 +1,7 @@
 """The filter applied to a batch of groups: scores, masks, weights and log entries.
 
-A strategy gets the scores [n] of the remaining groups and the number of all groups, and returns
-the indices of those that it keeps.
+A strategy gets the scores [n] of the remaining groups and the number of all groups. It returns the
+indices of the groups to keep.
 """
 
 from collections.abc import Callable, Sequence
