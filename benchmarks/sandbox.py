@@ -33,7 +33,7 @@ import torch
 from torch import Tensor
 
 from hgrpo.sandbox import draws
-from hgrpo.sandbox.command_line import DEVICES, prepare_torch
+from hgrpo.sandbox.command_line import prepare_torch
 from hgrpo.sandbox.nets.transformer import Transformer
 from hgrpo.sandbox.policies import SequencePolicy, taken
 from hgrpo.sandbox.rl.settings import RlSettings
@@ -52,7 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--device", choices=DEVICES, default="cpu")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     prepare_torch(parser.parse_args().device)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:

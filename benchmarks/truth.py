@@ -35,9 +35,9 @@ from hgrpo.evaluation.truth.measure import Measurement
 from hgrpo.evaluation.truth.settings import TruthConfig
 from hgrpo.games.streams import key
 from hgrpo.policy.score_sketch import ScoreSketcher
+from hgrpo.rollout.branching import Start
 from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.continuations import Continuations, Point
-from hgrpo.rollout.start import Start
 from hgrpo.trajectories.played_groups import PlayedGroup
 
 GROUPS, ROLLOUTS, EACH, REPLY, IN_FLIGHT = 32, 8, 16, 12, 256

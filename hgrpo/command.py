@@ -5,7 +5,6 @@ import errno
 import gc
 import io
 import os
-import re
 import select
 import signal
 import sys
@@ -16,23 +15,14 @@ from hgrpo.errors import UserError
 
 USER_ERROR = 2
 INTERRUPTED = 130
-# What a shell reports of a program that SIGPIPE ends.
+# A shell's status of a program that SIGPIPE ends.
 READER_GONE = 141
-_UNKNOWN = "unrecognized arguments: "
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser whose errors are UserErrors, so that they take one line, with the nearest option."""
+    """A parser whose errors are UserErrors, which `run` prints on one line."""
 
     def error(self, message: str) -> NoReturn:
-        unknown = message.removeprefix(_UNKNOWN)
-        if unknown != message and unknown.startswith("--"):
-            # Imported here: commands that make no mistake start sooner without pydantic.
-            from hgrpo.errors import did_you_mean
-
-            option = re.split(r"[ =]", unknown)[0]
-            known = [each for each in self._option_string_actions if each.startswith("--")]
-            message = f"{option}: no such option{did_you_mean(option, known)}"
         raise UserError(message)
 
 
@@ -59,6 +49,7 @@ def run(main: Callable[[], None], interrupted: str = RERUN) -> None:
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
     try:
         main()
+        sys.stdout.flush()
         # Without this, the last collection at exit takes seconds.
         gc.freeze()
     except UserError as error:
@@ -68,36 +59,20 @@ def run(main: Callable[[], None], interrupted: str = RERUN) -> None:
         print(f"interrupted: {interrupted}", file=sys.stderr)
         sys.exit(INTERRUPTED)
     except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            _end_if_unread(lost=True)
+        if isinstance(error, BrokenPipeError) and _has_no_reader(sys.stdout.fileno()):
+            # Python writes once more at its own end, and would complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(READER_GONE)
         where = f"{error.filename}: " if error.filename else ""
         full = not where and error.errno in (errno.ENOSPC, errno.EDQUOT)
         # The error does not name the disk.
         which = f" (of the output or of {os.environ.get('TMPDIR', '/tmp')})" if full else ""
         print(f"error: {where}{error.strerror or error}{which}", file=sys.stderr)
         sys.exit(USER_ERROR)
-    finally:
-        _end_if_unread(lost=False)
-
-
-def _end_if_unread(lost: bool) -> None:
-    """Write what is left for stdout; if its reader has gone, as `head` does, end silently.
-
-    Args:
-        lost: whether a pipe has broken. It may be another one than stdout, such as a server's.
-    """
-    try:
-        sys.stdout.flush()
-        if not (lost and _has_no_reader(sys.stdout.fileno())):
-            return
-    except BrokenPipeError:
-        pass
-    # Python writes once more when it ends, and would complain.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(READER_GONE)
 
 
 def _has_no_reader(pipe: int) -> bool:
+    """Whether the reader of a pipe has ended, such as `head`."""
     poll = select.poll()
     poll.register(pipe, 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-# What zipfile raises for an archive that is damaged, cut off or not supported. RuntimeError: the
+# zipfile's errors for an archive that is damaged, cut off or not supported. RuntimeError: the
 # archive is encrypted. NotImplementedError: zipfile lacks its compression.
 BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 

@@ -40,8 +40,10 @@ rule sandbox_run:
         arm=lambda w, output: one_line_errors()(lambda w: sandbox.label(w.run))(w),
     message:
         "Sandbox, {params.arm}"
+    # glibc keeps freed blocks of up to 1 GiB, and PyTorch asks for pages of 2 MB: saves a tenth of the time.
     shell:
-        "OMP_NUM_THREADS={threads} python -m hgrpo.cli.sandbox_study run --config {params.job:q}"
+        "OMP_NUM_THREADS={threads} MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=1073741824"
+        " THP_MEM_ALLOC_ENABLE=1 python -m hgrpo.cli.sandbox_study run --config {params.job:q}"
         " --output results/sandbox/runs/{wildcards.run} > {log:q} 2>&1"
 
 

@@ -24,7 +24,7 @@ from hgrpo.formulas import kinds as rules
 from hgrpo.games import kinds as environments
 from hgrpo.learning.method import MethodConfig, ObjectiveConfig
 from hgrpo.policy.settings import ModelConfig
-from hgrpo.rollout import kinds as engines
+from hgrpo.rollout import engine_kind as engines
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.study.study import StudyConfig, Variant
 

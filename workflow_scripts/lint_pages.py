@@ -15,7 +15,7 @@ def main() -> int:
     for page in [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]:
         for number, code in enumerate(BLOCK.findall(page.read_text(encoding="utf-8")), 1):
             name = f"hgrpo/{page.stem.lower()}_{number}.py"
-            for command in (["check"], ["format", "--check"]):
+            for command in (["check", "--ignore", "D100"], ["format", "--check"]):
                 words = [sys.executable, "-m", "ruff", *command, "--stdin-filename", name, "-"]
                 done = subprocess.run(words, input=code, encoding="utf-8", cwd=PROJECT, check=False)
                 failed |= done.returncode != 0

@@ -15,7 +15,7 @@ from pathlib import Path
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from hgrpo.errors import UserError
-from hgrpo.games.cut import Cut
+from hgrpo.games.environment import Cut
 
 PAD, START, ACT, END = "<pad>", "<start>", "<act>", "</act>"
 SPECIALS = (PAD, START, ACT, END)

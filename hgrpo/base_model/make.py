@@ -25,7 +25,7 @@ from hgrpo.base_model.folder import companions
 from hgrpo.base_model.safetensors_file import INDEX, WEIGHTS, join, shards, write_model
 from hgrpo.base_model.settings import TinyModel
 from hgrpo.errors import UserError
-from hgrpo.games.cut import Cut
+from hgrpo.games.environment import Cut
 from hgrpo.games.streams import key
 from hgrpo.games.user_path import user_path
 

@@ -23,8 +23,7 @@ from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.store.entry import read_plan
 from hgrpo.study.recorded import recorded_file, recorded_study
-from hgrpo.workflow.watch.screen import screen, work_left
-from hgrpo.workflow.watch.status import JobStatus, State, job_statuses
+from hgrpo.workflow.watch import JobStatus, State, job_statuses, screen, work_left
 
 
 def main() -> None:

@@ -2,34 +2,42 @@
 
 Examples:
     python -m hgrpo.cli.store list                      every result: what, when, how long, how big
-    python -m hgrpo.cli.store show results/bakeoff/sft  what a result was made from
+    python -m hgrpo.cli.store show results/bakeoff/sft  sources, readers and links of a result
     python -m hgrpo.cli.store why study=bakeoff         what will run, and what changed since
+    python -m hgrpo.cli.store why results/bakeoff/sft   why it ran: what changed since the last one
     python -m hgrpo.cli.store gc                        remove what no folder of results leads to
     python -m hgrpo.cli.store export study=bakeoff methods=Vine seeds=11 --out vine.tar
     python -m hgrpo.cli.store import vine.tar           then a run takes the results from the store
 """
 
 import argparse
+import contextlib
+import os
+import shlex
 import shutil
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tabulate import tabulate
 
 from hgrpo.cli.entry import add_settings, command_parser, named_study
 from hgrpo.command import run
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, did_you_mean
 from hgrpo.store.archive import pack, unpack, with_ancestors
-from hgrpo.store.differences import differences
+from hgrpo.store.differences import as_planned, causes, differences, newest, sources
 from hgrpo.store.entry import PLAN, key_of, link, made_entries, read_made, read_plan
-from hgrpo.store.plan import MADE, STORE, Plan
+from hgrpo.store.plan import MADE, STORE, Plan, Planned, flat
+from hgrpo.study.overrides import as_config
 
 _DAY_S = 86_400
 # Folders of keys, among others in the store.
 KEY_GLOB = "[0-9a-f]" * 16
+# Links to the jobs of each archive, so that `gc` keeps them until the user removes the links.
+IMPORTED = STORE.with_name("imported")
+RESULT = "a path below results/<study>, a key or its first digits"
 
 
 def main() -> None:
@@ -43,8 +51,9 @@ def main() -> None:
         return command
 
     add("list", show_list, "every result in the store")
-    add("show", show, "what a result was made from").add_argument("result", type=Path)
-    add_settings(add("why", why, "the jobs that will run, and what changed since they last ran"))
+    add("show", show, "what a result was made from").add_argument("result", help=RESULT)
+    reason = add("why", why, "the jobs that will run, or why a finished job ran, and what changed")
+    add_settings(reason, f"any key of a study; or {RESULT}; or two, the older first")
     collect = add("gc", remove_unnamed, "remove results that no folder of results leads to")
     collect.add_argument("--yes", action="store_true", help="do not ask")
     export = add("export", export_arms, "pack finished arms into an archive")
@@ -58,16 +67,21 @@ def main() -> None:
     args.function(args)
 
 
-def named_by() -> dict[str, set[str]]:
-    """Key -> the studies whose folders of results lead to it, or whose newest run names it."""
-    studies = defaultdict(set)
+def links_to() -> dict[str, list[Path]]:
+    """Key -> the links below results/ that lead to it, and each plan.json that lists it."""
+    links = defaultdict(list)
+    for path in sorted(STORE.parent.rglob("*")):
+        if key := key_of(path):
+            links[key].append(path)
     for file in STORE.parent.glob(f"*/{PLAN}"):
         for planned in read_plan(file.parent):
-            studies[planned.key].add(file.parent.name)
-    for path in STORE.parent.rglob("*"):
-        if key := key_of(path):
-            studies[key].add(path.parts[1])
-    return dict(studies)
+            links[planned.key].append(file)
+    return dict(links)
+
+
+def _records() -> dict[str, dict]:
+    """Key -> record, of all results."""
+    return {entry.name: read_made(entry) for entry in made_entries()}
 
 
 def bytes_of(entry: Path) -> int:
@@ -77,54 +91,126 @@ def bytes_of(entry: Path) -> int:
 
 def show_list(args: argparse.Namespace) -> None:
     """Print a line for every result."""
-    studies, rows = named_by(), []
-    for entry in made_entries():
-        made = read_made(entry)
-        job = "{method} seed {seed} round {round}".format(**made["job"])
-        row = [entry.name, made["stage"], job if made["job"]["method"] else "", made["finished"]]
-        names = ", ".join(sorted(studies.get(entry.name, ())))
-        rows.append([*row, made["seconds"], f"{bytes_of(entry) / 1e6:.1f}", names])
-    print(tabulate(rows, ["key", "stage", "run", "finished", "s", "MB", "studies"]))
+    links, rows = links_to(), []
+    for key, made in _records().items():
+        names = ", ".join(sorted({path.parts[1] for path in links.get(key, ())}))
+        row = [key, as_planned(made).name, made["finished"], made["seconds"]]
+        rows.append([*row, f"{bytes_of(STORE / key) / 1e6:.1f}", names])
+    print(tabulate(rows, ["key", "job", "finished", "s", "MB", "studies"]))
+
+
+def by_arm(entries: Iterable[Path]) -> list[list]:
+    """A row for each stage and arm: stage, method, seeds, number of results, and megabytes."""
+    arms = defaultdict(list)
+    for entry in entries:
+        arm, seed = ("unfinished", ""), ""
+        with contextlib.suppress(UserError):
+            made = read_made(entry)
+            arm, seed = (made["stage"], made["job"]["method"]), str(made["job"]["seed"] or "")
+        arms[arm].append((seed, bytes_of(entry)))
+    rows = [[*arm, *zip(*jobs, strict=True)] for arm, jobs in sorted(arms.items())]
+    return [
+        [*arm, ",".join(sorted({*seeds})), len(seeds), f"{sum(sizes) / 1e6:.1f}"]
+        for *arm, seeds, sizes in rows
+    ]
 
 
 def show(args: argparse.Namespace) -> None:
-    """Print the record of a result, which is named by its key or by a path that leads to it."""
-    path = args.result if args.result.exists() else STORE / args.result
-    try:
-        key = path.resolve().relative_to(STORE.resolve()).parts[0]
-    except (ValueError, IndexError):
-        raise UserError(f"{args.result}: neither a key nor a path of a result") from None
-    made = read_made(STORE / key)
-    rows = [["key", key], ["stage", made["stage"]]]
+    """Print the record of a result, the links to it, and the jobs that read it."""
+    key = key_of_result(args.result)
+    records = _records()
+    made = records[key]
+    rows = [["key", key], ["path", STORE / key], ["stage", made["stage"]]]
     rows += [[name, value] for name, value in made["job"].items() if value]
     names = ("finished", "seconds", "host", "processor", "revision", "code")
     rows += [[name, made[name]] for name in names]
     rows += [["settings", STORE / "settings" / f"{made['settings']}.json"]]
-    sources = sorted({path.partition("/")[0] for each in made["inputs"].values() for path in each})
-    rows += [["made from", f"{key} {_stage(key)}"] for key in sources]
+    rows += [["link", path] for path in links_to().get(key, ()) if path.name != PLAN]
+    for source in sorted({*sources(made).values()}):
+        stage = records[source]["stage"] if source in records else "(removed)"
+        rows.append(["made from", f"{source} {stage}"])
+    readers = [STORE / each for each in records if key in sources(records[each]).values()]
+    for stage, method, seeds, *_ in by_arm(readers):
+        rows.append(["used by", f"{stage} {method} {seeds and f'seed {seeds}'}"])
     print(tabulate(rows, tablefmt="plain"))
 
 
-def _stage(key: str) -> str:
-    return read_made(STORE / key)["stage"] if (STORE / key / MADE).is_file() else "(removed)"
+def key_of_result(name: str) -> str:
+    """The key of the finished result that a path, a key or its first digits name.
+
+    Raises:
+        UserError: there is no such result, or several keys begin with these digits.
+    """
+    path, store = Path(name), STORE.resolve()
+    if store in path.resolve().parents:
+        key = path.resolve().relative_to(store).parts[0]
+        if (STORE / key / MADE).is_file():
+            return key
+        again = "`python -m hgrpo.cli.store why study=<study>` prints what makes it again"
+        raise UserError(f"{name}: leads to {STORE / key}, where no result is; {again}")
+    if path.exists():
+        raise UserError(f"{name}: not of one result; name a folder or a file of a job")
+    if "/" in name:
+        there = next(each for each in path.parents if each.exists())
+        missing = path.relative_to(there).parts[0]
+        near = did_you_mean(missing, [each.name for each in there.iterdir()])
+        raise UserError(f"{name}: {there} has no {missing}{near}")
+    keys = [entry.name for entry in made_entries() if entry.name.startswith(name)]
+    if len(keys) != 1:
+        matches = f"{len(keys)} results: {', '.join(keys)}" if keys else "no result"
+        raise UserError(f"{name}: the beginning of the key of {matches}")
+    return keys[0]
 
 
 def why(args: argparse.Namespace) -> None:
-    """Print the jobs that a run would start, with what differs from the results in place."""
+    """Print the jobs that a run would start, or why a finished job ran, with what differs."""
+    records = _records()
+    if args.settings and "=" not in args.settings[0].partition("/")[0]:
+        _print_causes([records[key_of_result(name)] for name in args.settings], records)
+        return
     plan = Plan(named_study(args.settings))
-    rows = [[each.name, differences(plan, each)] for each in plan.to_run()]
-    print(tabulate(rows, ["job", "reason"]) if rows else "nothing to run: all results are there")
+    rows = {each: differences(plan, each, records) for each in plan.to_run()}
+    for each in plan.jobs():
+        if each not in rows and not each.whole:
+            command = _command(plan, each, args.settings)
+            rows[each] = f"not here, and not needed for the report; to make it: {command}"
+    table = [[each.name, reason] for each, reason in rows.items()]
+    print(tabulate(table, ["job", "reason"]) if rows else "nothing to run: all results are there")
+
+
+def _print_causes(results: Sequence[Mapping], records: Mapping[str, Mapping]) -> None:
+    """Print what differs between two results, or between one and that before it."""
+    *older, new = results
+    earlier = [m for m in records.values() if m["finished"] <= new["finished"] and m is not new]
+    old = older[0] if older else newest(as_planned(new), earlier, new.get("study"))
+    if old is None:
+        print("its study has no earlier result of this job; name one to compare: why OLD NEW")
+        return
+    rows = [
+        [as_planned(after).name, before["key"], after["key"], reasons]
+        for before, after, reasons in causes(old, new, records)
+    ]
+    print(tabulate(rows, ["job", "older", "newer", "differs in"]))
+
+
+def _command(plan: Plan, planned: Planned, words: Sequence[str]) -> str:
+    """The command that makes a job's files again."""
+    lost = next(path for path in flat(planned.outputs) if not os.path.exists(path))
+    target = f"{plan.root}/{lost.removeprefix(f'{planned.entry}/')}"
+    config = ["--config", *as_config(words)] if words else []
+    return shlex.join(["snakemake", target, *config])
 
 
 def remove_unnamed(args: argparse.Namespace) -> None:
-    """Remove the results that no results/<study> leads to, nor is made from; ask first."""
-    names = named_by()
+    """Remove the results that no folder of results leads to, nor is made from; ask first."""
+    names = links_to()
     keep = with_ancestors(names) | names.keys()
     unnamed = [entry for entry in STORE.glob(KEY_GLOB) if entry.name not in keep and _rests(entry)]
     if not unnamed:
         print("nothing to remove")
         return
     size = sum(map(bytes_of, unnamed))
+    print(tabulate(by_arm(unnamed), ["stage", "method", "seeds", "results", "MB"]))
     print(f"{len(unnamed)} results, {size / 1e6:.1f} MB, that no folder of results leads to")
     if not args.yes and not _agrees():
         sys.exit("nothing was removed")
@@ -160,14 +246,19 @@ def export_arms(args: argparse.Namespace) -> None:
     jobs = [each for each in plan.jobs() if each.stage in stages]
     if args.out.exists():
         raise UserError(f"{args.out}: is there already; remove it, or name another file")
+    if lacking := [each for each in plan.to_run(jobs, again=True) if not each.whole]:
+        command = _command(plan, lacking[0], args.settings)
+        raise UserError(f"{lacking[0].name}: not finished, or not here; to make it: {command}")
     keys = pack(jobs, args.out)
     print(f"{args.out}: {len(jobs)} jobs of {', '.join(plan.study.methods)}, {len(keys)} in all")
 
 
 def import_arms(args: argparse.Namespace) -> None:
-    """Take the jobs of an archive into the store."""
+    """Take the jobs of an archive into the store, with links that keep them."""
     new, known = unpack(args.archive)
-    print(f"{args.archive}: {len(new)} jobs taken, {len(known)} were here before")
+    folder = IMPORTED / args.archive.stem
+    link(folder, [STORE / key for key in new + known])
+    print(f"{args.archive}: {len(new)} jobs taken, {len(known)} were here before; see {folder}")
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ def compare(
 
     Args:
         play: what each run has played when a round ends: columns method, seed, round, and
-            trajectories and replies of all play (`hgrpo.trajectories.all_play`). Without it there
+            trajectories and replies of all play (`hgrpo.trajectories.log_row`). Without it there
             are no thresholds, and a budget cannot be an endpoint.
 
     Raises:

@@ -1,6 +1,6 @@
 """How many trajectories an arm plays until it reaches a score; runs that never do are censored.
 
-All play counts, continuations too (`hgrpo.trajectories.all_play`). A run reaches a threshold in
+All play counts, continuations too (`hgrpo.trajectories.log_row`). A run reaches a threshold in
 the first round whose greedy test score is at least as high. What happens between two evaluations is
 unknown, so times are ends of rounds. A run that does not reach it by the common horizon, the end of
 the run that plays the fewest trajectories, is censored there. Kaplan and Meier's estimator and the

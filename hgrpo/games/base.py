@@ -40,7 +40,7 @@ Panels = Mapping[str, list[Task]]  # by split
 
 @dataclass(frozen=True)
 class Observation:
-    """What the agent sees.
+    """The agent's view of a state.
 
     `goal` is the goal sentence. After a reset, `text` contains it too.
     """
@@ -69,9 +69,9 @@ class TextEnv(Protocol):
     """A picklable environment; one process can hold many.
 
     `step` raises RuntimeError before the first `reset` and after a step with `done`, and TypeError
-    for an action that is no text. The flag `info["admissible"]` of a step says whether the state
-    admitted the action. The caller counts turns and caps them; a game that caps them by itself
-    sets `info["out_of_turns"]`.
+    for an action that is no text. `info["admissible"]` of a step is True if the action was
+    admissible. The caller counts turns and caps them; a game that caps them by itself sets
+    `info["out_of_turns"]`.
     """
 
     def reset(self, task: Task) -> Observation: ...

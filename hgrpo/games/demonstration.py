@@ -23,7 +23,7 @@ def play(
     player: Callable[[str | None], str | None],
     turn_cap: int,
 ) -> Played:
-    """Play one episode after `env.reset(task)`; `source` says who plays.
+    """Play one episode after `env.reset(task)`; `source` names the player.
 
     Args:
         opening: what that reset returned.

@@ -18,7 +18,6 @@ from pydantic import Field, model_validator
 from hgrpo.config.strict import Strict, refuse_unread
 from hgrpo.errors import UserError
 from hgrpo.games.base import Panels, Task, TextEnv
-from hgrpo.games.cut import PLAIN, Cut
 from hgrpo.games.user_path import files_below, user_path
 
 # (observation, action) of every turn of one trajectory.
@@ -68,11 +67,11 @@ class ExpertSettings(Strict):
     """Settings of the expert, whose trajectories are the data of supervised fine-tuning."""
 
     trajectories: int = Field(20_000, gt=0, description="trajectories played on the train panel")
-    turn_cap: int = Field(40, gt=0, description="turns after which a trajectory ends")
+    turn_cap: int = Field(40, gt=0, description="maximum turns of an expert trajectory")
     min_return: float | None = Field(
         None,
         allow_inf_nan=False,
-        description="trajectories that return less are left out; null: none is",
+        description="minimum return of a demonstration; null: no minimum",
     )
 
 
@@ -91,6 +90,31 @@ class EnvSettings(Strict):
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """How the tiny model's tokenizer cuts an environment's text into candidates for its vocabulary.
+
+    Attributes:
+        name: the name of this cut in the setting `tiny.cut`.
+        pieces: regular expression. Every character of a text must be in a match.
+        lowercase: whether text is lowercased first, in training and in use.
+        goal_mark: the text after which an opening states the goal; "" if goals are cut like all
+            other text.
+        goal_pieces: regular expression that cuts goals when the vocabulary is made. Without it, a
+            `pieces` that matches whole sentences would make each goal one token.
+    """
+
+    name: str
+    pieces: str
+    lowercase: bool = False
+    goal_mark: str = ""
+    goal_pieces: str = ""
+
+
+# Words, whole numbers and single characters. A word or a number includes the space before it.
+PLAIN = Cut("plain", r" ?[A-Za-z']+| ?[0-9]+|.|\n")
+
+
+@dataclass(frozen=True, slots=True)
 class UserFile:
     """A path in the settings that leads to the user's own files."""
 
@@ -104,10 +128,10 @@ class UserFile:
 
 @dataclass(frozen=True)
 class JudgeText:
-    """What a judge must know about one environment.
+    """A judge's primer and offline rubric for one environment.
 
     Attributes:
-        primer: the opening of the prompt, which says what the game is and which turns count more.
+        primer: the opening of the prompt: the game, and which turns count more.
         score: the offline rubric; None if only language models can judge this environment.
         rubric_version: part of the key under which the cache stores the rubric's scores. Change it
             with the rules; otherwise the cache returns scores of the old rules.
@@ -132,7 +156,7 @@ class Environment(ABC):
     # Files and folders below the `out` of `make_tasks` that an episode reads. Later jobs get only
     # these and the panels file.
     task_files: ClassVar[tuple[str, ...]] = ()
-    # What the report calls the player of `ceiling`.
+    # The report's name for the player of `ceiling`.
     informed: ClassVar[str] = ""
 
     @property
@@ -222,7 +246,7 @@ class Environment(ABC):
         return getattr(type(self), capability) is getattr(Environment, capability)
 
     def worths(self, env: TextEnv) -> dict[str, float]:
-        """How much each admissible command would add to the final score.
+        """The gain in final score of each admissible command.
 
         Raises:
             UserError: the environment has no such method.
@@ -241,7 +265,7 @@ class Environment(ABC):
         raise self._lack("exact_state", "exact")
 
     def judge_text(self) -> JudgeText:
-        """Return what a judge must know about this environment, with the offline rubric if any.
+        """Return the primer and the offline rubric, if any, for a judge.
 
         Raises:
             UserError: the environment has no judge text.

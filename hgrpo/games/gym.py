@@ -141,11 +141,15 @@ class Game(gymnasium.Env[str, str]):
 def make_tasks(settings: EnvSettings, seed: int, root: Path) -> Path:
     """The folder of a game's tasks and panels below `root`; made if it is missing.
 
+    Its name depends on seed and settings, and on the names and sizes of the user's files.
+
     Raises:
         UserError: the tasks cannot be made.
+        OSError: a file or folder of the user is missing.
     """
     environment = load(settings.name)
-    key = f"{seed} {settings.model_dump_json(exclude={'expert'})}"
+    files = environment.user_files_digest(settings, "assets")
+    key = f"{seed} {files} {settings.model_dump_json(exclude={'expert'})}"
     folder = root / f"{settings.name}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
     if folder.exists():
         return folder
@@ -174,10 +178,11 @@ def _scratch() -> tempfile.TemporaryDirectory:
 
 
 def _characters(settings: EnvSettings) -> frozenset[str]:
-    """The characters of observations: ASCII and those of the settings, or of the user's files."""
+    """The characters of observations, of generated text or of any text in a user's files."""
     if settings.source == "folder":
         return frozenset(map(chr, range(_UNICODE)))
-    return frozenset(string.printable + settings.model_dump_json())
+    # A product's categories stand between angle quotation marks, Sokoban's symbols in the settings.
+    return frozenset(string.printable + "\u203a" + settings.model_dump_json())
 
 
 def _entry(entries: Mapping[str, Any], name: str, what: str) -> Any:

@@ -1,4 +1,4 @@
-"""Named random streams: a draw depends on what it is for, never on when it happens.
+"""Named random streams: a draw depends on its stream's name, never on earlier draws.
 
 A stream is named by parts such as ("rollout", seed, round, step, task_id, rollout). Two runs that
 differ in batch size, worker count or evaluation cadence draw the same numbers for the same names.
@@ -52,6 +52,6 @@ def training_step(seed: int, round_index: int, step: int, stream: int) -> tuple:
         seed: the run's seed.
         round_index: counts from 1.
         step: index of the step in its round.
-        stream: the method's key `stream`; all arms whose key is equal draw from the same streams.
+        stream: the method's key `stream`; arms with equal keys draw from the same streams.
     """
     return ("train", seed, round_index, step, *((stream,) if stream else ()))

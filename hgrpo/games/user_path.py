@@ -38,7 +38,7 @@ def user_text(path: Path) -> str:
 
 
 def missing(text: str, key: str, holds: Sequence[str]) -> Path | None:
-    """What is missing of a user's path: itself, or a file that the folder must hold.
+    """The missing part of a user's path: the path itself, or a file that its folder must hold.
 
     Args:
         holds: patterns, as in `Path.glob`; the folder must hold a file of each.

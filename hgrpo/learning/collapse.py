@@ -27,7 +27,7 @@ from hgrpo.agent.conversation import Replies
 from hgrpo.agent.thought import find_thought
 from hgrpo.games.streams import generator, key
 from hgrpo.learning.batch import SampledSequence
-from hgrpo.trajectories.collapse_row import ANY, FIRST, as_row
+from hgrpo.trajectories.log_row import ANY, FIRST, as_row
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 # Retrieval counts a hit if the own prompt is among the best k, for each of these.

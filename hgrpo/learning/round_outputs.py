@@ -13,8 +13,7 @@ from hgrpo.learning.round import Round
 from hgrpo.learning.scratch import CRITIC, TRAINER_STATE
 from hgrpo.policy.compatible import weights_digest
 from hgrpo.policy.precision import dtype_name
-from hgrpo.trajectories.all_play import all_play
-from hgrpo.trajectories.collapse_row import in_summary
+from hgrpo.trajectories.log_row import all_play, in_summary
 from hgrpo.trajectories.store import join_steps
 
 # Columns of the log that the summary sums up. In the log, the names in `_TOTALS` have the prefix

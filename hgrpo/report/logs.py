@@ -9,8 +9,7 @@ import pandas as pd
 
 from hgrpo.errors import UserError
 from hgrpo.trajectories import store
-from hgrpo.trajectories.all_play import ALL_PLAY
-from hgrpo.trajectories.collapse_row import from_row
+from hgrpo.trajectories.log_row import ALL_PLAY, from_row
 
 RUN = re.compile(r"(?P<method>[^/]+)/seed_(?P<seed>\d+)/round_(?P<round>\d+)/[^/]+$")
 # Every log must have the required columns. An optional column that a log lacks is NaN.
@@ -58,7 +57,7 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
         batch: number of the batch in its run, counted from 1 over all rounds.
         fit_s: seconds of the fit before a round, only in the row of the round's first batch.
         trajectories, replies, tokens, seconds: sums over the run so far, of all play
-            (`hgrpo.trajectories.all_play`).
+            (`hgrpo.trajectories.log_row`).
 
     Args:
         paths: train_log.json of every round.

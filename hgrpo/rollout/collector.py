@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.games.base import Observation, Task, TextEnv, check_step, wrong
 from hgrpo.games.streams import key
-from hgrpo.rollout.branching import Branching
+from hgrpo.rollout.branching import Branching, Start
 from hgrpo.rollout.engine import Completion, Request, RolloutEngine
-from hgrpo.rollout.start import Start
 from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hgrpo.games.streams import key
+from hgrpo.rollout.branching import Start
 from hgrpo.rollout.collector import Collector
-from hgrpo.rollout.start import Start
 from hgrpo.trajectories.trajectory import Trajectory
 
 # Columns of the log: continuations, their new replies, turns played again, tokens.

@@ -112,10 +112,10 @@ class RolloutEngine(Protocol):
 
 @runtime_checkable
 class HoldsTexts(Protocol):
-    """What an engine offers if many conversations may share the beginning of one text.
+    """An engine in which many conversations can share the beginning of one text.
 
     The engine computes the text once. A held text takes the place of one conversation. An engine
-    that finds equal prefixes by itself needs no such offer.
+    that finds equal prefixes by itself does not need it.
     """
 
     def hold(self, text: int, tokens: list[int]) -> None:

@@ -1,9 +1,12 @@
-"""Base class of the plug-ins that make rollout engines."""
+"""The plug-ins that make rollout engines; an engine's name is that of its folder here."""
 
+import pkgutil
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+import hgrpo.rollout
 from hgrpo.config.strict import Strict
+from hgrpo.errors import did_you_mean, import_plug_in
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -33,7 +36,7 @@ class EngineKind(ABC):
         """Check that the packages the engine needs are installed.
 
         Raises:
-            UserError: a package is missing; the message says how to install it.
+            UserError: a package is missing; the message has the command that installs it.
         """
         return
 
@@ -59,3 +62,20 @@ class EngineKind(ABC):
         Raises:
             UserError: the engine is not installed, or it cannot run the policy's LLM.
         """
+
+
+def known() -> list[str]:
+    """Names of all engines."""
+    modules = pkgutil.iter_modules(hgrpo.rollout.__path__)
+    return sorted(module.name for module in modules if module.ispkg)
+
+
+def load(kind: str) -> EngineKind:
+    """The engine's plug-in.
+
+    Raises:
+        ValueError: no engine has that name, or its module cannot be imported.
+    """
+    if kind not in known():
+        raise ValueError(f"kind: no rollout engine {kind!r}{did_you_mean(str(kind), known())}")
+    return import_plug_in(f"hgrpo.rollout.{kind}").ENGINE

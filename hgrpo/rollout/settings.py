@@ -1,14 +1,12 @@
 """Config section `engine` of a study: which rollout engine plays, and that engine's settings."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pydantic import Field, GetJsonSchemaHandler
-from pydantic_core import CoreSchema
+from pydantic import Field
 
 from hgrpo.config.kind_section import KindSection
 from hgrpo.config.strict import Strict
-from hgrpo.rollout import kinds
-from hgrpo.rollout.engine_kind import EngineKind
+from hgrpo.rollout.engine_kind import EngineKind, load
 
 if TYPE_CHECKING:
     from hgrpo.policy.load import SavedPolicy
@@ -26,7 +24,7 @@ class EngineConfig(KindSection):
 
     @property
     def engine(self) -> EngineKind:
-        return kinds.load(self.kind)
+        return load(self.kind)
 
     def make(
         self,
@@ -40,26 +38,4 @@ class EngineConfig(KindSection):
 
     @classmethod
     def settings_model(cls, kind: str) -> type[Strict]:
-        return kinds.load(kind).Settings
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        """Describe one alternative per engine, so that editors offer the chosen engine's keys."""
-        schema = handler(core_schema)
-        section = handler.resolve_ref_schema(schema)
-        kind = section["properties"]["kind"]
-        alternatives = []
-        for name in kinds.known():
-            fields = handler.resolve_ref_schema(
-                handler(cls.settings_model(name).__pydantic_core_schema__)
-            )
-            keys = {"kind": {"const": name, "description": kind["description"]}}
-            properties = keys | fields.get("properties", {})
-            alternative = fields | {"title": name, "properties": properties}
-            needed = [] if name == kind["default"] else ["kind"]
-            alternatives.append(alternative | {"required": needed + fields.get("required", [])})
-        section.clear()
-        section.update(title=cls.__name__, description=cls.__doc__, oneOf=alternatives)
-        return schema
+        return load(kind).Settings

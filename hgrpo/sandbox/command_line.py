@@ -1,7 +1,6 @@
 """Parts of every command of the sandbox: flags, notes, outputs, PyTorch's threads."""
 
 import argparse
-import ctypes
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,14 +13,6 @@ from hgrpo.atomic import atomic_file
 from hgrpo.command import OneLineParser
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError, one_line
-
-# Parameters of mallopt(3): https://man7.org/linux/man-pages/man3/mallopt.3.html.
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-_LARGEST = 2**30
-# PyTorch reads it at its first allocation of 2 MB or more:
-# https://github.com/pytorch/pytorch/pull/107697.
-_LARGE_PAGES = "THP_MEM_ALLOC_ENABLE"
-DEVICES = ("cpu", "cuda")
 
 
 class Options(Strict):
@@ -144,28 +135,12 @@ def prepare_torch(device: str = "cpu") -> None:
     """
     import torch
 
-    _prepare_memory()
     if device == "cuda" and not torch.cuda.is_available():
         raise UserError(f"--device cuda: PyTorch {torch.__version__} can use no GPU here")
     # Any default device makes every call of PyTorch slower; without one, tensors are on the CPU.
     torch.set_default_device(None if device == "cpu" else device)
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
-
-
-def _prepare_memory() -> None:
-    """Ask for pages of 2 MB, and let the C library keep freed blocks of up to a GiB.
-
-    By default glibc gives large blocks back to the system, and the next tensor of that size has all
-    its pages cleared and mapped again. That takes 9 % of the time of ten seeds in one program.
-    Large pages save another 5 to 15 %, because a processor finds their addresses faster. Where
-    there is no glibc or no such page, nothing happens.
-    """
-    os.environ.setdefault(_LARGE_PAGES, "1")
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt:
-        mallopt(_MMAP_THRESHOLD, _LARGEST)
-        mallopt(_TRIM_THRESHOLD, _LARGEST)
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], target: Path, first: Sequence[str]) -> None:

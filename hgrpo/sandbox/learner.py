@@ -5,12 +5,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.optim.adam import adam
 
 from hgrpo.errors import TrainingError
 from hgrpo.formulas.batch import Term
 
-_DECAY, _SQUARE_DECAY, _EPSILON = 0.9, 0.999, 1e-8
 # As in torch.nn.utils.clip_grad_norm_.
 _CLIP_EPSILON = 1e-6
 
@@ -27,34 +25,22 @@ def clip_rows(gradients: Tensor, largest: float) -> tuple[Tensor, Tensor]:
 
 class Adam:
     """Kingma and Ba 2015, "Adam: A Method for Stochastic Optimization",
-    https://arxiv.org/abs/1412.6980, for weights [S, P]; decay rates are PyTorch's defaults.
+    https://arxiv.org/abs/1412.6980, for weights [S, P], with PyTorch's defaults.
 
     Adam treats every number by itself, so one fused pass over all rows is the Adam of each seed. A
     seed that has stopped must not start again: its moments move on.
     """
 
     def __init__(self, weights: Tensor, lr: float):
-        self.lr = lr
-        self.mean = torch.zeros_like(weights)
-        self.square = torch.zeros_like(weights)
-        self.steps = torch.zeros(())
+        self._weights, self._adam = weights, torch.optim.Adam([weights], lr, fused=True)
 
     @torch.no_grad()
-    def step(self, weights: Tensor, gradients: Tensor, active: Tensor) -> None:
-        """Change `weights` in place; seeds that are not `active`, bool [S], stay as they are."""
-        stopped = ~active
+    def step(self, gradients: Tensor, active: Tensor) -> None:
+        """Change the weights in place; seeds that are not `active`, bool [S], stay as they are."""
+        weights, stopped = self._weights, ~active
         held = weights[stopped]
-        adam(
-            *([weights], [gradients], [self.mean], [self.square], [], [self.steps]),
-            fused=True,
-            amsgrad=False,
-            beta1=_DECAY,
-            beta2=_SQUARE_DECAY,
-            lr=self.lr,
-            weight_decay=0.0,
-            eps=_EPSILON,
-            maximize=False,
-        )
+        weights.grad = gradients
+        self._adam.step()
         weights[stopped] = held
 
 
@@ -115,6 +101,6 @@ class Learner:
             raise TrainingError(
                 f"{where}, seed {seed}: the loss or its gradient is not finite; lower lr"
             )
-        self.adam.step(self.weights, clipped, active)
+        self.adam.step(clipped, active)
         self.updates = self.updates + active
         return Update(Term(term.loss.detach(), term.metrics), gradient, norms)

@@ -135,5 +135,5 @@ class SequencePolicy:
         )
 
 
-# What tasks make. A reading of inputs may stand for them, so that they are read once.
+# The policies of tasks. A reading of inputs may replace the inputs, so that they are read once.
 Policy = BanditPolicy | SequencePolicy

@@ -1,9 +1,10 @@
 """Common settings of the pieces: rules, an arm's seeds and length, a transformer."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
+    AfterValidator,
     Field,
     PrivateAttr,
     SerializeAsAny,
@@ -12,10 +13,13 @@ from pydantic import (
     model_validator,
 )
 
+from hgrpo.config.bounds import distinct
 from hgrpo.config.read import SectionError
 from hgrpo.config.strict import Strict
 from hgrpo.errors import did_you_mean
 from hgrpo.formulas.rule import Need, Rule, refuse
+
+Seeds = Annotated[tuple[int, ...], AfterValidator(distinct)]
 
 
 class RuleSettings(Strict):
@@ -49,13 +53,13 @@ class RuleSettings(Strict):
 class ArmSettings(Strict):
     """One arm for some seeds; a piece adds its rules and checks."""
 
-    seeds: tuple[int, ...] = Field((0, 1, 2), min_length=1, description="trained at once")
+    seeds: Seeds = Field((0, 1, 2), description="trained at once")
     num_steps: int = Field(gt=0, description="batches that a run samples")
     batch_size: int = Field(gt=0, description="rollouts of a batch")
     inner_epochs: int = Field(1, gt=0, description="updates on each batch")
     eval_every: int = Field(20, gt=0, description="steps between evaluations")
     allow_degenerate: bool = Field(
-        False, description="run also arms that equal another arm, or whose switch cannot act"
+        False, description="also run arms that equal another arm or have a setting without effect"
     )
     _notes: list[str] = PrivateAttr(default_factory=list)
 
@@ -71,13 +75,15 @@ class ArmSettings(Strict):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        refuse_first(*self.refusals())
+        for wrong, line in self.refusals():
+            if wrong:
+                raise ValueError(line)
         self._notes = self.unmet()
         return self
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """What is wrong with any rule, each with its line; a piece adds its own."""
-        return (seeds_differ(self.seeds),)
+        """Checks of any rule: whether the run fails it, and a line; a piece adds its own."""
+        return ()
 
     def unmet(self) -> list[str]:
         """A line for each degenerate need of a rule that is not met; others raise ValueError."""
@@ -107,7 +113,7 @@ class RunSettings(ArmSettings, RuleSettings):
         return self.batch_size // self.group_size
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """What is wrong with any rule, each with its line; a piece adds its own."""
+        """Checks of any rule: whether the run fails it, and a line; a piece adds its own."""
         return (
             *super().refusals(),
             (
@@ -128,34 +134,8 @@ class TransformerSettings(Strict):
     nhead: int = Field(2, gt=0, description="attention heads")
     num_layers: int = Field(2, gt=0, description="blocks of the transformer")
 
-    def heads_fit(self) -> tuple[bool, str]:
-        """Whether the width is no multiple of the heads, and a line."""
-        return (
-            self.d_model % self.nhead != 0,
-            f"d_model {self.d_model} is no multiple of nhead {self.nhead}",
-        )
-
-
-def seeds_differ(seeds: tuple[int, ...]) -> tuple[bool, str]:
-    """Whether a seed is listed twice, and a line."""
-    return len(set(seeds)) < len(seeds), "seeds: one is listed twice"
-
-
-def unread(run: Strict, reader: str, **read: bool) -> list[tuple[bool, str]]:
-    """For each setting, whether it was changed though the reader does not read it, and a line.
-
-    Args:
-        read: by setting, whether the reader reads it.
-    """
-    changed = {name for name in read if getattr(run, name) != type(run).model_fields[name].default}
-    return [
-        (name in changed and not is_read, f"{name}: {reader} does not read it")
-        for name, is_read in read.items()
-    ]
-
-
-def refuse_first(*cases: tuple[bool, str]) -> None:
-    """Raise ValueError with the line of the first case that is wrong."""
-    for wrong, line in cases:
-        if wrong:
-            raise ValueError(line)
+    @model_validator(mode="after")
+    def _heads_fit(self) -> Self:
+        if self.d_model % self.nhead:
+            raise ValueError(f"d_model {self.d_model} is no multiple of nhead {self.nhead}")
+        return self

@@ -84,7 +84,8 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             damage = f"damaged, or edited ({error}); ask for the archive again"
             raise UserError(f"{archive}: {damage}") from None
-        new = [key for key in keys if not (STORE / key / MADE).is_file()]
+        # A result whose files were deleted is new again.
+        new = [key for key in keys if not _files(STORE / key) >= {MADE, *mades[key]["files"]}]
         for path in sorted((place / _SETTINGS).glob("*.json")):
             (STORE / _SETTINGS).mkdir(exist_ok=True)
             path.replace(STORE / _SETTINGS / path.name)
@@ -110,6 +111,10 @@ def _extract(archive: Path, place: Path) -> None:
         raise UserError(f"{archive}: damaged archive ({error})") from None
 
 
+def _files(entry: Path) -> set[str]:
+    return {path.relative_to(entry).as_posix() for path in entry.rglob("*") if path.is_file()}
+
+
 def _read(entry: Path) -> dict:
     """The record of a job in an archive, whose key and files are checked.
 
@@ -117,8 +122,7 @@ def _read(entry: Path) -> dict:
         ValueError, LookupError, TypeError: the record is damaged, or a file is not what it lists.
     """
     made = json.loads((entry / MADE).read_bytes())
-    files = {path.relative_to(entry).as_posix() for path in entry.rglob("*") if path.is_file()}
-    if files != {*made["files"], MADE}:
+    if _files(entry) != {*made["files"], MADE}:
         raise ValueError(f"{entry.name}: its files are not those that it lists")
     if settings_digest({part: made[part] for part in _HASHED}) != entry.name:
         raise ValueError(f"{entry.name}: its key is another one")

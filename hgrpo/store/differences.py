@@ -1,71 +1,116 @@
-"""Why a job runs: what differs between its plan and the result that is in its place."""
+"""Why a job runs, or ran again: what differs between its result, and a plan or an older result."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
+from hgrpo.stages.job import Job
 from hgrpo.store.code import closure, roots
-from hgrpo.store.entry import key_of, made_entries, names_of, read_made
-from hgrpo.store.plan import MADE, STORE, Plan, Planned
+from hgrpo.store.entry import key_of, names_of
+from hgrpo.store.plan import STORE, Plan, Planned
 from hgrpo.study.overrides import changes
 
+# Parts of a reason that are printed.
 _MOST = 3
 
 
-def differences(plan: Plan, planned: Planned) -> str:
-    """What changed since the result in results/<study> was made, or else the newest such result.
+def differences(plan: Plan, planned: Planned, records: Mapping[str, Mapping]) -> str:
+    """What changed since the result in results/<study>, or else the study's newest one, was made.
 
     Returns:
-        Settings with their new values, modules, inputs; "never ran" if the job has no result.
+        Settings, modules, inputs; "never ran" if `records`, by key, have no such result.
     """
-    made = _in_place(plan, planned) or _newest(planned)
+    keys = [key for name in names_of(planned) if (key := key_of(Path(plan.root, name)))]
+    if planned.key in keys:
+        return "its files are gone"
+    linked = [records[key] for key in keys if key in records]
+    made = newest(planned, linked) or newest(planned, records.values(), plan.study.config.name)
     if made is None:
         return "never ran"
     now = plan.preimage(planned.stage, planned.job, planned.inputs)
-    return "; ".join(_changed(plan, planned, made, now)) or "the result is gone"
+    settings = partial(plan.settings, planned.stage, planned.job.method or None)
+    reasons = _changed(made, now, settings, lambda: closure(roots(planned.stage, settings())))
+    return "; ".join(reasons) or "its files are gone"
 
 
-def _in_place(plan: Plan, planned: Planned) -> dict | None:
-    for name in names_of(planned):
-        key = key_of(Path(plan.root, name))
-        if key and (STORE / key / MADE).is_file():
-            return read_made(STORE / key)
-    return None
-
-
-def _newest(planned: Planned) -> dict | None:
-    """The newest result of the same stage, method, seed and round, as after an import."""
-    job = vars(planned.job)
-    mades = [read_made(entry) for entry in made_entries()]
-    same = [m for m in mades if m["stage"] == planned.stage and m["job"].items() <= job.items()]
+def newest(planned: Planned, records: Iterable[Mapping], study: str | None = None) -> dict | None:
+    """The newest result of a stage, method, seed and round; with `study`, of that study alone."""
+    job = vars(planned.job).items()
+    same = [m for m in records if m["stage"] == planned.stage and m["job"].items() <= job]
+    same = [m for m in same if study in (None, m.get("study"))]
     return max(same, key=lambda made: made["finished"], default=None)
 
 
-def _changed(plan: Plan, planned: Planned, made: Mapping, now: Mapping) -> Iterator[str]:
-    sources: set[str] = set()
-    if made["settings"] != now["settings"]:
-        before = json.loads((STORE / "settings" / f"{made['settings']}.json").read_bytes())
-        after = plan.settings(planned.stage, planned.job.method or None)
-        keys = [f"{key}={value}" for key, value in changes(before, after).items()]
-        yield f"settings: {_few(keys)}"
-    if made["code"] != now["code"]:
-        yield f"code: {_few(_modules(plan, planned, made['code']))}"
-    if made["user_files"] != now["user_files"]:
+def as_planned(made: Mapping) -> Planned:
+    """The job of a record, without its files."""
+    return Planned(made["stage"], Job(**made["job"]), made["key"], "", {}, {})
+
+
+def causes(
+    old: Mapping, new: Mapping, records: Mapping[str, Mapping]
+) -> Iterator[tuple[Mapping, Mapping, str]]:
+    """What differs between two results, then between those of `records` behind them.
+
+    Yields:
+        An older and a newer record, and the reasons; behind the two results only those with other
+        reasons than their inputs.
+    """
+    pairs = [(old["key"], new["key"])]
+    for keys in pairs:
+        if not records.keys() >= {*keys}:  # removed since
+            continue
+        before, after = map(records.get, keys)
+        parts = [partial(_read, part, after[part]) for part in ("settings", "code")]
+        reasons = [*_changed(before, after, *parts)]
+        if keys == pairs[0] or not all(each.startswith("inputs") for each in reasons):
+            yield before, after, "; ".join(reasons)
+        then = sources(before)
+        further = {(then.get(path, key), key) for path, key in sources(after).items()}
+        pairs += sorted(each for each in further - {*pairs} if each[0] != each[1])
+
+
+def _changed(
+    before: Mapping, after: Mapping, settings: Callable[[], dict], code: Callable[[], dict]
+) -> Iterator[str]:
+    """Reasons for another key; `settings` and `code` read those of `after`."""
+    if before["settings"] != after["settings"]:
+        yield f"settings: {_few([*_edits(_read('settings', before['settings']), settings())])}"
+    if before["code"] != after["code"]:
+        then, now = _read("code", before["code"]), code()
+        modules = sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
+        # An archive has no list of modules.
+        yield f"code: {_few(modules) if then and now else 'of another machine'}"
+    if before["user_files"] != after["user_files"]:
         yield "your files"
-    for name, paths in now["inputs"].items():
-        for path in {*paths} ^ {*made["inputs"].get(name, [])}:
-            sources.add(path.split("/")[1])
-    if sources:
-        yield f"inputs from {', '.join(sorted(sources))}"
+    paths = sources(before).items() ^ sources(after).items()
+    if folders := sorted({path.partition("/")[0] for path, _ in paths}):
+        yield f"inputs from {', '.join(folders)}"
 
 
-def _modules(plan: Plan, planned: Planned, before: str) -> list[str]:
-    """Modules whose hash is another one than then."""
-    file = STORE / "code" / f"{before}.json"
-    then = json.loads(file.read_bytes()) if file.is_file() else {}
-    settings = plan.settings(planned.stage, planned.job.method or None)
-    after = closure(roots(planned.stage, settings))
-    return sorted(name for name in {*then, *after} if then.get(name) != after.get(name))
+def sources(made: Mapping) -> dict[str, str]:
+    """Path of each input below results/<study> -> the key of its job."""
+    paths = [path.partition("/") for paths in made["inputs"].values() for path in paths]
+    return {path: key for key, _, path in paths}
+
+
+def _read(part: str, digest: str) -> dict:
+    """Settings, or the modules behind a hash of code; empty without their file."""
+    file = STORE / part / f"{digest}.json"
+    return json.loads(file.read_bytes()) if file.is_file() else {}
+
+
+def _edits(before: Mapping, after: Mapping) -> Iterator[str]:
+    """The keys that differ, with dots: sections and names that came or went, else both values."""
+    olds = changes(after, before)
+    for key, new in changes(before, after).items():
+        old, edits = olds[key], []
+        if isinstance(old, list) and isinstance(new, list):
+            edits = [f"{key}.{each!s:.24} added" for each in new if each not in old]
+            edits += [f"{key}.{each!s:.24} removed" for each in old if each not in new]
+        elif None in (old, new) and isinstance(new or old, Mapping):
+            edits = [f"{key} {'removed' if new is None else 'added'}"]
+        yield from edits or [f"{key} {old!s:.24} -> {new!s:.24}"]
 
 
 def _few(names: list[str]) -> str:

@@ -22,7 +22,7 @@ from hgrpo.store.plan import MADE, STORE, Plan, Planned, flat
 
 JOB_FILE, PLAN = "job.json", "plan.json"
 # Entries of job.json about the command, not about what makes its result.
-_OF_THE_RUN = ("study", "log", "words", "outputs")
+_OF_THE_RUN = ("log", "words", "outputs")
 # Below the store: a file for each job that has finished, named by the contents of its inputs.
 _SAME = STORE / "same"
 

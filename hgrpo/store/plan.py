@@ -5,7 +5,7 @@ import functools
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,13 +132,18 @@ class Plan:
             with contextlib.suppress(UserError):
                 yield from [self.find(stage, *each) for each in jobs_of(self.study, stage)]
 
-    def to_run(self) -> list[Planned]:
-        """The jobs that a run of the whole study would start, in the order of the stages."""
+    def to_run(self, goals: Iterable[Planned] = (), again: bool = False) -> list[Planned]:
+        """The jobs that a run would start, in the order of the stages.
+
+        Args:
+            goals: jobs to finish; without any, the report.
+            again: whether finished jobs start too.
+        """
         reached: dict[Planned, None] = {}
-        waiting = [self.find("report")]
+        waiting = [*goals] or [self.find("report")]
         while waiting:
             planned = waiting.pop()
-            if planned not in reached and not planned.made:
+            if planned not in reached and (again or not planned.whole):
                 reached[planned] = None
                 paths = (path.removeprefix(_HEAD) for path in flat(planned.inputs))
                 waiting += {self.maker(path.partition("/")[2]) for path in paths}

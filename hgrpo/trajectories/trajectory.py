@@ -17,8 +17,8 @@ class Turn:
         logprobs: N log-probabilities of these tokens at the sampling temperature.
         progress: change of the environment's potential in the turn, see `games.base.Step`.
         overlong: whether the reply was cut at the token limit.
-        state: fingerprint of the agent's knowledge before the turn, for example where it is and
-            what it holds. Empty within continuations.
+        state: fingerprint of the agent's knowledge before the turn, for example its place and the
+            things in hand. Empty within continuations.
         commands: fingerprint of the commands that were admissible before the turn. Empty if
             `state` is empty.
         embedding: float [D], the policy's embedding of the turn; None if none was computed. The

@@ -18,7 +18,7 @@ from hgrpo.workflow.planning.forecast import forecasts, wall_line
 from hgrpo.workflow.planning.profile import Profile
 from hgrpo.workflow.preflight import check_jobs
 from hgrpo.workflow.rules import StudyRules
-from hgrpo.workflow.watch.terminal import show_progress
+from hgrpo.workflow.watch import show_progress
 
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow

@@ -93,14 +93,6 @@ def edited(data: dict, key: str, old: str, new: str) -> dict:
 
 # What no published game does, but a game file of the same constructs may.
 VARIANTS = {
-    "negation of what may never have held": (
-        "cool", "grammar", '"iscool(o:object)"', '"not_ishot(o:object)"'),
-    "negation of what an action undid": (
-        "cool", "grammar", '"iscool(o:object)"', '"not_iscool(o:object)"'),
-    "a conditional effect": (
-        "light", "grammar", "toggleable(o:object) & istoggled(o:object)", "ison(o:object)"),
-    "a conditional effect, undone": (
-        "light", "grammar", "toggleable(o:object) & istoggled(o:object)", "not_ison(o:object)"),
     "what was looked at": (
         "cool", "grammar", '"isclean(o:object)"', '"checked(o:object)"'),
     "one text, cool and look": ("cool", "grammar", '"cool {o} with {r}"', '"look"'),

@@ -33,7 +33,7 @@ from hgrpo.games.alfworld import env as alfworld_env
 from hgrpo.games.alfworld.env import AlfworldEnv
 from hgrpo.games.alfworld.gamefile import content_hash, list_games, load_compiled
 from hgrpo.games.base import Task
-from hgrpo.games.source import Source
+from hgrpo.games.fetch import Source, fetch
 from hgrpo.learning.checkpoints import read_state
 from hgrpo.learning.update import Learner
 from hgrpo.policy.load import load_player, load_policy
@@ -440,9 +440,9 @@ def test_a_member_larger_than_any_game_is_not_unpacked(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "/etc/passwd"])
 def test_only_web_addresses_are_fetched(tmp_path, url):
-    fetch = pytest.importorskip("hgrpo.games.fetch", reason="needs requests and tenacity").fetch
+    pytest.importorskip("requests")
     with pytest.raises(UserError, match="not an address"):
-        fetch(Source(url), tmp_path / "file")
+        fetch(Source(url), tmp_path / "file", "key")
     assert not (tmp_path / "file").exists()
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from hgrpo.games.alfworld.settings import AlfworldSettings
 from hgrpo.games.base import Panels, Task, TextEnv
-from hgrpo.games.cut import Cut
-from hgrpo.games.environment import Environment, JudgeText, UserFile
+from hgrpo.games.environment import Cut, Environment, JudgeText, UserFile
 
 _ENTITY = r"[a-z]+ [0-9]+"
 

@@ -46,12 +46,10 @@ class Action:
         self.conditions = len(self._reads)
         self._results = self.slots.fresh()
 
-    def finish(
-        self, compiler: FormulaCompiler, negations: dict[int, int], shadows: dict[int, int]
-    ) -> None:
+    def finish(self, compiler: FormulaCompiler, negations: dict[int, int]) -> None:
         """Compile the precondition and the effects, after the texts of all actions are compiled."""
         self._steps = self._search(compiler)
-        self.apply = compile_effects(self.schema, self.scope, compiler, negations, shadows)
+        self.apply = compile_effects(self.schema, self.scope, compiler, negations)
         self.watches: tuple[int, ...] | None = None
         if self.named is not None and all(compiler.sizes[name] <= _FEW for name in self._reads):
             pattern, number = compiler.vocabulary.pattern, compiler.vocabulary.predicate

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hgrpo.errors import BROKEN_ZIP, UserError
 from hgrpo.games import tracking
-from hgrpo.games.source import Source, fetch_for
+from hgrpo.games.fetch import Source, fetch
 
 _RELEASES = "https://github.com/alfworld/alfworld/releases/download"
 ARCHIVES = {
@@ -50,7 +50,7 @@ def fetch_games(root: Path) -> list[dict]:
     if not unpacking and any(root.glob("*/*/*/game.tw-pddl")):
         return []
     rows = [
-        {"name": source.url} | fetch_for(source, root / name, "games.download")
+        {"name": source.url} | fetch(source, root / name, "games.download")
         for name, source in ARCHIVES.items()
     ]
     for name in ARCHIVES:

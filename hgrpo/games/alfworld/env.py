@@ -114,7 +114,7 @@ def changed(view: View, start: View) -> list[tuple]:
 
     The list ignores all other predicates, such as which things were looked at, which receptacles
     are open, and whether a lamp is on. An open receptacle at the agent's place shows in the
-    admissible commands. Goals only ask whether a lamp has been used, which the list includes.
+    admissible commands. Goals depend on whether a lamp has been used, which the list includes.
     """
     facts = [("atlocation", fact) for fact in view("atlocation")]
     for name in _CHANGES:

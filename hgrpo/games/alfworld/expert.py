@@ -42,7 +42,7 @@ class Searcher:
     Args:
         opening: the text of the reset, with the room's receptacles and the goal sentence.
         language: "move" (`move X to Y`) or "put" (`put X in/on Y`).
-        favourites: says where things usually lie; None if the searcher must not know.
+        favourites: where things usually lie; None to search without this knowledge.
 
     Raises:
         UserError: the goal is not one of ALFWorld's template sentences, or the opening names no
@@ -182,7 +182,7 @@ class Searcher:
         self._note(place, answer)
 
     def _reach(self, place: str) -> Play:
-        """Go to a receptacle, and open it if it is shut, so that `seen` tells what lies there."""
+        """Go to a receptacle, and open it if it is shut, so that `seen` lists its content."""
         yield from self._go(place)
         if place in self.shut:
             answer = yield f"open {place}"

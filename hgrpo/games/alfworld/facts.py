@@ -35,11 +35,10 @@ class Vocabulary:
 class Facts:
     """`sets[predicate]` holds the facts; `index[pattern]` maps known arguments to sorted facts.
 
-    Copies share the facts that no action changes, and the tuples of all indexes. `possible`
-    maps some predicates p to a set. For these, deleting p(x) adds `not_p(x)` only if the set has x.
+    Copies share the facts that no action changes, and the tuples of all indexes.
     """
 
-    __slots__ = ("fluent", "fluent_patterns", "index", "possible", "sets", "watchers")
+    __slots__ = ("fluent", "fluent_patterns", "index", "sets", "watchers")
 
     def __init__(
         self, vocabulary: Vocabulary, facts: dict[int, Iterable[Fact]], fluent: set[int]
@@ -49,7 +48,6 @@ class Facts:
         self.watchers: list[list] = [[] for _ in self.sets]
         self.fluent = sorted(fluent)
         self.fluent_patterns = []
-        self.possible: dict[int, set[Fact]] = {}
         for (predicate, known), number in vocabulary.patterns.items():
             # `known` is empty for a unary predicate, so `getter` never indexes a bare fact.
             getter = key_getter(known)

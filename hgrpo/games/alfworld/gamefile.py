@@ -118,8 +118,8 @@ def load_compiled(folder: Path) -> Game:
     """The game in `folder`, compiled. The process caches the 4096 games that were used last.
 
     Raises:
-        UserError: a function above raises one, the opening text states no goal, or the file says
-            that the game cannot be solved.
+        UserError: a function above raises one, the opening text states no goal, or the file marks
+            the game as unsolvable.
     """
     path = folder / GAME_FILE
     data = read_game(folder)

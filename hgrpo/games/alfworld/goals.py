@@ -8,7 +8,7 @@ from hgrpo.games.alfworld.vocabulary import ABILITIES
 
 @dataclass(frozen=True)
 class TaskKind:
-    """What a task type asks for. Templates may hold {obj}, {recep} and {toggle}."""
+    """The requirements of a task type. Templates may hold {obj}, {recep} and {toggle}."""
 
     sentences: tuple[str, ...]  # templates of ALFWorld's goal sentences, for names in lower case
     condition: str  # template of the PDDL goal, for names of types
@@ -58,7 +58,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Goal:
-    """What a game asks for; `receptacle` or `toggle` is "" if the task needs none.
+    """The goal of a game; `receptacle` or `toggle` is "" if the task has no such part.
 
     The names are types as in PDDL ("CounterTop"), or as players see them ("countertop").
     """

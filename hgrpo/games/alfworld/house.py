@@ -80,7 +80,7 @@ class Household:
         All types are spelt as players see them.
 
         Args:
-            listed: types of the room's receptacles. They tell which room it is.
+            listed: types of the room's receptacles, which identify the room.
         """
         matches = [(r, o) for r in self.objects for o in self.objects[r] if o.lower() == kind]
         if not matches:

@@ -1,4 +1,4 @@
-"""What a judge must know about ALFWorld: the prompt's primer and the offline rubric.
+"""A judge's primer and offline rubric for ALFWorld.
 
 The rubric reads a turn's effect from the next turn's observation. It uses these terms:
 

@@ -58,7 +58,7 @@ def type_predicate(kind: str) -> str:
 
 
 def succeed(facts: Facts, frame: Frame) -> bool:
-    """Stop at the first assignment, for a query that asks only whether an assignment exists."""
+    """Stop at the first assignment: for a test whether an assignment exists."""
     return True
 
 

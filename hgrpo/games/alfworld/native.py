@@ -13,7 +13,6 @@ from functools import lru_cache
 from hgrpo.errors import UserError
 from hgrpo.games.alfworld import pddl
 from hgrpo.games.alfworld.actions import Action, Arguments
-from hgrpo.games.alfworld.effects import Reachability
 from hgrpo.games.alfworld.facts import Facts, Vocabulary
 from hgrpo.games.alfworld.grammar import Grammar, RuleCall, parse_grammar, parse_symbols
 from hgrpo.games.alfworld.matching import FormulaCompiler, Slots, Step, succeed, type_predicate
@@ -21,7 +20,6 @@ from hgrpo.games.alfworld.potential import View
 from hgrpo.games.alfworld.text import NEGATION, Entities, TextCompiler, display_names
 
 NOTHING = "Nothing happens."
-_SHADOW = "text:"
 _MEMO = 20_000
 _TASK = re.compile(r'"task"\s*:\s*\[\s*\{\s*"rhs"\s*:\s*("(?:[^"\\]|\\.)*")\s*\}\s*\]\s*,?')
 
@@ -33,8 +31,10 @@ class Program:
         fluent: indices of the predicates that actions change.
         order: indices of actions in the planner's order: by `Action.conditions`, then by name.
             If several actions have the same command, the first of them is taken.
-        unsure: indices of the predicates p with two properties. Some action deletes a fact of p
-            that the action does not require. Some text reads `not_p` or p's shadow (see `effects`).
+
+    Raises:
+        UserError: an action lacks a text, or reads a predicate that the planner derives in ways
+            of its own. No text of ALFRED's does.
     """
 
     def __init__(self, domain: pddl.Domain, grammar_text: str, sizes: dict[str, int]) -> None:
@@ -45,11 +45,16 @@ class Program:
         grammar = parse_grammar(grammar_text)
         for name in domain.predicates:
             self.vocabulary.predicate(name)
-        every = [effect for schema in domain.actions for effect in schema.effects]
-        self._conditional = {e.atom.predicate for e in every if e.condition is not None}
-        changing = {effect.atom.predicate for effect in every}
+        effects = [(schema, effect) for schema in domain.actions for effect in schema.effects]
+        self._conditional = {e.atom.predicate for _, e in effects if e.condition is not None}
+        changing = {effect.atom.predicate for _, effect in effects}
+        # Predicates of which an action deletes a fact that it does not require.
+        self._unsure = {
+            effect.atom.predicate
+            for schema, effect in effects
+            if effect.negated and not _requires(schema.precondition, effect.atom)
+        }
         self.negations: dict[int, int] = {}
-        self.shadows: dict[int, int] = {}
         self.actions: list[Action] = []
         for schema in domain.actions:
             if schema.name not in grammar.actions:
@@ -61,20 +66,13 @@ class Program:
         self.intro_slots = writers.slots
         for action in self.actions:
             compiler = FormulaCompiler(action.slots, self.vocabulary, sizes, domain)
-            action.finish(compiler, self.negations, self.shadows)
-        self.fluent = {*map(self.vocabulary.predicate, changing), *self.shadows.values()}
+            action.finish(compiler, self.negations)
+        self.fluent = set(map(self.vocabulary.predicate, changing))
         self.fluent |= {self.negations[number] for number in self.fluent & set(self.negations)}
         ranks = [
             (action.conditions, action.schema.name, i) for i, action in enumerate(self.actions)
         ]
         self.order = [i for _, _, i in sorted(ranks)]
-        self.unsure = {
-            self.vocabulary.predicate(effect.atom.predicate)
-            for schema in domain.actions
-            for effect in schema.effects
-            if effect.negated and not _requires(schema.precondition, effect.atom)
-        } & (set(self.negations) | set(self.shadows))
-        self.reachability = Reachability(domain, self.vocabulary, sizes) if self.unsure else None
 
     def goal(self, formula: pddl.Formula) -> tuple[Slots, list[Step]]:
         """Compile a goal; return the slots of its frame, and its steps.
@@ -91,15 +89,11 @@ class Program:
         return TextCompiler(grammar, Slots(), self.vocabulary, self.domain, self._text_predicate)
 
     def _text_predicate(self, name: str) -> int:
-        """Index of the predicate that texts read under `name`.
-
-        If it is a `not_p` or a shadow (see `effects`), record it in `negations` or `shadows`.
-        """
+        """Index of the predicate that texts read under `name`; a `not_p` goes into `negations`."""
         base = name.removeprefix(NEGATION)
+        if base in self._conditional or (base != name and base in self._unsure):
+            raise UserError(f"a text reads {name!r}, which this engine does not support")
         number = self.vocabulary.predicate(base)
-        if base in self._conditional:
-            self.shadows[number] = self.vocabulary.predicate(_SHADOW + base)
-            number = self.shadows[number]
         if base == name:
             return number
         self.negations[number] = self.vocabulary.predicate(name)
@@ -149,11 +143,6 @@ class CompiledGame:
         slots, self._goal = program.goal(problem.goal)
         self._goal_frame = slots.frame(self.number)
         self.start = Facts(program.vocabulary, self._numbers(rows, problem.objects), program.fluent)
-        if program.reachability is not None:
-            closure = program.reachability.closure(self.start, self.number)
-            for number in program.unsure:
-                for text_number in {number, program.shadows.get(number, number)}:
-                    self.start.possible[text_number] = closure[number]
         self.frames = [action.slots.frame(self.number) for action in program.actions]
         self.intro = program.intro(
             self.start, program.intro_slots.frame(self.number), self.entities
@@ -171,8 +160,6 @@ class CompiledGame:
             facts[program.vocabulary.predicate(name)] = [
                 number[atom[0]] if bare else tuple([number[arg] for arg in atom]) for atom in atoms
             ]
-        for original, shadow in program.shadows.items():
-            facts[shadow] = facts.get(original, [])
         for name, listing in program.vocabulary.predicates.items():
             if name.startswith(type_predicate("")):
                 kind = name.removeprefix(type_predicate(""))

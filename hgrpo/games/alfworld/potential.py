@@ -140,7 +140,7 @@ def _placing(shape: _Shape, candidates: Candidates) -> Value | None:
 
 
 def _lighting(shape: _Shape, candidates: Candidates) -> Value | None:
-    """Potential of a goal that asks to hold an object by a lit lamp; None for other goals."""
+    """Potential of a goal to hold an object by a lit lamp; None for other goals."""
     relations = {name: args for name, *args in shape.relations}
     expected = {"receptacleatlocation", "atlocation", "inreceptacle", "holds"}
     if set(relations) != expected or len(shape.relations) != len(expected) or shape.unequal:

@@ -103,11 +103,11 @@ class SearcherSettings(ExpertSettings):
     """The scripted searcher whose trajectories are the data of supervised fine-tuning.
 
     It sees what an agent sees. Its habits are settings, so that a study can make the data as poor
-    or as good as it wants.
+    or as good as needed.
     """
 
     trajectories: int = Field(20_000, gt=0, description="trajectories collected on the train panel")
-    turn_cap: int = Field(40, gt=0, description="turns after which a trajectory ends unwon")
+    turn_cap: int = Field(40, gt=0, description="maximum turns of an expert trajectory")
     order: Literal["listing", "random"] = Field(
         "listing", description="order of visits: as the room lists the receptacles, or shuffled"
     )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 LAMP = "DeskLamp"
 TOOLS = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
-# Change -> the predicate that says whether an object can undergo it.
+# Change -> the predicate of the objects that can undergo it.
 ABILITIES = {"clean": "cleanable", "heat": "heatable", "cool": "coolable"}
 # The command that puts an object into a receptacle, in each language of the games.
 PUT = {"move": "move {} to {}", "put": "put {} in/on {}"}
@@ -23,7 +23,7 @@ class ReceptacleType(NamedTuple):
 
 
 class ObjectType(NamedTuple):
-    """`changes` says which of clean, heat and cool an object of this type can undergo."""
+    """`changes` lists which of clean, heat and cool an object of this type can undergo."""
 
     rooms: frozenset[str]
     changes: frozenset[str] = frozenset()

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from hgrpo.games.base import Panels, Task, TextEnv
 from hgrpo.games.chores.settings import ChoresSettings
-from hgrpo.games.cut import Cut
-from hgrpo.games.environment import Environment, JudgeText
+from hgrpo.games.environment import Cut, Environment, JudgeText
 
 
 class Chores(Environment):
@@ -49,7 +48,7 @@ class Chores(Environment):
         return ceiling(settings, panel)
 
     def judge_text(self) -> JudgeText:
-        from hgrpo.games.chores.judge import JUDGE_TEXT
+        from hgrpo.games.chores.env import JUDGE_TEXT
 
         return JUDGE_TEXT
 

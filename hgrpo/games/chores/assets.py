@@ -18,7 +18,7 @@ def make(settings: ChoresSettings, seed: int) -> Iterator[tuple[str, Task]]:
     """Yield (split, task) in panel order; no two games are equal.
 
     Raises:
-        UserError: the world has fewer different games than the panels ask for.
+        UserError: the world has too few different games for the panels.
     """
     habits, seen = habits_of(settings), set()
     for split, size in settings.panels.sizes.items():

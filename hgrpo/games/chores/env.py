@@ -1,9 +1,10 @@
-"""The text environment of chores."""
+"""The text environment of chores, and a judge's primer and offline rubric."""
 
 from hgrpo.games import streams
 from hgrpo.games.base import Observation, PickledByReplay, Step, Task, check_action, fingerprint
 from hgrpo.games.chores.game import BAGS, PLACES, Game, habits_of, read
 from hgrpo.games.chores.settings import ChoresSettings
+from hgrpo.games.environment import JudgeText, Turns
 
 LEAVE, NO_EFFECT = "leave", "Nothing happens."
 
@@ -91,7 +92,7 @@ class ChoresEnv(PickledByReplay):
         return (self._bag_is_due, len(self._chosen)), (right_bag, self._right)
 
     def worths(self) -> dict[str, float]:
-        """What each admissible command adds to the final score: the truth about this choice."""
+        """The gain in final score of each admissible command: the true value of this choice."""
         gain = 0.0
         if self._bag_is_due:
             gain = self._settings.delay
@@ -101,7 +102,7 @@ class ChoresEnv(PickledByReplay):
         return {command: gain * (command == right) for command in self.admissible_commands()}
 
     def right_command(self) -> str:
-        """The command that the habits ask for, even if the chore does not count."""
+        """The command that agrees with the habits, even if the chore does not count."""
         right = self._habits.bag if self._bag_is_due else self._habits.place
         return right[self.subject]
 
@@ -124,7 +125,7 @@ class ChoresEnv(PickledByReplay):
         return self._game.score(self._settings, bag_is_right, self._right)
 
     def _apply(self, action: str) -> float:
-        """Do what an admissible command says; return what it pays at once."""
+        """Carry out an admissible command; return its immediate reward."""
         if action == LEAVE:
             self._done = True
         elif self._bag_is_due:
@@ -155,3 +156,21 @@ class ChoresEnv(PickledByReplay):
         score = self._score()
         graded = self._settings.verdict == "graded"
         return score if graded else float(score >= self._settings.pass_score)
+
+
+def score(goal: str, turns: Turns, completed: bool) -> list[float]:
+    """Score each turn: 5, without effect 0, and the last 10 or 2 by the result.
+
+    The rubric cannot know right places.
+    """
+    last = 10.0 if completed else 2.0
+    return [*(5.0 * (not text.startswith(NO_EFFECT)) for text, _ in turns[1:]), last]
+
+
+JUDGE_TEXT = JudgeText(
+    "The game is Chores in text. Each turn asks where one thing goes. Every kind of thing has one "
+    "right place, the same in all games, which no answer reveals. Only some of the chores count, "
+    "and the game is won if enough of these are right. A reply without effect counts for least.",
+    score,
+    rubric_version="chores-1",
+)

@@ -28,7 +28,7 @@ def demonstrate(settings: ChoresSettings, panel: list[Task], seed: int) -> Itera
 
 @lru_cache(maxsize=4)
 def beliefs(settings: ChoresSettings) -> dict[str, str]:
-    """What the expert believes: the place of each kind, and the bag of each client.
+    """The expert's beliefs: the place of each kind, and the bag of each client.
 
     Of the kinds that count, of the other kinds and of the clients, the share `expert.knows` is
     believed rightly. Each of the rest has one wrong answer.

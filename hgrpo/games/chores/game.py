@@ -24,7 +24,7 @@ BAGS = ("black", "blue", "green", "red")
 
 @dataclass(frozen=True)
 class Habits:
-    """What all games of a world share: `place` of each kind, `bag` of each client."""
+    """Common to all games of a world: `place` of each kind, `bag` of each client."""
 
     place: dict[str, str]
     bag: dict[str, str]
@@ -52,7 +52,7 @@ class Game:
     """A game's content. `Task.path` holds it as text.
 
     Attributes:
-        client: who asks for the chores.
+        client: the person whose chores these are.
         things: kind of each thing, in the order of the turns.
         counts: whether each chore counts.
     """

@@ -28,7 +28,7 @@ class ChoresExpert(ExpertSettings):
 
 
 class ChoresSettings(EnvSettings):
-    """What a game is made of, what its verdict looks at, and when it pays."""
+    """The content of a game, its verdict, and its reward."""
 
     name: Literal["chores"] = Field(description="which environment")
     turn_cap: int = Field(16, gt=0, description="turns of an episode in training and evaluation")
@@ -52,7 +52,7 @@ class ChoresSettings(EnvSettings):
         0.0, ge=0, description="paid at once, at random, for chores that do not count"
     )
     may_leave: bool = Field(
-        False, description="whether the agent may end the game; what is left then counts as wrong"
+        False, description="whether the agent may end the game; the remaining chores count as wrong"
     )
     expert: ChoresExpert = Field(ChoresExpert(), description="the player to be imitated")
 

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hgrpo.games.base import Panels, Task, TextEnv
-from hgrpo.games.cut import Cut
-from hgrpo.games.environment import Environment, JudgeText, UserFile
+from hgrpo.games.environment import Cut, Environment, JudgeText, UserFile
 from hgrpo.games.sokoban.settings import SokobanSettings
 
 

@@ -1,4 +1,4 @@
-"""What a judge must know about Sokoban: the prompt's primer and the offline rubric.
+"""A judge's primer and offline rubric for Sokoban.
 
 The rubric reads the boards from the observations, in any view. A box's way is the number of rows
 and columns between it and the nearest target. The first line that fits a turn gives its score:

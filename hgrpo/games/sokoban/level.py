@@ -66,7 +66,7 @@ class Level:
 
     @cached_property
     def deltas(self) -> tuple[int, int, int, int]:
-        """What each of `ACTIONS` adds to the player's cell."""
+        """Change of the player's cell by each of `ACTIONS`."""
         return -self.columns, self.columns, -1, 1
 
     def move(self, player: int, boxes: Boxes, delta: int) -> Board:

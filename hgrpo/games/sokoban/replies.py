@@ -17,7 +17,7 @@ def read_reply(reply: str, most: int) -> tuple[tuple[int, ...], bool]:
     If there is an answer block, the last one counts. Otherwise the whole reply is the answer, but a
     reply with half a block has none. Names may have any case. Blank actions do not count, and
     actions beyond the first `most` are dropped, as in RAGEN. A reply is not understood if one of
-    the others is no action, or if there is none; what it names is played all the same.
+    the others is no action, or if all are blank. Its valid actions are played all the same.
     """
     blocks = _ANSWER.findall(reply)
     if not blocks and ("<answer>" in reply or "</answer>" in reply):

@@ -1,4 +1,4 @@
-"""What a turn pays.
+"""The reward of a turn.
 
 The rules of gym-sokoban: -0.1 an action, +1 for a box that comes onto a target, -1 for one that
 leaves it, +10 when all stand on targets. So a solution of n actions returns 10 - 0.1 n and one for

@@ -77,7 +77,7 @@ class SokobanPanels(PanelSizes):
 class SokobanExpert(ExpertSettings):
     """A player who knows the shortest solution, but wastes moves."""
 
-    turn_cap: int = Field(5, gt=0, description="turns after which a trajectory ends unsolved")
+    turn_cap: int = Field(5, gt=0, description="maximum turns of an expert trajectory")
     single: Share = Field(0.7, description="probability that a turn has only one action")
     detour: Share = Field(
         0.2, description="probability that an action is a step to any free cell beside the player"

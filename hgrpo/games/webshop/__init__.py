@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hgrpo.games.base import Panels, Task, TextEnv
-from hgrpo.games.cut import Cut
-from hgrpo.games.environment import Environment, JudgeText, UserFile
+from hgrpo.games.environment import Cut, Environment, JudgeText, UserFile
 from hgrpo.games.webshop.settings import WebshopSettings
 
 
@@ -25,9 +24,9 @@ class Webshop(Environment):
     informed = "the oracle, which knows the product"
 
     def factory(self, settings: WebshopSettings, tasks: Path) -> Callable[[], TextEnv]:
-        from hgrpo.games.webshop.env import from_settings
+        from hgrpo.games.webshop.env import WebshopEnv
 
-        return lambda: from_settings(settings, tasks)
+        return lambda: WebshopEnv(tasks, settings)
 
     def make_tasks(
         self, settings: WebshopSettings, seed: int, out: Path, skipped: Counter[str]

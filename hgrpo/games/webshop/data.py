@@ -9,7 +9,7 @@ import hashlib
 from pathlib import Path
 
 from hgrpo.errors import UserError
-from hgrpo.games.source import Source, fetch_for
+from hgrpo.games.fetch import Source, fetch
 from hgrpo.games.user_path import files_below
 
 # `confirm=t` answers the question that Google Drive asks before it serves a large file.
@@ -59,7 +59,7 @@ def provide(path: Path, download: bool) -> dict[str, str | int]:
     UserError if the file is missing and not fetched, or fails the check.
     """
     if download and path.name in OFFICIAL:
-        return {"name": path.name} | fetch_for(OFFICIAL[path.name], path, "products.download")
+        return {"name": path.name} | fetch(OFFICIAL[path.name], path, "products.download")
     if not path.exists():
         raise UserError(
             f"{path}: no such file; `products.download: true` fetches files with official names"

@@ -1,9 +1,9 @@
 """The vocabulary of a generated shop: each department's products and words to describe them.
 
-Three properties let the reward tell a right choice from a wrong one:
+Three properties let the reward distinguish right and wrong choices:
 
 - No two product types share a noun.
-- The reward's fuzzy comparison tells all attributes and option values of a product apart.
+- The reward's fuzzy comparison distinguishes all attributes and option values of a product.
 - No option value belongs to two option names.
 
 Tests check these properties. Every attribute has two words. It can stand before a noun and after
@@ -40,7 +40,7 @@ class ProductType(NamedTuple):
 
 
 class Department(NamedTuple):
-    """What a department sells; each of `uses` is two words that can follow "good for"."""
+    """The goods of a department; each of `uses` is two words that can follow "good for"."""
 
     types: tuple[ProductType, ...]
     attributes: tuple[str, ...]

@@ -12,6 +12,7 @@ from hgrpo.games.webshop.shop import open_shop
 from hgrpo.games.webshop.tables import GoalList, goal_hash
 
 GOALS = "goals.arrow"
+_DEFAULT = WebshopSettings(name="webshop")
 
 
 @lru_cache(maxsize=2)
@@ -28,22 +29,11 @@ class WebshopEnv(PickledByReplay):
 
     Args:
         assets: folder with the catalogue, its index and the goals.
-        rich: whether observations mark buttons and links (`text_rich`).
-        repeat_instruction, show_attributes: as in `WebshopSettings`.
     """
 
-    def __init__(
-        self,
-        assets: Path | str,
-        rich: bool = False,
-        repeat_instruction: bool = True,
-        show_attributes: bool = False,
-    ) -> None:
-        self._arguments = (assets, rich, repeat_instruction, show_attributes)
-        self.assets = Path(assets)
-        self.rich = rich
-        self.repeat_instruction = repeat_instruction
-        self.show_attributes = show_attributes
+    def __init__(self, assets: Path | str, settings: WebshopSettings = _DEFAULT) -> None:
+        self._arguments = (assets, settings)
+        self.assets, self._settings = Path(assets), settings
         self._session: Session | None = None
         self._task: Task | None = None
         self._played: list[str] = []
@@ -54,7 +44,7 @@ class WebshopEnv(PickledByReplay):
         goal = open_goals(self.assets).goal(int(task.path))
         digest = goal_hash(goal, shop.item(goal.row))
         task.check_content(digest, f"{self.assets / GOALS}: goal {task.path}")
-        self._session = Session(shop, goal, self.show_attributes)
+        self._session = Session(shop, goal, self._settings.show_attributes)
         self._task, self._played = task, []
         self._level = potential(self._session)
         return self._observe(opening=True)
@@ -106,16 +96,10 @@ class WebshopEnv(PickledByReplay):
     def _observe(self, opening: bool = False) -> Observation:
         session = self.session
         page = session.page
-        if not (opening or self.repeat_instruction):
+        if not (opening or self._settings.repeat_instruction):
             page = [piece for piece in page if piece.kind != "instruction"]
-        if self.rich:
+        if self._settings.observation == "text_rich":
             text = pages.rich(page, session.chosen, session.opened, session.query)
         else:
             text = pages.text(page)
         return Observation(session.goal.text, text)
-
-
-def from_settings(settings: WebshopSettings, assets: Path) -> WebshopEnv:
-    """The environment that a study's settings ask for."""
-    rich = settings.observation == "text_rich"
-    return WebshopEnv(assets, rich, settings.repeat_instruction, settings.show_attributes)

@@ -10,7 +10,7 @@ from hgrpo.games.demonstration import Played, play, replayed, shared_out
 from hgrpo.games.user_path import user_path
 from hgrpo.games.webshop import human
 from hgrpo.games.webshop.data import provide
-from hgrpo.games.webshop.env import WebshopEnv, from_settings
+from hgrpo.games.webshop.env import WebshopEnv
 from hgrpo.games.webshop.recorded import as_shown, on_panel, reward_differs
 from hgrpo.games.webshop.settings import ShopperSettings, WebshopSettings
 from hgrpo.games.webshop.shopper import Reader, oracle
@@ -31,7 +31,7 @@ def demonstrate(
     A script plays each goal of the train panel equally often (see `shared_out`), in panel order.
     People's trajectories on that panel come in the order of their files. Call `data_files` first.
     """
-    env = from_settings(config, assets)
+    env = WebshopEnv(assets, config)
     if config.expert.recorded is None:
         return _scripted(env, config.expert, panels["train"], seed)
     return _people(env, config.expert, panels, skipped)
@@ -39,7 +39,7 @@ def demonstrate(
 
 def ceiling(config: WebshopSettings, assets: Path, panel: list[Task]) -> list[dict]:
     """One row per task, played by the oracle, which knows the product. Some rows score below 1."""
-    env = from_settings(config, assets)
+    env = WebshopEnv(assets, config)
     return [_by_oracle(env, task, config.expert.turn_cap) for task in panel]
 
 

@@ -38,7 +38,7 @@ _GOAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class HumanTrajectory:
-    """What one person did to follow one instruction. `goal` includes the price limit.
+    """One person's actions for one instruction. `goal` includes the price limit.
 
     There is at least one action. Each action is `search[...]` or `click[...]`, in the file's letter
     case; the official files use lower case. `reward` is None if nothing was bought or the format

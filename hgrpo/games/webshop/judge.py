@@ -1,4 +1,4 @@
-"""What a judge must know about WebShop: the prompt's primer and the offline rubric.
+"""A judge's primer and offline rubric for WebShop.
 
 The rubric reads a turn's effect from the next turn's observation. Pages in plain text do not show
 which options are chosen. There, the rubric scores a click on an option by the click itself.

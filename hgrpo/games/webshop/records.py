@@ -73,7 +73,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a session asks for: an instruction with options and price limit.
+    """The goal of a session: an instruction with options and price limit.
 
     Attributes:
         row: catalogue row of the product from which the goal was made.

@@ -121,7 +121,7 @@ class ShopperSettings(ExpertSettings):
         gt=0,
         description="trajectories played on the train panel; of people's, the first ones",
     )
-    turn_cap: int = Field(15, gt=0, description="turns after which a trajectory ends unbought")
+    turn_cap: int = Field(15, gt=0, description="maximum turns of an expert trajectory")
     knows: Literal["instruction", "product"] = Field(
         "instruction",
         description="what the scripted shopper knows: what an agent knows, or the product itself "

@@ -46,7 +46,7 @@ def oracle(session: Session) -> str | None:
 
 
 class Reader:
-    """Plays a session from its start, knowing what an agent knows."""
+    """Plays a session from its start, with an agent's knowledge."""
 
     def __init__(self, session: Session, knobs: HabitsSettings, rng: np.random.Generator) -> None:
         self._session = session
@@ -59,7 +59,7 @@ class Reader:
         self._settled = False  # whether to buy the open product
 
     def act(self, _: str | None = None) -> str:
-        """The next action. It ignores the last observation, because the session says more."""
+        """The next action. It ignores the last observation, because the session holds more."""
         session = self._session
         if session.kind == "index":
             query = [w for w in self._words if self._rng.random() >= self._knobs.forget_word]
@@ -128,7 +128,7 @@ class Reader:
 
 
 def _visible_text(product: Product) -> str:
-    """What a product's page says: its title and the values of its options."""
+    """The text of a product's page: its title and the values of its options."""
     return " ".join((product.title, *(v for values in product.options.values() for v in values)))
 
 

@@ -12,7 +12,7 @@ from hgrpo.report.arms import Arms, AxisArms
 from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase
 from hgrpo.report.style import MUTED, Drawing
 from hgrpo.report.words import if_several, listing, percent
-from hgrpo.trajectories.collapse_row import ANY
+from hgrpo.trajectories.log_row import ANY
 
 # Column of a collapse table -> the title of its panel.
 COLLAPSE = {

@@ -5,7 +5,7 @@ import pandas as pd
 from hgrpo.report import style
 from hgrpo.report.arms import Arms
 from hgrpo.report.style import INK, Drawing
-from hgrpo.trajectories.collapse_row import ANY
+from hgrpo.trajectories.log_row import ANY
 
 PANELS = {
     "mutual_information": "I(X;Z), nats",

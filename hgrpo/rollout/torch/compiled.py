@@ -116,7 +116,7 @@ def _mix(weights, values, count, out):
 
 @numba.njit(**_FAST)
 def _attend(q, kv, keys, values, out, rows, queries, cos, sin):
-    """What `CompiledAttention.attend` does, over arrays.
+    """`CompiledAttention.attend` over arrays.
 
     Each of `rows` is slot, offset, length, start, trunk, shared; each of `queries` is the index of
     a row's first query and their number: they belong to the row's last new tokens.

@@ -251,7 +251,7 @@ class Decoder:
 def _attends(
     compiled: bool, device: torch.device
 ) -> Callable[[list[Row], Tensor, tuple[Tensor, Tensor]], Attends]:
-    """What makes the attention of a forward pass.
+    """Choose the class of a forward pass's attention.
 
     Raises:
         UserError: a kernel is to be compiled for a device that is no CPU.

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from hgrpo.formulas import kinds
 from hgrpo.formulas.rule import Need, Rule, refuse
-from hgrpo.sandbox.run_settings import ArmSettings, RuleSettings, TransformerSettings, unread
+from hgrpo.sandbox.run_settings import ArmSettings, RuleSettings, TransformerSettings
 
 RULES = kinds.of_piece("opd")
 
@@ -79,9 +79,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
     special_token_weight: float = Field(
         0.02, gt=0, description="soft_reversal: weight of a token that is no input token"
     )
-    overlap_k: int = Field(
-        2, gt=0, description="tokens of the top-k sets whose overlap the log gives"
-    )
+    overlap_k: int = Field(2, gt=0, description="size of the top-k sets in the logged overlap")
 
     @property
     def actions(self) -> int:
@@ -109,15 +107,6 @@ class OpdSettings(ArmSettings, TransformerSettings):
             (
                 self.task == "format_answer" and self.seq_len < 2,
                 "format_answer needs seq_len of at least 2",
-            ),
-            self.heads_fit(),
-            *unread(
-                self,
-                f"task {self.task}",
-                teacher_epsilon=self.task != "soft_reversal",
-                **dict.fromkeys(
-                    ("teacher_temperature", "special_token_weight"), self.task == "soft_reversal"
-                ),
             ),
             *self._wrong_phases(),
         )

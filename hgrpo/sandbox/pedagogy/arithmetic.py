@@ -58,15 +58,15 @@ class HintedArithmetic:
     def everything(self) -> Questions:
         """All n^2 inputs, with one seed's axis."""
         numbers = torch.arange(self.modulus)
-        return self.ask(torch.cartesian_prod(numbers, numbers).unsqueeze(0))
+        return self.questions(torch.cartesian_prod(numbers, numbers).unsqueeze(0))
 
     def draw(
         self, seeds: Sequence[int], purpose: draws.Purpose, name: Sequence[object], count: int
     ) -> Questions:
         """`count` inputs for each seed; `name` names the draw."""
-        return self.ask(draws.integers(seeds, purpose, name, (count, 2), self.modulus))
+        return self.questions(draws.integers(seeds, purpose, name, (count, 2), self.modulus))
 
-    def ask(self, inputs: Tensor) -> Questions:
+    def questions(self, inputs: Tensor) -> Questions:
         """Prompts and answers of inputs [S, N, 2]."""
         times = torch.arange(1, self.settings.answer_len + 1)
         answers = (inputs[..., :1] + times * inputs[..., 1:]) % self.modulus

@@ -58,7 +58,7 @@ def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
 
 
 def _of_struck(seen: Seen, weights: Tensor, on_table: Tensor) -> Tensor:
-    """The part of the rule's gradient, [S, P], that comes from rollouts whose reward noise changed.
+    """The part of the rule's gradient, [S, P], from rollouts with a reward changed by noise.
 
     Args:
         on_table: the gradient over log-probs, with the weights that the rule gave in view of all

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from hgrpo.formulas import kinds
 from hgrpo.formulas.rule import Need
-from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings, refuse_first, unread
+from hgrpo.sandbox.run_settings import RunSettings, Seeds, TransformerSettings
 from hgrpo.sandbox.tasks import CHAINS, REVERSALS
 
 _RARE = ("false_positive_rare_token", "false_positive_sep")
@@ -98,7 +98,7 @@ class RlSettings(RunSettings, TransformerSettings):
     num_steps: int = Field(1000, gt=0, description="batches that a run samples")
     batch_size: int = Field(100, gt=0, description="rollouts of a batch")
     lr: float = Field(1e-3, gt=0, description="learning rate of Adam")
-    seeds: tuple[int, ...] = Field((0, 1, 2, 3, 4), min_length=1, description="trained at once")
+    seeds: Seeds = Field((0, 1, 2, 3, 4), description="trained at once")
     baseline: Literal["zero", "constant", "expected", "collision", "group", "exact"] = Field(
         "expected",
         description="subtracted by REINFORCE, DG and their relatives. zero: 0; constant: 0.5; "
@@ -142,8 +142,8 @@ class RlSettings(RunSettings, TransformerSettings):
     binary_reward: bool = Field(False, description="reversals: 1 if all is right, else 0")
     data: str | None = Field(
         None,
-        description="mnist: an .npz with x_train, y_train, x_test, y_test, or a folder with the "
-        "four idx files; null: scikit-learn's digits. lm_bandit: a text; null: made-up sentences",
+        description="mnist: an .npz with x_train, y_train, x_test, y_test; null: scikit-learn's "
+        "digits. lm_bandit: a text; null: made-up sentences",
     )
     model_name: str = Field("distilgpt2", description="lm_bandit: the language model")
     context_len: int = Field(128, gt=0, description="lm_bandit: tokens before the action")
@@ -165,21 +165,20 @@ class RlSettings(RunSettings, TransformerSettings):
         notes = super().unmet()
         if self.delay >= self.num_steps:
             line = f"delay {self.delay} never acts, because num_steps is {self.num_steps}"
-            refuse_first((not self.allow_degenerate, line))
+            if not self.allow_degenerate:
+                raise ValueError(line)
             notes.append(line)
         return notes
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
         """Checks of any rule: whether the run fails it, and a line."""
-        noisy, mode = self.reward_noise > 0, self.reward_noise_mode
+        mode = self.reward_noise_mode
         horizon = 1 if self.task in BANDITS else self.seq_len
         listed = (self.vocab_size + 1) ** horizon <= MOST_OUTPUTS
         stated = self.task in BANDITS or (self.task == "token_reversal" and self.binary_reward)
-        uneven, line = self.heads_fit()
         several = self.samples_groups and self.group_size > 1
         return (
             *super().refusals(),
-            *self._unread(),
             (
                 0 < self.replay_capacity <= max(self.delay, self.replay_min_age),
                 f"replay_capacity {self.replay_capacity} holds no batch of age "
@@ -193,8 +192,7 @@ class RlSettings(RunSettings, TransformerSettings):
                 self.task == "masked_reversal" and not 1 <= self.score_len <= self.seq_len,
                 f"score_len {self.score_len} must be from 1 to seq_len, {self.seq_len}",
             ),
-            (noisy and mode == "none", "reward_noise needs a reward_noise_mode"),
-            (not noisy and mode != "none", f"reward_noise_mode {mode} needs reward_noise above 0"),
+            (self.reward_noise > 0 and mode == "none", "reward_noise needs a reward_noise_mode"),
             (
                 mode in _RARE and self.task in BANDITS,
                 f"reward_noise_mode {mode} needs a task with sequences",
@@ -203,7 +201,6 @@ class RlSettings(RunSettings, TransformerSettings):
                 mode == "label_flip" and self.task in CHAINS,
                 "label_flip turns r into 1 - r, which is no flip of a reward of three steps",
             ),
-            (self.task != "mnist" and uneven, line),
             (
                 self.baseline == "exact" and not (stated or listed),
                 f"baseline exact adds up over all outputs, and {self.task} has more than "
@@ -214,36 +211,3 @@ class RlSettings(RunSettings, TransformerSettings):
                 "baseline group needs a batch of at least 2",
             ),
         )
-
-    def _unread(self) -> list[tuple[bool, str]]:
-        """Settings that the run's task, rule or replay lacks, each with its line."""
-        sequences, text = self.task not in BANDITS, self.task == "lm_bandit"
-        replays, rule = self.replay_capacity > 0, self.rule
-        return [
-            *unread(
-                self,
-                f"task {self.task}",
-                hidden=self.task == "mnist",
-                data=not sequences,
-                score_len=self.task == "masked_reversal",
-                binary_reward=self.task in REVERSALS,
-                **dict.fromkeys(("model_name", "context_len", "kl_weight"), text),
-                **dict.fromkeys(("vocab_size", "seq_len"), sequences),
-                **dict.fromkeys(("d_model", "nhead", "num_layers"), sequences or text),
-            ),
-            *unread(
-                self,
-                self.method,
-                baseline=not rule.grouped,
-                group_size=self.samples_groups or rule.candidates,
-                grouped=not (rule.grouped or rule.candidates),
-            ),
-            *unread(
-                self,
-                "a run without replay",
-                replay_priority=replays,
-                replay_min_age=replays,
-                replay_start=replays,
-                replay_age_decay=replays or "decay" in type(rule).model_fields,
-            ),
-        ]

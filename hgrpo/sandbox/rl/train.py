@@ -132,7 +132,7 @@ class Trainer(PolicyTrainer):
         )
 
     def _count_futile(self, batch: Rollout) -> None:
-        """Stop the seeds whose groups have had nothing to compare for too long."""
+        """Stop seeds after too many batches in a row without a group of different rewards."""
         if "mixed" not in batch.extras:
             return
         mixed = batch.extras["mixed"].amax(1) > 0

@@ -62,16 +62,16 @@ class SequenceTask:
 
     def draw(self, seeds: Sequence[int], step: object, count: int) -> Questions:
         shape = (count, self.horizon)
-        return self.ask(draws.integers(seeds, "data", (step,), shape, self.vocabulary))
+        return self.questions(draws.integers(seeds, "data", (step,), shape, self.vocabulary))
 
     def examination(self) -> tuple[Questions, bool]:
         vocabulary, length = self.vocabulary, self.horizon
         if vocabulary**length <= _MOST_INPUTS:
-            return self.ask(every(vocabulary, length).unsqueeze(0)), True
+            return self.questions(every(vocabulary, length).unsqueeze(0)), True
         drawn = draws.integers((0,), "evaluation", ("inputs",), (_DRAWN, length), vocabulary)
-        return self.ask(drawn), False
+        return self.questions(drawn), False
 
-    def ask(self, tokens: Tensor) -> Questions:
+    def questions(self, tokens: Tensor) -> Questions:
         """Prompts and labels of inputs [S, N, H]."""
         separators = torch.full_like(tokens[..., :1], self.separator)
         return Questions(torch.cat([tokens, separators], -1), self.labels(tokens))

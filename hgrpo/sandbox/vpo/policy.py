@@ -1,4 +1,4 @@
-"""A policy whose slots answer independently of each other, given the prompt."""
+"""A policy with slots that answer independently, given the prompt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

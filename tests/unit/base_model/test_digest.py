@@ -14,7 +14,7 @@ from hgrpo.base_model.folder import companions
 from hgrpo.base_model.make import build
 from hgrpo.base_model.settings import TinyModel
 from hgrpo.errors import UserError
-from hgrpo.games.cut import PLAIN
+from hgrpo.games.environment import PLAIN
 
 
 @pytest.fixture

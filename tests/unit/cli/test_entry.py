@@ -149,11 +149,11 @@ def test_another_pipe_that_breaks_is_an_error(capfd):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--chek-only=1", "a=b"], "--chek-only: no such option; did you mean '--check-only'?"),
+        (["--chek-only=1", "a=b"], "unrecognized arguments: --chek-only=1"),
         (["--profile"], "argument --profile: expected one argument"),
     ],
 )
-def test_a_mistaken_option_is_one_line_with_the_nearest_one(words, message):
+def test_a_mistaken_option_is_one_line(words, message):
     parser = command_parser("A command.")
     parser.add_argument("settings", nargs="*")
     parser.add_argument("--profile")

@@ -14,7 +14,7 @@ from hgrpo.credit.counterfactual import draw_turns, uncertain_turns
 from hgrpo.credit.kinds import CreditConfig
 from hgrpo.learning.advantages import turn_advantages
 from hgrpo.learning.method import MethodConfig
-from hgrpo.rollout.start import Start
+from hgrpo.rollout.branching import Start
 
 
 def assigner(collector, **settings):

@@ -56,6 +56,29 @@ def test_every_observation_of_an_episode_is_in_the_space(make, name):
             env.step("look")
 
 
+def test_a_products_categories_are_in_the_space(make):
+    env = make("webshop", show_attributes=True)
+    _, info = env.reset(seed=0)
+    *_, info = env.step(commands(env, info)[-1])
+    product = next(c for c in info["admissible_commands"] if c.startswith("click[b0"))
+    env.step(product)
+    observation, *_ = env.step("click[attributes]")
+    assert "\u203a" in observation and env.observation_space.contains(observation)
+
+
+def test_tasks_of_the_users_files_follow_these_files(tmp_path):
+    def hashes():
+        return games.make("sokoban", folder=tmp_path / "kept", levels=levels, panels=panels).hashes
+
+    levels, panels = {"folder": str(tmp_path)}, dict.fromkeys(FEW, 1)
+    for number, split in enumerate(("train", "valid", "test")):
+        level = f"#######\n#@$.{' ' * number}{'#' * (2 - number)}#\n#######\n"
+        (tmp_path / split).write_text(level, encoding="utf-8")
+    before = hashes()
+    (tmp_path / "test").write_text("#####\n#@$.#\n#   #\n#####\n", encoding="utf-8")
+    assert hashes()["test"] != before["test"] and hashes()["train"] == before["train"]
+
+
 def test_resets_follow_their_seed_and_name_tasks_and_panels(make):
     env = make("chores")
     draws = [env.reset(seed=4)[1]["task_id"], *(env.reset()[1]["task_id"] for _ in range(6))]
@@ -113,3 +136,11 @@ def test_the_pages_five_lines_run_on_the_games_alone():
     assert [
         name for name in json.loads(after) if name.startswith("hgrpo") and not floor.fullmatch(name)
     ] == []
+
+
+def test_the_pages_other_examples_run():
+    page = (PROJECT / "docs/games.md").read_text(encoding="utf-8")
+    further = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[1:]
+    assert further
+    for code in further:
+        subprocess.run([sys.executable, "-c", code], cwd=PROJECT, check=True)

@@ -12,9 +12,8 @@ import hgrpo.games
 from hgrpo.agent.tokenizer import train_tokenizer
 from hgrpo.errors import UserError
 from hgrpo.games.base import Observation, Step, Task
-from hgrpo.games.cut import PLAIN
 from hgrpo.games.demonstration import play, replayed, shared_out
-from hgrpo.games.environment import UserFile
+from hgrpo.games.environment import PLAIN, UserFile
 from hgrpo.games.kinds import known, load
 from hgrpo.games.webshop.data import OFFICIAL
 from hgrpo.stages.sections import environment_settings

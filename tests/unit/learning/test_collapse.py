@@ -28,7 +28,7 @@ from hgrpo.learning.collapse import (
 from hgrpo.learning.round_outputs import write_round
 from hgrpo.learning.settings import CollapseConfig
 from hgrpo.learning.stops import RewardCollapse, StopConfig
-from hgrpo.trajectories.collapse_row import in_summary
+from hgrpo.trajectories.log_row import in_summary
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 LN2, LN3 = np.log(2), np.log(3)

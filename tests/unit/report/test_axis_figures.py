@@ -11,7 +11,7 @@ from hgrpo.report.draw import study_drawings
 from hgrpo.report.logs import read_fits, run_of
 from hgrpo.report.names import figure_names
 from hgrpo.study.study import load_study
-from hgrpo.trajectories.collapse_row import as_row
+from hgrpo.trajectories.log_row import as_row
 
 SMALL = {"seeds": (11, 23), "rounds": 2, "n_test": 24, "n_validation": 12, "steps": 3}
 ARMS = ("SFTOnly", "PPO", "kl_0.01", "kl_0.1", "entropy_0.1", "top_p_0.9", "top_p_0.4")

@@ -17,7 +17,7 @@ from hgrpo.report.tables import (
     logged_extras,
     scripted_players,
 )
-from hgrpo.trajectories.collapse_row import as_row
+from hgrpo.trajectories.log_row import as_row
 
 
 @pytest.fixture(scope="module")

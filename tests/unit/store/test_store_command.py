@@ -1,6 +1,7 @@
 """`python -m hgrpo.cli.store`: what it prints, and what it removes."""
 
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def test_the_list_has_a_line_for_every_result(command):
     assert line.split()[1] == "sft" and line.split()[-1] == "smoke"
     key = plan.find("rl_round", "Progressive", 11, 2).key
     (line,) = (line for line in lines if line.startswith(key))
-    assert re.search(r"rl_round +Progressive seed 11 round 2 ", line)
+    assert " Progressive seed 11 round 2 " in line
 
 
 def test_a_result_is_explained_by_its_key_and_by_every_path_that_leads_to_it(command):
@@ -54,12 +55,22 @@ def test_a_result_is_explained_by_its_key_and_by_every_path_that_leads_to_it(com
     sources = {row[1] for row in rows if row[0] == "made"}
     first = plan.find("rl_round", "Progressive", 11, 1)
     assert {f"from  {first.key} rl_round", f"from  {plan.find('sft').key} sft"} <= sources
+    assert ["link", place] in rows
+    assert ["used", "by    evaluate Progressive seed 11"] in rows
 
 
-@pytest.mark.parametrize("name", ["0123456789abcdef", "configs"])
-def test_what_is_no_result_is_named(command, name):
-    finished_study()
-    with pytest.raises(UserError, match=f"^(results/store/)?{re.escape(name)}.*: "):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("0123456789abcdef", "0123456789abcdef: the beginning of the key of no result"),
+        ("configs", "configs: not of one result"),
+        ("results/smoke/rl/Progresive/seed_11", ": results/smoke/rl has no .*'Progressive'"),
+        ("results/smoke/sft", "results/smoke/sft: leads to results/store/.*, where no result is"),
+    ],
+)
+def test_what_is_no_result_is_named(command, name, message):
+    shutil.rmtree(finished_study().find("sft").entry)
+    with pytest.raises(UserError, match=message):
         command("show", name)
 
 
@@ -68,9 +79,52 @@ def test_the_reasons_of_jobs_that_would_run(command):
     finished_study()
     assert command("why", *WORDS) == ["nothing to run: all results are there"]
     text = "\n".join(command("why", *WORDS, "methods.Progressive.alpha=0.25"))
-    assert re.search(r"Progressive seed 11 round 1 .*settings: method\.alpha=0\.\d+", text)
+    assert re.search(r"Progressive seed 11 round 1 .*: method\.alpha 0\.\d+ -> 0\.25", text)
     assert re.search(r"Progressive seed 11 round 2 .*inputs from rl", text)
     assert "flatGRPO" not in text and re.search(r"^merge .*inputs from eval$", text, re.MULTILINE)
+    shutil.rmtree("results/smoke")
+    text = "\n".join(command("why", *WORDS, "methods.Progressive.alpha=0.25"))
+    assert re.search(r"Progressive seed 11 round 1 .*: method\.alpha 0\.\d+ -> 0\.25", text)
+    # Another study that never ran is not compared with this one.
+    assert re.search("^sft +never ran$", "\n".join(command("why", "study=bakeoff")), re.MULTILINE)
+
+
+def test_a_new_arm_is_one_word_of_the_reason(command):
+    finished_study()
+    text = command("why", WORDS[0], f"{WORDS[1]},GiGPO", WORDS[2])
+    (line,) = (line for line in text if line.startswith("report "))
+    assert "methods.GiGPO added, order.GiGPO added" in line and len(line) < 200
+
+
+def test_the_reasons_of_a_job_that_ran(command):
+    before = finished_study()
+    place = f"{before.root}/rl/Progressive/seed_11/round_2"
+    assert "no earlier result" in command("why", place)[0]
+    after = finished_study(**EDIT)
+    keys_of_round = [plan.find("rl_round", "Progressive", 11, 2).key for plan in (before, after)]
+    for words in ([place], [keys_of_round[1][:12]], keys_of_round):
+        text = "\n".join(command("why", *words))
+        assert re.search(rf"round 2 +{' +'.join(keys_of_round)} +settings: method\.alpha", text)
+        # The first round ran for a reason of its own.
+        assert re.search(r"Progressive seed 11 round 1 .* settings: method\.alpha", text)
+        assert "sft" not in text
+
+
+def test_a_result_without_files_is_named_with_the_command_that_makes_it(command, tmp_path):
+    planned = finished_study().find("evaluate", "Progressive", 11, 2)
+    archive = tmp_path / "share.tar"
+    command("export", *WORDS, "--out", archive)
+    for path in map(Path, flat(planned.outputs)):
+        path.unlink()
+    target = "results/smoke/eval/Progressive/seed_11/round_2/episodes.parquet"
+    make = f"snakemake {target} --config {' '.join(WORDS)}"
+    assert command("why", *WORDS)[-1].endswith(make)
+    with pytest.raises(UserError, match=f"^{planned.name}: .*{re.escape(make)}$"):
+        command("export", *WORDS, "--out", tmp_path / "again.tar")
+    assert ": 1 jobs taken, " in command("import", archive)[0] and planned.whole
+    # A run makes a report without files.
+    Path("results/smoke/report/report.html").resolve().unlink()
+    assert re.fullmatch("report +its files are gone", command("why", *WORDS)[-1])
 
 
 def test_an_edited_module_is_a_reason(command, monkeypatch):
@@ -103,7 +157,8 @@ def test_what_no_folder_of_results_leads_to_is_removed_after_a_question(command,
             command("gc")
         assert all((STORE / key).is_dir() for key in unnamed)
     monkeypatch.setattr("builtins.input", lambda question: "y")
-    *_, line = command("gc")
+    *arms, line = command("gc")
+    assert ["rl_round", "Progressive", "11", "2"] in [arm.split()[:4] for arm in arms]
     assert line.startswith(f"{len(unnamed)} results, ")
     assert not any((STORE / key).exists() for key in unnamed)
     assert all(planned.made for planned in plan.jobs())
@@ -122,11 +177,15 @@ def test_an_archive_from_one_folder_to_another(command, tmp_path, monkeypatch):
     other.mkdir()
     monkeypatch.chdir(other)
     (line,) = command("import", archive)
-    assert re.fullmatch(rf"{archive}: \d+ jobs taken, 0 were here before", line)
+    assert re.match(rf"{archive}: \d+ jobs taken, 0 were here before", line)
+    assert command("gc") == ["nothing to remove"]
     planned = plan.find("rl_round", "Progressive", 11, 2)
     assert planned.made and all(Path(path).is_file() for path in flat(planned.outputs))
     (line,) = command("import", archive)
-    assert re.fullmatch(rf"{archive}: 0 jobs taken, \d+ were here before", line)
+    assert re.match(rf"{archive}: 0 jobs taken, \d+ were here before", line)
+    shutil.rmtree("results/imported")
+    command("gc", "--yes")
+    assert not planned.made
 
 
 def test_what_a_named_result_was_made_from_is_kept(command):

@@ -8,7 +8,7 @@ from tiny_policy import HallEnv, make_policy
 from toy_round import imitate_random_doors
 
 from hgrpo.errors import UserError
-from hgrpo.rollout.start import Start
+from hgrpo.rollout.branching import Start
 from hgrpo.trajectories.replay import ReplayError, play_again
 from hgrpo.trajectories.trajectory import FinalState
 

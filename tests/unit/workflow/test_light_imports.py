@@ -12,8 +12,7 @@ PROBE = """
 import sys
 from hgrpo.store.plan import Plan
 from hgrpo.study.study import load_study
-from hgrpo.workflow import preflight, rules, run
-from hgrpo.workflow.watch import terminal
+from hgrpo.workflow import preflight, rules, run, watch
 
 list(Plan(load_study("configs/studies/bakeoff_plus.yaml")).jobs(asked_for=True))
 print(*sorted({name.split(".")[0] for name in sys.modules}))

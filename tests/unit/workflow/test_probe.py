@@ -8,7 +8,7 @@ import pytest
 from chat_models import write_chat
 from places import PROJECT
 
-from hgrpo.games.source import Source
+from hgrpo.games.fetch import Source
 from hgrpo.games.webshop.data import OFFICIAL
 from hgrpo.study.overrides import read_assignments
 from hgrpo.study.study import load_study

@@ -38,7 +38,7 @@ def sampled(
     count = batches.count * batches.size
     tokens = draws.integers((seed,), "data", name, (count, s.seq_len), s.vocab_size)
     uniform = draws.uniform((seed,), "action", name, (count, 1, 1, s.seq_len))
-    whole = acquire.answer(task, policy, weights, task.sequences.ask(tokens), uniform)
+    whole = acquire.answer(task, policy, weights, task.sequences.questions(tokens), uniform)
     parts = (whole.inputs[acquire.VIEW], whole.labels, whole.actions, whole.behaviour)
     apart = [part.squeeze(0).unflatten(0, (batches.count, batches.size)) for part in parts]
     step = max(1, _AT_ONCE // (2 * batches.size * s.seq_len))
@@ -86,7 +86,7 @@ def exact_gradients(task: DistillTask, policy: Policy, weights: Tensor) -> dict[
     """Gradients [S, P] of the objectives that `estimators` states, at `weights` [S, P]."""
     weights = weights.detach().requires_grad_()
     s, seeds = task.settings, len(weights)
-    questions = task.sequences.ask(every(s.vocab_size, s.seq_len).expand(seeds, -1, -1))
+    questions = task.sequences.questions(every(s.vocab_size, s.seq_len).expand(seeds, -1, -1))
     actions, table = policy.listed(weights, questions.inputs)
     teacher = task.teacher(questions.labels).expand_as(table)
     ours, theirs = (taken(each, actions).sum(-1) for each in (table, teacher))

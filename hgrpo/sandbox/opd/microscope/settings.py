@@ -1,12 +1,12 @@
 """Settings of the variance microscope, under the original's names."""
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from hgrpo.formulas.rule import Rule
 from hgrpo.sandbox.opd.settings import OpdSettings
-from hgrpo.sandbox.run_settings import TransformerSettings, refuse_first, seeds_differ
+from hgrpo.sandbox.run_settings import Seeds, TransformerSettings
 
 
 class MicroscopeSettings(TransformerSettings):
@@ -19,7 +19,7 @@ class MicroscopeSettings(TransformerSettings):
     batch_size: int = Field(
         16, ge=2, description="rollouts of a batch; some estimators centre on the others of them"
     )
-    seeds: tuple[int, ...] = Field((0, 1, 2), min_length=1, description="measured one by one")
+    seeds: Seeds = Field((0, 1, 2), description="measured one by one")
     vocab_size: int = Field(2, ge=2, description="input tokens")
     d_model: int = Field(32, gt=0, description="width of the transformer")
     num_layers: int = Field(1, gt=0, description="blocks of the transformer")
@@ -29,19 +29,14 @@ class MicroscopeSettings(TransformerSettings):
     reference_batches: int = Field(
         16,
         ge=2,
-        description="batches, 8 times as large, whose mean stands for the exact gradient where "
-        "outputs are too many to list",
+        description="batches, 8 times as large; if outputs are too many to list, their mean "
+        "replaces the exact gradient",
     )
 
     @property
     def rules(self) -> list[Rule]:
         """None: it trains nothing."""
         return []
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> Self:
-        refuse_first(self.heads_fit(), seeds_differ(self.seeds))
-        return self
 
     def at(self, horizon: int) -> OpdSettings:
         """The task of one horizon."""

@@ -62,7 +62,7 @@ def char_model(settings: RlSettings, codes: Tensor, vocabulary: int) -> NextToke
         leaf = weights.clone().requires_grad_()
         loss = -taken(net.logits(leaf, tokens).log_softmax(-1), labels).mean()
         gradient, _ = clip_rows(torch.autograd.grad(loss, leaf)[0], _LARGEST_NORM)
-        adam.step(weights, gradient, active)
+        adam.step(gradient, active)
 
     def score(weights: Tensor, contexts: Tensor) -> Tensor:
         return net.logits(weights, contexts, last=1).squeeze(-2)

@@ -4,7 +4,6 @@ Pictures come from scikit-learn's digits, 8 by 8, or from the user's MNIST file.
 1,797 pictures every fifth is for the test.
 """
 
-import gzip
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -28,7 +27,6 @@ _TEST_EVERY = 5
 _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 # Errors of a file that is damaged, cut off or of another kind.
 _DAMAGED = (KeyError, ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error)
-_IDX = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
 
 
 @dataclass(frozen=True)
@@ -91,8 +89,7 @@ def _scikit() -> tuple[np.ndarray, ...]:
     except ImportError:
         raise UserError(
             "task mnist: scikit-learn, which holds the digits, is not installed; install the extra "
-            "digits, or give --data: an .npz with x_train, y_train, x_test, y_test, or a folder "
-            "with MNIST's four idx files"
+            "digits, or give --data: an .npz with x_train, y_train, x_test, y_test"
         ) from None
     bunch = load_digits()
     test = np.arange(len(bunch.target)) % _TEST_EVERY == 0
@@ -103,28 +100,12 @@ def _scikit() -> tuple[np.ndarray, ...]:
 def _read(path: Path) -> tuple[np.ndarray, ...]:
     """Pictures in [0, 1] and digits, for training and for the test."""
     try:
-        if path.is_dir():
-            arrays = tuple(_idx(path, name) for name in _IDX)
-        else:
-            if path.is_file() and not zipfile.is_zipfile(path):
-                raise ValueError("no .npz file")
-            with np.load(path, allow_pickle=False) as file:
-                arrays = tuple(file[name] for name in _ARRAYS)
-        return arrays[0] / 255.0, arrays[1], arrays[2] / 255.0, arrays[3]
-    except FileNotFoundError as error:
-        raise UserError(f"--data: no such file: {error.filename or path}") from None
+        if path.is_file() and not zipfile.is_zipfile(path):
+            raise ValueError("no .npz file")
+        with np.load(path, allow_pickle=False) as file:
+            x, y, test_x, test_y = (file[name] for name in _ARRAYS)
+        return x / 255.0, y, test_x / 255.0, test_y
+    except FileNotFoundError:
+        raise UserError(f"--data: no such file: {path}") from None
     except _DAMAGED as error:
         raise UserError(f"--data: {path}: not MNIST ({one_line(error)})") from None
-
-
-def _idx(folder: Path, name: str) -> np.ndarray:
-    """The array in an idx file, which may be compressed."""
-    for path in (folder / f"{name}-ubyte", folder / f"{name}-ubyte.gz"):
-        if path.is_file():
-            raw = path.read_bytes()
-            raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
-            if len(raw) < 4 or raw[:3] != b"\0\0\x08":
-                raise ValueError(f"{path.name} is no idx file of bytes")
-            shape = np.frombuffer(raw, ">u4", raw[3], 4)
-            return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
-    raise FileNotFoundError(2, "", str(folder / f"{name}-ubyte"))

@@ -89,14 +89,14 @@ class LmBandit(Bandit):
 
     def draw(self, seeds: Sequence[int], step: object, count: int) -> Questions:
         room = len(self.text) - self.context
-        return self._ask(self.text, draws.integers(seeds, "data", (step,), (count,), room))
+        return self._questions(self.text, draws.integers(seeds, "data", (step,), (count,), room))
 
     def examination(self) -> tuple[Questions, bool]:
         """Contexts that do not overlap."""
         begins = torch.arange(0, len(self.test_text) - self.context, self.context)
-        return self._ask(self.test_text, begins[:_MOST_CONTEXTS].unsqueeze(0)), True
+        return self._questions(self.test_text, begins[:_MOST_CONTEXTS].unsqueeze(0)), True
 
-    def _ask(self, text: Tensor, begins: Tensor) -> Questions:
+    def _questions(self, text: Tensor, begins: Tensor) -> Questions:
         return Questions(*windows(text, begins, self.context))
 
     def more(self, greedy: Sampled, questions: Questions) -> dict[str, Tensor]:

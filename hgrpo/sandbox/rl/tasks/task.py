@@ -9,6 +9,7 @@ from torch import Tensor
 from hgrpo.formulas.batch import Questions
 from hgrpo.sandbox.policies import Policy, Sampled
 from hgrpo.sandbox.rl.settings import MOST_OUTPUTS, RlSettings
+from hgrpo.sandbox.tasks import REVERSALS
 
 # Outputs of all seeds that are scored in one pass; with more, memory is slower.
 _AT_ONCE = 2_000
@@ -104,7 +105,8 @@ def make_task(settings: RlSettings) -> Task:
     from hgrpo.sandbox.tasks.sequences import SequenceTask
 
     s = settings
-    return SequenceTask(s.task, s.vocab_size, s.seq_len, s, s.score_len, s.binary_reward)
+    binary = s.binary_reward and s.task in REVERSALS
+    return SequenceTask(s.task, s.vocab_size, s.seq_len, s, s.score_len, binary)
 
 
 def output_count(task: Task) -> int:

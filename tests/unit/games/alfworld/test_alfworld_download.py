@@ -16,7 +16,7 @@ from hgrpo.archive import unpacked
 from hgrpo.errors import UserError
 from hgrpo.games.alfworld import download
 from hgrpo.games.alfworld.download import ARCHIVES, RECEIPT, fetch_games
-from hgrpo.games.source import Source
+from hgrpo.games.fetch import Source
 from hgrpo.stages.sections import environment_settings
 
 SIZES = {"train": 6, "valid_seen": 3, "valid_unseen": 2}

@@ -1,6 +1,7 @@
 """Generated games: won by their walkthroughs, disjoint, stratified, and true to their habits."""
 
 import json
+import re
 from collections import Counter
 
 import pytest
@@ -50,9 +51,8 @@ def test_no_game_has_a_twin_in_another_split(project):
     games = made(laptop(project), {"train": 400, "validation": 30, "test": 60})
     cores: dict[tuple, set] = {}
     for split, files in games:
-        play = start(files.game)
         walkthrough = tuple(files.game["walkthrough"])
-        listing = play.reset().split("Your task")[0]
+        listing = re.search(r"(.*) - receptacle", files.game["pddl_problem"])[1]
         cores.setdefault((listing, walkthrough), set()).add(split)
     assert len(cores) < len(games), "no twins at all: the test cannot fail"
     assert [splits for splits in cores.values() if len(splits) > 1] == []

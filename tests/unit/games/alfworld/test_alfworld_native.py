@@ -275,7 +275,7 @@ ATOMS = [
 
 
 @given(formulas(VARIABLES, 3), st.sets(st.sampled_from(ATOMS)), st.booleans())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_compiled_formulas_agree_with_brute_force(formula, atoms, given_place):
     number = {name: i for i, name in enumerate(sorted(KINDS))}
     vocabulary, slots = Vocabulary(), Slots()

@@ -21,7 +21,7 @@ from hgrpo.games.webshop import official, session
 from hgrpo.games.webshop.env import GOALS, WebshopEnv
 from hgrpo.games.webshop.goals import synthetic_goals
 from hgrpo.games.webshop.records import Instruction, Item
-from hgrpo.games.webshop.settings import HabitsSettings
+from hgrpo.games.webshop.settings import HabitsSettings, WebshopSettings
 from hgrpo.games.webshop.shop import CATALOGUE, build_index
 from hgrpo.games.webshop.shopper import Reader, oracle
 from hgrpo.games.webshop.tables import GoalList, goal_hash, write_catalogue, write_goals
@@ -75,7 +75,7 @@ def open_shop(folder: Path, records: list[dict]) -> list[Task]:
 def start(tmp_path: Path, *records: dict, **settings: bool) -> WebshopEnv:
     """An environment at the first goal of a shop of these products."""
     tasks = open_shop(tmp_path / "shop", list(records))
-    env = WebshopEnv(tmp_path / "shop", **settings)
+    env = WebshopEnv(tmp_path / "shop", WebshopSettings(name="webshop", **settings))
     env.reset(tasks[0])
     return env
 
@@ -119,7 +119,8 @@ ODD = {
 def test_odd_products_are_shopped_for(tmp_path, records):
     """All listed commands are admissible, and no player meets an error."""
     tasks = open_shop(tmp_path / "shop", records)
-    env = WebshopEnv(tmp_path / "shop", rich=True, show_attributes=True)
+    settings = {"observation": "text_rich", "show_attributes": True}
+    env = WebshopEnv(tmp_path / "shop", WebshopSettings(name="webshop", **settings))
     for number, task in enumerate(tasks):
         for player in ("oracle", "reader", "walker"):
             env.reset(task)

@@ -11,8 +11,8 @@ import pytest
 from stage_settings import run_stage
 
 from hgrpo.errors import UserError
+from hgrpo.games.fetch import Source
 from hgrpo.games.panels import read_panels
-from hgrpo.games.source import Source
 from hgrpo.games.webshop import generator
 from hgrpo.games.webshop.assets import data_files
 from hgrpo.games.webshop.data import OFFICIAL, provide
@@ -127,7 +127,6 @@ def test_a_folder_of_one_s_own_is_recorded_without_the_extra(shelf, monkeypatch)
 
 
 def without_extra(monkeypatch) -> None:
-    monkeypatch.delitem(sys.modules, "hgrpo.games.fetch", raising=False)
     monkeypatch.setitem(sys.modules, "requests", None)
 
 

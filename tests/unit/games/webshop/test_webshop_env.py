@@ -11,6 +11,7 @@ from webshop_fixtures import GOAL_LIST, items, write_shop
 from hgrpo.games.webshop import pages
 from hgrpo.games.webshop.env import WebshopEnv
 from hgrpo.games.webshop.session import Session
+from hgrpo.games.webshop.settings import WebshopSettings
 from hgrpo.games.webshop.shop import CATALOGUE, Shop, build_index
 from hgrpo.games.webshop.tables import write_catalogue
 
@@ -29,7 +30,7 @@ def start(shop):
     folder, tasks = shop
 
     def begin(number=0, **settings):
-        env = WebshopEnv(folder, **settings)
+        env = WebshopEnv(folder, WebshopSettings(name="webshop", **settings))
         env.reset(tasks[number])
         return env
 
@@ -198,7 +199,7 @@ def test_an_instruction_can_be_shown_once(start):
 
 
 def test_rich_text(start):
-    env = start(rich=True, show_attributes=True)
+    env = start(observation="text_rich", show_attributes=True)
     _, item = texts(env, "search[mug]", "click[b0mug]")
     assert "[button] Attributes [button_]" in item
     (chosen,) = texts(env, "click[red]")

@@ -106,11 +106,12 @@ def test_every_option_that_the_oracle_chooses_is_seen(tmp_path, observation):
     catalogue = CatalogueSettings(products=60, option_names=(1, 2))
     config = WebshopSettings(
         name="webshop",
+        observation=observation,
         products={"generate": catalogue},
         panels={"test": 20, "validation": 2},
     )
     tasks = [task for split, task in assets.make(config, 3, tmp_path, Counter()) if split == "test"]
-    env = WebshopEnv(tmp_path, rich=observation == "text_rich")
+    env = WebshopEnv(tmp_path, config)
     chosen = 0
     for task in tasks:
         seen = env.reset(task)

@@ -16,6 +16,7 @@ from webshop_replay import compare, read_sessions
 
 from hgrpo.archive import unpacked
 from hgrpo.games.webshop.env import WebshopEnv, open_goals
+from hgrpo.games.webshop.settings import WebshopSettings
 from hgrpo.games.webshop.shop import open_shop
 
 ACTIONS = [
@@ -36,7 +37,8 @@ def assets(tmp_path_factory):
 
 def recording(assets, rich=False):
     folder, tasks = assets
-    env = WebshopEnv(folder, rich=rich)
+    observation = "text_rich" if rich else "text"
+    env = WebshopEnv(folder, WebshopSettings(name="webshop", observation=observation))
     first = env.reset(tasks[0]).text
     steps = [env.step(action) for action in ACTIONS]
     if rich:

@@ -45,7 +45,7 @@ def every_rollout(task, policy, weights: torch.Tensor):
     """
     outputs = every(task.sequences.actions, task.sequences.horizon)
     inputs = every(task.settings.vocab_size, task.settings.seq_len)
-    questions = task.sequences.ask(inputs.repeat_interleave(len(outputs), 0).unsqueeze(0))
+    questions = task.sequences.questions(inputs.repeat_interleave(len(outputs), 0).unsqueeze(0))
     actions = outputs.repeat(len(inputs), 1)[None, :, None, None]
     table = policy.table(weights, questions.inputs, actions)
     behaviour = table.gather(-1, actions.unsqueeze(-1)).squeeze(-1).detach()

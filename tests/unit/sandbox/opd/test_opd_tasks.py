@@ -52,7 +52,7 @@ def test_an_evaluation_reads_every_input_where_they_are_few(name, changes, count
 )
 def test_answers_rewards_and_errors(name, answer, output, reward, error):
     task = DistillTask(settings(task=name))
-    questions = task.sequences.ask(torch.tensor([[[1, 2, 0]]]))
+    questions = task.sequences.questions(torch.tensor([[[1, 2, 0]]]))
     assert questions.labels[0, 0].tolist() == answer
     actions = torch.tensor(output)
     assert task.sequences.rewards(actions, questions.labels).item() == pytest.approx(reward)

@@ -20,7 +20,7 @@ def trainer(**changes) -> Trainer:
 
 
 def test_the_teacher_sees_the_answer_and_the_student_does_not():
-    questions = trainer(answer_len=2).task.ask(torch.tensor([[[2, 1], [0, 2]]]))
+    questions = trainer(answer_len=2).task.questions(torch.tensor([[[2, 1], [0, 2]]]))
     # x0 + x1 and x0 + 2 x1 modulo 3; QUERY is 3 and HINT is 4.
     assert questions.answers.tolist() == [[[0, 1], [2, 1]]]
     assert questions.prompts["student"].tolist() == [[[2, 1, 3], [0, 2, 3]]]

@@ -33,10 +33,7 @@ def settings(method: str, digits: Path | None = None, **changes: object) -> RlSe
         values["binary_reward"] = True
     if "replay" in needs or "ages" in needs:
         values["replay_capacity"] = 3
-    task = changes.get("task", values["task"])
-    unread = {"mnist": ("seq_len", "d_model"), "lm_bandit": ("seq_len",)}.get(task, ())
-    values = {key: value for key, value in values.items() if key not in unread}
-    if task == "masked_reversal":
+    if changes.get("task") == "masked_reversal":
         values["score_len"] = 2
     return RlSettings(method=method, **values | changes)
 
@@ -62,7 +59,7 @@ def every_group(trainer: Trainer, sampler: torch.Tensor, size: int = 1):
     outputs = every(task.actions, task.horizon)
     groups = outputs[every(len(outputs), size)]
     inputs = every(task.vocabulary, task.horizon)
-    questions = task.ask(inputs.repeat_interleave(len(groups), 0).unsqueeze(1))
+    questions = task.questions(inputs.repeat_interleave(len(groups), 0).unsqueeze(1))
     actions = groups.repeat(len(inputs), 1, 1)[:, None, :, None]
     weights = sampler.expand(len(actions), -1)
     with torch.no_grad():

@@ -17,10 +17,21 @@ from hgrpo.sandbox.rl.train import Trainer
 LM = {"task": "lm_bandit", "model_name": "char", "context_len": 8}
 
 
-@pytest.fixture(autouse=True)
-def briefly(monkeypatch):
-    monkeypatch.setattr(lm, "_SENTENCES", 200)
-    monkeypatch.setattr(char_model, "_STEPS", 80)
+@pytest.fixture(autouse=True, scope="module")
+def briefly():
+    """A short text and few steps; tests of one text share its first model."""
+    trained = {}
+
+    def shared(run, codes, vocabulary):
+        if (len(codes), vocabulary) not in trained:
+            trained[len(codes), vocabulary] = char_model.char_model(run, codes, vocabulary)
+        return trained[len(codes), vocabulary]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lm, "_SENTENCES", 200)
+        patch.setattr(char_model, "_STEPS", 80)
+        patch.setattr(lm, "char_model", shared)
+        yield
 
 
 def test_contexts_are_followed_by_their_labels():

@@ -7,9 +7,8 @@ import pytest
 from watched_study import FIRST, Watched, bar, begin
 
 from hgrpo.cli.monitor import look
+from hgrpo.workflow import watch
 from hgrpo.workflow.planning.estimates import REFERENCE, Estimates
-from hgrpo.workflow.watch import screen
-from hgrpo.workflow.watch.status import duration, job_statuses
 
 POSTFIX = "step=3, success=0.50, reward=0.250, KL=0.0010, dead=3/16"
 
@@ -52,7 +51,7 @@ def test_a_study_from_its_first_job_to_its_report():
     [(4.4, "4 s"), (59.6, "1 min"), (3599, "1 h 00 min"), (11_100, "3 h 05 min")],
 )
 def test_durations(seconds, text):
-    assert duration(seconds) == text
+    assert watch.duration(seconds) == text
 
 
 def test_work_left_by_hand(monkeypatch):
@@ -63,10 +62,10 @@ def test_work_left_by_hand(monkeypatch):
     for job in study.jobs.values():
         settings = study.plan.parts(job.stage, job.job.method or None)["settings"]
         past[job.stage, settings] = [(100.0 if job.job.method else 7.0, 1.0)]
-    monkeypatch.setattr(screen, "Estimates", lambda plan: Estimates(plan, past))
+    monkeypatch.setattr(watch, "Estimates", lambda plan: Estimates(plan, past))
 
     def left():
-        return screen.work_left(study.plan.study, job_statuses(study.jobs.values()))
+        return watch.work_left(study.plan.study, watch.job_statuses(study.jobs.values()))
 
     # Four rounds, a fit and five evaluations of 100 s, then three stages of 7 s.
     assert left() == (10 * 100 + 3 * 7, "")

@@ -6,7 +6,7 @@ import pytest
 from watched_study import FIRST, Watched, bar, begin
 
 from hgrpo.progress import FINISHED, INTERRUPTED
-from hgrpo.workflow.watch.status import State, doing, job_statuses
+from hgrpo.workflow.watch import State, doing, job_statuses
 
 FLAT, TURNRD = "flatGRPO seed 11", "TurnRDV2 seed 11"
 PROGRESS = bar(7, 20, "step", 130.0)

@@ -12,7 +12,7 @@ CODE = """
 import sys, time
 from pathlib import Path
 from hgrpo.store.entry import read_plan
-from hgrpo.workflow.watch.terminal import show_progress
+from hgrpo.workflow.watch import show_progress
 show_progress(read_plan(Path(sys.argv[1])), every_s=0.001)
 time.sleep(1)
 """

@@ -1,4 +1,8 @@
-"""Where a training log and a round's summary hold the numbers of collapse.
+"""Columns of a step's row in the training log: all play, and the numbers of collapse.
+
+All play is the rollouts of a run and the continuations of its credit. A continuation is one
+trajectory, although it starts midway. Its replies are the new ones, and its tokens those of the
+whole sequence. The groups that dynamic sampling adds are rollouts like all others.
 
 Importing this module imports no torch.
 """
@@ -10,6 +14,21 @@ FIRST, ANY = "first_turn", "any_turn"
 _PREFIX = "collapse"
 
 Numbers = Mapping[str, float | None]
+
+# Each quantity is the sum of these columns.
+ALL_PLAY = {
+    "trajectories": ("n_trajectories", "cf_branches"),
+    "replies": ("n_turns", "cf_replies"),
+    "tokens": ("n_forward_tokens", "cf_tokens"),
+}
+
+
+def all_play(rows: Sequence[Mapping]) -> dict[str, int]:
+    """Sums over log rows, by the names in `ALL_PLAY`; rows without continuations played none."""
+    return {
+        name: sum(int(row.get(column, 0)) for row in rows for column in columns)
+        for name, columns in ALL_PLAY.items()
+    }
 
 
 def as_row(versions: Mapping[str, Numbers]) -> dict[str, float | None]:

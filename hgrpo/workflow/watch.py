@@ -1,0 +1,216 @@
+"""How far a study is: the monitor's screen, and the lines in the terminal of a run."""
+
+import atexit
+import contextlib
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from threading import Event, Thread
+
+from tabulate import tabulate
+
+from hgrpo.evaluation.cautions import far_from_expert
+from hgrpo.progress import FINISHED, INTERRUPTED, Progress, read_progress
+from hgrpo.store.plan import Plan, Planned
+from hgrpo.study.study import Study
+from hgrpo.workflow.planning.estimates import CEILING, OWN, REFERENCE, Estimates
+
+_EVERY_S = 20.0
+# A job writes every few seconds, but writes nothing while it updates its policy.
+_SILENT_S = 120.0
+KILLED = "it ended without a message, as a killed job does"
+
+
+class State(StrEnum):
+    """What a job does."""
+
+    DONE = "done"
+    RUNNING = "running"
+    FAILED = "failed"  # with an error, interrupted or killed
+    WAITING = "waiting"  # for other jobs, or for a core
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """A job, its state, and its progress if this run or an earlier one began it."""
+
+    job: Planned
+    state: State
+    progress: Progress | None = None
+
+    @property
+    def share(self) -> float:
+        """Finished share of the job, from 0 to 1."""
+        if self.state is State.DONE:
+            return 1.0
+        return self.progress.share if self.progress and self.begun else 0.0
+
+    @property
+    def begun(self) -> bool:
+        """Whether the job has begun and not ended well."""
+        return self.state in (State.RUNNING, State.FAILED)
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since the job last wrote its progress."""
+        return max(0.0, time.time() - self.progress.written) if self.progress else 0.0
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds left of a running job; None if unknown."""
+        left = self.progress.left_s if self.progress and self.state is State.RUNNING else None
+        return None if left is None else max(0.0, left - self.silent_s)
+
+
+def job_statuses(jobs: Iterable[Planned]) -> list[JobStatus]:
+    """The state of every job."""
+    return [*map(_status, jobs)]
+
+
+def _status(job: Planned) -> JobStatus:
+    progress = read_progress(Path(job.log))
+    if job.made:
+        return JobStatus(job, State.DONE, progress)
+    if progress is None or progress.ended == FINISHED:
+        return JobStatus(job, State.WAITING)
+    return JobStatus(job, State.RUNNING if progress.lives() else State.FAILED, progress)
+
+
+def doing(status: JobStatus) -> str:
+    """The state of a job as text, such as `running, step 7/20, loss=0.5, 2 min left`."""
+    progress, ago = status.progress, duration(status.silent_s)
+    if not status.begun or progress is None:
+        return str(status.state)
+    if status.state is State.FAILED:
+        if progress.ended == INTERRUPTED:
+            return f"interrupted {ago} ago"
+        return f"failed {ago} ago: {progress.ended.removeprefix('error: ') or KILLED}"
+    parts = ["running"]
+    if status.silent_s > _SILENT_S:
+        parts = [f"running, last heard {ago} ago"]
+    if progress.unit:
+        total = f"/{progress.total:g}" if progress.total else ""
+        parts.append(f"{progress.unit} {progress.done:g}{total}")
+    parts += [progress.postfix] if progress.postfix else []
+    parts += [f"{duration(status.left_s)} left"] if status.left_s is not None else []
+    return ", ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as text, such as `45 s`, `12 min` or `3 h 05 min`."""
+    if round(seconds) < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def work_left(study: Study, statuses: Iterable[JobStatus]) -> tuple[float, str]:
+    """Seconds of the unfinished jobs, one after the other, and how sure they are.
+
+    Returns:
+        Seconds, and "at most " if a time limit stands for some job, "about " if reference rates do,
+        or "".
+    """
+    estimates = Estimates(Plan(study))
+    seconds, sources = 0.0, {OWN}
+    for status in statuses:
+        if status.left_s is not None:
+            seconds += status.left_s
+        elif status.state is not State.DONE:
+            job = estimates.seconds(status.job.stage, status.job.arm)
+            sources.add(job.source)
+            seconds += (1 - status.share) * job.value
+    return seconds, {REFERENCE: "about ", CEILING: "at most "}.get(max(sources), "")
+
+
+def screen(name: str, jobs: Sequence[JobStatus], work: tuple[float, str]) -> str:
+    """The whole screen of a study of this name; `work` is from `work_left`."""
+    counts: dict[str, Counter] = {}
+    for status in jobs:
+        counts.setdefault(status.job.stage, Counter())[status.state] += 1
+    rows = [[stage, *(of[state] or "" for state in State)] for stage, of in counts.items()]
+    stages = tabulate(rows, ["stage", *State], "plain", numalign="right")
+    return "\n".join([_totals(name, jobs, work), "", stages, "", *lines(jobs)])
+
+
+def lines(statuses: Iterable[JobStatus]) -> list[str]:
+    """A line for each job that runs or has failed."""
+    return [f"{status.job.name}: {doing(status)}" for status in statuses if status.begun]
+
+
+def _totals(name: str, jobs: Sequence[JobStatus], work: tuple[float, str]) -> str:
+    states = Counter(status.state for status in jobs)
+    text = f"{name}: {states[State.DONE]} of {len(jobs)} jobs done"
+    if states[State.DONE] == len(jobs):
+        return text
+    (seconds, known), running = work, states[State.RUNNING]
+    text += f"\n{known}{duration(seconds)} of work left; "
+    if running > 1:
+        return text + f"with {running} jobs at a time, {known}{duration(seconds / running)}"
+    return text + ("1 job is running" if running else "nothing is running")
+
+
+def show_progress(jobs: Sequence[Planned], every_s: float = _EVERY_S) -> None:
+    """Print a line for each running job, and new cautions, every `every_s` seconds until the end.
+
+    The lines are plain, because Snakemake writes to the same terminal.
+    """
+    ends = Event()
+    thread = Thread(target=_show, args=(jobs, every_s, time.time(), ends), daemon=True)
+    thread.start()
+
+    def stop() -> None:
+        ends.set()
+        thread.join(1)
+
+    # A thread that printed while Python ends could crash it.
+    atexit.register(stop)
+
+
+def _show(jobs: Sequence[Planned], every_s: float, began: float, ends: Event) -> None:
+    before: list[str] = []
+    warned: set[str] = set()
+    while not ends.wait(every_s):
+        statuses = job_statuses(jobs)
+        # Snakemake itself reports failures.
+        now = lines(status for status in statuses if status.state is State.RUNNING and status.share)
+        for line in now:
+            if line not in before:
+                print(line, file=sys.stderr, flush=True)
+        before = now
+        done = [s for s in statuses if s.state is State.DONE and s.progress]
+        made = [status for status in done if status.progress.started >= began]
+        # A summary of an earlier version may lack a number; the lines of progress go on without it.
+        with contextlib.suppress(KeyError, ValueError, OSError):
+            for kind, caution in cautions(made, jobs).items():
+                if kind not in warned:  # numbers may change while more rounds end
+                    print(f"caution: {caution}", file=sys.stderr, flush=True)
+                    warned.add(kind)
+
+
+def cautions(made: Sequence[JobStatus], jobs: Sequence[Planned]) -> dict[str, str]:
+    """Kind -> text, of the cautions about the jobs `made` by a run of `jobs`.
+
+    Jobs write their own; that about the SFT policy compares its evaluation with the expert's.
+    """
+    texts = [text for status in made for text in status.progress.cautions]
+    expert, sft = _summary(jobs, "expert"), _summary([status.job for status in made], "evaluate")
+    if expert and sft:
+        theirs = expert["success"]["all"]
+        mine = tuple(sft[name].get("test T=0", 1.0) for name in ("success", "mean_return"))
+        texts.append(far_from_expert(mine, (theirs["at_turn_cap"], theirs["score"])))
+    return {text.split(":")[0]: text for text in filter(None, texts)}
+
+
+def _summary(jobs: Iterable[Planned], stage: str) -> dict:
+    """The first summary of a stage before round 1; empty if there is none."""
+    paths = [Path(p.folder, "summary.json") for p in jobs if (p.stage, p.job.round) == (stage, 0)]
+    return next(
+        (json.loads(path.read_text(encoding="utf-8") or "{}") for path in paths if path.is_file()),
+        {},
+    )
