@@ -26,8 +26,8 @@ from pathlib import Path
 import yaml
 
 from hgrpo.learning.scratch import CRITIC, TRAINER_STATE
-from hgrpo.stages.job import Job
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
+from hgrpo.stages.paths import Job
 from hgrpo.store.plan import below, outputs_of
 from hgrpo.store.plan import flat as _flat
 from hgrpo.study.study import Study, load_study

@@ -1,19 +1,38 @@
-"""Options with which all Parquet files are written and read, and the check of their numbers.
+"""Reads Parquet files, with the options for reading and writing, and checks their numbers.
 
 Every page has a checksum. Without it, a flipped byte in a page of numbers reads as another number.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hgrpo.errors import UserError
+from hgrpo.errors import UserError, one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 WRITE = {"compression": "zstd", "write_page_checksum": True}
 READ = {"page_checksum_verification": True}
+
+
+def read(
+    path: Path, columns: Sequence[str] | None = None, missing: str = "no such file"
+) -> "pa.Table":
+    """The columns of a Parquet file, all by default.
+
+    Raises:
+        UserError: the file is damaged, lacks a column, or is missing; `missing` is the message.
+    """
+    import pyarrow.parquet as pq
+
+    names = None if columns is None else list(columns)
+    try:
+        return pq.read_table(path, columns=names, partitioning=None, **READ)
+    except FileNotFoundError:
+        raise UserError(f"{path}: {missing}") from None
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"{path}: damaged, or not a Parquet file ({one_line(error)})") from None
 
 
 def check_numbers(table: "pa.Table", path: Path, optional: Collection[str] = ()) -> "pa.Table":

@@ -180,10 +180,6 @@ def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
     return faults
 
 
-def _as_text(column: pd.Series) -> pd.Series:
-    return column.astype(object).where(column.notna(), "").astype(str)
-
-
 def _part(lacking: list[str], there: pd.DataFrame) -> str:
     """Which columns of a table cannot be recomputed, in few words."""
     names = {"method", "label", "baseline", "baseline_temperature", "temperature"}

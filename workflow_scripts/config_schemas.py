@@ -16,7 +16,7 @@ from hgrpo.command import run
 from hgrpo.games.kinds import known, load
 from hgrpo.learning.method import MethodConfig
 from hgrpo.policy.settings import ModelConfig
-from hgrpo.study.study import StudyConfig
+from hgrpo.study.config import StudyConfig
 
 _ENVIRONMENTS = Union[tuple(load(name).Settings for name in known())]  # noqa: UP007
 SECTIONS = {

@@ -1,4 +1,4 @@
-"""What a published study's tables are computed from: games, training logs and settings.
+"""The evidence of a published study: games, training logs and settings.
 
 These files are in docs/tables/<study>/:
 
@@ -242,7 +242,7 @@ def incomplete(tables: Path) -> bool:
 
 
 def published(tables: Path) -> tuple[Inputs, pd.DataFrame]:
-    """What the report read, from a study's published files; and the logs of its fits."""
+    """The inputs of the report from a study's published files, and the logs of its fits."""
     evidence = read(tables)
     logs = evidence.tables[TRAINING].assign(**dict.fromkeys(TIMINGS, float("nan")))
     collapse = evidence.tables[COLLAPSE] if evidence.settings.get("collapse") else None

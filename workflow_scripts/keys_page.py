@@ -26,7 +26,7 @@ from hgrpo.learning.method import MethodConfig, ObjectiveConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout import engine_kind as engines
 from hgrpo.rollout.settings import EngineConfig
-from hgrpo.study.study import StudyConfig, Variant
+from hgrpo.study.config import StudyConfig, Variant
 
 _KINDS = {CreditConfig: credits, EngineConfig: engines, ObjectiveConfig: rules}
 _INTRODUCTION = """\
@@ -110,7 +110,7 @@ def page() -> str:
 
 
 def _about(model: type[BaseModel]) -> list[str]:
-    """What a section is for; empty if its docstring only repeats the `kind` of the heading."""
+    """A section's purpose; empty if its docstring only repeats the `kind` of the heading."""
     text = " ".join(model.__doc__.split())
     return [] if text.startswith("Keys beside") else [text, ""]
 

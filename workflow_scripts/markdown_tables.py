@@ -308,7 +308,7 @@ def _declared(tables: Tables) -> pd.DataFrame:
 
 
 def _score_of(tables: Tables) -> Score:
-    """What an episode counts in the study's endpoint."""
+    """The score of an episode in the study's endpoint."""
     return _declared(tables)["score"].iloc[0] if "endpoints" in tables else "success"
 
 
@@ -351,7 +351,7 @@ def _said(row: pd.Series | Mapping | tuple) -> str:
 
 
 def _judged_again(*families: pd.DataFrame) -> str:
-    """What a page says below comparisons that were published before November 2026; "" if none."""
+    """A remark below comparisons that were published before November 2026; "" if none."""
     table = pd.concat(families)
     if BEFORE not in table:
         return ""

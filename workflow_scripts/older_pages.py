@@ -75,7 +75,7 @@ def family(table: pd.DataFrame, games: pd.Series, runs: Runs) -> pd.DataFrame:
     """The comparisons of a published table, by the analysis of today.
 
     Args:
-        games: what `of_games` returned.
+        games: from `of_games`.
     """
     before = {BEFORE: table.get(BEFORE, table["verdict"])}
     error = table.get("standard_error_before", table["standard_error"])

@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument(
         "--results", type=Path, default=Path("results/sandbox"), help="folder of the sandbox"
     )
-    parser.add_argument("--judge-again", action="store_true", help="judge what is published again")
+    parser.add_argument("--judge-again", action="store_true", help="redo published verdicts")
     args = parser.parse_args()
     for path in sorted(DOCS.glob(f"tables/*/{PAIRS}")) if args.judge_again else ():
         table = judged(path, read_study(STUDIES / f"{path.parent.name}.yaml"))

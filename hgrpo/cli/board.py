@@ -16,8 +16,7 @@ from pathlib import Path
 from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.errors import UserError
-from hgrpo.report.board import Board
-from hgrpo.report.run_log import run_plans
+from hgrpo.report.board import Board, run_plans
 from hgrpo.store.entry import read_plan
 
 

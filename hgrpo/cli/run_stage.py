@@ -24,9 +24,8 @@ from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.games.streams import key
 from hgrpo.progress import written_progress
-from hgrpo.stages.job import Job
 from hgrpo.stages.order import load, runs_a_model
-from hgrpo.stages.paths import option
+from hgrpo.stages.paths import Job, option
 from hgrpo.store.code import code_hash, load_hashes, roots
 from hgrpo.store.entry import link_planned, record, take_equal
 from hgrpo.store.plan import HASHES, STORE
@@ -178,7 +177,7 @@ def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
     others = sections.keys() - model.model_fields
     if others and model.model_config.get("extra") != "allow":
         # Importing it takes as long as reading a stage's settings, and the pipeline gives no more.
-        from hgrpo.study.study import StudyConfig
+        from hgrpo.study.config import StudyConfig
 
         others &= StudyConfig.model_fields.keys() | _JOB_OPTIONS.keys() | _RECORDED
         sections = {name: value for name, value in sections.items() if name not in others}

@@ -1,4 +1,4 @@
-"""Write settings as one text or one hash, which are the same for equal settings."""
+"""Canonical JSON and hash of settings."""
 
 import hashlib
 import json

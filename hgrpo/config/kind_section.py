@@ -1,4 +1,4 @@
-"""A config section of which one key names a plug-in; its other keys are the plug-in's settings."""
+"""Config sections in which one key names a plug-in and the others are the plug-in's settings."""
 
 from abc import abstractmethod
 from collections.abc import Mapping

@@ -1,6 +1,7 @@
 """Read YAML into pydantic models; every mistake becomes one line that names file and key."""
 
 import contextlib
+import copy
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -126,6 +127,16 @@ def validate(model: type[Model], data: Mapping[str, object], source: str) -> Mod
     except ValidationError as error:
         lines = [line for details in error.errors() for line in _lines(model, details)]
         raise UserError("\n".join(f"{source}: {line}" for line in lines)) from None
+
+
+def merge(base: Mapping[str, object], changes: Mapping[str, object]) -> dict:
+    """A copy of `base` with `changes`: sections are merged key by key, other values replaced."""
+    merged = copy.deepcopy(dict(base))
+    for key, value in changes.items():
+        if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
+            value = merge(merged[key], value)
+        merged[key] = value
+    return merged
 
 
 def check_name(content: Mapping, path: Path) -> None:

@@ -1,7 +1,6 @@
 """The base class of every config section: unknown keys are errors, values are frozen."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import get_args
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -14,31 +13,18 @@ class Strict(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_truth_for_numbers(cls, section: object) -> object:
-        """Replace `yes` and `true` for a number, which pydantic would read as 1, by no number.
-
-        An error raised here would hide the mistakes in other keys.
-        """
-        if not isinstance(section, Mapping):
-            return section
-        replaced = dict(section)
-        for name in section.keys() & cls.model_fields.keys():
-            kinds, value = _kinds(cls.model_fields[name].annotation), section[name]
-            if (int in kinds or float in kinds) and bool not in kinds:
-                inside = value if isinstance(value, list) else [value]
-                refused = [_Truth(each) if isinstance(each, bool) else each for each in inside]
-                replaced[name] = refused if isinstance(value, list) else refused[0]
-        return replaced
-
-
-@dataclass(frozen=True)
-class _Truth:
-    """A truth, which pydantic reads as no number."""
-
-    value: bool
-
-    def __repr__(self) -> str:
-        return str(self.value)
+    def _has_no_truth_for_a_number(cls, section: object) -> object:
+        """Refuse `yes` and `true` for a number, which pydantic would read as 1."""
+        for name, value in section.items() if isinstance(section, Mapping) else ():
+            field, inside = (
+                cls.model_fields.get(name),
+                value if isinstance(value, list) else [value],
+            )
+            kinds = _kinds(field.annotation) if field else [bool]
+            is_number = bool not in kinds and (int in kinds or float in kinds)
+            if is_number and any(isinstance(each, bool) for each in inside):
+                raise ValueError(f"{name}: a number was expected, not {value}")
+        return section
 
 
 def _kinds(annotation: object) -> list[object]:

@@ -1,4 +1,4 @@
-"""Signs that a comparison of arms means little; they warn, and no verdict uses them."""
+"""Warnings about a comparison of arms; no verdict uses them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ SAME = 1e-6
 
 
 def poor_expert(success: float) -> str:
-    """The caution that the expert solves few games within the turn cap; "" if it does not."""
+    """The caution that the expert solves few games within the turn cap; "" if it solves enough."""
     text = (
         f"The expert, which SFT imitates, solves {100 * success:.1f} % of its games within "
         "env.turn_cap turns. Before training, try a better expert, more turns, or easier games."

@@ -1,4 +1,4 @@
-"""The comparison protocol: which episodes are compared, and which verdicts follow.
+"""The comparison protocol: from episodes to paired differences and verdicts.
 
 A study declares its endpoint before it runs: the rounds whose greedy evaluations on the test panel
 are read (`endpoint.rounds_read`), and whether an episode counts its success or its return. A task's
@@ -55,7 +55,7 @@ class Comparison:
         best_rounds: one row per arm, with its best and its last round on the test panel.
         first_rounds, thresholds: when each run, and each arm, reached a score; see `thresholds`.
         seeds_needed: how many seeds some differences from the reference need; see `power`.
-        gates: what the controls had to show, and whether they did; see `gates.judge`.
+        gates: the declared claims on controls, with results; see `gates.judge`.
         best_temperature: best temperature of the untrained arm on validation; None if there is no
             untrained arm.
         scores: arm -> its scores [seeds, tasks] at the endpoint, of greedy play.
@@ -105,7 +105,7 @@ def compare(
     """Carry out the protocol on merged episodes.
 
     Args:
-        play: what each run has played when a round ends: columns method, seed, round, and
+        play: play of each run up to the end of each round: columns method, seed, round, and
             trajectories and replies of all play (`hgrpo.trajectories.log_row`). Without it there
             are no thresholds, and a budget cannot be an endpoint.
 
@@ -113,8 +113,7 @@ def compare(
         UserError: an episode appears twice, panels differ or are incomplete, the reference is
             expected but missing, runs end at different rounds, an arm has no test episodes that
             the endpoint reads, the untrained arm has no validation episodes, the budget is not
-            within the rounds, a run lacks in `play`, or the two arms of a pair have different
-            seeds.
+            within the rounds, or the two arms of a pair have different seeds.
     """
     check_episodes(episodes)
     play = pd.DataFrame(columns=thresholds.PLAY) if play is None else play
@@ -215,9 +214,9 @@ def _first_rounds(
     best_temperature: float | None,
     protocol: Protocol,
 ) -> pd.DataFrame:
-    """When each run reached the declared thresholds, or those derived from two arms' scores.
+    """The round in which each run reached the declared or derived thresholds.
 
-    Empty if nothing is known of what runs have played, and if the derived thresholds are all 0.
+    Empty if `play` is empty, and if the derived thresholds are all 0.
     """
     if play.empty:
         return pd.DataFrame()
@@ -228,7 +227,7 @@ def _first_rounds(
         ends = methods.set_index(["method", "temperature"])[column]
         start = 0.0 if best_temperature is None else ends[protocol.untrained, best_temperature]
         levels = thresholds.derived(start, ends.get((protocol.reference, GREEDY), start))
-        levels = thresholds.telling(levels, runs[column])
+        levels = thresholds.without_zero(levels, runs[column])
     return thresholds.first_rounds(runs, levels, column, play)
 
 

@@ -79,8 +79,7 @@ def check_row(credit: np.ndarray, expected: np.ndarray | None, lengths: np.ndarr
     """Summarise a method's credit, and compare each trajectory's sum with the expected sum.
 
     Args:
-        expected: float64 [N], what each trajectory's credit should sum to; None if nothing is
-            known about the sums.
+        expected: float64 [N], the sum that each trajectory's credit should have; None if unknown.
 
     Returns:
         - trajectories, turns: numbers of trajectories and of turns that got credit

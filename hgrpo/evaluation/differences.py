@@ -27,7 +27,7 @@ from hgrpo.evaluation.statistics import Estimate, with_pseudo_tasks
 
 @dataclass(frozen=True)
 class Difference:
-    """An estimated difference, and what it was made of.
+    """An estimated difference and its components.
 
     Attributes:
         mine, theirs: scores [seeds, tasks] of the two arms; with a twin, theirs are the means of
@@ -175,12 +175,12 @@ def effects(
 ) -> pd.DataFrame:
     """One row per contrast of the design, on the study's endpoint.
 
-    A contrast splits the cells into two halves. It compares the halves' mean scores; the spread
-    between runs is that of all cells. A main effect is the score at
-    the other level minus the score at the reference arm's level. An interaction is half of the
-    change in the credit assigner's effect when the other factor changes. With this usual scaling
-    (Box, Hunter and Hunter 2005, Statistics for Experimenters), all rows have the same standard
-    error in expectation. Holm's correction covers all rows.
+    A contrast compares the mean scores of two halves of the cells; the spread between runs is that
+    of all cells. A main effect is the score at the other level minus the score at the reference
+    arm's level. An interaction is half of the change in the credit assigner's effect when the other
+    factor changes. With this usual scaling (Box, Hunter and Hunter 2005, Statistics for
+    Experimenters), all rows have the same standard error in expectation. Holm's correction covers
+    all rows.
 
     Args:
         scores: arm -> its scores [seeds, tasks] at the endpoint; `compare` has checked that all

@@ -1,4 +1,4 @@
-"""Dose and response: what arms gain from credit whose correlation with the truth is known."""
+"""Dose and response: the gain of arms by their credit's known correlation with the truth."""
 
 from collections.abc import Iterator, Mapping
 
@@ -14,7 +14,7 @@ _TIMES = ("value", "lower", "upper")
 
 
 def responses(comparison: Comparison, known: Mapping[str, float]) -> pd.DataFrame:
-    """How each arm of `designs.doses`, and the reference, did: one row per measure, arm and run.
+    """Results of the arms of `designs.doses` and the reference: a row per measure, arm and run.
 
     Returns:
         Columns measure, threshold, method, correlation, seed, value, lower, upper, reached,

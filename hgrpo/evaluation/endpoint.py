@@ -1,4 +1,4 @@
-"""Which rounds an endpoint reads: an arm's score is the mean over these rounds' evaluations."""
+"""The rounds of an endpoint: an arm's score is the mean over their evaluations."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ def rounds_read(endpoint: Endpoint, rounds: int) -> range:
 
 
 def round_within(budget: int, played: Sequence[int]) -> int:
-    """The last round by whose end a run has played at most `budget` trajectories.
+    """The last round that ends within a budget of trajectories.
 
     It is 0 if the first round took more: the run still holds the policy that it started from.
 

@@ -29,7 +29,7 @@ def with_verdicts(
         family: methods, each with its baseline.
 
     Returns:
-        The table, and what each standard error is made of; no spreads with one seed.
+        The table, and the components of each standard error; without components for one seed.
 
     Raises:
         UserError: an arm and its baseline have different seeds.

@@ -1,10 +1,9 @@
-"""Gates: what a study's controls must show before its other comparisons can be believed.
+"""Gates: conditions on a study's controls, without which its other comparisons prove little.
 
 A gate names an arm and what its difference from the reference must be at the declared endpoint. It
-reads the comparison's own interval, without Holm's correction: each gate is a claim of its own, and
-all of them are judged. A gate that passes proves little if it would have passed anyway, so each
-has a power: that it passes if the control does its work, or that it fails if a difference is there
-that it must notice.
+reads the comparison's interval without Holm's correction, because each gate is a claim of its own
+and all are judged. Each gate has a power: the probability that it passes if the control works, or
+that it fails if there is a difference that it must detect.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ PASSED, FAILED, OPEN = "passed", "failed", "open"
 
 
 class Gate(Strict):
-    """An arm, and how its endpoint must differ from the reference's."""
+    """A claim on the difference of an arm's endpoint from the reference's."""
 
     arm: str = Field(description="name of the arm that is compared with the reference")
     expect: Expected = Field(
@@ -54,7 +53,7 @@ class Gate(Strict):
         return self
 
     def holds(self, difference: float, lower: float, upper: float) -> bool:
-        """Whether a difference with its interval, all three fractions, is what the gate expects.
+        """Whether a difference with its interval, all three fractions, meets the claim.
 
         `equivalent` is the test of two one-sided hypotheses, at a level of (1 - confidence) / 2
         each. Source: Schuirmann 1987, "A comparison of the two one-sided tests procedure and the
@@ -74,7 +73,7 @@ class Gate(Strict):
                 return -margin <= lower and upper <= margin
 
     def power(self, error: float, freedom: float, level: float) -> float:
-        """Probability that a repeat of the study shows what the gate is there for.
+        """The gate's power in a repeat of the study.
 
         A repeat's difference is normal, with the standard error as its deviation; the square of its
         own standard error is, independently, a chi-squared variable with these degrees of freedom.

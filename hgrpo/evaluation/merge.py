@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet as pq
 
 from hgrpo import parquet
-from hgrpo.errors import UserError, one_line
+from hgrpo.errors import UserError
 
 EVALUATION = ["method", "seed", "round", "panel", "temperature"]
 COLUMNS = (
@@ -40,15 +39,7 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
 
 def _read_episodes(path: Path) -> pd.DataFrame:
     """Read the columns `COLUMNS` of one file."""
-    try:
-        table = pq.read_table(path, partitioning=None, **parquet.READ)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such episodes file") from None
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"{path}: damaged, or not a Parquet file; delete it and run the same command again "
-            f"({one_line(error)})"
-        ) from None
+    table = parquet.read(path)
     if lacking := [name for name in COLUMNS if name not in table.column_names]:
         raise UserError(f"{path}: columns missing: {', '.join(lacking)}")
     if not len(table):
@@ -78,28 +69,18 @@ def _check_panel(panel: str, episodes: pd.DataFrame) -> None:
         if tasks.equals(expected):
             continue
         here = _name(*key)
-        shared = tasks.index.intersection(expected.index)
-        differing = shared[tasks[shared].to_numpy() != expected[shared].to_numpy()]
-        if len(differing):
-            raise UserError(
-                f"panel {panel!r}: task {differing[0]} has content hash "
-                f"{tasks[differing[0]]} in {here}, but {expected[differing[0]]} in {owner}; "
-                f"results from different panels cannot be compared"
-            )
-        missing = expected.index.difference(tasks.index)
-        surplus = tasks.index.difference(expected.index)
-        complaints = []
-        if len(missing):
-            complaints.append(f"{here} lacks {_tasks(missing)} that {owner} has")
-        if len(surplus):
-            complaints.append(f"{here} has {_tasks(surplus)} that {owner} lacks")
-        raise UserError(f"panel {panel!r}: {'; '.join(complaints)}")
-
-
-def _tasks(names: Sequence[str]) -> str:
-    listed = ", ".join(list(names)[:NAMED])
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"task{'s' if len(names) > 1 else ''} {listed}{more}"
+        for task in tasks.index.intersection(expected.index):
+            if tasks[task] != expected[task]:
+                raise UserError(
+                    f"panel {panel!r}: task {task} has content hash {tasks[task]} in {here}, but "
+                    f"{expected[task]} in {owner}; results from different panels cannot be compared"
+                )
+        differing = tasks.index.symmetric_difference(expected.index)
+        more = f" and {len(differing) - NAMED} more" if len(differing) > NAMED else ""
+        raise UserError(
+            f"panel {panel!r}: only one of {here} and {owner} has "
+            f"{', '.join(differing[:NAMED])}{more}"
+        )
 
 
 def _name(method: str, seed: int, number: int, panel: str, temperature: float) -> str:

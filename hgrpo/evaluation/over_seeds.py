@@ -1,4 +1,4 @@
-"""Intervals and tests of one value a seed, where tasks add no chance of their own.
+"""Intervals and tests of one value per seed, where tasks add no sampling error.
 
 Two arms are compared by their differences, paired by seed.
 """
@@ -58,8 +58,8 @@ def seed_bootstrap(
 def equivalence(values: np.ndarray, margin: float) -> float:
     """p-value of two one-sided t tests that the mean of differences [seeds] is within +-margin.
 
-    It is the greater of the two p-values. A small one says that the true mean differs from zero by
-    less than the margin. With one seed it is 1. Source: Schuirmann 1987, "A Comparison of the Two
+    It is the greater of the two p-values. If it is small, the true mean differs from zero by less
+    than the margin. With one seed it is 1. Source: Schuirmann 1987, "A Comparison of the Two
     One-Sided Tests Procedure and the Power Approach" (https://doi.org/10.1007/BF01068419).
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a comparison compares: the arms and settings, and every arm's outcomes at every endpoint."""
+"""The protocol of a comparison, and the outcomes of every arm at every endpoint."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -93,10 +93,10 @@ def played_endpoints(
 def others_than_declared(
     played: Mapping[str, Played], settings: StatisticsConfig, partial: bool
 ) -> Iterator[tuple[str, Score]]:
-    """(endpoint, score) of what stands beside the declared endpoint.
+    """(endpoint, score) of the endpoints that the study did not declare.
 
     Endpoints with equal outcomes, such as all endpoints of a single round, appear once. Returns
-    appear if `partial` says that an episode can pay in part, or if they are the declared score.
+    appear if episodes can pay in part (`partial`), or if they are the declared score.
     """
     returns = partial or settings.score == "return"
     counted: tuple[Score, ...] = ("success", "return") if returns else ("success",)
@@ -127,7 +127,7 @@ def _at_budget(
         mine = play[(play["method"] == method) & (play["seed"] == seed)].sort_values("round")
         run = f"{method}, seed {seed}"
         if mine.empty:
-            raise UserError(f"{run}: no train logs, from which a budget counts what it has played")
+            raise UserError(f"{run}: no train logs, which a budget needs to count its trajectories")
         try:
             number = round_within(budget, mine["trajectories"].astype(int).tolist())
         except ValueError as error:

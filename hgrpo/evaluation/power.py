@@ -1,4 +1,4 @@
-"""What a study can detect, and how many seeds a given difference needs.
+"""Minimum detectable effects, and the number of seeds that a given difference needs.
 
 All powers are those of the t test of `differences`: its statistic has a noncentral t distribution,
 whose noncentrality is the true difference over its standard error. The estimates of a study stand
@@ -24,12 +24,12 @@ _ROUNDING = 1e-18
 
 @dataclass(frozen=True)
 class Spread:
-    """What the standard error of a mean difference [seeds, tasks] is made of.
+    """Components of the standard error of a mean difference [seeds, tasks].
 
     Attributes:
         runs: variance of the difference of one seed, from all arms (`run_spread`).
         tasks: variance of the tasks' means over all possible seeds.
-        residual: variance of what neither the seed nor the task explains.
+        residual: variance that neither seed nor task explains.
         n_tasks: number of tasks.
         freedom: degrees of freedom of `runs` that each seed beyond the first adds.
     """
@@ -55,8 +55,8 @@ class Spread:
 def seeds_differ(of_runs: float) -> bool:
     """Whether a variance between runs shows a spread.
 
-    It does not if all runs are equal, as when no run wins anything. Nothing is then known of what
-    another seed would do.
+    It does not if all runs are equal, as when no run wins anything; the runs of another seed are
+    then unpredictable.
     """
     return bool(of_runs > _ROUNDING)
 
@@ -122,12 +122,12 @@ def repeats_alike(estimate: Estimate, verdict: str, family: int, level: float = 
 
 
 def spread(differences: np.ndarray, of_runs: float, freedom: float) -> Spread:
-    """What the standard error of a difference is made of, from its table [seeds >= 2, tasks >= 2].
+    """Components of a difference's standard error, from its table [seeds >= 2, tasks >= 2].
 
     Tasks and residual are those of a two-way layout with one observation per cell. The residual
     mean square estimates the residual variance r. The variance of the tasks' means over S seeds
-    estimates the variance of the tasks plus r / S; what is left of it after r / S is taken off is
-    at least 0. Source: Searle, Casella and McCulloch 1992, Variance Components, chapter 4.
+    estimates the variance of the tasks plus r / S; the difference is cut off at 0. Source: Searle,
+    Casella and McCulloch 1992, Variance Components, chapter 4.
 
     Args:
         of_runs: variance of the mean difference between runs (`differences.Difference`).

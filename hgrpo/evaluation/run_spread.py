@@ -1,4 +1,4 @@
-"""How far runs of one arm differ, estimated from all arms of a study together.
+"""The spread between runs of an arm, estimated from all arms of a study together.
 
 The runs of a study form a table of arms by seeds. Their model is
 

@@ -40,7 +40,7 @@ Endpoint = Literal["area", "last_round"] | Budget
 
 
 class StatisticsConfig(Strict):
-    """How arms are compared. Only the report reads these settings: they change no episode."""
+    """Settings of the comparison of arms. Only the report reads them: they change no episode."""
 
     endpoint: Endpoint = Field(
         "area",

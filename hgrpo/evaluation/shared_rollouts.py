@@ -102,7 +102,7 @@ class SharedRollouts:
         return [self.stored[group].step for group in self.groups]
 
     def sums(self, name: SumsTo) -> np.ndarray:
-        """What each trajectory's credit must sum to, float64 [N]: its return or its progress."""
+        """The required sum of each trajectory's credit, float64 [N]: its return or its progress."""
         if name == "return":
             return np.array([trajectory.env_return for trajectory in self.trajectories])
         return np.array([sum(turn.progress for turn in t.turns) for t in self.trajectories])
@@ -141,8 +141,8 @@ def compute(
     declares `may_be_unreachable` and stops with a `UserError`.
 
     Args:
-        groups: what `groups_for` returned, the first groups of `rollouts`.
-        context: what assigners may use beside trajectories, such as the policy.
+        groups: from `groups_for`, the first groups of `rollouts`.
+        context: further inputs of assigners, such as the policy.
         on_done: called after each call of the assigner, with the number of trajectories in it.
 
     Raises:

@@ -69,7 +69,7 @@ class Estimate:
         return float(2 * stats.t.sf(t_value, self.degrees_of_freedom))
 
     def columns(self, mean: str, prefix: str = "") -> dict[str, float]:
-        """The estimate as table columns; one seed has no interval that speaks of another seed.
+        """The estimate as table columns; no interval with one seed, which shows no spread of seeds.
 
         Args:
             mean: name of the column for the mean.

@@ -1,4 +1,4 @@
-"""How many trajectories an arm plays until it reaches a score; runs that never do are censored.
+"""Number of trajectories until an arm reaches a score; runs that never do are censored.
 
 All play counts, continuations too (`hgrpo.trajectories.log_row`). A run reaches a threshold in
 the first round whose greedy test score is at least as high. What happens between two evaluations is
@@ -9,7 +9,7 @@ Sources: Kaplan and Meier 1958, "Nonparametric Estimation from Incomplete Observ
 (https://doi.org/10.1080/01621459.1958.10501452); Royston and Parmar 2013, "Restricted mean survival
 time" (https://doi.org/10.1186/1471-2288-13-152).
 
-Nothing here carries a verdict.
+There are no verdicts on times.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,9 @@ import numpy as np
 import pandas as pd
 from statsmodels.duration.survfunc import SurvfuncRight
 
-from hgrpo.errors import UserError
 from hgrpo.evaluation.over_seeds import seed_interval
 
-# Columns of a table of what runs have played when a round ends.
+# Columns of a table of the play of runs up to the end of each round.
 PLAY = ["method", "seed", "round", "trajectories", "replies"]
 # Shares of the way from the supervised policy to the reference's last round.
 SHARES = (0.25, 0.5, 0.75)
@@ -39,7 +38,7 @@ def derived(start: float, end: float) -> list[float]:
     return sorted({round(start + share * (end - start), 2) for share in SHARES})
 
 
-def telling(thresholds: Sequence[float], scores: pd.Series) -> list[float]:
+def without_zero(thresholds: Sequence[float], scores: pd.Series) -> list[float]:
     """The thresholds without 0, which every run reaches at once unless some score is negative."""
     return [each for each in thresholds if each != 0 or (scores < 0).any()]
 
@@ -51,14 +50,11 @@ def first_rounds(
 
     Args:
         runs: a run's score by round, with the columns method, seed, round and `column`.
-        play: all that each run has played when a round ends, with the columns `PLAY`.
+        play: play of each run up to the end of each round, with the columns `PLAY`.
 
     Returns:
         Columns threshold, method, seed, reached, round, trajectories and replies at which the run
         reached the threshold or ended without it, and end: the trajectories at its end.
-
-    Raises:
-        UserError: `play` lacks a round of a run.
     """
     rows = []
     played = play.set_index(PLAY[:3])[PLAY[3:]]
@@ -67,9 +63,6 @@ def first_rounds(
             high = run.loc[run[column] >= threshold, "round"]
             last = int(run["round"].max())
             number = int(high.min()) if len(high) else last
-            for each in (number, last):
-                if (method, seed, each) not in played.index:
-                    raise UserError(f"{method} seed {seed}: no train log of round {each}")
             then = played.loc[(method, seed, number)]
             rows.append(
                 {
@@ -87,7 +80,7 @@ def first_rounds(
 
 
 def curve(times: Sequence[float], reached: Sequence[bool]) -> tuple[np.ndarray, np.ndarray]:
-    """Kaplan and Meier's estimate: times of steps, and the share of runs not there after each.
+    """Kaplan and Meier's estimate: times of steps, and the share of runs that have not got there.
 
     The first time is 0, with share 1.
     """

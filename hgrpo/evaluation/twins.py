@@ -15,10 +15,10 @@ import pandas as pd
 
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
 
-# Largest unexplained share of what is nearly one method.
+# Largest unexplained share of two arms that are nearly one method.
 NEAR = 1e-3
 _COLUMNS = ["method_a", "method_b", "label_a", "label_b", "unexplained"]
-# The keys of a method that its advantages depend on.
+# The keys of a method that affect its advantages.
 _ADVANTAGES = {"credit", "alpha", "group_norm", "turn_norm", "norm_floor"}
 
 
@@ -35,9 +35,8 @@ def twins(
 ) -> pd.DataFrame:
     """The pairs that are, or nearly are, one method: names, labels and the share `unexplained`.
 
-    A pair differs in what its advantages are made of, and in nothing else of its training. Of
-    declared twins, which differ in their random numbers alone, the first counts. Null controls are
-    left out.
+    The arms of a pair differ in settings of their advantages only. Of declared twins, which differ
+    in their random numbers only, the first counts. Null controls are left out.
 
     Args:
         advantages: for the rollouts of each policy, method -> float64 [turns]; NaN for turns that

@@ -1,4 +1,4 @@
-"""Decides how the report shows a study's arms: order, label, colour, marker and line."""
+"""The arms of a study in the report: order, label, colour, marker and line."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ BLEND = LinearSegmentedColormap.from_list(
 
 @dataclass(frozen=True)
 class Arm:
-    """One method of the study, as all figures and tables show it."""
+    """One method of the study, with its look in all figures and tables."""
 
     name: str
     label: str
@@ -85,7 +85,7 @@ class Arms:
         return [name for name in self.trained if self.by_name[name].credit.fits]
 
     def is_control(self, name: str) -> bool:
-        """Whether an arm only checks the others: altered credit, the oracle's, or an A/A twin."""
+        """Whether an arm is a control: altered credit, the oracle's credit, or an A/A twin."""
         credit = self.by_name[name].credit
         known = credit.is_control or credit.correlation_with_oracle is not None
         return known or name in self.twins
@@ -96,7 +96,7 @@ class Arms:
 
 
 def read_arms(config: Mapping) -> Arms:
-    """Read the arms from what `hgrpo.stages.comparison.comparison` returned.
+    """Read the arms from the settings that `hgrpo.stages.comparison.comparison` makes.
 
     UserError if `methods` or `reference` is missing, or more than one arm is untrained.
     """
@@ -143,26 +143,3 @@ def _look(index: int) -> tuple[str, str, str]:
 def _blend_colour(alpha: float, sweep: Mapping[str, float]) -> str:
     low, high = min(sweep.values()), max(sweep.values())
     return to_hex(BLEND((alpha - low) / (high - low)))
-
-
-@dataclass(frozen=True)
-class AxisArms:
-    """An axis of which two arms or more were run.
-
-    Attributes:
-        key: of a method, with dots.
-        arms: value, as text -> arm, in the axis's order.
-    """
-
-    name: str
-    label: str
-    key: str
-    arms: Mapping[str, str]
-
-
-def read_axes(config: Mapping) -> list[AxisArms]:
-    """The axes in what `hgrpo.stages.comparison.comparison` returned; most studies have none."""
-    return [
-        AxisArms(axis["name"], axis["label"], axis["key"], dict(axis["arms"]))
-        for axis in config.get("axes", [])
-    ]

@@ -70,7 +70,7 @@ def arm_cautions(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
 
 
 def twin_cautions(folder: Path | None) -> list[str]:
-    """A sentence for each pair of arms that `credit_agreement` calls one method; none before it."""
+    """A sentence for each pair of arms in twins.csv; empty before `credit_agreement` has run."""
     path = folder / "twins.csv" if folder else None
     if path is None or not path.is_file():
         return []
@@ -124,7 +124,7 @@ def more_play(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
 
 
 def published_spread(study: str, overridden: Collection[str], reference: str) -> str:
-    """How far seeds differ in published runs of a study; "" if it has none, or other settings."""
+    """A sentence on how far a study's published seeds spread; "" if none fit its settings."""
     row = json.loads(PUBLISHED.read_text(encoding="utf-8")).get(study)
     if row is None or not set(overridden) <= {"seeds", "methods", "mine", "description"}:
         return ""

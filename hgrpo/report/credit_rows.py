@@ -54,7 +54,7 @@ def own_pictures(folder: Path, arms: Arms) -> list[dict]:
 
 
 def _trajectories(path: Path, keys: list[str]) -> list[pd.DataFrame]:
-    """One table per trajectory of a CSV file of credit; none if there is no such file."""
+    """One table per trajectory of a CSV file of credit; empty without the file."""
     if not path.exists():
         return []
     # Texts may be empty or read "NA"; an empty number is missing.
@@ -64,7 +64,7 @@ def _trajectories(path: Path, keys: list[str]) -> list[pd.DataFrame]:
 
 
 def _picture(picture: pd.DataFrame) -> dict:
-    """What was played in a trajectory: its goal, its reward and its turns."""
+    """Goal, reward and turns of a trajectory."""
     turns = picture.drop_duplicates("turn").sort_values("turn")
     return {
         "task_id": turns["task_id"].iloc[0],
@@ -84,7 +84,7 @@ def _picture(picture: pd.DataFrame) -> dict:
 
 
 def _cells(values: Iterable[float], shade: Iterable[float]) -> list[dict]:
-    """Cells of a row: the value as text, and how dark it is shaded, from 0 to 0.6.
+    """Cells of a row: the value as text, and the strength of its shade, 0 to 0.6.
 
     A turn that dynamic sampling left out of the update has no advantage, so its cell is empty.
     """

@@ -38,7 +38,7 @@ def write(
 
     Args:
         played: rollouts of one or several policies, with finished computations.
-        updates: method -> what turns its credit into advantages; others are not among the twins.
+        updates: method -> settings of its advantages; methods without are not among the twins.
         labels: method -> label, in display order.
     """
     parts = [credit_table(_by_method(each.plan, labels), each.rollouts) for each in played]
@@ -122,7 +122,7 @@ def credit_table(credits: Mapping[str, np.ndarray], rollouts: SharedRollouts) ->
 def check_table(
     plan: Sequence[Computation], rollouts: SharedRollouts, labels: Mapping[str, str]
 ) -> pd.DataFrame:
-    """One row per method: what `check_row` finds in its credit, its fallbacks, and its note."""
+    """One row per method: the numbers of `check_row`, its fallbacks, and its note."""
     rows = {}
     nothing = np.full(rollouts.lengths.sum(), np.nan)
     for computed in plan:
@@ -175,5 +175,5 @@ def _gallery(
     drawn = figures.gallery(table, {name: labels[name] for name in credits})
     if TRUTH not in credits:
         return drawn
-    remark = "The first column is what each turn was really worth."
+    remark = "The first column is the true advantage of each turn."
     return replace(drawn, caption=f"{drawn.caption} {remark}")

@@ -1,4 +1,4 @@
-"""Writes CSV files that every reader splits into the same cells."""
+"""Writes CSV files that all readers parse alike."""
 
 from pathlib import Path
 

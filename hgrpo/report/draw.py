@@ -9,7 +9,6 @@ import pandas as pd
 from hgrpo.report.figures import (
     alpha,
     axes,
-    by_play,
     collapse,
     credit,
     dose_response,
@@ -62,8 +61,8 @@ def study_drawings(
         lambda: outcome.sft_temperatures(comparison, arms),
         lambda: outcome.task_types(comparison, arms),
         lambda: learning.learning_curves(comparison, arms, inputs.stops) if arms.trained else None,
-        lambda: by_play.learning_by_play(comparison, inputs.play, arms),
-        lambda: by_play.equal_budget(comparison, inputs.play, arms),
+        lambda: learning.learning_by_play(comparison, inputs.play, arms),
+        lambda: learning.equal_budget(comparison, inputs.play, arms),
         lambda: thresholds.thresholds(comparison, inputs.play, arms),
         lambda: credit.credit_strips(credit.credit_table(turns, arms), arms),
         lambda: credit.own_credit_strips(credit.own_credit_table(last), arms),
@@ -87,6 +86,6 @@ def draw_all(
 ) -> list[dict]:
     """Write every figure and the index into `folder`; return the index.
 
-    `turns` and `last` are what `logs.read_first_turns` and `logs.read_last_turns` returned.
+    `turns` and `last` are from `logs.read_first_turns` and `logs.read_last_turns`.
     """
     return save_all(drawings(inputs, turns, last, fits), folder)

@@ -1,8 +1,8 @@
 """Makes the page about gradients: which part of the loss drives a policy, by buckets of groups."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -23,28 +23,11 @@ _NAMES = {
 PLACES = {"lowest": "least", "highest": "most"}
 
 
-@dataclass(frozen=True)
-class GradientArm:
-    """How the page names an arm, and how many optimiser batches its rounds have."""
+class GradientArm(NamedTuple):
+    """An arm's label, and the number of optimiser batches in its rounds."""
 
     label: str
     steps: int
-
-
-@dataclass(frozen=True)
-class Tables:
-    """What the page shows as tables.
-
-    Attributes:
-        buckets: from `hgrpo.evaluation.gradients.slopes.bucket_means`.
-        slopes, dominance: from the modules of these names in `hgrpo.evaluation.gradients`.
-        success: from `read_success`.
-    """
-
-    buckets: pd.DataFrame
-    slopes: pd.DataFrame
-    dominance: pd.DataFrame
-    success: pd.DataFrame
 
 
 def read_tables(paths: Sequence[Path], columns: Sequence[str]) -> pd.DataFrame:
@@ -80,7 +63,7 @@ def read_success(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def _job(path: Path) -> dict[str, object]:
-    """The job that wrote a file: its folders are called after it."""
+    """Method, seed and round of the job that wrote a file, from its folders."""
     method, seed, number = path.parts[-4:-1]
     return {
         "method": method,
@@ -90,9 +73,9 @@ def _job(path: Path) -> dict[str, object]:
 
 
 def headline(dominance: pd.DataFrame) -> str:
-    """What the page says first: which part dominates where returns differ least.
+    """The page's headline: the dominant part of the loss in the bucket of smallest deviation.
 
-    It counts policies, by all groups that they played. What a filter keeps differs anyway.
+    It counts policies, by all groups that they played, since a filter removes equal returns anyway.
     """
     chosen = (dominance["place"] == "lowest") & (dominance["pass"] == PASSES[0])
     verdicts = dominance.loc[chosen, "verdict"]
@@ -107,14 +90,16 @@ def headline(dominance: pd.DataFrame) -> str:
 def render(
     study: str,
     arms: Mapping[str, GradientArm],
-    tables: Tables,
+    tables: Mapping[str, pd.DataFrame],
     figures: Sequence[Mapping],
 ) -> str:
     """The page as HTML text; the same inputs give the same text.
 
     Args:
+        tables: `buckets`, `slopes` and `dominance`, from the functions of `evaluation.gradients.
+            slopes`, and `success`, from `read_success`.
         figures: each with name, section, title, caption, alt and svg. Those of one policy have its
-            name as their section, as `policy_name` gives it.
+            `policy_name` as their section.
     """
     environment = page_environment()
     environment.filters["number"] = number
@@ -130,21 +115,19 @@ def render(
             "rows": _for_readers(table, arms),
             "figures": by_section.get(policy_name(method, arms[method].steps * round), []),
         }
-        for (method, round), table in tables.buckets.groupby(["method", "round"], sort=False)
+        for (method, round), table in tables["buckets"].groupby(["method", "round"], sort=False)
     ]
     return environment.get_template("gradients.html.j2").render(
         study=study,
-        headline=headline(tables.dominance),
+        headline=headline(tables["dominance"]),
         figures=by_section["gradients"],
         policies=policies,
-        success=_for_readers(tables.success, arms),
-        slopes=_for_readers(tables.slopes, arms),
-        dominance=_for_readers(tables.dominance, arms),
+        **{name: _for_readers(tables[name], arms) for name in ("success", "slopes", "dominance")},
     )
 
 
 def _for_readers(table: pd.DataFrame, arms: Mapping[str, GradientArm]) -> list[dict[str, object]]:
-    """Rows with the words that the page shows."""
+    """Rows of the page's tables, with names in words."""
     rows = []
     for row in table.to_dict("records"):
         arm = arms.get(row["method"])

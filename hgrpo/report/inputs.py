@@ -13,22 +13,22 @@ from hgrpo.evaluation.differences import effects
 from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.evaluation.played_endpoints import Protocol
 from hgrpo.evaluation.settings import STATISTICS, StatisticsConfig
-from hgrpo.report.arms import Arms, AxisArms, read_arms, read_axes
+from hgrpo.report.arms import Arms, read_arms
 from hgrpo.report.logs import play_by_round, read_collapse, read_logs, read_stops
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the figures and the page show.
+    """The data of figures and page.
 
     Attributes:
-        play: what each run has played when a round ends (`play_by_round`).
-        stops: the runs that a rule has ended (`read_stops`).
+        play: play and cost of each run up to the end of each round (`play_by_round`).
+        stops: runs that a stopping rule ended (`read_stops`).
         collapse: how much replies depended on their prompts (`read_collapse`); None if no arm of
             the study measures it.
         sweep: arm -> alpha, if the arms form a sweep of alpha (`designs.alpha_sweep`); else empty.
         doses: arm -> correlation of its credit with the oracle's (`designs.doses`).
-        axes: the study's axes (`axes.read_axes`).
+        axes: name, label, key and arms (value, arm) of each axis of which several arms were run.
         design: the factorial that the arms form; None if they do not form one.
         effects: main effects and interactions (`differences.effects`); empty without a factorial.
     """
@@ -42,7 +42,7 @@ class Inputs:
     comparison: Comparison
     sweep: Mapping[str, float]
     doses: Mapping[str, float]
-    axes: Sequence[AxisArms]
+    axes: Sequence[Mapping]
     design: Factorial | None
     effects: pd.DataFrame
 
@@ -53,7 +53,7 @@ def read_inputs(
     """Read a study's results and compare its arms.
 
     Args:
-        config: what `hgrpo.stages.comparison.comparison` returned.
+        config: from `hgrpo.stages.comparison.comparison`.
         train_logs, fits: train_log.json of every round of every run, and of every fit.
 
     Raises:
@@ -92,6 +92,6 @@ def make_inputs(
     of_design = pd.DataFrame()
     if design:
         of_design = effects(comparison.scores, design, protocol.settings.score, protocol.level)
-    known, axes = doses(config["methods"]), read_axes(config)
+    known, axes = doses(config["methods"]), config.get("axes", [])
     results = arms, merged, logs, play, stops, collapse, comparison
     return Inputs(*results, sweep, known, axes, design, of_design)

@@ -15,7 +15,7 @@ _GREEK = {
     "\u03b5": "epsilon",
     "\u03bb": "lambda",
 }
-# What means something to LaTeX, and what its text fonts lack.
+# LaTeX's special characters, and characters that its text fonts lack.
 _SPELLED = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -27,7 +27,7 @@ _SPELLED = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     **{letter: rf"$\{name}$" for letter, name in _GREEK.items()},
 }
-# Most characters of a line in the first column, and in a title: what a narrow column has room for.
+# Characters per line in the first column and in a title, so that the table fits a narrow column.
 _NAME, _TITLE = 16, 13
 
 
@@ -43,13 +43,13 @@ class Cell:
 
 
 def escaped(text: object) -> str:
-    """Text in which no character means anything to LaTeX, and numbers have a true minus."""
+    """Text with LaTeX's special characters escaped and with true minus signs before numbers."""
     safe = "".join(_SPELLED.get(character, character) for character in str(text))
     return re.sub(r"(?<![\w-])-(?=\d)", "$-$", safe)
 
 
 def tabular(table: pd.DataFrame, digits: int = 3) -> str:
-    """The table as a `tabular`, one line per row; fractions get so many digits."""
+    """The table as a `tabular`, one line per row; `digits` is for numbers that are not integers."""
     rows = [
         _row(escaped(_number(value, digits)) for value in row)
         for row in table.itertuples(index=False)
@@ -58,12 +58,12 @@ def tabular(table: pd.DataFrame, digits: int = 3) -> str:
 
 
 def column_table(table: pd.DataFrame, about: str, label: str, notes: Sequence[str] = ()) -> str:
-    """A `table` that fits a column of 3.4 inches: long names are broken, intervals stand below.
+    """A `table` that fits a column of 3.4 inches: names are wrapped, intervals are a second line.
 
     Args:
         table: the first column has names, the others have `Cell`s.
         about: the caption.
-        label: what the paper's text refers to.
+        label: the key for `\\ref` in the paper's text.
         notes: paragraphs below the table.
     """
     first, *others = table.columns
@@ -105,7 +105,7 @@ def _below(cell: Cell) -> list[str]:
 
 
 def _stacked(parts: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of a `tabular` that together show cells of several lines, from their first lines on."""
+    """Rows of a `tabular` for cells of several lines, aligned at the top."""
     height = max(map(len, parts))
     return [
         _row(part[line] if line < len(part) else "" for part in parts) for line in range(height)

@@ -1,4 +1,4 @@
-"""Reads training logs and tables of turns; the path of each file says which run it belongs to."""
+"""Reads training logs and tables of turns; each file's path names its run."""
 
 import json
 import re
@@ -88,7 +88,7 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
 
 
 def read_stops(paths: Sequence[Path]) -> pd.DataFrame:
-    """The runs that a rule has ended, one row each.
+    """The runs that a stopping rule ended, one row each.
 
     Columns: method, seed, status (`stopped` for a run that failed, `solved`), rule, round, step;
     step is missing if the run ended between two rounds.
@@ -108,7 +108,7 @@ def read_stops(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def read_collapse(paths: Sequence[Path]) -> pd.DataFrame:
-    """How much replies depended on their prompts, before a run's first update and at rounds' ends.
+    """Dependence of replies on prompts, before a run's first update and at the ends of rounds.
 
     Columns: method, seed, round, step, and turn, which is `first_turn` or `any_turn`; then the
     numbers, as in the round's summary.json. One row per step that was measured, and value of turn.
@@ -132,12 +132,12 @@ def read_collapse(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def play_by_round(logs: pd.DataFrame, stops: pd.DataFrame | None = None) -> pd.DataFrame:
-    """What each run has played and spent when a round ends: method, seed, round and `SUMS`.
+    """Play and cost of each run up to the end of each round: method, seed, round and `SUMS`.
 
-    Runs in `stops` (`read_stops`) have played no more when their later rounds end.
+    Runs in `stops` (`read_stops`) keep their last values in later rounds.
 
     Args:
-        logs: what `read_logs` returned.
+        logs: from `read_logs`.
     """
     keys = ["method", "seed", "round"]
     played = logs.groupby(keys)[list(SUMS)].last()
@@ -149,7 +149,7 @@ def play_by_round(logs: pd.DataFrame, stops: pd.DataFrame | None = None) -> pd.D
             for number in rounds
         ]
         every = played.index.union(pd.MultiIndex.from_tuples(of_ended, names=keys))
-        # A run that a rule has ended before its first step has played nothing.
+        # A run that a rule ended before its first step has played nothing.
         played = played.reindex(every).groupby(level=keys[:2]).ffill().fillna(0)
     return played.reset_index()
 

@@ -16,7 +16,7 @@ RUNS = "runs"
 def figure_names(config: Mapping, rounds: int) -> list[str]:
     """Names of the study's figures, in drawing order; `rounds` is the number of training rounds.
 
-    `config` is what `hgrpo.stages.comparison.comparison` returned.
+    `config` is from `hgrpo.stages.comparison.comparison`.
     """
     methods, learnt = config["methods"], trained(config["methods"])
     learns, has_untrained = bool(learnt), len(learnt) < len(methods)

@@ -1,9 +1,8 @@
-"""Draws learning curves of runs that were not made together."""
+"""Draws learning curves of runs from several studies or tools."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib
 import matplotlib.pyplot as plt
 import pandas as pd
 
@@ -17,7 +16,7 @@ def draw(runs: Mapping[str, Sequence[Mapping]], out: Path) -> None:
 
     Args:
         runs: label -> rounds, each with `round`, `avg_R` and `pct_success` (a fraction).
-        out: the picture to write; its suffix says in which format.
+        out: the picture to write, in the format of its suffix.
     """
     figure, axes = style.canvas(2, height=5.0, sharex=True)
     tables = []
@@ -36,8 +35,6 @@ def draw(runs: Mapping[str, Sequence[Mapping]], out: Path) -> None:
     axes[1, 0].set_title("Mean return in evaluation")
     style.whole_numbers(axes[1, 0], "round")
     style.legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
-    dates = {"Date": None} if out.suffix == ".svg" else {"CreationDate": None}
-    with matplotlib.rc_context({"svg.hashsalt": out.name, **style.RC}):
-        figure.savefig(out, metadata={"Creator": None, **dates})
+    style.write(figure, out, out.name)
     plt.close(figure)
     write_csv(pd.concat(tables, ignore_index=True), out.with_suffix(".csv"))

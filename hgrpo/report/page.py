@@ -12,20 +12,23 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.endpoint import endpoint_name
 from hgrpo.evaluation.gates import FAILED
 from hgrpo.evaluation.power import MOST_SEEDS
-from hgrpo.evaluation.statistics import DECIDED, FEWEST_SEEDS
+from hgrpo.evaluation.statistics import FEWEST_SEEDS
 from hgrpo.report import words
 from hgrpo.report.arms import Arms
 from hgrpo.report.cautions import cautions, published_spread
 from hgrpo.report.credit_rows import credit_pictures, own_pictures
 from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, over_budget
+from hgrpo.report.findings import Answer, answer
 from hgrpo.report.inputs import Inputs
-from hgrpo.report.page_rows import beside, gate_rows, thresholds, verdict_on_gates
+from hgrpo.report.page_rows import beside, ended_runs, gate_rows, thresholds, verdict_on_gates
 from hgrpo.report.rerun import command, target_command, with_more_seeds
 from hgrpo.report.style import read_index
-from hgrpo.report.svg import axis, inline, page_environment, scale, whisker
+from hgrpo.report.svg import inline, page_environment
 from hgrpo.report.tables import cost, counts, logged_extras, scripted_players
 from hgrpo.report.truth_section import SHOWN, truth_tables
 
+# Limits of the scale on which the first table draws differences.
+_LIMITS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75)
 SYMBOLS = {"better": "▲", "worse": "▼", "inconclusive": "◇"}
 
 
@@ -58,19 +61,22 @@ class Page:
     supervised: str = ""
     cautions: Sequence[str] = ()
 
-    def answer(self) -> words.Answer:
-        """What the page says first."""
+    def answer(self) -> Answer:
+        """The headline, the cautions and the first paragraphs."""
         arms, more = self.inputs.arms, [*self.cautions, *cautions(self.inputs, self.scripted)]
         spread = published_spread(self.study, self.overridden, arms.label(arms.reference))
-        answer = words.answer(self.inputs.comparison, arms, more, spread)
+        findings = answer(self.inputs.comparison, arms, more, spread)
         gates = self.inputs.comparison.gates
         if FAILED not in set(gates.get("result", ())):
-            return answer
-        return replace(answer, headline=f"{verdict_on_gates(gates, arms.label)} {answer.headline}")
+            return findings
+        headline = f"{verdict_on_gates(gates, arms.label)} {findings.headline}"
+        return replace(findings, headline=headline)
 
 
 def render(page: Page) -> str:
     """The page as HTML text; the same inputs give the same text."""
+    comparison, logs, arms = page.inputs.comparison, page.inputs.logs, page.inputs.arms
+    limit = _limit(comparison)
     environment = page_environment()
     environment.filters |= {
         "percent": words.percent,
@@ -80,21 +86,14 @@ def render(page: Page) -> str:
         "temperature": words.temperature_name,
         "amount": amount,
         "measure": lambda score: MEASURES[score].name,
+        # Where a difference stands on a mark of 150 pixels, with 6 pixels at both ends.
+        "place": lambda value: round(75 + 69 * max(-1.0, min(1.0, value / limit)), 2),
     }
-    comparison, logs, arms = page.inputs.comparison, page.inputs.logs, page.inputs.arms
     truth = truth_tables(page.truth)
     figures = _figures(page.figures)
     if truth:
         figures["truth"] = _figures(page.truth).get("truth", [])
     spent = cost(logs, arms)
-    families = (comparison.against_reference, comparison.against_untrained)
-    limit = scale(
-        end
-        for table in families
-        if len(table)
-        for end in table[["lower", "difference", "upper"]].to_numpy().flat
-        if pd.notna(end)
-    )
     # The measure that the endpoint counts, and the other one if an episode can pay in part.
     score = comparison.protocol.settings.score
     both = comparison.partial or score == "return"
@@ -113,7 +112,7 @@ def render(page: Page) -> str:
         endpoint_by_command=any("evaluation.endpoint" in key for key in page.overridden),
         over_budget=over_budget(comparison, page.inputs.play, arms),
         measures=measures,
-        results=_results(comparison, arms, limit, page.inputs.stops),
+        results=_results(comparison, arms, page.inputs.stops),
         stops=page.inputs.stops.to_dict("records"),
         gates=gate_rows(comparison, arms),
         beside=beside(comparison, arms),
@@ -135,7 +134,6 @@ def render(page: Page) -> str:
         facts=_facts(page, comparison),
         commands=_commands(page),
         limit=limit,
-        axis=axis(limit),
         credit=credit_pictures(page.figures, arms),
         own_credit=own_pictures(page.figures, arms),
         fitted=words.listing([arms.label(name) for name in arms.fitted]),
@@ -155,13 +153,19 @@ def render(page: Page) -> str:
     )
 
 
-def _results(comparison: Comparison, arms: Arms, limit: float, stops: pd.DataFrame) -> list[dict]:
+def _limit(comparison: Comparison) -> float:
+    """The limit of a scale from -limit to limit that holds all differences: a round fraction."""
+    tables = [t for t in (comparison.against_reference, comparison.against_untrained) if len(t)]
+    ends = [table[["lower", "difference", "upper"]].abs().max().max() for table in tables]
+    return next((limit for limit in _LIMITS if limit >= max(ends, default=0)), 1)
+
+
+def _results(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> list[dict]:
     """Rows of the first table, the highest score first, with the arm's comparisons."""
-    ended = words.ended_runs(stops, comparison.seeds["seed"].nunique())
+    ended = ended_runs(stops, comparison.seeds["seed"].nunique())
     against = {"reference": comparison.against_reference, "untrained": comparison.against_untrained}
     compared = {
-        name: {row.method: _compared(row, arms, limit) for row in table.itertuples()}
-        for name, table in against.items()
+        name: {row.method: row for row in table.itertuples()} for name, table in against.items()
     }
     trained = comparison.methods["method"] != arms.untrained
     ranked = comparison.methods.assign(trained=trained)
@@ -215,14 +219,8 @@ def _families(comparison: Comparison, arms: Arms) -> list[dict]:
     return families
 
 
-def _compared(row, arms: Arms, limit: float) -> dict:
-    arm, decided = arms[row.method], row.verdict in DECIDED
-    mark = whisker(row.lower, row.difference, row.upper, limit, arm.colour, decided)
-    return {"row": row, "whisker": mark}
-
-
 def _facts(page: Page, comparison: Comparison) -> list[tuple[str, object]]:
-    """The facts that a reader asks for first, as (name, value)."""
+    """The facts below the headline, as (name, value)."""
     seeds = sorted(comparison.seeds["seed"].unique().tolist())
     logs = page.inputs.logs
     seconds = logs.groupby(["method", "seed"])["seconds"].last().sum() if len(logs) else 0

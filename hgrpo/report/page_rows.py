@@ -1,12 +1,17 @@
-"""Rows of the page's tables of gates, of other endpoints and of thresholds."""
+"""Rows of the page's tables: gates, other endpoints, thresholds, stopped runs, provenance."""
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import pandas as pd
+import yaml
 
+from hgrpo.errors import UserError
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.gates import FAILED, OPEN, PASSED
 from hgrpo.evaluation.statistics import FEWEST_SEEDS
+from hgrpo.games.user_path import user_text
 from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import amount, endpoint_title, threshold_text
 from hgrpo.report.words import (
@@ -29,10 +34,11 @@ CLAIMS = {
 }
 # A result has the look of a verdict.
 LOOKS = {PASSED: "better", FAILED: "worse", OPEN: "inconclusive"}
+STATED = ("packages", "revision", "code", "python", "hardware", "system")
 
 
 def verdict_on_gates(table: pd.DataFrame, label: Callable[[str], str]) -> str:
-    """Whether the study's controls did what was declared; "" without gates.
+    """A sentence on the gates that passed, failed or are open; "" without gates.
 
     `table` is `Comparison.gates`, and `label` names an arm as the report does.
     """
@@ -45,8 +51,8 @@ def verdict_on_gates(table: pd.DataFrame, label: Callable[[str], str]) -> str:
     arms = listing([label(name) for name in table.loc[results == worst, "method"]])
     if worst == FAILED:
         return (
-            f"Gates failed: {arms} ({sum(results == FAILED)} of {many}). A control did not do what "
-            "was declared, so the comparisons prove little."
+            f"Gates failed: {arms} ({sum(results == FAILED)} of {many}). A control did not behave "
+            "as declared, so the comparisons prove little."
         )
     return (
         f"Gates still open: {arms} ({sum(results == OPEN)} of {many}). A gate needs "
@@ -72,7 +78,7 @@ def gate_rows(comparison: Comparison, arms: Arms) -> list[dict]:
 
 
 def claim(expect: str, margin: float | None) -> str:
-    """What a gate expects of its arm's difference from the reference; `margin` is in points."""
+    """A gate's claim on its arm's difference from the reference; `margin` is in points."""
     text = CLAIMS[expect]
     if margin is None or pd.isna(margin):
         return text
@@ -82,7 +88,7 @@ def claim(expect: str, margin: float | None) -> str:
 
 
 def power(row: Mapping) -> str:
-    """What a repeat of the study would show with a gate, and how probably; "" if not known."""
+    """The power of a gate in words; "" if it is not known."""
     if pd.isna(row.get("power")):
         return ""
     share = percent(row["power"], 0)
@@ -152,3 +158,49 @@ def thresholds(comparison: Comparison, arms: Arms) -> list[dict]:
         }
         for threshold, mine in table.groupby("threshold", sort=False)
     ]
+
+
+def ended_runs(stops: pd.DataFrame, seeds: int) -> dict[str, str]:
+    """Arm -> number of its runs that a rule ended, such as "stopped in 2 of 5 runs"."""
+    counted = stops.groupby(["method", "status"], sort=False).size()
+    by_arm: dict[str, list[str]] = {}
+    for (method, status), many in counted.items():
+        by_arm.setdefault(method, []).append(f"{status} in {many} of {seeds} runs")
+    return {method: ", ".join(parts) for method, parts in by_arm.items()}
+
+
+def read_mapping(path: Path) -> dict:
+    """Read a JSON or YAML file; UserError if it is missing, unreadable, or not a mapping."""
+    try:
+        text = user_text(Path(path))
+        loaded = json.loads(text) if Path(path).suffix == ".json" else yaml.safe_load(text)
+    except (json.JSONDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"{path}: neither JSON nor YAML ({error})") from None
+    if not isinstance(loaded, dict):
+        raise UserError(f"{path}: a mapping was expected")
+    return loaded
+
+
+def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[str, list]]:
+    """One row per stage, with its name and every distinct value of each fact.
+
+    Several values mean that the stage ran on several machines or with several versions. `snapshots`
+    maps stages to their snapshots, which hold the facts at the top level or under "provenance".
+    """
+    rows = []
+    for stage, of_stage in snapshots.items():
+        facts: dict[str, dict[str, None]] = {}  # fact -> its values, each once, in order
+        for snapshot in of_stage:
+            stated = snapshot.get("provenance", snapshot)
+            for key in STATED:
+                if stated.get(key) not in (None, {}, ""):
+                    facts.setdefault(key, {})[_text(stated[key])] = None
+        if facts:
+            rows.append((stage, [(key, list(values)) for key, values in facts.items()]))
+    return rows
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {item}" for key, item in sorted(value.items()) if item is not None)
+    return str(value)

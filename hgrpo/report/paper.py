@@ -1,10 +1,9 @@
-"""Figures in the sizes of a paper, and the table of results as a paper prints it."""
+"""Figures and the table of results in the sizes and formats of a paper."""
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.text import Text
@@ -16,14 +15,14 @@ from hgrpo.evaluation.statistics import DECIDED
 from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase
 from hgrpo.report.latex import NONE, Cell
-from hgrpo.report.style import RC, WIDTH, Drawing
+from hgrpo.report.style import RC, WIDTH, Drawing, write
 from hgrpo.report.words import in_points, opponent, pooled_twin
 
 _STAR = "* holds after Holm's correction"
 # Widths in inches of a column and of the text of a two-column page, as most conferences have them.
 SIZES = {"column": 3.4, "page": 7.0}
 FORMATS = ("svg", "pdf")
-# Letters have one size at both widths: that at which what fits the screen also fits a column.
+# Letters have one size at both widths: the screen's, scaled to the width of a column.
 _SMALLER = SIZES["column"] / WIDTH
 # For ticks that appear when a figure changes its size.
 _TICKS = {name: _SMALLER * RC[name] for name in ("xtick.labelsize", "ytick.labelsize")}
@@ -60,7 +59,7 @@ def paper_table(comparison: Comparison, arms: Arms) -> pd.DataFrame:
 
 
 def caption(comparison: Comparison, arms: Arms) -> str:
-    """What the table's numbers are."""
+    """The table's caption."""
     number = comparison.seeds["seed"].nunique()
     seeds = f"{number} seed{'s' if number > 1 else ''}"
     percent = " in per cent" if comparison.protocol.settings.score == "success" else ""
@@ -107,15 +106,10 @@ def save_sizes(drawing: Drawing, folder: Path) -> None:
     width, height = figure.get_size_inches()
     for text in figure.findobj(Text):
         text.set_fontsize(_SMALLER * text.get_fontsize())
-    with matplotlib.rc_context({"svg.hashsalt": drawing.name, **_PAPER}):
-        for size, inches in SIZES.items():
-            # A wide figure need not be as high as its width suggests.
-            figure.set_size_inches(inches, height * min(1, inches / width))
-            for kind in FORMATS:
-                dates = {"Date": None} if kind == "svg" else {"CreationDate": None}
-                figure.savefig(
-                    folder / f"{drawing.name}_{size}.{kind}",
-                    facecolor="none",
-                    metadata={"Creator": None, **dates},
-                )
+    for size, inches in SIZES.items():
+        # A wide figure need not be as high as its width suggests.
+        figure.set_size_inches(inches, height * min(1, inches / width))
+        for kind in FORMATS:
+            path = folder / f"{drawing.name}_{size}.{kind}"
+            write(figure, path, drawing.name, _PAPER, facecolor="none")
     plt.close(figure)

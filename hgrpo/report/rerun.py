@@ -65,7 +65,7 @@ def _assigned(overridden: Mapping[str, object]) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as `SET` takes it; text that reads as something else stands in quotes."""
+    """A value for `SET`; text that YAML would read as another type is quoted."""
     with contextlib.suppress(UserError):
         if isinstance(value, str) and "=" not in value and read_value(value, "") == value:
             return value

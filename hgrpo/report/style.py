@@ -2,7 +2,7 @@
 
 import json
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
-from scipy.optimize import isotonic_regression
 
 from hgrpo.errors import UserError
 from hgrpo.evaluation.statistics import DECIDED
@@ -36,7 +35,7 @@ MANY = 8
 # An axis of shares shows at least this much, so that ticks are whole per cents and differ.
 LEAST = 0.05
 
-INDEX = "index.json"
+INDEX = "index.json"  # lists a folder's figures
 RC = {
     # Texts of games and shops may contain dollar signs, which must not start a formula.
     "text.parse_math": False,
@@ -96,13 +95,25 @@ def canvas(
     return figure, axes
 
 
+def notice(text: str, height: float = 1.1) -> Figure:
+    """A figure of grey text, where there is nothing to draw."""
+    figure, axes = canvas(height=height, grid="")
+    axes[0, 0].set_axis_off()
+    axes[0, 0].text(0.5, 0.5, text, ha="center", va="center", color=MUTED)
+    return figure
+
+
+def write(figure: Figure, path: Path, salt: str, rc: Mapping = RC, **options: object) -> None:
+    """Write a figure as SVG or PDF, by the suffix; the same figure and salt give the same bytes."""
+    date = "Date" if path.suffix == ".svg" else "CreationDate"
+    with matplotlib.rc_context({"svg.hashsalt": salt, **rc}):
+        figure.savefig(path, metadata={date: None, "Creator": None}, **options)
+
+
 def save(drawing: Drawing, folder: Path) -> None:
     """Write <name>.svg and <name>.csv; the same drawing gives the same bytes."""
     (folder / drawing.name).parent.mkdir(exist_ok=True)
-    with matplotlib.rc_context({"svg.hashsalt": drawing.name, **RC}):
-        drawing.figure.savefig(
-            folder / f"{drawing.name}.svg", metadata={"Date": None, "Creator": None}
-        )
+    write(drawing.figure, folder / f"{drawing.name}.svg", drawing.name)
     plt.close(drawing.figure)
     write_csv(drawing.data, folder / f"{drawing.name}.csv")
 
@@ -143,7 +154,7 @@ def percent_axis(axis: matplotlib.axis.Axis, symbol: str = " %") -> None:
 
 
 def wide_enough(low: float, high: float) -> tuple[float, float]:
-    """The interval, or one of width `LEAST` around it that leaves [0, 1] only if it does."""
+    """The interval, widened to `LEAST` if it is narrower; an interval in [0, 1] stays inside."""
     if not np.isfinite([low, high]).all():
         return 0.0, LEAST
     if high - low >= LEAST:
@@ -231,7 +242,17 @@ def difference_intervals(
         ax.plot([100 * row.lower, 100 * row.upper], [y, y], color=colour, linewidth=2)
         ax.plot(100 * row.difference, y, marker, color=colour, markersize=7, markerfacecolor=fill)
         look = {"color": INK, "fontweight": "bold"} if decided else {"color": MUTED}
-        _beside(ax, text, y, ("axes fraction", "data"), **look)
+        ax.annotate(
+            text,
+            (1.0, y),
+            xycoords=("axes fraction", "data"),
+            xytext=(5, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            annotation_clip=False,
+            **look,
+        )
     ax.set_yticks(np.arange(len(labels)), labels)
     ax.set_ylim(len(labels) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
@@ -281,59 +302,3 @@ def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 3) ->
         columnspacing=between / size,
     )
     figure.set_figheight(figure.get_figheight() + max(0, rows - 2) * 1.55 * size / 72)
-
-
-def crowded(texts: Sequence[str], gap: float = 0.075) -> bool:
-    """Whether labels at line ends would need too much height or too much width."""
-    height = gap * sum(text.count("\n") + 1 for text in texts)
-    widest = max((text_width(text, 9) for text in texts), default=0)
-    return height > 1 or widest > 0.36 * WIDTH * 72
-
-
-def label_ends(
-    ax: Axes, ends: Sequence[tuple[str, float, float, str]], gap: float = 0.075, offset: float = 5
-) -> None:
-    """Write each line's name at the right edge of the axes, and move apart names that overlap.
-
-    Args:
-        ends: (text, x, y, colour) per line. y is the height of the line's end, in data coordinates;
-            x is not used.
-        gap: height of one line of text, as a share of the axis height.
-        offset: distance of the names from the axis, in points.
-    """
-    if not ends:
-        return
-    low, high = ax.get_ylim()
-    by_height = sorted(ends, key=lambda end: end[2])
-    heights = np.array([(y - low) / (high - low) for _, _, y, _ in by_height])
-    sizes = gap * np.array([text.count("\n") + 1 for text, _, _, _ in by_height])
-    for (text, _, _, colour), height in zip(by_height, _spread(heights, sizes), strict=True):
-        _beside(ax, text, height, "axes fraction", offset, color=colour)
-
-
-def _beside(
-    ax: Axes,
-    text: str,
-    y: float,
-    coordinates: str | tuple[str, str],
-    offset: float = 5,
-    **look: object,
-) -> None:
-    """Write text to the right of the axes, `offset` typographic points from their edge."""
-    ax.annotate(
-        text,
-        (1.0, y),
-        xycoords=coordinates,
-        xytext=(offset, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=9,
-        annotation_clip=False,
-        **look,
-    )
-
-
-def _spread(heights: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Move sorted heights as little as possible so that boxes of the given sizes do not overlap."""
-    stacked = np.cumsum(sizes) - sizes / 2
-    return isotonic_regression(heights - stacked, weights=sizes).x + stacked

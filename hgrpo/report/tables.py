@@ -8,6 +8,7 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.differences import cells
 from hgrpo.report.arms import Arms
 from hgrpo.report.inputs import Inputs
+from hgrpo.report.names import TABLES
 
 COUNTS = ["n_trajectories", "n_groups", "dead_groups"]
 COUNTS += ["inadmissible", "overlong", "empty", "truncated", "context_overflow"]
@@ -33,6 +34,13 @@ _COMPARED = (
     *("probability_of_improvement", "minimum_detectable_effect", "p_holm", "verdict"),
     "repeats_alike",
 )
+# Tables of `Comparison` that have another name there.
+_ATTRIBUTES = {
+    "against_sft": "against_untrained",
+    "sft_temperatures": "temperatures",
+    "best_rounds_for_the_record": "best_rounds",
+    "thresholds_by_seed": "first_rounds",
+}
 # Columns of tables that a study may leave empty, such as comparisons of a single arm. A table
 # without rows comes without columns, but its file has the columns that it has in other studies.
 HEADERS = {
@@ -134,26 +142,13 @@ def scripted_players(expert: Mapping) -> pd.DataFrame:
 def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Name -> table, for the names that `names.table_names` returns."""
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
-    tables = {
-        "methods": comparison.methods,
+    made = {
         "scripted": scripted,
-        "seeds": comparison.seeds,
-        "against_reference": comparison.against_reference,
-        "against_sft": comparison.against_untrained,
-        "sft_temperatures": comparison.temperatures,
-        "rounds": comparison.rounds,
-        "rounds_by_seed": comparison.rounds_by_seed,
-        "best_rounds_for_the_record": comparison.best_rounds,
-        "endpoints": comparison.endpoints,
-        "other_endpoints": comparison.other_endpoints,
-        "thresholds": comparison.thresholds,
-        "thresholds_by_seed": comparison.first_rounds,
-        "seeds_needed": comparison.seeds_needed,
-        "task_types": comparison.task_types,
         "counts": counts(comparison, logs, arms),
         "stops": inputs.stops,
         "cost": cost(logs, arms),
-    }
+    } | {name: getattr(comparison, attribute) for name, attribute in _ATTRIBUTES.items()}
+    tables = {name: made[name] if name in made else getattr(comparison, name) for name in TABLES}
     if inputs.collapse is not None:
         tables["collapse"] = inputs.collapse
     if len(comparison.gates):

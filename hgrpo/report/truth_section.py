@@ -1,4 +1,4 @@
-"""The table of credit and truth for readers, from the files of `credit_agreement` if it has run."""
+"""The page's table of credit and truth, from the files of `credit_agreement`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +59,7 @@ def truth_tables(folder: Path | None) -> list[dict]:
 
 
 def table_rows(table: pd.DataFrame) -> list[Row]:
-    """Rows for readers of rows of truth.csv: the closest first, the shuffled truth last."""
+    """The page's rows for a table truth.csv: the closest first, the shuffled truth last."""
     ranked = table.assign(last=table["method"] == SHUFFLED).sort_values(
         ["last", "advantage_pearson"], ascending=[True, False], kind="stable"
     )

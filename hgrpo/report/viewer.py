@@ -14,17 +14,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from markupsafe import Markup
 
 from hgrpo import parquet
-from hgrpo.errors import UserError, one_line
+from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.table import TRUTH_FILE, read_truth_table
 from hgrpo.report.svg import page_environment
 from hgrpo.trajectories import store
 
 CREDITS_FILE = "credits.parquet"
-# Values that each arm has of its own, also of a trajectory that others played too.
+# Fields with a value per arm, also where several arms played the same trajectory.
 OF_ARM = ("credit", "advantage", "logprob")
 ALL_ARMS = ""
 _KEY = ["step", "task_id", "rollout"]
@@ -39,7 +38,7 @@ _CREDITS = ("round", *_KEY, "turn", "method", "credit")
 
 @dataclass(frozen=True)
 class Source:
-    """A round's tables and who played it."""
+    """The tables of a round, with its arm and seed."""
 
     method: str
     seed: int
@@ -74,7 +73,7 @@ def collect(sources: Sequence[Source], limit: int) -> list[dict]:
 
 
 def _shared(values: Mapping[str, list]) -> Mapping[str, list]:
-    """Values by arm; under `ALL_ARMS` if all arms have the same, because one policy played."""
+    """Values by arm; under `ALL_ARMS` if they are equal, as those of one policy are."""
     first, *others = values.values()
     return values if any(other != first for other in others) else {ALL_ARMS: first}
 
@@ -98,7 +97,7 @@ def _entries(source: Source) -> Iterator[dict]:
 def _with_turns(
     sequences: pa.Table, turns: pd.DataFrame, path: Path
 ) -> Iterator[tuple[dict, pd.DataFrame]]:
-    """Each trajectory with its turns; `path`, where the turns come from, is for the message."""
+    """Each trajectory with its turns; `path` is the file of the turns, for messages."""
     played = dict(iter(turns.groupby(_KEY, sort=False)))
     for row in sequences.to_pylist():
         mine = played.get(tuple(row[name] for name in _KEY))
@@ -110,7 +109,7 @@ def _with_turns(
 
 
 def _entry(row: Mapping, turns: pd.DataFrame, seed: int, number: int) -> dict:
-    """What all arms that played a trajectory share."""
+    """The fields of a trajectory that are the same for all arms that played it."""
     return {
         "seed": seed,
         "round": number,
@@ -162,7 +161,7 @@ def collect_truth(
     turns = store.read_turns(folder / store.TURNS_FILE, _TURNS).to_pandas()
     of_turn = [*_KEY, "turn"]
     truth = read_truth_table(folder / TRUTH_FILE).select([*of_turn, "advantage"]).to_pandas()
-    credits = _read_credits(agreement / CREDITS_FILE)
+    credits = parquet.read(agreement / CREDITS_FILE, _CREDITS).to_pandas()
     credits = credits[(credits["round"] == number) & credits["method"].isin(list(methods))]
     wide = credits.pivot(index=of_turn, columns="method", values="credit")
     joined = turns.merge(truth, "left", of_turn)
@@ -178,15 +177,8 @@ def collect_truth(
     ]
 
 
-def _read_credits(path: Path) -> pd.DataFrame:
-    try:
-        return pq.read_table(path, columns=list(_CREDITS), **parquet.READ).to_pandas()
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{path}: missing or damaged ({one_line(error)})") from None
-
-
 def within(entries: Sequence[dict], most: int) -> list[dict]:
-    """The entries that fit into `most` bytes of the page; every round loses its last ones first."""
+    """The entries that fit into `most` bytes of the page; the last ones of every round go first."""
     by_rank = sorted(range(len(entries)), key=lambda index: entries[index]["rank"])
     sizes = itertools.accumulate(len(_json(entries[index]).encode()) for index in by_rank)
     fitting = {index for index, size in zip(by_rank, sizes, strict=True) if size <= most}
@@ -194,7 +186,7 @@ def within(entries: Sequence[dict], most: int) -> list[dict]:
 
 
 def _number(value: float | None) -> float | None:
-    """A number with few digits; None for one that is missing or not finite, which JSON lacks."""
+    """A number with four digits; None if it is missing or not finite, since JSON has no NaN."""
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.4g}")
@@ -217,6 +209,6 @@ def render(study: str, entries: Sequence[Mapping], labels: Mapping[str, str]) ->
     environment = page_environment()
     public = [{name: value for name, value in one.items() if name != "rank"} for one in entries]
     data = _json({"labels": dict(labels), "trajectories": public})
-    # Texts of games may hold "</script>" or a line separator that JavaScript would end a line at.
+    # Texts of games may contain "</script>", or line separators that end a line in JavaScript.
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     return environment.get_template("viewer.html.j2").render(study=study, data=Markup(safe))

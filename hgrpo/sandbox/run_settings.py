@@ -139,3 +139,16 @@ class TransformerSettings(Strict):
         if self.d_model % self.nhead:
             raise ValueError(f"d_model {self.d_model} is no multiple of nhead {self.nhead}")
         return self
+
+
+def unread(run: Strict, reader: str, **read: bool) -> list[tuple[bool, str]]:
+    """For each setting, whether it was changed though the reader does not read it, and a line.
+
+    Args:
+        read: by setting, whether the reader reads it.
+    """
+    changed = {name for name in read if getattr(run, name) != type(run).model_fields[name].default}
+    return [
+        (name in changed and not is_read, f"{name}: {reader} does not read it")
+        for name, is_read in read.items()
+    ]

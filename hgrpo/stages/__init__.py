@@ -1,13 +1,12 @@
 """The stages of the pipeline, one module each; `order.py` lists them.
 
-A stage's module says everything about the stage:
+A stage's module has these parts:
 
     FOLDER       folder below results/<study> with a job's files; may contain Snakemake wildcards
     JOB          the options of the stage's command that name the job: method, seed, round
     OUTPUTS      name -> file in that folder
     outputs      a function that returns all files; present if they depend on the study
-    RESOURCES    what a job asks of the machine, unless the study says otherwise; or the name of
-                 another stage whose resources this stage shares
+    RESOURCES    default resources of a job; or the name of another stage, to share its resources
     USES         plug-ins that the stage loads: env, engine, credit, rule; of the
                  env also assets or expert, the modules that make tasks and demonstrations
     Settings     the settings that the stage receives as --config

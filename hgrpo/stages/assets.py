@@ -18,14 +18,13 @@ from hgrpo.archive import pack
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
-from hgrpo.games.base import Task
+from hgrpo.games.base import Panels, Task
 from hgrpo.games.kinds import load
 from hgrpo.games.panels import check_filled, panel_hash, write_panels
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import data_files as fetched
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file_or_section, folder
-from hgrpo.stages.sections import Env, check_sizes
+from hgrpo.stages.paths import Job, file_or_section, folder
+from hgrpo.stages.sections import Env
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -86,7 +85,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             for split, task in environment.make_tasks(settings.env, job.seed, made, skipped):
                 panels[split].append(task)
             check_filled(panels, settings.env.panels.sizes)
-            check_sizes(panels, settings.model_dump(mode="json", exclude_none=True))
+            check_sizes(panels, settings)
         except UserError as error:
             bad = [f"; left out: {n} {why}" for why, n in skipped.items() if why.startswith("bad ")]
             raise UserError(f"{error}{''.join(bad)}") from None
@@ -115,3 +114,16 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         print(f"{split}: {row['tasks']} tasks ({counts})")
     for reason, count in manifest["skipped"].items():
         print(f"left out or noted: {count} ({reason})")
+
+
+def check_sizes(panels: Panels, settings: Settings) -> None:
+    """Raise UserError if a panel has fewer tasks than the evaluation needs."""
+    source = f"configs/studies/{settings.study}.yaml" if settings.study else "--config"
+    for panel in ("validation", "test"):
+        key, tasks = f"{panel}_games", len(panels[panel])
+        games = (settings.evaluation or {}).get(key, 0)
+        if games > tasks:
+            raise UserError(
+                f"{source}: evaluation.{key}: {games} games are wanted, but the {panel} panel has "
+                f"{tasks}"
+            )

@@ -19,8 +19,7 @@ from hgrpo.games.kinds import load
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.progress import Bar
 from hgrpo.rollout.settings import EngineConfig
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder
+from hgrpo.stages.paths import Job, folder
 from hgrpo.stages.sections import EnvName
 
 if TYPE_CHECKING:

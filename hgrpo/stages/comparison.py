@@ -1,14 +1,36 @@
-"""The part of a study that the figures and the report read: the arms, and how to compare them."""
+"""The settings and the files that figures and report share."""
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgrpo.evaluation.settings import STATISTICS
+from hgrpo.stages.files import fit_logs, round_files
+from hgrpo.stages.paths import file
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
 
 # Keys of the section `training` that a study may vary between arms as factors.
 _FACTORS = {"lr", "rollouts_per_task"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """The results of a study's runs."""
+
+    episodes: Path = file("episodes", "merged episodes.parquet")
+    train_logs: list[Path] = file("logs", "train_log.json of every round", True, True)
+    fits: list[Path] = file("fits", "train_log.json of every fit between rounds", True, True)
+
+
+def results(study: "Study") -> dict:
+    """The rule's inputs for `Results`."""
+    return {
+        "episodes": "report/episodes.parquet",
+        "logs": round_files(study, "train_log.json"),
+        "fits": fit_logs(study),
+    }
 
 
 def comparison(study: "Study") -> dict:

@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.strict import Strict
@@ -31,7 +30,6 @@ from hgrpo.credit.kinds import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import AgreementConfig
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
-from hgrpo.games.kinds import load
 from hgrpo.games.panels import read_panels
 from hgrpo.learning.settings import PLAY
 from hgrpo.progress import Bar
@@ -46,8 +44,7 @@ from hgrpo.stages.files import (
     round_folder,
     truth_files,
 )
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder, place
+from hgrpo.stages.paths import Job, folder, place
 from hgrpo.stages.playing import Playing, collector, playing
 
 if TYPE_CHECKING:
@@ -96,7 +93,7 @@ class Arm(Strict):
 class Settings(Playing):
     """The arms whose credit is compared, and how the rollouts were played.
 
-    `updates` says how each arm makes advantages of its credit, `truth` whether rollouts have it.
+    `updates` has the settings of each arm's advantages; `truth` is set if rollouts have a truth.
     """
 
     play: dict[str, Any]
@@ -274,7 +271,7 @@ def _fitted(folders: "Sequence[Path]", methods: Mapping[str, str]) -> dict[str, 
 
 
 def _context(settings: Settings, paths: Paths, adapter: Path, needs_policy: bool) -> "Context":
-    """What assigners may use in addition to the trajectories; `compute` adds each one's fit."""
+    """Inputs of assigners beside the trajectories; `compute` adds each assigner's fit."""
     from hgrpo.credit.base import Context
 
     context = Context(settings.env.name, cache_dir=paths.cache)
@@ -284,9 +281,7 @@ def _context(settings: Settings, paths: Paths, adapter: Path, needs_policy: bool
     from hgrpo.policy.load import load_policy
 
     policy = load_policy(settings.model, open_base(paths.base), adapter)
-    tasks = unpacked(paths.assets / "tasks.tar.gz")
-    make_env = load(settings.env.name).factory(settings.env, tasks)
-    plays = collector(settings, settings.play, policy, make_env)
+    plays = collector(settings, settings.play, policy, paths.assets)
     return replace(context, policy=policy, conversation=policy.conversation, collector=plays)
 
 

@@ -19,8 +19,7 @@ from hgrpo.credit.kinds import CreditConfig, load
 from hgrpo.errors import UserError
 from hgrpo.progress import Bar
 from hgrpo.stages.files import fitted_files, round_folder
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder
+from hgrpo.stages.paths import Job, folder
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study

@@ -17,20 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgrpo import parquet
-from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
+from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import STATISTICS, EvaluationConfig
-from hgrpo.games.kinds import load
 from hgrpo.games.panels import read_panels
 from hgrpo.progress import Bar
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder
-from hgrpo.stages.playing import Playing, playing
-from hgrpo.stages.sections import check_sizes
+from hgrpo.stages.paths import Job, folder
+from hgrpo.stages.playing import Playing, env_maker, playing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +66,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """How the policy plays and is evaluated, without what does not concern the arm."""
+    """How the policy plays and is evaluated, without settings that do not concern the arm."""
     train = study.methods[method].train
     unread = STATISTICS | {"sft_temperatures" if train else "validate_trained"}
     return {
@@ -97,7 +94,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     began = time.perf_counter()
     evaluation = settings.evaluation
     panels = read_panels(paths.assets / "panels.json")
-    check_sizes(panels, {"evaluation": evaluation.model_dump()})
+    for panel, size, _ in plays(settings):
+        if size > len(panels[panel]):
+            raise UserError(
+                f"evaluation.{panel}_games: {size} games are wanted, but the {panel} panel has "
+                f"{len(panels[panel])}"
+            )
     plan = [
         (panel, panels[panel][:size], temperature) for panel, size, temperature in plays(settings)
     ]
@@ -157,7 +159,7 @@ def _play(
     from hgrpo.rollout.engine import Sampling
 
     env, longest = settings.env, settings.evaluation.max_action_tokens
-    make_env = load(env.name).factory(env, unpacked(paths.assets / "tasks.tar.gz"))
+    make_env = env_maker(env, paths.assets)
     rows = []
     with Bar(total=sum(len(tasks) for _, tasks, _ in plan), desc="evaluate", unit="game") as bar:
         for panel, tasks, temperature in plan:

@@ -6,7 +6,7 @@ Example:
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,8 +23,7 @@ from hgrpo.games.panels import read_panels
 from hgrpo.progress import Bar, print_caution
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import PANELS, TASKS, data_files
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file_or_section, folder
+from hgrpo.stages.paths import Job, file_or_section, folder
 from hgrpo.stages.sections import Env
 
 if TYPE_CHECKING:
@@ -70,7 +69,6 @@ def inputs(study: "Study", job: Job) -> dict:
 def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Collect the demonstrations, and write them and a summary of their success."""
     from hgrpo.evaluation.cautions import poor_expert
-    from hgrpo.evaluation.potential_and_reward import progress_and_reward
 
     env, environment = settings.env, load(settings.env.name)
     read = environment.demonstration_data_files(env)
@@ -114,7 +112,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     _show_success("expert", summary["success"], env)
     if summary["informed"]:
         _show_success(f"the ceiling: {environment.informed}", summary["informed"], env)
-    _show_progress(summary["progress"])
     for reason, count in summary["skipped"].items():
         print(f"left out or noted: {count} ({reason})")
     if caution := poor_expert(summary["success"]["all"]["at_turn_cap"]):
@@ -177,6 +174,35 @@ def success(rows: list[dict], turn_cap: int) -> dict[str, dict]:
     }
 
 
+def progress_and_reward(rows: Sequence[Mapping]) -> dict | None:
+    """Correlate the progress of whole episodes with their rewards.
+
+    Args:
+        rows: one mapping per episode, with `score`, the sum of its rewards, and `progress`, the sum
+            of its turns' progress. Rows without progress are ignored.
+
+    Returns:
+        The number of rows with progress, both means, and Pearson's correlation, which is None if
+        progress or reward does not vary. If no row has progress, the whole result is None.
+    """
+    import numpy as np
+    from scipy.stats import pearsonr
+
+    played = [row for row in rows if row.get("progress") is not None]
+    if not played:
+        return None
+    progress = np.array([finite(row["progress"], "progress of an episode") for row in played])
+    reward = np.array([row["score"] for row in played])
+    # Because of rounding, sums that should be equal may differ in their last bits.
+    varied = np.ptp(progress) > 1e-9 and np.ptp(reward) > 1e-9
+    return {
+        "trajectories": len(played),
+        "mean_progress": float(progress.mean()),
+        "mean_reward": float(reward.mean()),
+        "correlation": float(pearsonr(progress, reward).statistic) if varied else None,
+    }
+
+
 def _mean(values: list) -> float:
     return sum(values) / len(values)
 
@@ -189,15 +215,3 @@ def _show_success(title: str, table: dict[str, dict], env: EnvSettings) -> None:
             f"  {row['score']:.3f}"
             f"  ({row['trajectories']} trajectories, {row['mean_turns']:.1f} turns)"
         )
-
-
-def _show_progress(progress: dict[str, dict | None]) -> None:
-    for name, row in progress.items():
-        if row:
-            correlation = row["correlation"]
-            text = "undefined, all alike" if correlation is None else f"{correlation:.3f}"
-            print(
-                f"progress and reward of whole episodes, {name}: correlation {text} "
-                f"({row['trajectories']} trajectories, means {row['mean_progress']:.3f} and "
-                f"{row['mean_reward']:.3f})"
-            )

@@ -15,8 +15,7 @@ from hgrpo.atomic import atomic_file, write_json
 from hgrpo.config.strict import Strict
 from hgrpo.games.kinds import load
 from hgrpo.stages.files import downloads
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file_or_section, folder
+from hgrpo.stages.paths import Job, file_or_section, folder
 from hgrpo.stages.sections import Env
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ from pydantic import ConfigDict
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.config.strict import Strict
-from hgrpo.stages.comparison import comparison
-from hgrpo.stages.files import fit_logs, round_files, round_folder, trained_rounds
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file, folder
+from hgrpo.stages.comparison import Results, comparison, results
+from hgrpo.stages.files import round_folder, trained_rounds
+from hgrpo.stages.paths import Job, file, folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,13 +40,10 @@ class Settings(Strict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Paths:
+class Paths(Results):
     """The command's files."""
 
-    episodes: Path = file("episodes", "merged episodes.parquet")
-    train_logs: list[Path] = file("logs", "train_log.json of every round", True, True)
     turns: list[Path] = file("turns", "turns.parquet of first and last rounds", True, True)
-    fits: list[Path] = file("fits", "train_log.json of every fit between rounds", True, True)
     out: Path = folder("index", "folder to write")
 
 
@@ -58,12 +54,9 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 def inputs(study: "Study", job: Job) -> dict:
     """Episodes, logs, and the turns and sequences of the rounds whose credit is drawn."""
-    return {
-        "episodes": "report/episodes.parquet",
-        "logs": round_files(study, "train_log.json"),
+    return results(study) | {
         "turns": _pictured(study, "turns.parquet"),
         "sequences": _pictured(study, "sequences.parquet"),
-        "fits": fit_logs(study),
     }
 
 
@@ -100,7 +93,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.draw import draw_all
     from hgrpo.report.logs import read_first_turns, read_last_turns
 
-    inputs, fits = read(settings, paths.episodes, paths.train_logs, paths.fits)
+    inputs, fits = read(settings, paths)
     turns = read_first_turns(paths.turns)
     last = read_last_turns(paths.turns, inputs.arms.fitted)
     with atomic_folder(paths.out) as out:
@@ -108,14 +101,13 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     print(f"{len(index)} figures: {paths.out}")
 
 
-def read(
-    settings: Settings, episodes: Path, train_logs: list[Path], fits: list[Path]
-) -> "tuple[Inputs, pd.DataFrame]":
+def read(settings: Settings, paths: Results) -> "tuple[Inputs, pd.DataFrame]":
     """The study's results, and the logs of the fits that figures show."""
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.logs import read_fits, run_of
 
-    inputs = read_inputs(settings.model_extra or {}, episodes, train_logs, fits)
+    config = settings.model_extra or {}
+    inputs = read_inputs(config, paths.episodes, paths.train_logs, paths.fits)
     # Read only the fits that the figure `turnrd` shows. Other fits log different columns.
     learnt = inputs.arms.with_figure("turnrd")
-    return inputs, read_fits([path for path in fits if run_of(path)[0] in learnt])
+    return inputs, read_fits([path for path in paths.fits if run_of(path)[0] in learnt])

@@ -115,7 +115,7 @@ def fit_logs(study: "Study") -> list[str]:
 
 
 def truth_files(study: "Study", name: str) -> list[str]:
-    """The file `name` of every measured truth; none if the study asks for no truth."""
+    """The file `name` of every measured truth; empty without the study's section `truth`."""
     rounds = study.config.truth.after_rounds if study.config.truth else []
     return [f"truth/round_{round}/{name}" for round in rounds]
 
@@ -138,7 +138,7 @@ def gradient_files(study: "Study", name: str) -> list[str]:
 
 
 def gradient_evaluations(study: "Study") -> list[str]:
-    """Summaries of the evaluations of the policies whose gradients are measured, if asked for.
+    """Summaries of the evaluations of the policies whose gradients are measured, for the page.
 
     The evaluation after round 0 is that of an untrained arm.
     """

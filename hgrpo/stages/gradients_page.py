@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from hgrpo.atomic import atomic_folder
 from hgrpo.config.strict import Strict
 from hgrpo.stages.files import gradient_evaluations, gradient_files
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file, folder
+from hgrpo.stages.paths import Job, file, folder
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -79,7 +78,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.figures.gradients import gradient_norms
     from hgrpo.report.gradients_page import (
         GradientArm,
-        Tables,
         headline,
         read_success,
         read_tables,
@@ -91,9 +89,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     buckets = read_tables(paths.buckets, ("pass", "bucket", "component", "signal"))
     groups = read_tables(paths.groups, ("task", "deviation"))
     norms = weighted_norms(buckets)
-    tables = Tables(
-        bucket_means(buckets), slopes(norms), dominance(norms), read_success(paths.evaluations)
-    )
+    tables = {
+        "buckets": bucket_means(buckets),
+        "slopes": slopes(norms),
+        "dominance": dominance(norms),
+        "success": read_success(paths.evaluations),
+    }
 
     def drawings() -> Iterator[Drawing]:
         for name, arm in arms.items():
@@ -112,7 +113,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             figures.append({name: getattr(drawing, name) for name in texts} | {"svg": svg})
         page = render(settings.study, arms, tables, figures)
         (out / OUTPUTS["page"]).write_text(page, encoding="utf-8")
-        written = {"buckets": buckets, "slopes": tables.slopes, "dominance": tables.dominance}
-        for name, rows in written.items():
-            write_csv(rows, out / OUTPUTS[name])
-    print(f"{headline(tables.dominance)}. {paths.out / OUTPUTS['page']}")
+        for name in ("slopes", "dominance"):
+            write_csv(tables[name], out / OUTPUTS[name])
+        write_csv(buckets, out / OUTPUTS["buckets"])
+    print(f"{headline(tables['dominance'])}. {paths.out / OUTPUTS['page']}")

@@ -4,7 +4,7 @@ The policy plays groups on the panel `analysis`. The groups are cut into buckets
 their returns, before and after the filter. For each bucket and component of the loss the stage
 measures the norm of the gradient, its noise and its direction. The policy stays as it is.
 
-A critic that has seen no step yet is warmed up first, as training would do.
+An untrained critic is warmed up first, as in training.
 
 Example:
   python -m hgrpo.cli.config configs/studies/sokoban_gradients.yaml --stage gradients_round \\
@@ -15,7 +15,6 @@ Example:
       --policy results/sokoban_gradients/rl/PPO/seed_11/round_1/adapter --out gradients
 """
 
-import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,8 +29,7 @@ from hgrpo.learning.scratch import CRITIC, TRAINER_STATE
 from hgrpo.progress import Bar
 from hgrpo.stages import rl_round
 from hgrpo.stages.files import policy_files, policy_folder
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder, place
+from hgrpo.stages.paths import Job, folder, place
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,15 +81,13 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """What a round that goes on from this policy would read, whether or not it is played."""
+    """The inputs of a round that continues from this policy, whether or not it is played."""
     read = rl_round.inputs(study, Job(job.method, job.seed, job.round + 1))
     policy = policy_folder(job.method, job.seed, job.round)
     home = policy.removesuffix("/adapter")
     return {
         **read,
         **policy_files(study, policy),
-        # Says whose policy it is; a pod finds no other files than its inputs.
-        "policy_summary": f"{home}/{rl_round.OUTPUTS['summary']}" if job.round else [],
         "state": f"{policy}/{TRAINER_STATE}" if job.round else [],
         "critic": f"{home}/{CRITIC}" if job.round else [],
         "evaluations": [],
@@ -102,9 +98,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Play, measure, and write the tables.
 
     Raises:
-        UserError: the policy is that of another arm, seed or round or has lost its critic, a
-            file is damaged, the panel `analysis` has too few tasks, or the critic's warm-up cannot
-            go on.
+        UserError: the policy has lost its critic, a file is damaged, the panel `analysis` has too
+            few tasks, or the critic's warm-up cannot go on.
     """
     from hgrpo.evaluation.gradients.table import bucket_table
     from hgrpo.learning.gradients.played import analysed_tasks, play, prepare
@@ -112,7 +107,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
     began = time.perf_counter()
     config = settings.gradients
-    check_measured(paths.policy, paths.sft, settings.method.name, job)
     inputs = round_inputs(
         settings.method,
         assets=paths.assets,
@@ -160,34 +154,8 @@ def settings_read(settings: Settings) -> dict:
     return settings.model_dump(mode="json", exclude={"gradients": _NOT_READ})
 
 
-def check_measured(policy: Path, sft: Path, method: str, job: Job) -> None:
-    """Check that a policy is the one after the job's round, of its arm and seed.
-
-    Round 0 is the SFT policy, which belongs to all arms and seeds: it has the weights of `sft`. The
-    summary beside a trained policy names its arm, seed and round.
-
-    Raises:
-        UserError: it is another policy, or nothing says which one it is.
-    """
-    from hgrpo.policy.compatible import weights_digest
-
-    if not job.round:
-        if weights_digest(policy) != weights_digest(sft):
-            raise UserError(
-                f"--policy: {policy} has other weights than the SFT policy, --sft {sft}"
-            )
-        return
-    summary = policy.parent / rl_round.OUTPUTS["summary"]
-    if not summary.is_file():
-        raise UserError(f"{summary}: no such file; it names the arm, seed and round of {policy}")
-    content = json.loads(summary.read_bytes())
-    for key, value in (("method", method), ("seed", job.seed), ("round", job.round)):
-        if content.get(key) != value:
-            raise UserError(f"--policy: {policy} is of {key} {content.get(key)}, not {value}")
-
-
 def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -> "Round":
-    """The next round, ready to play; a critic that has seen nothing is warmed up."""
+    """The next round, ready to play; an untrained critic is warmed up."""
     from hgrpo.learning.checkpoints import Checkpoints, resume_key
     from hgrpo.learning.round import RoundId
     from hgrpo.learning.scratch import job_scratch

@@ -19,8 +19,7 @@ from hgrpo.atomic import atomic_file
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
 from hgrpo.stages import files
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file
+from hgrpo.stages.paths import Job, file
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study

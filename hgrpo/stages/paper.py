@@ -19,10 +19,8 @@ from typing import TYPE_CHECKING
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.stages import figures, report
-from hgrpo.stages.comparison import comparison
-from hgrpo.stages.files import fit_logs, round_files
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file, folder
+from hgrpo.stages.comparison import Results, comparison, results
+from hgrpo.stages.paths import Job, file, folder
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -43,12 +41,9 @@ class Settings(figures.Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Paths:
+class Paths(Results):
     """The command's files."""
 
-    episodes: Path = file("episodes", "merged episodes.parquet")
-    train_logs: list[Path] = file("logs", "train_log.json of every round", True, True)
-    fits: list[Path] = file("fits", "train_log.json of every fit between rounds", True, True)
     findings: Path = file("findings", "findings.txt of the report")
     out: Path = folder("latex", "folder to write")
 
@@ -60,12 +55,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 def inputs(study: "Study", job: Job) -> dict:
     """Episodes, logs, and the findings of the report."""
-    return {
-        "episodes": "report/episodes.parquet",
-        "logs": round_files(study, "train_log.json"),
-        "fits": fit_logs(study),
-        "findings": f"{report.FOLDER}/{report.OUTPUTS['findings']}",
-    }
+    return results(study) | {"findings": f"{report.FOLDER}/{report.OUTPUTS['findings']}"}
 
 
 def outputs(study: "Study") -> dict:
@@ -85,7 +75,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.latex import column_table
     from hgrpo.report.paper import caption, markdown, paper_table, save_sizes
 
-    read, fits = figures.read(settings, paths.episodes, paths.train_logs, paths.fits)
+    read, fits = figures.read(settings, paths)
     table, about = paper_table(read.comparison, read.arms), caption(read.comparison, read.arms)
     findings = paths.findings.read_text(encoding="utf-8").splitlines()
     with atomic_folder(paths.out) as out:

@@ -1,4 +1,4 @@
-"""The files and folders that a stage's command takes, and the forms of its --config.
+"""The job of a stage, the files and folders that its command takes, the forms of its --config.
 
 The stage's `Paths` declares files and folders as fields. A stage's Snakemake rule and its command
 read the same declaration. The rule fills the options with its inputs and outputs, and the command
@@ -7,10 +7,25 @@ parses the options.
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, field, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
-from hgrpo.stages.job import Job
+
+@dataclass(frozen=True)
+class Job:
+    """One job of a stage.
+
+    Attributes:
+        method: name of the arm; "" if the job belongs to all arms.
+        seed: the run's seed; in stages before the runs, the seed of the random draws.
+        round: number of the round, from 1; round 0 is the SFT policy.
+        code: hash of the code that the job runs, stored with its results and checkpoints.
+    """
+
+    method: str = ""
+    seed: int = 0
+    round: int = 0
+    code: str = ""
 
 
 def folder(of: str, description: str, optional: bool = False, many: bool = False) -> Any:
@@ -35,12 +50,6 @@ def file(
 def place(description: str) -> Any:
     """An optional field that holds a folder that is neither input nor output of the rule."""
     return _field("", description, optional=True, many=False)
-
-
-def text(description: str) -> Any:
-    """An optional field that holds text; "" without it."""
-    metadata = {"of": "", "description": description, "optional": True, "many": False}
-    return field(default="", metadata=metadata | {"type": str, "default": ""})
 
 
 def number(description: str, default: int) -> Any:

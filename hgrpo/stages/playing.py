@@ -1,9 +1,13 @@
 """Settings of the stages in which a policy plays, and the collector with which it plays on."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hgrpo.archive import unpacked
 from hgrpo.config.strict import Strict
+from hgrpo.games.environment import EnvSettings
+from hgrpo.games.kinds import load
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout.settings import EngineConfig
 from hgrpo.stages.sections import Env
@@ -32,18 +36,22 @@ def playing(study: "Study") -> dict:
     }
 
 
-def collector(
-    settings: Playing, play: Mapping, policy: "Policy", make_env: "Callable[[], TextEnv]"
-) -> "Collector":
-    """Plays as the training rounds of an arm do.
+def env_maker(env: EnvSettings, assets: Path) -> "Callable[[], TextEnv]":
+    """A function that makes an environment for the tasks in the folder of the stage assets."""
+    return load(env.name).factory(env, unpacked(assets / "tasks.tar.gz"))
+
+
+def collector(settings: Playing, play: Mapping, policy: "Policy", assets: Path) -> "Collector":
+    """A collector that plays as an arm's training rounds do.
 
     Args:
         play: the keys `PLAY` of the arm's training settings.
+        assets: folder of the stage assets.
     """
     from hgrpo.rollout.collector import Collector
     from hgrpo.rollout.engine import Sampling
 
     sampling = Sampling(play["temperature"], play["max_action_tokens"])
     engine = settings.engine.make(policy, play["in_flight"], sampling)
-    cap = settings.env.turn_cap
+    make_env, cap = env_maker(settings.env, assets), settings.env.turn_cap
     return Collector(engine, policy.conversation, make_env, cap, sampling.max_tokens)

@@ -22,10 +22,9 @@ from pydantic import ConfigDict
 
 from hgrpo.atomic import atomic_file, atomic_folder, write_json
 from hgrpo.config.strict import Strict
-from hgrpo.stages.comparison import comparison
-from hgrpo.stages.files import fit_logs, round_files
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file, folder
+from hgrpo.stages.comparison import Results, comparison, results
+from hgrpo.stages.files import round_files
+from hgrpo.stages.paths import Job, file, folder
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
@@ -55,13 +54,10 @@ class Settings(Strict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Paths:
+class Paths(Results):
     """The command's files."""
 
     study: Path = file("study", "the study's config.yaml")
-    episodes: Path = file("episodes", "merged episodes.parquet")
-    train_logs: list[Path] = file("logs", "train_log.json of every round", True, True)
-    fits: list[Path] = file("fits", "train_log.json of every fit between rounds", True, True)
     figures: Path = folder("index", "folder of the figures stage")
     snapshots: list[Path] = file("snapshots", "config.yaml of every round", True, True)
     rounds: list[Path] = file("rounds", "summary.json of every round", True, True)
@@ -88,13 +84,10 @@ def inputs(study: "Study", job: Job) -> dict:
     from hgrpo.stages import figures
 
     figures_made = figures.outputs(study)["figures"]
-    return {
+    return results(study) | {
         "study": "config.yaml",
-        "episodes": "report/episodes.parquet",
         "index": "report/figures/index.json",
         "figures": [f"{figures.FOLDER}/{name}" for name in figures_made],
-        "logs": round_files(study, "train_log.json"),
-        "fits": fit_logs(study),
         "snapshots": round_files(study, "config.yaml"),
         "rounds": round_files(study, "summary.json"),
         "expert": "expert/summary.json",
@@ -123,7 +116,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.logs import last_day
     from hgrpo.report.page import Page, render
-    from hgrpo.report.provenance_rows import provenance_rows, read_mapping
+    from hgrpo.report.page_rows import provenance_rows, read_mapping
     from hgrpo.report.tables import all_tables, scripted_players
 
     study = read_mapping(paths.study)

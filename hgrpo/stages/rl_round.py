@@ -37,8 +37,7 @@ from hgrpo.stages.files import (
     policy_folder,
     round_folder,
 )
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file, folder, number, place
+from hgrpo.stages.paths import Job, file, folder, number, place
 from hgrpo.stages.playing import Playing, playing
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from pydantic import BeforeValidator, SerializeAsAny
 from hgrpo.config.read import validate
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
-from hgrpo.games.base import Panels
 from hgrpo.games.environment import EnvSettings
 from hgrpo.games.kinds import load
 
@@ -36,24 +35,6 @@ def _environment(section: object) -> object:
         if isinstance(section, EnvSettings)
         else environment_settings(section, "--config: env")
     )
-
-
-def check_sizes(panels: Panels, loaded: Mapping) -> None:
-    """Raise UserError if a panel has fewer tasks than the evaluation needs.
-
-    Args:
-        panels: split -> tasks.
-        loaded: a stage's settings. The section `evaluation`, if present, says how many tasks of the
-            validation and test panels the evaluation plays.
-    """
-    source = f"configs/studies/{loaded['study']}.yaml" if "study" in loaded else "--config"
-    for panel in ("validation", "test"):
-        games = (loaded.get("evaluation") or {}).get(f"{panel}_games", 0)
-        if games > len(panels[panel]):
-            raise UserError(
-                f"{source}: evaluation.{panel}_games: {games} games are wanted, but the {panel} "
-                f"panel has {len(panels[panel])}"
-            )
 
 
 class EnvName(Strict):

@@ -23,8 +23,7 @@ from hgrpo.policy.settings import ModelConfig
 from hgrpo.progress import Bar
 from hgrpo.provenance import provenance
 from hgrpo.stages.files import BASE, policy_files
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder, place
+from hgrpo.stages.paths import Job, folder, place
 from hgrpo.stages.sections import EnvName
 
 if TYPE_CHECKING:

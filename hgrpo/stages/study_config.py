@@ -15,8 +15,7 @@ from pydantic import ConfigDict
 from hgrpo.atomic import atomic_file
 from hgrpo.config.strict import Strict
 from hgrpo.provenance import provenance
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file
+from hgrpo.stages.paths import Job, file
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study

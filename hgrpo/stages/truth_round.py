@@ -1,4 +1,4 @@
-"""Measure what every turn of some rollouts was really worth to the policy that played them.
+"""Measure the true advantage of every turn of some rollouts, for the policy that played them.
 
 The policy is that of the reference arm after a round of the study's first seed; round 0 is the SFT
 policy. It plays whole groups on games of the training panel, with random numbers of its own. From
@@ -17,19 +17,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hgrpo.archive import unpacked
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.settings import TruthConfig
-from hgrpo.games.kinds import load
 from hgrpo.games.panels import read_panels
 from hgrpo.learning.settings import PLAY
 from hgrpo.progress import Bar
 from hgrpo.stages.files import BASE, PANELS, TASKS, policy_files, policy_folder, reference_of
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import folder, place
+from hgrpo.stages.paths import Job, folder, place
 from hgrpo.stages.playing import Playing, collector, playing
 
 if TYPE_CHECKING:
@@ -102,10 +99,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.policy.score_sketch import ScoreSketcher
 
     if paths.policy is None:
-        raise UserError(
-            "--policy is missing: truth is what a policy gets from a turn on, so a run without a "
-            "policy has none"
-        )
+        raise UserError("--policy is missing: truth is measured by continuations of a policy")
     began = time.perf_counter()
     base, panels = open_base(paths.base), paths.assets / "panels.json"
     check_adapter(base, lora=False)
@@ -114,14 +108,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     key = resume_key(identity, base, [panels, *files_in(paths.policy)])
     with job_scratch(paths.scratch, paths.out, key) as scratch:
         policy = load_policy(settings.model, base, paths.policy)
-        tasks = unpacked(paths.assets / "tasks.tar.gz")
-        make_env = load(settings.env.name).factory(settings.env, tasks)
         measurement = Measurement(
             settings.truth,
             settings.play["rollouts_per_task"],
             job.seed,
             job.round,
-            collector(settings, settings.play, policy, make_env),
+            collector(settings, settings.play, policy, paths.assets),
             ScoreSketcher(policy, settings.truth.sketch, settings.play["temperature"]),
             scratch,
         )
@@ -165,10 +157,9 @@ def _summary(
     counts: dict[str, float],
     out: Path,
 ) -> dict:
-    """Totals, how reliable the truth is, what was counted, and where all of it comes from."""
+    """Totals, reliability of the truth, counts and provenance."""
     from hgrpo.base_model.digest import any_digest
-    from hgrpo.evaluation.truth.quality import quality
-    from hgrpo.evaluation.truth.table import read_truth
+    from hgrpo.evaluation.truth.table import quality, read_truth
     from hgrpo.policy.compatible import weights_digest
 
     trajectories = [trajectory for group in groups for trajectory in group.trajectories]

@@ -1,4 +1,4 @@
-"""Write a page of single trajectories: every turn, coloured by what each arm gave it.
+"""Write a page of single trajectories, with turns coloured by the credit of each arm.
 
 The page shows the first trajectories of the given rounds and, if credit was compared with measured
 truth, rollouts with their truth: at most 500 trajectories, and at most 16 MB of them. Snakemake
@@ -21,8 +21,7 @@ from hgrpo.atomic import atomic_file
 from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError
 from hgrpo.stages.files import round_folder, trained_rounds, truth_files
-from hgrpo.stages.job import Job
-from hgrpo.stages.paths import file, folder
+from hgrpo.stages.paths import Job, file, folder
 
 if TYPE_CHECKING:
     from hgrpo.study.study import Study

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from hgrpo.stages.job import Job
+from hgrpo.stages.paths import Job
 from hgrpo.store.code import closure, roots
 from hgrpo.store.entry import key_of, names_of
 from hgrpo.store.plan import STORE, Plan, Planned

@@ -15,8 +15,8 @@ from hgrpo.atomic import atomic_file, write_json
 from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import UserError
 from hgrpo.provenance import processor, revision
-from hgrpo.stages.job import Job
 from hgrpo.stages.order import load
+from hgrpo.stages.paths import Job
 from hgrpo.store.code import closure, roots
 from hgrpo.store.plan import MADE, STORE, Plan, Planned, flat
 

@@ -14,8 +14,8 @@ from hgrpo.errors import UserError
 from hgrpo.games.kinds import load as load_game
 from hgrpo.games.user_path import user_path
 from hgrpo.stages.files import fits, gradient_rounds, runs, trained_rounds
-from hgrpo.stages.job import Job
 from hgrpo.stages.order import STAGES, load
+from hgrpo.stages.paths import Job
 from hgrpo.store.code import code_hash, roots
 from hgrpo.study.study import Study
 

@@ -9,8 +9,7 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from hgrpo.config.bounds import Name
-from hgrpo.config.merge import merge
-from hgrpo.config.read import SectionError
+from hgrpo.config.read import SectionError, merge
 from hgrpo.config.strict import Strict
 
 Value = bool | int | float | str
@@ -21,7 +20,7 @@ _WORD = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class Axis(Strict):
-    """Arms that are equal but for the value of one key; `snakemake <axis>_sweep` runs them alone.
+    """Arms that differ in the value of one key; `snakemake <axis>_sweep` runs only these.
 
     A value's arm is called `<axis>_<value>`, such as `kl_0.01`. If it is equal to one of `methods`,
     or to an arm of an earlier axis, that one is run in its place.
@@ -88,7 +87,7 @@ class Axis(Strict):
         return self.without is not None and value == self.without
 
     def changes(self, value: Value) -> dict:
-        """What the arm of a value changes in the method `of`."""
+        """The changes of a value's arm to the method `of`."""
         key, change = (self.section, None) if self.is_without(value) else (self.key, value)
         for name in reversed(key.split(".")):
             change = {name: change}

@@ -1,4 +1,4 @@
-"""Checks of a study as a whole: what its sections, methods and environment ask of each other."""
+"""Checks of a study as a whole: that its sections, methods and environment fit together."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -46,7 +46,7 @@ def _check_known(
     """Refuse names that are not among the study's methods."""
     for arm in arms:
         if arm not in known:
-            file = path.parents[1] / "methods" / f"{arm}.yaml"
+            file = path.parent.parent / "methods" / f"{arm}.yaml"
             hint = "; add it there, or leave it out here" if file.is_file() else ""
             raise UserError(
                 f"{path}: {key}: {arm!r} is not among the {what}{hint or did_you_mean(arm, known)}"
@@ -65,7 +65,7 @@ def _check_labels(study: "Study", path: Path) -> None:
 
 
 def _check_capabilities(study: "Study", path: Path) -> None:
-    """Refuse credit that asks more of the environment than the environment can tell."""
+    """Refuse credit that needs a capability which the environment lacks."""
     environment = load(study.env.name)
     for name, method in study.methods.items():
         for capability in method.credit.declared.uses if method.train else ():

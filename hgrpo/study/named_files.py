@@ -7,8 +7,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any
 
-from hgrpo.config.merge import merge
-from hgrpo.config.read import check_name, read_yaml, validate
+from hgrpo.config.read import check_name, merge, read_yaml, validate
 from hgrpo.errors import UserError, did_you_mean
 from hgrpo.learning.method import MethodConfig
 from hgrpo.policy.settings import ModelConfig

@@ -14,8 +14,7 @@ from typing import get_args, get_origin
 
 from pydantic import BaseModel
 
-from hgrpo.config.merge import merge
-from hgrpo.config.read import for_snakemake, read_value
+from hgrpo.config.read import for_snakemake, merge, read_value
 from hgrpo.errors import UserError, did_you_mean
 
 # The key that holds assignments, and the keys of `--config` that are about the run.
@@ -59,7 +58,7 @@ def parse_overrides(
         overrides: key -> value from a command line. A key may have dots. A value may be text, and
             the text of a list may have commas or blanks between its parts ("11,23 31").
         model: the pydantic model of the file.
-        section: what the keys on the command line begin with, such as "env.".
+        section: prefix of the keys on the command line, such as "env.".
         arms: known methods, for a hint.
 
     Raises:

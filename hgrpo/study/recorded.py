@@ -9,7 +9,8 @@ from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.stages.sections import environment_settings
-from hgrpo.study.study import Study, StudyConfig
+from hgrpo.study.config import StudyConfig
+from hgrpo.study.study import Study
 
 
 def recorded_file(results: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What the jobs of each stage ask of the machine."""
+"""Resources of the jobs of each stage."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ _LOCAL = ("study_config", "fetch_assets")
 
 
 class StageResources(Strict):
-    """What one job of a stage asks of the machine; a change reruns no finished job."""
+    """Resources of one job of a stage; a change reruns no finished job."""
 
     threads: int = Field(1, gt=0, description="cores, which are also torch's threads")
     mem_mb: int = Field(1000, gt=0, description="memory in MiB")

@@ -1,4 +1,4 @@
-"""Checks of what a study's arms train with: what keys of `training` ask of arm and environment."""
+"""Checks that keys of `training` fit the arms, the environment and the study."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +31,7 @@ def _of_method(study: "Study", name: str) -> Iterator[str]:
     method, training = study.methods[name], study.training[name]
     if method.alpha == 0 and training.invalid_action_penalty:
         yield (
-            f"training.invalid_action_penalty: {name} would not notice it, since it enters the "
+            f"training.invalid_action_penalty: it has no effect on {name}, since it enters the "
             "trajectory's advantage and alpha is 0 (methods of the state graph have credit.invalid)"
         )
     if method.objective.grouped and training.importance_cap is not None:

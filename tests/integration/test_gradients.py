@@ -95,22 +95,6 @@ def test_buckets_hold_every_group_once(root):
     assert (first[first["component"] == "kl"]["norm"] < 1e-4).all()
 
 
-@pytest.mark.parametrize(
-    ("policy", "seed", "number", "message"),
-    [
-        ("rl/PPO/seed_11/round_1/adapter", 11, -1, "--round: -1; 0 is the SFT policy"),
-        ("rl/PPO/seed_11/round_1/adapter", 11, 2, "is the policy after round 1"),
-        ("sft/adapter", 11, 1, "is the policy after round 0"),
-        ("rl/PPO/seed_11/round_1/adapter", 99, 1, "is of seed 11"),
-        ("rl/FilterTopP/seed_11/round_1/adapter", 11, 1, "is of method FilterTopP"),
-    ],
-)
-def test_another_policy_is_refused(root, tmp_path, policy, seed, number, message):
-    done = measure(root, tmp_path, policy, seed, number)
-    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_single_command_leaves_its_results_alone(root, tmp_path):
     done = measure(root, tmp_path, "sft/adapter", 11, 0)
     assert done.returncode == 0, done.stderr

@@ -9,7 +9,7 @@ from hgrpo.cli.entry import read_config
 from hgrpo.config.read import read_yaml
 from hgrpo.errors import UserError
 from hgrpo.games.sokoban.files import level_text
-from hgrpo.report.provenance_rows import read_mapping
+from hgrpo.report.page_rows import read_mapping
 from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import make_task
 from hgrpo.workflow.planning.profile import read_profile

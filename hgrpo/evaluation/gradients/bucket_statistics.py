@@ -31,7 +31,7 @@ class GroupProducts:
         return GroupProducts(products, self.sizes[groups], self.losses[:, groups])
 
     def weighted(self, weights: np.ndarray, components: np.ndarray) -> "GroupProducts":
-        """With some components multiplied by a weight for each group.
+        """The same with some components multiplied by a weight for each group.
 
         Args:
             weights: float64 [G].
@@ -59,9 +59,9 @@ class BucketStatistics:
         loss: [R, C], the loss.
         norm: [R, C], |sum u / sum n|.
         noise: [R, C], the estimated squared error of that gradient, E |estimate - truth|^2.
-        drawn: [R, C], what drawing groups adds to the squared norm: 0 where every group counts
-            once, and else the noise of the groups themselves, since a resample strays from them as
-            they stray from the truth.
+        drawn: [R, C], the resampling noise in the squared norm: 0 where every group counts once,
+            else the noise of the groups, because a resample deviates from them as they deviate
+            from the truth.
         cosine: [R, C, C], of each two components; nan where one is 0.
     """
 
@@ -73,12 +73,12 @@ class BucketStatistics:
 
     @property
     def signal(self) -> np.ndarray:
-        """[R, C], the squared norm without what noise adds; below 0 where noise explains it all."""
+        """[R, C], the squared norm with noise removed; negative where noise explains it all."""
         return self.norm**2 - self.noise - self.drawn
 
     @property
     def corrected(self) -> np.ndarray:
-        """[R, C], the norm without what noise adds: the root of the signal, or 0 if it is less."""
+        """[R, C], the norm with noise removed: the root of the signal, or 0 if it is negative."""
         return np.sqrt(np.maximum(self.signal, 0.0))
 
     @property

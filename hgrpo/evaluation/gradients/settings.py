@@ -1,4 +1,4 @@
-"""Config section `gradients` of a study: after which rounds buckets of gradients are measured."""
+"""Config section `gradients` of a study: when and how gradients of buckets are measured."""
 
 from typing import Self
 
@@ -11,7 +11,7 @@ from hgrpo.learning.settings import KlForm
 
 
 class GradientsConfig(Strict):
-    """What drives an update: `snakemake gradients` compares buckets of groups.
+    """Settings of `snakemake gradients`, which compares the gradients of buckets of groups.
 
     The defaults are those of RAGEN's scripts (https://github.com/mll-lab-nu/RAGEN).
     """

@@ -1,8 +1,8 @@
 """Buckets over seeds: means, norms, tests of slopes over deviations, and which part dominates.
 
-RAGEN reads its own plots so: the task's norm rises with the deviation of the returns, those of the
-regularisers stay flat, and so the regularisers dominate where returns differ little
-(https://github.com/mll-lab-nu/RAGEN). It shows one run. Here each seed is one observation.
+RAGEN's reading of its plots (https://github.com/mll-lab-nu/RAGEN): the task's norm rises with the
+deviation of the returns and the regularisers' norms stay flat, so the regularisers dominate where
+returns differ little. RAGEN shows one run. Here each seed is one observation.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ REGULARISERS_DOMINATE, TASK_DOMINATES = "the regularisers dominate", "the task d
 
 
 def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
-    """Norms of the buckets times the coefficients, and their squares without what noise adds.
+    """Norms of the buckets times the coefficients, and their squares with noise removed.
 
     Args:
         table: rows of buckets.csv with the columns method, seed and round.
@@ -54,8 +54,8 @@ def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
 def signed_root(square: Numbers) -> Numbers:
     """The root of |square| with the sign of `square`.
 
-    A squared norm without what noise adds is below 0 where the noise was large by chance. Setting
-    such norms to 0 would make means too large; with their sign they stay visible.
+    A squared norm with noise removed is negative where the noise was large by chance. Setting such
+    norms to 0 would bias means upwards.
     """
     return np.sign(square) * np.sqrt(np.abs(square))
 
@@ -147,9 +147,8 @@ def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     a small gradient of the task disappears in the noise of every seed, the regularisers would seem
     to dominate for certain.
 
-    Where all returns of a bucket's groups are equal, advantages from groups are 0, and so is the
-    task's gradient. That the regularisers are larger there follows from the formula. It is said,
-    and not tested.
+    Where all returns of a bucket's groups are equal, advantages and the task's gradient are 0 by
+    the formula. Such a row has a verdict of its own and no test.
 
     Args:
         norms: from `weighted_norms`.

@@ -1,1 +1,1 @@
-"""What each turn was really worth to a policy, and how near a credit assigner comes to it."""
+"""True advantages of turns by continuations, and the accuracy of credit assigners."""

@@ -1,16 +1,15 @@
-"""How good is the update that a method's advantages make? Formulas on gradients of single groups.
+"""Quality of the update by a method's advantages, from gradients of single groups.
 
 g_k is a method's gradient from group k, the sum over the group's turns of advantage times the
 gradient of the log-probability of the reply, and t_k is the same with the true advantages. All of
 it follows from inner products: matrices [G, G] with entries such as g_k . t_l. Weights, float64
 [R, G] from `resamples`, say how often each group counts.
 
-Two questions are asked. How near does an update come to the update with exact truth on the same
-groups (`cosine`)? That is known well, because both share the chance of the rollouts. And how near
-does it come to the true gradient, of all games and rollouts (`Expected`)? With mu = E[g_k],
-nu = E[t_k] and v = E|g_k - mu|^2, means over pairs of different groups estimate inner products of
-mu and nu without bias, whatever the noise of single groups. If the signal of so few groups drowns
-in their noise, such an estimate of |mu|^2 or |nu|^2 may be negative; what divides by it is NaN.
+An update is compared with the update by the exact truth on the same groups (`cosine`), which is
+precise because both share their rollouts, and with the true gradient over all games and rollouts
+(`Expected`). With mu = E[g_k], nu = E[t_k] and v = E|g_k - mu|^2, means over pairs of different
+groups are unbiased estimates of inner products of mu and nu, whatever the noise of single groups.
+With few groups such an estimate of |mu|^2 or |nu|^2 may be negative; a ratio with it is NaN.
 """
 
 from dataclasses import dataclass

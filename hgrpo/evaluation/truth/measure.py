@@ -53,10 +53,10 @@ class Measurement:
     def rollouts(
         self, panel: Sequence[Task], on_done: Callable[[], None] = lambda: None
     ) -> list[PlayedGroup]:
-        """The groups to measure: those kept from a stopped run, or else new ones.
+        """The groups to measure: those of a stopped run, or new ones.
 
         Each group counts as a step of its own. They are read back from disk in either case, so
-        that a resumed run sees what the stopped run saw.
+        that a resumed run and the stopped run have equal inputs.
 
         Raises:
             UserError: the panel has too few games, or kept rollouts are damaged.

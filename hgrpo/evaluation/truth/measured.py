@@ -10,15 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from hgrpo.evaluation.shared_rollouts import Computation, SharedRollouts
-from hgrpo.evaluation.truth.quality import clear
 from hgrpo.evaluation.truth.resampling import resamples
-from hgrpo.evaluation.truth.table import sketches_of
+from hgrpo.evaluation.truth.table import clear, sketches_of
 
 INADMISSIBLE, NO_WORD, OTHER = "(not admissible)", "(no word)", "(other)"
 # Further kinds share one name.
 KINDS = 12
 _LETTERS = re.compile(r"[^\W\d_]+")
-# Names of the rows and columns that belong to no method, and words in the column `beats_shuffled`.
+# Names of rows and columns without a method, and words in the column `beats_shuffled`.
 SHUFFLED, TRUTH = "shuffled", "truth"
 YES, NO = "yes", "no"
 SHUFFLED_LABEL, TRUTH_LABEL = "Truth, shuffled", "Truth"
@@ -90,7 +89,7 @@ class MeasuredTruth:
     def centred(self, values: np.ndarray) -> np.ndarray:
         """Values [N] less their means over each trajectory.
 
-        What is left of equal values by rounding, also to 32 bits, becomes 0.
+        Rounding errors of equal values, also of 32 bits, become 0.
         """
         owner = np.repeat(np.arange(len(self.lengths)), self.lengths)
         means = np.bincount(owner, values) / np.bincount(owner)

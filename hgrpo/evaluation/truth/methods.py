@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from hgrpo.evaluation.shared_rollouts import Computation, SharedRollouts
-from hgrpo.evaluation.truth.errors import error_rows
 from hgrpo.evaluation.truth.measured import SHUFFLED, SHUFFLED_LABEL, TRUTH, TRUTH_LABEL, Played
 from hgrpo.evaluation.truth.scoring import (
+    error_rows,
     gradient_rows,
     score,
     shuffled_row,
@@ -29,10 +29,10 @@ def truth_tables(
         - truth_gradients: a row for each method, and for the exact truth, at several numbers of
           groups.
         - truth_errors: a row for each method and turn number or kind of action; see
-          `errors.error_rows`.
+          `scoring.error_rows`.
 
     Args:
-        updates: method -> what turns its credit into advantages.
+        updates: method -> settings of its advantages.
         labels: method -> label, in the order of the rows; methods without credit are left out.
     """
     rollouts, truth = played.rollouts, played.truth
@@ -58,7 +58,7 @@ def truth_tables(
 
 
 def price(computed: Computation, rollouts: SharedRollouts) -> dict[str, float]:
-    """What credit cost per trajectory: seconds, dollars, and trajectories that were played for it.
+    """Cost of credit per trajectory: seconds, dollars, and trajectories played for it.
 
     Fits between rounds are not counted, and answers that a judge's cache knew cost nothing.
     """

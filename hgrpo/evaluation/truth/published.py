@@ -1,4 +1,4 @@
-"""Rollouts with truth in a folder of their own, and credit that others computed for them."""
+"""Published rollouts with truth, and credit that other code computed for them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hgrpo import parquet
 from hgrpo.errors import UserError, did_you_mean, one_line
@@ -15,9 +14,10 @@ from hgrpo.evaluation.truth.table import PLACE, TRUTH_FILE, read_truth_table
 from hgrpo.trajectories.store import TURNS_FILE, read_turns
 
 CREDIT, ADVANTAGE = "credit", "advantage"
-# Columns of a file of credits: which turn, and what it got. The last one may be left out.
+# Columns of a file of credits: the turn, then its credit and advantage. The last is optional.
 TURN = ("task_id", "rollout", "turn")
 COLUMNS = (*TURN, CREDIT, ADVANTAGE)
+_TYPES = (pa.string(), pa.int64(), pa.int64(), pa.float64(), pa.float64())
 
 
 def read_published(folder: Path) -> tuple[pd.DataFrame, MeasuredTruth]:
@@ -44,8 +44,8 @@ def read_credits(path: Path, places: pd.DataFrame) -> tuple[np.ndarray, np.ndarr
     Without a column `advantage`, the credit itself is the advantage.
 
     Raises:
-        UserError: the file is missing or no Parquet, has other columns, holds a turn twice, lacks a
-            turn, holds a turn or trajectory that was not published, or a number is not finite.
+        UserError: the file is missing or damaged, has other columns, repeats or lacks a turn, has
+            a turn that was not published, or a number is not finite.
     """
     table = _read(path)
     rows = table.select(list(TURN)).to_pandas()
@@ -61,53 +61,25 @@ def read_credits(path: Path, places: pd.DataFrame) -> tuple[np.ndarray, np.ndarr
 
 
 def _read(path: Path) -> pa.Table:
-    try:
-        table = pq.read_table(path, partitioning=None, **parquet.READ)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: not a Parquet file ({one_line(error)})") from None
+    table = parquet.read(path)
     for name in table.column_names:
-        if name.startswith("__index_level_"):
-            raise UserError(
-                f"{path}: pandas wrote its index too; to_parquet(..., index=False) does not"
-            )
         if name not in COLUMNS:
             raise UserError(f"{path}: unknown column {name!r}{did_you_mean(name, COLUMNS)}")
-    for name in COLUMNS[:-1]:
-        if name not in table.column_names:
-            raise UserError(f"{path}: no column {name!r}; {', '.join(COLUMNS[:-1])} are needed")
-    for name in table.column_names:
-        kind = table.schema.field(name).type
-        if name == "task_id":
-            fits, expected = pa.types.is_string(kind) or pa.types.is_large_string(kind), "text"
-        elif name in TURN:
-            fits, expected = pa.types.is_integer(kind), "whole numbers"
-        else:
-            fits, expected = pa.types.is_floating(kind) or pa.types.is_integer(kind), "numbers"
-        if not fits:
-            raise UserError(f"{path}: column {name!r} holds {kind}, not {expected}")
-        if name in TURN and table[name].null_count:
-            raise UserError(f"{path}: column {name!r} is empty in {table[name].null_count} rows")
+    names = COLUMNS if ADVANTAGE in table.column_names else COLUMNS[:-1]
+    schema = pa.schema(list(zip(names, _TYPES, strict=False)))
+    try:
+        table = table.select(list(names)).cast(schema)
+    except (KeyError, ValueError) as error:
+        raise UserError(f"{path}: not a table of credits ({one_line(error)})") from None
     return parquet.check_numbers(table, path)
 
 
 def _check_turns(path: Path, rows: pd.DataFrame, places: pd.DataFrame) -> None:
-    trajectory = list(TURN[:2])
-    lengths = places.groupby(trajectory).size()
-    theirs = rows.groupby(trajectory).size()
-    for task, rollout in theirs.index.difference(lengths.index):
-        raise UserError(f"{path}: {task} rollout {rollout}: no such trajectory was published")
-    for task, rollout in lengths.index.difference(theirs.index):
-        raise UserError(f"{path}: {task} rollout {rollout}: the trajectory is missing")
-    known, listed = (pd.MultiIndex.from_frame(each) for each in (places, rows))
-    for task, rollout, turn in listed.difference(known):
-        length = lengths[task, rollout]
-        raise UserError(
-            f"{path}: {task} rollout {rollout}: turn {turn}, but its turns are 0 to {length - 1}"
-        )
-    for task, rollout, turn in known.difference(listed):
-        raise UserError(f"{path}: {task} rollout {rollout}: turn {turn} is missing")
+    published, listed = (pd.MultiIndex.from_frame(each) for each in (places, rows))
+    unknown, missing = listed.difference(published), published.difference(listed)
+    for places_of_one, fault in ((unknown, "was not published"), (missing, "is missing")):
+        for task, rollout, turn in places_of_one:
+            raise UserError(f"{path}: {task} rollout {rollout}: turn {turn} {fault}")
 
 
 def _twice(places: pd.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""Bootstrap over groups: whole groups are drawn with replacement, because turns in one depend.
+"""Bootstrap over groups: draws whole groups with replacement, as turns of a group are dependent.
 
 Statistics are functions of sums over turns. They take the weights of many resamples at once, and
 their first resample holds every group once, so their first value is the estimate itself.

@@ -1,10 +1,9 @@
-"""The row that says how near a method comes to the truth."""
+"""Accuracy of a method's credit and advantages: correlations, signs, cosines and errors."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-from hgrpo.evaluation.truth.errors import sign_accuracy
 from hgrpo.evaluation.truth.gradients import Expected, cosine, expected
 from hgrpo.evaluation.truth.measured import NO, YES, MeasuredTruth
 from hgrpo.evaluation.truth.resampling import estimate, ratio, sums_by_group
@@ -60,20 +59,45 @@ def _varies(variance: np.ndarray, square: np.ndarray) -> np.ndarray:
     return np.where(variance > 1e-12 * square, variance, 0.0)
 
 
+def sign_hits(advantage: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """1 where both have the same sign, 0.5 where the advantage is 0, else 0; [turns]."""
+    return (1 + np.sign(advantage) * np.sign(truth)) / 2
+
+
+def sign_accuracy(
+    advantage: np.ndarray,
+    truth: np.ndarray,
+    clear: np.ndarray,
+    owner: np.ndarray,
+    weights: np.ndarray,
+) -> np.ndarray:
+    """Mean of `sign_hits` over the clear turns of each resample, float64 [R]; NaN without any.
+
+    Args:
+        advantage, truth: float64 [turns].
+        clear: bool [turns], whether the truth of each turn is clear.
+        owner: int [turns], each turn's group.
+        weights: float64 [R, groups] from `resamples`.
+    """
+    columns = np.array([clear * sign_hits(advantage, truth), clear], dtype=np.float64)
+    hits, turns = (weights @ sums_by_group(columns, owner, weights.shape[1])).T
+    return ratio(hits, turns)
+
+
 def score(credit: np.ndarray, advantage: np.ndarray, truth: MeasuredTruth) -> dict[str, object]:
-    """How near a method's credit and its advantages come to the truth.
+    """Accuracy of a method's credit and advantages.
 
     Args:
         credit, advantage: float64 [N]; NaN for all turns of groups that were not credited.
 
     Returns:
-        groups, turns, clear_turns: on what the row stands.
+        groups, turns, clear_turns: sample sizes.
         credit_pearson, advantage_pearson: correlations with the truth, corrected for its noise.
         within_pearson: the same for advantage and truth less their means over each trajectory,
-            so only what the method knows of turns counts.
-        beats_shuffled: "yes" if that is above 0 with its interval, where the shuffled truth
-            stands; else "no", as for advantages that are equal within trajectories; "" without
-            interval, as where the truth is not shown to vary within trajectories.
+            so only differences between turns of a trajectory count.
+        beats_shuffled: "yes" if the interval of `within_pearson` is above 0, the value of the
+            shuffled truth; else "no", as for advantages that are equal within trajectories; ""
+            without interval, as where the truth does not significantly vary within trajectories.
         sign_accuracy: share of the clear turns whose advantage has the truth's sign.
         cosine: of the update from one group with the update that the exact truth would make of it.
         All of these but counts and words have `_lower` and `_upper`, 95 % over groups. They are NaN
@@ -95,7 +119,7 @@ def score(credit: np.ndarray, advantage: np.ndarray, truth: MeasuredTruth) -> di
 
 
 def shuffled_row(truth: MeasuredTruth) -> dict[str, object]:
-    """The same row for the truth itself, dealt at random to the turns of each trajectory."""
+    """The same row for the truth itself, shuffled over the turns of each trajectory."""
     place = (truth.lengths, truth.owner, truth.weights)
     row: dict[str, object] = {"groups": truth.groups, "turns": len(truth.advantage)}
     row["clear_turns"] = int(truth.clear.sum())
@@ -109,7 +133,7 @@ def shuffled_row(truth: MeasuredTruth) -> dict[str, object]:
 
 
 def gradient_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str, float]]:
-    """How good an update is, one row for each of `GROUPS`; `advantage` is as in `score`.
+    """Quality of an update, one row for each of `GROUPS`; `advantage` is as in `score`.
 
     Columns: `of_groups`, on which the row stands; `groups`; `cosine_same_groups`, with an update
     of the exact truth on the same groups; `cosine_true`, `bias`, `variance`, `signal_to_noise`:
@@ -129,6 +153,51 @@ def true_gradient_rows(truth: MeasuredTruth) -> list[dict[str, float]]:
     products = (first @ second.T + second @ first.T) / 2
     moments = expected(products, products, products, truth.weights)
     return _by_groups(truth, moments, lambda n: np.ones(len(truth.weights)))
+
+
+def best_scale(advantage: np.ndarray, truth: np.ndarray) -> float:
+    """The factor >= 0 that brings advantages nearest to the truth in mean square; 0 if none does.
+
+    Noise in the truth does not change its expectation. Advantages have no unit, so errors are
+    those of scaled advantages.
+    """
+    square = float(advantage @ advantage)
+    return max(0.0, float(advantage @ truth) / square) if square else 0.0
+
+
+def error_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str, object]]:
+    """One row for each turn number, then one for each kind of action.
+
+    Args:
+        advantage: float64 [N]; NaN for turns that were not credited.
+
+    Returns:
+        Rows with `by` ("turn" or "action"), `key`, the number of `turns` and of `clear_turns`, the
+        share of the clear turns whose sign is right (`sign_accuracy`, NaN without any), the mean
+        true advantage `mean_truth`, and `mean_error`, the mean of the scaled advantage less the
+        truth, both in units of return.
+    """
+    known = np.isfinite(advantage)
+    truth, advantage = truth.of(known), advantage[known]
+    scaled = best_scale(advantage, truth.advantage) * advantage
+    hits = sign_hits(advantage, truth.advantage)
+    rows = []
+    for by, keys in (("turn", truth.turn + 1), ("action", truth.kind)):
+        for key in sorted(set(keys.tolist())):
+            part = keys == key
+            sure = part & truth.clear
+            rows.append(
+                {
+                    "by": by,
+                    "key": key,
+                    "turns": int(part.sum()),
+                    "clear_turns": int(sure.sum()),
+                    "sign_accuracy": float(hits[sure].mean()) if sure.any() else np.nan,
+                    "mean_truth": float(truth.advantage[part].mean()),
+                    "mean_error": float((scaled - truth.advantage)[part].mean()),
+                }
+            )
+    return rows
 
 
 def update_sketches(advantage: np.ndarray, truth: MeasuredTruth) -> np.ndarray:
@@ -182,7 +251,7 @@ def _pearson(values: np.ndarray, truth: MeasuredTruth) -> np.ndarray:
 
 
 def _beats(inside: np.ndarray) -> str:
-    """Whether correlations within trajectories, [R], are above 0, where the null stands."""
+    """Whether correlations within trajectories, [R], are above 0, the value of the null."""
     _, lower, _ = estimate(inside)
     if np.isnan(lower):
         return ""
@@ -192,7 +261,7 @@ def _beats(inside: np.ndarray) -> str:
 def _products(
     advantage: np.ndarray, truth: MeasuredTruth
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Inner products of groups' gradients: own, own with the truth's, the truth's two halves."""
+    """Inner products of groups' gradients: method, method with truth, the truth's two halves."""
     of_method, true = (update_sketches(values, truth) for values in (advantage, truth.advantage))
     first, second = (update_sketches(half, truth) for half in truth.halves)
     return of_method @ of_method.T, of_method @ true.T, first @ second.T

@@ -1,4 +1,4 @@
-"""Config section `truth` of a study: for which policies the turns' true worth is measured."""
+"""Config section `truth` of a study: when and how true advantages are measured."""
 
 from pydantic import Field
 
@@ -7,7 +7,7 @@ from hgrpo.config.strict import Strict
 
 
 class TruthConfig(Strict):
-    """Truth by continuations: `snakemake truth`, and what `credit_agreement` compares with it."""
+    """Settings of `snakemake truth`, which measures true advantages by continuations."""
 
     after_rounds: RisingRounds = Field(
         [0, 1],

@@ -1,9 +1,9 @@
-"""The null: the truth itself, dealt at random to the turns of each trajectory.
+"""The null: the truth itself, shuffled over the turns of each trajectory.
 
-Such a credit knows how well a trajectory went, but not which of its turns did it. One half of the
-continuations is dealt and the other is not, so their noise is independent. Means over all orders of
-the turns follow from sums over each trajectory. Within trajectories, that is less each one's mean,
-the null's correlation with the truth is exactly 0.
+Such credit has the trajectory's sum but no information on its turns. Only one half of the
+continuations is shuffled, so the noise of the two halves is independent. Means over all
+permutations of the turns follow from sums over each trajectory. After subtraction of each
+trajectory's mean, the null's correlation with the truth is exactly 0.
 """
 
 import numpy as np
@@ -44,7 +44,7 @@ def shuffled_signs(
 ) -> np.ndarray:
     """Sign accuracy of the shuffled truth on the turns that are `clear`, float64 [R]."""
     signs = np.sign(truth)
-    # A hit is linear in the dealt sign, so its mean over all orders follows from the mean sign.
+    # The score is linear in the shuffled sign, so its mean over permutations needs only the mean.
     hits = (1 + trajectory_means(signs, lengths) * signs) / 2
     columns = np.array([clear * hits, clear], dtype=np.float64)
     right, turns = (weights @ sums_by_group(columns, owner, weights.shape[1])).T
@@ -60,14 +60,14 @@ def trajectory_means(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def shuffled_spread(
     halves: tuple[np.ndarray, np.ndarray], sketches: np.ndarray, lengths: np.ndarray
 ) -> np.ndarray:
-    """What shuffling adds to the squared length of a trajectory's gradient, float64 [trajectories].
+    """Variance that shuffling adds to a trajectory's gradient, float64 [trajectories].
 
     With c the covariance of the halves over the trajectory's T turns, and s_t the turns' gradients:
 
         c (T sum |s_t|^2 - |sum s_t|^2) / (T - 1)
 
-    This is the mean over all orders of the product of both halves' gradients, dealt in the same
-    order, less the product of their means. A single turn adds nothing.
+    This is the mean over permutations of the product of both halves' gradients, in the same
+    permutation, less the product of their means. A single turn adds nothing.
 
     Args:
         sketches: float64 [N, size], s_t.

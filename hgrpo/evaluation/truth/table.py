@@ -1,4 +1,4 @@
-"""truth.parquet: one row per turn, with the turn's worth and a sketch of its gradient.
+"""truth.parquet: one row per turn, with its true advantage and a sketch of its gradient.
 
 docs/artefacts.md explains the columns.
 """
@@ -9,21 +9,22 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hgrpo import parquet
-from hgrpo.errors import UserError, one_line
+from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.values import TurnTruth
 from hgrpo.trajectories.played_groups import PlayedGroup
 
 TRUTH_FILE = "truth.parquet"
 NUMBERS = tuple(field.name for field in fields(TurnTruth))
-# The columns that say which turn a row is.
+# The columns that identify a row's turn.
 PLACE = pa.schema(
     {"round": "int32", "step": "int32", "task_id": "string", "content_hash": "string"}
     | {"rollout": "int32", "turn": "int32"}
 )
 SKETCH = "sketch"
+# A turn's truth is clear if it is further from 0 than this many standard errors.
+CLEAR = 3.0
 
 
 def truth_schema(sketch: int) -> pa.Schema:
@@ -57,7 +58,7 @@ def truth_table(
 
 
 def turn_places(groups: Sequence[PlayedGroup]) -> dict[str, list]:
-    """Which turn each row is: the first columns of the table, turn after turn."""
+    """The columns `PLACE`, turn after turn."""
     rows = [
         (group.round, group.step, t.task.task_id, t.task.content_hash, t.rollout, turn)
         for group in groups
@@ -87,12 +88,7 @@ def read_truth_table(path: Path) -> pa.Table:
     Raises:
         UserError: the file is missing, damaged or no such table, or a number is not finite.
     """
-    try:
-        table = pq.read_table(path, partitioning=None, **parquet.READ)
-    except FileNotFoundError:
-        raise UserError(f"{path}: missing; `snakemake truth` makes it") from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: damaged ({one_line(error)})") from None
+    table = parquet.read(path, missing="missing; `snakemake truth` makes it")
     sketch = table.schema.field(SKETCH).type if SKETCH in table.column_names else None
     size = sketch.list_size if isinstance(sketch, pa.FixedSizeListType) else 1
     if not table.schema.equals(truth_schema(size)):
@@ -104,3 +100,50 @@ def sketches_of(table: pa.Table) -> np.ndarray:
     """The sketches of a truth table, float32 [turns, size]."""
     column = table.column(SKETCH).combine_chunks()
     return column.flatten().to_numpy(zero_copy_only=False).reshape(len(table), -1)
+
+
+def clear(advantage: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Whether the sign of each turn's A is clear: bool [turns], |A| > `CLEAR` standard errors.
+
+    Among many turns with A = 0, a few are clear by chance.
+    """
+    return np.abs(advantage) > CLEAR * error
+
+
+def true_variance(first: np.ndarray, second: np.ndarray) -> float:
+    """Variance of the true A over turns, from estimates by two halves of the continuations.
+
+    The halves' errors are independent, so their covariance has no noise in it. It may be below 0 by
+    chance, if most of the variance is noise.
+    """
+    return float(np.mean((first - first.mean()) * (second - second.mean())))
+
+
+def reliability(advantage: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
+    """Share of the estimates' variance over turns that is truth, up to 1; NaN if they are equal."""
+    spread = float(np.var(advantage))
+    return min(1.0, true_variance(first, second) / spread) if spread else float("nan")
+
+
+def quality(table: pa.Table) -> dict[str, float]:
+    """Quality of a truth table, for a summary.
+
+    Returns:
+        turns: rows of the table.
+        continuations: episodes that were played on, in all.
+        mean_start_value: mean V before first turns.
+        mean_standard_error: mean standard error of A.
+        reliability: see the function of that name.
+        clear_share: share of turns whose truth is clear.
+    """
+    names = ("advantage", "advantage_se", "advantage_first", "advantage_second")
+    advantage, error, first, second = (table[name].to_numpy() for name in names)
+    starts = table["value_before"].to_numpy()[table["turn"].to_numpy() == 0]
+    return {
+        "turns": len(table),
+        "continuations": int(table["continuations"].to_numpy().sum()),
+        "mean_start_value": float(starts.mean()),
+        "mean_standard_error": float(error.mean()),
+        "reliability": reliability(advantage, first, second),
+        "clear_share": float(clear(advantage, error).mean()),
+    }

@@ -19,7 +19,7 @@ from hgrpo.trajectories.store import SEQUENCES_FILE, read_sequences
 
 
 def update_advantages(credit: np.ndarray, groups: Sequence[Group], update: ArmUpdate) -> np.ndarray:
-    """Advantage of every turn as the arm's loss would see it, float64 [N].
+    """Advantage of every turn in the arm's loss, float64 [N].
 
     Dead groups have advantages of 0, whether they take part in the update or not. The scale of
     `advantage_rms` is left out: a common factor changes no direction.
@@ -86,7 +86,7 @@ def credited(
 
 
 def _source(method: MethodConfig, rollouts: SharedRollouts) -> str:
-    """What a method takes credit from, if it is more than the rollouts; else ""."""
+    """The source of a method's credit beyond the rollouts; "" if there is none."""
     declared = method.credit.declared
     if not method.train or method.uses_critic:
         return f"a critic ({method.advantage})" if method.train else "no assigner"

@@ -1,15 +1,15 @@
-"""What a comparison with the truth must know of an arm beside its credit."""
+"""Settings that turn an arm's credit into advantages, for comparisons with the truth."""
 
 from hgrpo.config.strict import Strict
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 
-# The keys of `TrainingConfig` that decide what advantages become of an arm's credit.
+# The keys of `TrainingConfig` that affect an arm's advantages.
 TRAINING = {"invalid_action_penalty"}
 
 
 class ArmUpdate(Strict):
-    """What turns an arm's credit into advantages; of `training`, `TRAINING` counts for them."""
+    """An arm's settings; of `training`, only the keys `TRAINING` affect its advantages."""
 
     method: MethodConfig
     training: TrainingConfig

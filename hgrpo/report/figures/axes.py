@@ -1,6 +1,6 @@
-"""Draws the arms of an axis: the endpoint, and how much replies depend on their prompts."""
+"""Draws the arms of an axis: the endpoint, and the dependence of replies on prompts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,17 +8,13 @@ from matplotlib.axes import Axes
 
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.report import style
-from hgrpo.report.arms import Arms, AxisArms
+from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import MEASURES, endpoint_phrase
+from hgrpo.report.figures.collapse import COLLAPSE
 from hgrpo.report.style import MUTED, Drawing
 from hgrpo.report.words import if_several, listing, percent
 from hgrpo.trajectories.log_row import ANY
 
-# Column of a collapse table -> the title of its panel.
-COLLAPSE = {
-    "mutual_information": "I(X;Z), nats",
-    "conditional_entropy": "H(Z|X), nats",
-}
 _FAILED = "stopped"
 
 
@@ -27,12 +23,13 @@ def axis_figure(
     stops: pd.DataFrame,
     collapse: pd.DataFrame | None,
     arms: Arms,
-    axis: AxisArms,
+    axis: Mapping,
 ) -> Drawing:
     """Draw the endpoint of each value with its interval, and the collapse metrics at the end.
 
     Args:
         stops, collapse: from `hgrpo.report.logs`; no collapse metrics are drawn without them.
+        axis: from `Inputs.axes`.
     """
     table = axis_table(comparison, stops, collapse, axis)
     measured = [name for name in COLLAPSE if f"{name}_last" in table]
@@ -52,7 +49,7 @@ def axis_figure(
     for ax, name in zip(others, measured, strict=True):
         _draw_collapse(ax, table, name, collapse, arms)
     axes[-1, 0].set_xticks(places, table["value"])
-    axes[-1, 0].set_xlabel(f"{axis.label} ({axis.key})", fontsize=9)
+    axes[-1, 0].set_xlabel(f"{axis['label']} ({axis['key']})", fontsize=9)
     numbers = ", ".join(
         f"{100 * row.endpoint:.1f}{measure.unit} at {row.value}" for row in table.itertuples()
     )
@@ -62,18 +59,18 @@ def axis_figure(
         "paired differences instead. ",
     )
     return Drawing(
-        f"axis_{axis.name}",
+        f"axis_{axis['name']}",
         "outcome",
-        f"{axis.label}: one key, {len(table)} values",
+        f"{axis['label']}: one key, {len(table)} values",
         f"{bars}{_notes(table, measured)}".rstrip(),
-        f"Greedy test play, {endpoint_phrase(comparison)}, by {axis.label}: {numbers}.",
+        f"Greedy test play, {endpoint_phrase(comparison)}, by {axis['label']}: {numbers}.",
         figure,
         table,
     )
 
 
 def axis_table(
-    comparison: Comparison, stops: pd.DataFrame, collapse: pd.DataFrame | None, axis: AxisArms
+    comparison: Comparison, stops: pd.DataFrame, collapse: pd.DataFrame | None, axis: Mapping
 ) -> pd.DataFrame:
     """One row for each value.
 
@@ -84,7 +81,7 @@ def axis_table(
     greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
     failed = stops.loc[stops["status"] == _FAILED, "method"].value_counts()
     rows = []
-    for value, method in axis.arms.items():
+    for value, method in axis["arms"]:
         played = greedy.loc[method]
         row = {
             "value": value,
@@ -130,7 +127,7 @@ def _notes(table: pd.DataFrame, measured: Sequence[str]) -> str:
         notes += f"A cross marks a value with runs that a rule has stopped: {listing(failed)}. "
     if measured:
         notes += (
-            "Below: how much a turn's reply Z tells of its prompt X, and how varied it is, when "
-            "the run ends (points are seeds); dotted: before the first update. "
+            "Below: dependence of a turn's reply Z on its prompt X, and variety of replies, at the "
+            "end of the run (points are seeds); dotted: before the first update. "
         )
     return notes

@@ -1,4 +1,4 @@
-"""Draws how much replies depend on their prompts, from before training to its end."""
+"""Draws the dependence of replies on their prompts over training."""
 
 import pandas as pd
 
@@ -7,11 +7,12 @@ from hgrpo.report.arms import Arms
 from hgrpo.report.style import INK, Drawing
 from hgrpo.trajectories.log_row import ANY
 
-PANELS = {
+# Column of a collapse table -> the title of its panel.
+COLLAPSE = {
     "mutual_information": "I(X;Z), nats",
     "conditional_entropy": "H(Z|X), nats",
-    "retrieval_at_1": "a reply's own prompt is the likeliest, share",
 }
+PANELS = COLLAPSE | {"retrieval_at_1": "a reply's own prompt is the likeliest, share"}
 CHANCE = "chance_at_1"
 
 

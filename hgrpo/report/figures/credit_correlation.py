@@ -7,7 +7,7 @@ import pandas as pd
 
 from hgrpo.report.figures import credit as pictures
 from hgrpo.report.figures.credit import GAP, LONGEST, best_and_worst
-from hgrpo.report.style import MUTED, Drawing, canvas, cell_rows, wrap
+from hgrpo.report.style import Drawing, canvas, cell_rows, notice, wrap
 from hgrpo.trajectories.trajectory import Trajectory
 
 LONGEST_SHOWN = 30  # the gallery shows no trajectory with more turns
@@ -20,7 +20,7 @@ def heat_map(
     """Draw correlations of all pairs of methods: `pooled` above the diagonal, `within` below.
 
     Args:
-        correlations: what `evaluation.credit_correlation.correlations` returned.
+        correlations: from `evaluation.credit_correlation.correlations`.
         labels: method -> label, in order, for the methods to show.
         left_out: sentences for the end of the caption, such as which methods are not shown.
     """
@@ -33,13 +33,11 @@ def heat_map(
     for row in pairs.itertuples():
         first, second = sorted((place[row.method_a], place[row.method_b]))
         matrix[first, second], matrix[second, first] = row.pooled, row.within
-    figure, axes = canvas(height=0.9 + 0.27 * max(len(names), 3), grid="")
-    ax = axes[0, 0]
     if len(names) < 2:
-        ax.text(0.5, 0.5, "Fewer than two methods\nwhose credit varies", ha="center", color=MUTED)
-        ax.set_axis_off()
+        figure = notice("Fewer than two methods\nwhose credit varies")
     else:
-        _draw_matrix(ax, matrix, list(labels.values()))
+        figure, axes = canvas(height=0.9 + 0.27 * max(len(names), 3), grid="")
+        _draw_matrix(axes[0, 0], matrix, list(labels.values()))
     caption = (
         "Spearman's rank correlation of two methods' credit of the same turns, times 100: 100 "
         "means the same order, -100 the reverse order, blank undefined. Above the diagonal all "
@@ -72,8 +70,8 @@ def pick(
     return. The longest is the first trajectory with the most turns, up to `LONGEST_SHOWN`. If
     possible, only trajectories that every method credited are considered.
 
-    The list leaves out a choice that does not exist. It also leaves out the longest trajectory if
-    that is the best or the worst.
+    The list lacks a choice that does not exist, and the longest trajectory if that is the best or
+    the worst.
 
     Args:
         lengths, returns, groups: number of turns, return and group of each trajectory.
@@ -100,7 +98,7 @@ def gallery_table(
     steps: Sequence[int],
     credits: Mapping[str, np.ndarray],
 ) -> pd.DataFrame:
-    """The gallery's numbers, one row per turn and method; `picked` is what `pick` returned.
+    """The gallery's numbers, one row per turn and method; `picked` is from `pick`.
 
     Args:
         steps: the step in which each trajectory was played.
@@ -129,12 +127,8 @@ def gallery(table: pd.DataFrame, labels: Mapping[str, str]) -> Drawing:
         f"{p['picture'].iloc[0]}, {p['env_return'].iloc[0]:g} paid: {p['goal'].iloc[0]}"
         for p in drawn
     ]
-    if drawn:
-        figure = pictures.strips(drawn, titles, labels)
-    else:
-        figure, axes = canvas(height=0.9)
-        axes[0, 0].text(0.5, 0.5, "No trajectory to show", ha="center", color=MUTED)
-        axes[0, 0].set_axis_off()
+    empty = "No trajectory to show"
+    figure = pictures.strips(drawn, titles, labels) if drawn else notice(empty)
     return Drawing(
         "gallery",
         _SECTION,

@@ -1,4 +1,4 @@
-"""Figures of credit against the truth: who is closest, whose update is best, where methods err."""
+"""Figures of credit against the truth: correlation and price, updates, and mistakes."""
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ _TURNS = 12
 
 
 def policy_name(round: int) -> str:
-    """Whose truth it is, in words."""
+    """Name of the policy after a round."""
     return "SFT policy" if round == 0 else f"after round {round}"
 
 
@@ -60,8 +60,8 @@ def closest(table: pd.DataFrame) -> Drawing:
         "Left: correlation of a method's advantages with the true advantages of the same turns, "
         "free of the truth's noise, with 95 % intervals over groups; 1 is the truth. The band is "
         f"the truth itself, shuffled within each trajectory ({policy_name(rounds[-1])}). A hollow "
-        "point is not shown to know more of the turns of a trajectory than the shuffled truth "
-        "does. Right: seconds to credit a trajectory; in words, what else it cost. " + ranking,
+        "point does not significantly beat the shuffled truth within trajectories. Right: seconds "
+        "to credit a trajectory; further costs in words. " + ranking,
         f"Correlation with the truth and price of {len(names)} methods. {ranking} The numbers "
         "are in closest.csv.",
         figure,
@@ -195,7 +195,7 @@ def _prices(ax: Axes, ranked: pd.DataFrame) -> None:
 
 
 def _ranking(ranked: pd.DataFrame) -> str:
-    """Who is closest, and who is no better than the shuffled truth."""
+    """Sentences that name the closest method, and those that do not beat the shuffled truth."""
     known = ranked.dropna(subset="advantage_pearson")
     if known.empty:
         return "No method's advantages vary."

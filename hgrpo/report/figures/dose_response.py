@@ -1,4 +1,4 @@
-"""Draws how much arms gain when their credit correlates more or less with the oracle's."""
+"""Draws the gain of arms by the correlation of their credit with the oracle's."""
 
 from collections.abc import Mapping
 
@@ -42,7 +42,7 @@ def dose_response(comparison: Comparison, arms: Arms, doses: Mapping[str, float]
     _draw(first, table[table["measure"] == ENDPOINT], "value", arms, doses)
     _title(first, f"Test: {endpoint_phrase(comparison)}")
     style.percent_axis(first.yaxis, MEASURES[score].unit)
-    # An interval may leave the axes: no mean lies below 0 or beyond the end of training.
+    # Intervals may extend beyond the axes; means lie between 0 and the end of training.
     slowest = times.loc[times["seed"].notna(), unit].max()
     for ax, level in zip(others, levels, strict=False):
         _draw(ax, times[times["threshold"] == level], unit, arms, doses)
@@ -126,8 +126,8 @@ def _caption(
 ) -> str:
     step = f" A step trains on {per_step:,.0f} trajectories." if per_step else ""
     shuffled = (
-        " Shuffled credit stands at 0: it says nothing of the turns within a trajectory, but "
-        "keeps the trajectory's sum."
+        " Shuffled credit stands at 0: it keeps the trajectory's sum but carries no information on "
+        "single turns."
         if 0 in doses.values()
         else ""
     )
@@ -137,7 +137,7 @@ def _caption(
         "and tasks, of times over seeds."
     )
     return (
-        "Arms whose credit is the oracle's, spoilt by a declared amount."
+        "Arms with the oracle's credit, perturbed by a declared amount."
         f"{if_several(seeds, bars)} Times are means up to the end of training, at which a run that "
         f"never got there counts; they are multiples of a round.{step}{shuffled} Above the line of "
         f"{arms.label(arms.reference)} in the first panel, and below it in the others, credit pays."

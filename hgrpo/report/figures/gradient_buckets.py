@@ -1,4 +1,4 @@
-"""Draws the buckets of one policy: deviations, norms by component, losses, norms a token.
+"""Draws the buckets of one policy: deviations, norms by component, losses, norms per token.
 
 The figures have the names of those that RAGEN's own script draws
 (https://github.com/mll-lab-nu/RAGEN). There, a part that was not measured is drawn as 0; here it is
@@ -50,14 +50,14 @@ def policy_name(method: str, steps: int) -> str:
     return f"{method}_step_{steps}"
 
 
-# A panel's title, and what draws it from the rows and the name of a pass.
+# A panel's title, and the function that draws it from the rows and the name of a pass.
 _Panel = tuple[str, Callable[[Axes, pd.DataFrame, str], None]]
 
 
 def policy_figures(of: Measured) -> list[Drawing]:
     """The figures `summary`, `plots`, `loss_plots`, `reward_std` and `normed_grads` of a policy.
 
-    Each has a row for all groups and one for those that the filter kept.
+    Each has a row for all groups and a row for the groups that passed the filter.
     """
     rows = of.buckets[of.buckets["bucket"] != ALL].copy()
     rows["weighted"] = rows["coefficient"] * rows["corrected"]
@@ -70,7 +70,7 @@ def policy_figures(of: Measured) -> list[Drawing]:
 
 
 def _parts(groups: pd.DataFrame) -> list[tuple[str, str, str, list[_Panel]]]:
-    """Each figure's name, what it is about, its caption and its panels."""
+    """Name, subject, caption and panels of each figure."""
     by_component = [(name, text) for name, (text, _) in DRAWN.items()]
     losses = [(text, partial(_bars, name, "weighted_loss")) for name, text in by_component]
     return [
@@ -79,8 +79,8 @@ def _parts(groups: pd.DataFrame) -> list[tuple[str, str, str, list[_Panel]]]:
             "deviations and norms",
             "Left: the deviation of returns in each bucket, one box over its groups. Middle and "
             "right: norms of the task's gradient, and of the one of KL and entropy together, at "
-            "the bucket's mean deviation. Norms are times the coefficients, without what noise "
-            "adds; one that noise explains is drawn at 0. Each line is a seed; bars are 95 % "
+            "the bucket's mean deviation. Norms are times the coefficients, with noise removed; "
+            "a norm that noise explains is drawn at 0. Each line is a seed; bars are 95 % "
             "intervals, by a bootstrap over groups.",
             [
                 ("deviation", partial(_boxes, groups)),
@@ -91,7 +91,7 @@ def _parts(groups: pd.DataFrame) -> list[tuple[str, str, str, list[_Panel]]]:
         (
             "plots",
             "norms by bucket",
-            f"Norms times the coefficients, without what noise adds. {_ROOTS}",
+            f"Norms times the coefficients, with noise removed. {_ROOTS}",
             [(text, partial(_roots, name, "square")) for name, text in by_component],
         ),
         (
@@ -111,10 +111,10 @@ def _parts(groups: pd.DataFrame) -> list[tuple[str, str, str, list[_Panel]]]:
         (
             "normed_grads",
             "norms for a trajectory and a token",
-            "Norms times the coefficients, without what noise adds, divided by the bucket's "
+            "Norms times the coefficients, with noise removed, divided by the bucket's "
             "trajectories (upper figure of each pair) and by its sampled tokens (lower one). "
-            f"{_ROOTS} RAGEN draws such norms. A gradient is already a mean, so they say little "
-            "but how large buckets are.",
+            f"{_ROOTS} RAGEN draws such norms. A gradient is already a mean, so they mostly show "
+            "the size of the buckets.",
             [
                 (f"{text} a {one}", partial(_roots, name, f"square_by_{unit}"))
                 for unit, one in (("trajectories", "trajectory"), ("tokens", "token"))
@@ -159,7 +159,7 @@ def _figure(
         f"{policy_name(of.method, of.steps)}/{stem}",
         policy_name(of.method, of.steps),
         f"{of.label} after {of.steps} steps: {about}",
-        f"{caption} What was not measured is a gap.",
+        f"{caption} Gaps were not measured.",
         f"{of.label} after {of.steps} steps: {about}, for {len(set(rows['bucket']))} buckets",
         figure,
         rows,

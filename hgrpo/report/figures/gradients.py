@@ -17,7 +17,7 @@ DRAWN = {
     "kl": ("KL", "#e07b00"),
     "entropy": ("entropy", "#009e73"),
 }
-# What shares a vertical axis: the task's norm can be a thousand times the others'.
+# Components on one vertical axis: the task's norm can be a thousand times the others'.
 SCALES = (("task",), ("kl", "entropy"))
 TITLES = {"prefilter": "all groups", "postfilter": "after the filter"}
 
@@ -53,8 +53,8 @@ def gradient_norms(norms: pd.DataFrame, method: str, label: str, steps: int) -> 
         "gradients",
         f"{label}: norms of the gradients",
         "Each point is a bucket of groups, at the mean deviation of their returns. Norms are times "
-        "the coefficients, without what noise adds. They are roots of squares, which lie below 0 "
-        "where noise was larger than expected; so do the points there. Thin lines are seeds, thick "
+        "the coefficients, with noise removed. They are roots of squares; where noise was larger "
+        "than expected, the square and the drawn point are negative. Thin lines are seeds, thick "
         "ones the roots of their mean squares. A bucket that was not measured is a gap.",
         _alt(mine, label),
         figure,

@@ -1,6 +1,7 @@
-"""Draws learning curves: greedy test success and score by round."""
+"""Draws learning curves: greedy test success and score by round, by play and by cost."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,29 +13,59 @@ from hgrpo.evaluation.outcomes import TEST
 from hgrpo.report import style
 from hgrpo.report.arms import Arm, Arms
 from hgrpo.report.endpoint_words import MEASURES, SCORE, Measure, endpoint_phrase, untrained_level
-from hgrpo.report.style import INK, MANY, MUTED, Drawing
+from hgrpo.report.logs import SUMS
+from hgrpo.report.style import MANY, MUTED, Drawing
 from hgrpo.report.words import if_several, percent, temperature_name
 
-# How the line of a single seed is drawn.
-THIN = {"alpha": 0.3, "linewidth": 0.8}
+
+@dataclass(frozen=True)
+class Across:
+    """A horizontal axis.
+
+    Attributes:
+        column: of tables of means and of single runs.
+        unit: unit of the axis, such as 1,000 trajectories.
+    """
+
+    column: str
+    label: str
+    unit: float = 1
+
+
+ROUNDS = Across("round", "round")
+PLAYED = (
+    Across("trajectories", "trajectories played, continuations included, thousands", 1e3),
+    Across("replies", "new replies, thousands", 1e3),
+)
+SPENT = (
+    Across("tokens", "tokens read, millions", 1e6),
+    Across("seconds", "minutes of training, without evaluation", 60),
+)
+# If the longest arm's axis is so many times the shortest's, the axis is logarithmic.
+_FAR = 8
 
 
 def learning_curves(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> Drawing:
     """Draw the endpoint's measure by round; draw success and score if `comparison.partial`.
 
     Thin lines are seeds, and a cross ends those of `stops` (`logs.read_stops`); bars are intervals
-    of the last round. With more than `MANY` trained arms,
-    each arm has its own panel, and all panels show the endpoint's measure only.
+    of the last round. With more than `MANY` trained arms, each arm has its own panel, which shows
+    the endpoint's measure only.
     """
-    table = with_start(comparison, arms)
-    measures, apart = [MEASURES[comparison.protocol.settings.score]], ""
-    if len(arms.trained) > MANY:
-        figure = _panel_each(table, comparison, arms, measures[0], stops)
-        apart = thin_remark(arms)
-    else:
-        others = [each for each in MEASURES.values() if each not in measures]
-        measures += others if comparison.partial else []
-        figure = _together(table, comparison, arms, measures, stops)
+    table, runs = with_start(comparison, arms), single_runs(comparison)
+    measures = [MEASURES[comparison.protocol.settings.score]]
+    if comparison.partial and len(arms.trained) <= MANY:
+        measures += [each for each in MEASURES.values() if each not in measures]
+    panels = [(ROUNDS, measure) for measure in measures]
+    height = 4.8 if len(measures) == 1 else 3.6 * len(measures)
+    figure, drawn = _curves(table, runs, comparison, arms, panels, height)
+    for ax, (_, measure), names in drawn:
+        _draw_last_intervals(ax, table, [arms[name] for name in names], measure)
+        for name in names:
+            ended = runs[runs["method"] == name].merge(stops, on=["method", "seed", "round"])
+            look = {"color": arms[name].colour, "markersize": 8}
+            ax.plot(ended["round"], ended[measure.column], "x", **look)
+        ax.set_xticks(sorted(table["round"].unique()))
     several = comparison.seeds["seed"]
     bars = (
         " The bars beside the last round are its "
@@ -49,83 +80,146 @@ def learning_curves(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> 
         "Learning curves",
         f"Greedy {' and '.join(m.name for m in measures)} on the {comparison.n_test} test tasks "
         f"after every round.{seeds} The endpoint is {endpoint_phrase(comparison)}."
-        f"{if_several(several, bars)}{score}{apart}",
+        f"{if_several(several, bars)}{score}{_thin_remark(arms)}",
         " ".join(_alt(table, arms, measure) for measure in measures),
         figure,
         table,
     )
 
 
-def _together(
-    table: pd.DataFrame,
+def learning_by_play(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
+    """Draw the endpoint's measure against all trajectories and all new replies; None without logs.
+
+    Thin lines are seeds. With more than `MANY` trained arms, each arm has its own panel, which
+    shows the trajectories only.
+    """
+    if play.empty:
+        return None
+    measure = MEASURES[comparison.protocol.settings.score]
+    figure, table = _against(PLAYED, comparison, play, arms, measure)
+    thin = if_several(comparison.seeds["seed"], " Thin lines are single seeds.")
+    totals = table.groupby("method", sort=False)[["trajectories", "replies"]].max()
+    numbers = "; ".join(
+        f"{arms.label(name)} {row.trajectories:,.0f} trajectories, {row.replies:,.0f} new replies"
+        for name, row in totals.iterrows()
+    )
+    return Drawing(
+        "learning_by_play",
+        "learning",
+        "Learning curves against all that was played",
+        f"Greedy {measure.name} on the {comparison.n_test} test tasks against all trajectories "
+        "played in training: rollouts, the groups that dynamic sampling adds, and continuations "
+        "that credit asked for. A continuation is one trajectory, although it starts midway. New "
+        "replies are the finer measure: they leave out turns that were played again."
+        f"{thin}{_thin_remark(arms)}",
+        f"Played in all, per seed: {numbers}.",
+        figure,
+        table,
+    )
+
+
+def equal_budget(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
+    """Draw the endpoint's measure against tokens and time; None without logs.
+
+    With more than `MANY` trained arms, each arm has its own panel, which shows the tokens only.
+    """
+    if play.empty:
+        return None
+    measure = MEASURES[comparison.protocol.settings.score]
+    figure, table = _against(SPENT, comparison, play, arms, measure)
+    spent = "" if len(arms.trained) > MANY else " and training time"
+    totals = table.groupby("method")[list(SUMS)].max()
+    numbers = "; ".join(
+        f"{arms.label(name)} {row.trajectories:.0f} trajectories, {row.tokens / 1e6:.2f} million "
+        f"tokens, {row.seconds / 60:.1f} minutes"
+        for name, row in totals.iterrows()
+    )
+    return Drawing(
+        "equal_budget",
+        "learning",
+        f"{measure.name.capitalize()} against what it cost",
+        f"Greedy test {measure.name} against tokens{spent}"
+        f"{if_several(play['seed'], ', means over seeds; thin lines are single seeds')}. "
+        "Compare arms at equal cost, not at equal rounds. All play counts: the tokens of a "
+        f"continuation count as read, with those of the turns before it.{_thin_remark(arms)}",
+        f"Total cost: {numbers}.",
+        figure,
+        table,
+    )
+
+
+def _against(
+    costs: Sequence[Across],
     comparison: Comparison,
-    arms: Arms,
-    measures: Sequence[Measure],
-    stops: pd.DataFrame,
-) -> Figure:
-    """Draw all arms on the same axes, with names at the line ends, or below if crowded."""
-    height = 4.4 if len(measures) == 1 else 3.6 * len(measures)
-    figure, axes = style.canvas(len(measures), height=height, sharex=True)
-    shifts = (np.arange(len(arms.trained)) - (len(arms.trained) - 1) / 2) * 0.05 + 0.2
-    tight = False
-    for ax, measure in zip(axes.flat, measures, strict=True):
-        ends = []
-        for shift, name in zip(shifts, arms.trained, strict=True):
-            arm = arms[name]
-            last = _draw_arm(ax, table, comparison, arm, measure, shift, markersize=5)
-            _draw_stops(ax, comparison, stops, arm, measure)
-            ends.append((style.wrap(arm.label), last["round"], last[measure.column], arm.colour))
-        ends += untrained_line(ax, comparison, arms, measure)
-        ax.set_ylabel(f"greedy {measure.name} on the test panel")
-        style.percent_axis(ax.yaxis, measure.unit)
-        tight = style.crowded([text for text, *_ in ends])
-        if not tight:
-            style.label_ends(ax, ends)
-    axes[0, 0].set_xticks(sorted(table["round"].unique()))
-    axes[-1, 0].set_xlabel("round")
-    if tight:
-        style.legend_below(figure, axes[0, 0].get_legend_handles_labels()[0])
-    return figure
-
-
-def thin_remark(arms: Arms) -> str:
-    """What the caption of small panels says of the line that all of them share."""
-    if not arms.has_reference:
-        return ""
-    return f" {arms.label(arms.reference)} is drawn thin in every panel."
-
-
-def _panel_each(
-    table: pd.DataFrame,
-    comparison: Comparison,
+    play: pd.DataFrame,
     arms: Arms,
     measure: Measure,
-    stops: pd.DataFrame,
-) -> Figure:
-    """Draw a small panel for every arm; each panel also shows the reference and the SFT policy."""
-    figure, panels = small_panels(arms)
-    reference = table[table["method"] == arms.reference]
-    heights = []
-    for ax, name in panels:
-        arm = arms[name]
-        if arms.has_reference:
-            colour = arms[arms.reference].colour
-            ax.plot(reference["round"], reference[measure.column], color=colour, linewidth=0.9)
-        last = _draw_arm(ax, table, comparison, arm, measure, shift=0.2, markersize=4)
-        _draw_stops(ax, comparison, stops, arm, measure)
-        untrained_line(ax, comparison, arms, measure)
-        heights.append(last[measure.column])
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw a measure against each of `costs`; return the figure and its means over seeds."""
+    spent = play.groupby(["method", "round"])[list(SUMS)].mean()
+    table = with_start(comparison, arms).join(spent, on=["method", "round"])
+    table.loc[table["round"] == 0, list(SUMS)] = 0.0
+    runs = single_runs(comparison).merge(play, on=["method", "seed", "round"])
+    panels = [(across, measure) for across in costs]
+    figure, drawn = _curves(table, runs, comparison, arms, panels, height=5.7)
+    for ax, (across, _), _ in drawn:
+        ends = table.groupby("method")[across.column].max()
+        if ends.max() > _FAR * ends.min():
+            first = table.loc[table[across.column] > 0, across.column].min()
+            style.log_axis_from_zero(ax.xaxis, first / across.unit)
+    return figure, table
+
+
+Panel = tuple[Across, Measure]
+
+
+def _curves(
+    table: pd.DataFrame,
+    runs: pd.DataFrame,
+    comparison: Comparison,
+    arms: Arms,
+    panels: Sequence[Panel],
+    height: float,
+) -> tuple[Figure, list[tuple[Axes, Panel, list[str]]]]:
+    """Draw all arms on the same axes; with more than `MANY` trained arms, a small panel for each.
+
+    Args:
+        table: means over seeds, from `with_start`.
+        runs: rows of single seeds.
+        panels: the axes of the figure, from the top; small panels show the first of them.
+        height: the figure's height in inches, if all arms are on the same axes.
+
+    Returns:
+        The figure, and its axes, each with the panel and the names of the arms on it.
+    """
+    many = len(arms.trained) > MANY
+    if many:
+        figure, small = _small_panels(arms)
+        drawn = [(ax, panels[0], [name]) for ax, name in small]
+        figure.supxlabel(panels[0][0].label, fontsize=9)
+        figure.supylabel(f"greedy {panels[0][1].name} on the test panel", fontsize=9)
+    else:
+        across, measures = ({panel[k] for panel in panels} for k in (0, 1))
+        shared = {"sharex": len(across) == 1, "sharey": len(measures) == 1}
+        figure, axes = style.canvas(len(panels), height=height, **shared)
+        drawn = [(ax, panel, arms.trained) for ax, panel in zip(axes.flat, panels, strict=True)]
+    for ax, (across, measure), names in drawn:
+        if many and arms.has_reference:
+            lead = table[table["method"] == arms.reference]
+            look = {"color": arms[arms.reference].colour, "linewidth": 0.9}
+            ax.plot(lead[across.column] / across.unit, lead[measure.column], **look)
+        for name in names:
+            draw_arm(ax, table, runs, arms[name], measure, across)
+        _untrained_line(ax, comparison, arms, measure)
         style.percent_axis(ax.yaxis, measure.unit)
-    # The panels share a scale, which only the last of them settles.
-    for (ax, _), end in zip(panels, heights, strict=True):
-        style.label_ends(ax, [(f"{100 * end:.0f}{measure.unit}", 0, end, INK)])
-    panels[0][0].set_xticks(sorted(table["round"].unique()))
-    figure.supxlabel("round", fontsize=9)
-    figure.supylabel(f"greedy {measure.name} on the test panel", fontsize=9)
-    return figure
+        if not many:
+            ax.set(xlabel=across.label, ylabel=f"greedy test {measure.name}")
+    if not many:
+        style.legend_below(figure, drawn[0][0].get_legend_handles_labels()[0])
+    return figure, drawn
 
 
-def small_panels(arms: Arms) -> tuple[Figure, list[tuple[Axes, str]]]:
+def _small_panels(arms: Arms) -> tuple[Figure, list[tuple[Axes, str]]]:
     """A figure with a small titled panel for each trained arm, and the panels with their arms."""
     rows = -(-len(arms.trained) // 2)
     titles = [style.wrap(arms.label(name), 34) for name in arms.trained]
@@ -141,42 +235,41 @@ def small_panels(arms: Arms) -> tuple[Figure, list[tuple[Axes, str]]]:
     return figure, list(zip(axes.flat, arms.trained, strict=False))
 
 
-def _draw_arm(
+def draw_arm(
     ax: Axes,
     table: pd.DataFrame,
-    comparison: Comparison,
+    runs: pd.DataFrame,
     arm: Arm,
     measure: Measure,
-    shift: float,
-    markersize: float,
-) -> pd.Series:
-    """Draw an arm's line over the rounds, and a thin line per seed; return the last round's row.
-
-    The last round's interval is drawn `shift` rounds to the right of the dot.
-    """
-    mine = table[table["method"] == arm.name]
-    runs = comparison.rounds_by_seed
-    runs = runs[(runs["method"] == arm.name) & (runs["panel"] == TEST)]
-    if runs["seed"].nunique() > 1:
-        for _, run in runs.groupby("seed"):
-            values = run[measure.column]
-            ax.plot(run["round"], values, color=arm.colour, **THIN)
-    look = {"color": arm.colour, "marker": arm.marker, "markersize": markersize}
-    ax.plot(mine["round"], mine[measure.column], label=arm.label, **look)
-    last = mine.iloc[-1]
-    ends = last[measure.lower], last[measure.upper]
-    ax.vlines(last["round"] + shift, *ends, arm.colour, alpha=0.5, linewidth=2.5)
-    return last
-
-
-def _draw_stops(
-    ax: Axes, comparison: Comparison, stops: pd.DataFrame, arm: Arm, measure: Measure
+    across: Across = ROUNDS,
 ) -> None:
-    """Draw a cross on the line of each seed that a rule has ended, at the round of that."""
-    runs = comparison.rounds_by_seed
-    runs = runs[(runs["method"] == arm.name) & (runs["panel"] == TEST)]
-    ended = runs.merge(stops[stops["method"] == arm.name], on=["method", "seed", "round"])
-    ax.plot(ended["round"], ended[measure.column], "x", color=arm.colour, markersize=8)
+    """Draw an arm's mean over its seeds and, if there are several, a thin line for each."""
+    mine, seeds = (each[each["method"] == arm.name] for each in (table, runs))
+    if seeds["seed"].nunique() > 1:
+        for _, run in seeds.groupby("seed"):
+            look = {"color": arm.colour, "alpha": 0.3, "linewidth": 0.8}
+            ax.plot(run[across.column] / across.unit, run[measure.column], **look)
+    look = {"color": arm.colour, "marker": arm.marker, "markersize": 4.5, "label": arm.label}
+    ax.plot(mine[across.column] / across.unit, mine[measure.column], **look)
+
+
+def _draw_last_intervals(
+    ax: Axes, table: pd.DataFrame, drawn: Sequence[Arm], measure: Measure
+) -> None:
+    """Draw the intervals of the last round, side by side to the right of its dots."""
+    shifts = (np.arange(len(drawn)) - (len(drawn) - 1) / 2) * 0.05 + 0.2
+    for shift, arm in zip(shifts, drawn, strict=True):
+        last = table[table["method"] == arm.name].iloc[-1]
+        ends = last[measure.lower], last[measure.upper]
+        ax.vlines(last["round"] + shift, *ends, arm.colour, alpha=0.5, linewidth=2.5)
+
+
+def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms, measure: Measure) -> None:
+    """Draw a line at the SFT policy's best-temperature result."""
+    level = untrained_level(comparison, arms, measure.column)
+    if level is not None:
+        name = f"{arms.label(arms.untrained)}, {temperature_name(comparison.best_temperature)}"
+        ax.axhline(level, color=MUTED, linewidth=1.2, linestyle=":", label=name)
 
 
 def with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:
@@ -192,14 +285,16 @@ def with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def untrained_line(ax: Axes, comparison: Comparison, arms: Arms, measure: Measure) -> list:
-    """Draw a line at the SFT policy's best-temperature result; return its `label_ends` entries."""
-    level = untrained_level(comparison, arms, measure.column)
-    if level is None:
-        return []
-    name = f"{arms.label(arms.untrained)},\n{temperature_name(comparison.best_temperature)}"
-    ax.axhline(level, color=MUTED, linewidth=1.2, linestyle=":", label=name.replace("\n", " "))
-    return [(name, 0, level, MUTED)]
+def single_runs(comparison: Comparison) -> pd.DataFrame:
+    """Test rows of single runs."""
+    return comparison.rounds_by_seed[comparison.rounds_by_seed["panel"] == TEST]
+
+
+def _thin_remark(arms: Arms) -> str:
+    """The sentence about the reference's line in all small panels; "" without such panels."""
+    if len(arms.trained) <= MANY or not arms.has_reference:
+        return ""
+    return f" {arms.label(arms.reference)} is drawn thin in every panel."
 
 
 def _alt(table: pd.DataFrame, arms: Arms, measure: Measure) -> str:

@@ -103,22 +103,14 @@ def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
         )
     best = comparison.best_temperature
     ax.axvline(best, color=MUTED, linewidth=1, linestyle=":")
-    panels = ax.get_legend_handles_labels()[0]
     reached = comparison.methods.groupby("method")["endpoint"].first()
     at_edge = {"transform": ax.get_yaxis_transform(), "clip_on": False, "linestyle": "none"}
-    trained, ends = [], []
     for name in arms.trained:
-        other, height = arms[name], reached[name]
-        trained += ax.plot(1.0, height, label=other.label, **other.look | at_edge)
-        ends.append((style.wrap(other.label), 1.0, height, other.colour))
+        ax.plot(1.0, reached[name], label=arms.label(name), **arms[name].look | at_edge)
     ax.set_xlabel("temperature of the SFT policy (0 = greedy)")
     ax.set_ylabel(measure.name)
     style.percent_axis(ax.yaxis, measure.unit)
-    if style.crowded([text for text, *_ in ends], gap=0.1):
-        style.legend_below(figure, [*panels, *trained])
-    else:
-        style.label_ends(ax, ends, gap=0.1, offset=8)
-        style.legend_below(figure, panels)
+    style.legend_below(figure, ax.get_legend_handles_labels()[0])
     test = table[table["panel"] == TEST]
     numbers = ", ".join(
         f"{100 * value:.1f}{measure.unit} at {temperature:g}"

@@ -1,4 +1,4 @@
-"""Draws the share of each arm's runs that have reached a score, by all trajectories played."""
+"""Draws the share of each arm's runs that reached a score, by number of trajectories played."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.report import style, words
 from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import MEASURES, threshold_text
-from hgrpo.report.style import MUTED, Drawing
+from hgrpo.report.style import Drawing
 
 # Lines of arms whose shares are equal are drawn this far apart.
 _APART = 0.012
@@ -19,7 +19,7 @@ def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawin
     """Draw one panel per threshold, with a step curve per trained arm; None without logs.
 
     The curve is 1 minus Kaplan and Meier's estimate, and ends where the first run's training ends.
-    Without a threshold, the figure says why there is none.
+    Without a threshold, the figure gives the reason in words.
     """
     if play.empty or not arms.trained:
         return None
@@ -57,7 +57,7 @@ def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawin
 
 
 def _without_threshold(comparison: Comparison, arms: Arms) -> Drawing:
-    """A figure of words: the arms that thresholds are derived from do not score above 0."""
+    """A figure of words, for arms with scores of 0, from which no threshold can be derived."""
     score = comparison.protocol.settings.score
     names = [arms.untrained, arms.reference if arms.has_reference else None]
     scored = words.listing([arms.label(name) for name in names if name])
@@ -67,14 +67,9 @@ def _without_threshold(comparison: Comparison, arms: Arms) -> Drawing:
         f"{MEASURES[score].name} of {scored} after the last round, rounded to whole per "
         f"cent. That is {zero}, which every run reaches at once."
     )
-    figure, axes = style.canvas(height=1.1, grid="")
-    axes[0, 0].set_axis_off()
     text = style.wrap(f"There is no threshold above {zero}.", 40)
-    axes[0, 0].text(0.5, 0.5, text, ha="center", va="center", color=MUTED)
-    columns = ["threshold", "method", "trajectories", "share_reached"]
-    return Drawing(
-        "thresholds", "learning", _TITLE, why, text, figure, pd.DataFrame(columns=columns)
-    )
+    empty = pd.DataFrame(columns=["threshold", "method", "trajectories", "share_reached"])
+    return Drawing("thresholds", "learning", _TITLE, why, text, style.notice(text), empty)
 
 
 def _alt(comparison: Comparison, arms: Arms) -> str:

@@ -1,6 +1,5 @@
 """Figures of training: reward, KL, gradients and the health of the updates."""
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -8,6 +7,8 @@ from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import TEST
 from hgrpo.report import style
 from hgrpo.report.arms import Arms
+from hgrpo.report.endpoint_words import SUCCESS
+from hgrpo.report.figures.learning import draw_arm, single_runs
 from hgrpo.report.names import run_figure
 from hgrpo.report.style import GRID, INK, MANY, MUTED, Drawing
 from hgrpo.report.words import if_several, percent
@@ -87,7 +88,12 @@ def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) 
     advantage.set(title="Size of the turn advantages", ylabel="mean |advantage|")
     for ax in (dead, advantage):
         ax.set_ylim(bottom=0)
-    _draw_evaluations(evaluation, comparison, arms)
+    rounds = comparison.rounds[comparison.rounds["panel"] == TEST]
+    for name in arms.trained:
+        draw_arm(evaluation, rounds, single_runs(comparison), arms[name], SUCCESS)
+    evaluation.set_title("Evaluation: greedy test success")
+    style.whole_numbers(evaluation, "round")
+    style.percent_axis(evaluation.yaxis)
     style.legend_below(figure, reward.lines)
     share = means.groupby("method").apply(
         lambda table: table["dead_groups"].sum() / table["n_groups"].sum()
@@ -128,26 +134,6 @@ def draw_lines(
             linewidth=2.2 if many and name == arms.reference else 1.3,
             label=arm.label,
         )
-
-
-def _draw_evaluations(ax: Axes, comparison: Comparison, arms: Arms) -> None:
-    """Draw test success after every round, with intervals for at most `MANY` trained arms."""
-    rounds = comparison.rounds[comparison.rounds["panel"] == TEST]
-    shifts = (np.arange(len(arms.trained)) - (len(arms.trained) - 1) / 2) * 0.1
-    ends = []
-    for shift, name in zip(shifts, arms.trained, strict=True):
-        arm, played = arms[name], rounds[rounds["method"] == name]
-        if len(arms.trained) > MANY:
-            width = 2.2 if name == arms.reference else 1.1
-            ax.plot(played["round"], played["success"], markersize=4, linewidth=width, **arm.look)
-        else:
-            style.interval_dots(ax, played["round"] + shift, played, arm)
-            last = played.iloc[-1]
-            ends.append((percent(last["success"]), last["round"], last["success"], arm.colour))
-    ax.set(title="Evaluation: greedy test success", xlabel="round")
-    ax.set_xticks(sorted(rounds.loc[rounds["round"] > 0, "round"].unique()))
-    style.percent_axis(ax.yaxis)
-    style.label_ends(ax, ends, gap=0.12)
 
 
 def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from hgrpo.formulas import kinds
 from hgrpo.formulas.rule import Need, Rule, refuse
-from hgrpo.sandbox.run_settings import ArmSettings, RuleSettings, TransformerSettings
+from hgrpo.sandbox.run_settings import ArmSettings, RuleSettings, TransformerSettings, unread
 
 RULES = kinds.of_piece("opd")
 
@@ -107,6 +107,14 @@ class OpdSettings(ArmSettings, TransformerSettings):
             (
                 self.task == "format_answer" and self.seq_len < 2,
                 "format_answer needs seq_len of at least 2",
+            ),
+            *unread(
+                self,
+                f"task {self.task}",
+                teacher_epsilon=self.task != "soft_reversal",
+                **dict.fromkeys(
+                    ("teacher_temperature", "special_token_weight"), self.task == "soft_reversal"
+                ),
             ),
             *self._wrong_phases(),
         )

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from hgrpo.formulas import kinds
 from hgrpo.formulas.rule import Need
-from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings
+from hgrpo.sandbox.run_settings import RunSettings, TransformerSettings, unread
 
 RULES = kinds.of_piece("pedagogy")
 NEEDS: dict[str, Need["PedagogySettings"]] = {
@@ -66,5 +66,10 @@ class PedagogySettings(RunSettings, TransformerSettings):
             (
                 self.answer_len > self.completion_len,
                 f"answer_len {self.answer_len} is above completion_len {self.completion_len}",
+            ),
+            *unread(self, self.method, teacher_lr=self.rule.teaches),
+            (
+                self.teacher_steps > 1 and not self.rule.teaches,
+                f"teacher_steps: {self.method} does not read it",
             ),
         )

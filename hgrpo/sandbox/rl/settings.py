@@ -9,7 +9,7 @@ from pydantic import Field
 
 from hgrpo.formulas import kinds
 from hgrpo.formulas.rule import Need
-from hgrpo.sandbox.run_settings import RunSettings, Seeds, TransformerSettings
+from hgrpo.sandbox.run_settings import RunSettings, Seeds, TransformerSettings, unread
 from hgrpo.sandbox.tasks import CHAINS, REVERSALS
 
 _RARE = ("false_positive_rare_token", "false_positive_sep")
@@ -172,13 +172,14 @@ class RlSettings(RunSettings, TransformerSettings):
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
         """Checks of any rule: whether the run fails it, and a line."""
-        mode = self.reward_noise_mode
+        noisy, mode = self.reward_noise > 0, self.reward_noise_mode
         horizon = 1 if self.task in BANDITS else self.seq_len
         listed = (self.vocab_size + 1) ** horizon <= MOST_OUTPUTS
         stated = self.task in BANDITS or (self.task == "token_reversal" and self.binary_reward)
         several = self.samples_groups and self.group_size > 1
         return (
             *super().refusals(),
+            *self._unread(),
             (
                 0 < self.replay_capacity <= max(self.delay, self.replay_min_age),
                 f"replay_capacity {self.replay_capacity} holds no batch of age "
@@ -192,7 +193,8 @@ class RlSettings(RunSettings, TransformerSettings):
                 self.task == "masked_reversal" and not 1 <= self.score_len <= self.seq_len,
                 f"score_len {self.score_len} must be from 1 to seq_len, {self.seq_len}",
             ),
-            (self.reward_noise > 0 and mode == "none", "reward_noise needs a reward_noise_mode"),
+            (noisy and mode == "none", "reward_noise needs a reward_noise_mode"),
+            (not noisy and mode != "none", f"reward_noise_mode {mode} needs reward_noise above 0"),
             (
                 mode in _RARE and self.task in BANDITS,
                 f"reward_noise_mode {mode} needs a task with sequences",
@@ -211,3 +213,36 @@ class RlSettings(RunSettings, TransformerSettings):
                 "baseline group needs a batch of at least 2",
             ),
         )
+
+    def _unread(self) -> list[tuple[bool, str]]:
+        """Settings that the run's task, rule or replay lacks, each with its line."""
+        sequences, text = self.task not in BANDITS, self.task == "lm_bandit"
+        replays, rule = self.replay_capacity > 0, self.rule
+        return [
+            *unread(
+                self,
+                f"task {self.task}",
+                hidden=self.task == "mnist",
+                data=not sequences,
+                score_len=self.task == "masked_reversal",
+                binary_reward=self.task in REVERSALS,
+                **dict.fromkeys(("model_name", "context_len", "kl_weight"), text),
+                **dict.fromkeys(("vocab_size", "seq_len"), sequences),
+                **dict.fromkeys(("d_model", "nhead", "num_layers"), sequences or text),
+            ),
+            *unread(
+                self,
+                self.method,
+                baseline=not rule.grouped,
+                group_size=self.samples_groups or rule.candidates,
+                grouped=not (rule.grouped or rule.candidates),
+            ),
+            *unread(
+                self,
+                "a run without replay",
+                replay_priority=replays,
+                replay_min_age=replays,
+                replay_start=replays,
+                replay_age_decay=replays or "decay" in type(rule).model_fields,
+            ),
+        ]

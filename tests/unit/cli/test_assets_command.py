@@ -6,7 +6,7 @@ from stage_settings import stage_settings
 
 from hgrpo.errors import UserError
 from hgrpo.games.base import Task
-from hgrpo.stages.sections import check_sizes
+from hgrpo.stages.assets import Settings, check_sizes
 from hgrpo.study.study import load_study
 
 
@@ -28,8 +28,12 @@ def official(project, tmp_path, **evaluation):
     return load_study(path)
 
 
+def settings_of(study):
+    return Settings.model_validate(stage_settings(study, "assets"))
+
+
 def test_the_official_games_are_too_few_for_the_defaults(project, tmp_path):
-    settings = stage_settings(official(project, tmp_path), "assets")
+    settings = settings_of(official(project, tmp_path))
     with pytest.raises(UserError) as caught:
         check_sizes(panels(train=3, validation=140, test=134), settings)
     assert str(caught.value) == (
@@ -39,9 +43,7 @@ def test_the_official_games_are_too_few_for_the_defaults(project, tmp_path):
 
 
 def test_as_many_as_there_are_will_do(project, tmp_path):
-    settings = stage_settings(
-        official(project, tmp_path, validation_games=140, test_games=134), "assets"
-    )
+    settings = settings_of(official(project, tmp_path, validation_games=140, test_games=134))
     check_sizes(panels(train=3, validation=140, test=134), settings)
     with pytest.raises(UserError, match=r"evaluation.test_games: 134 .* test panel has 133"):
         check_sizes(panels(train=3, validation=140, test=133), settings)

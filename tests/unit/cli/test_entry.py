@@ -15,7 +15,7 @@ from hgrpo.cli.run_stage import read_settings
 from hgrpo.command import INTERRUPTED, READER_GONE, USER_ERROR, run
 from hgrpo.errors import UserError
 from hgrpo.stages import evaluate, rl_round
-from hgrpo.stages.job import Job
+from hgrpo.stages.paths import Job
 
 
 def raising(error: BaseException):

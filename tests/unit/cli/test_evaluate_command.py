@@ -11,7 +11,7 @@ from hgrpo.games.base import Task
 from hgrpo.games.panels import SPLITS, write_panels
 from hgrpo.policy import load
 from hgrpo.stages import evaluate
-from hgrpo.stages.job import Job
+from hgrpo.stages.paths import Job
 
 CONFIG = {
     "env": {"name": "alfworld", "games": {"generate": {}}},

@@ -18,7 +18,7 @@ from hgrpo.learning.scratch import CRITIC, TRAINER_STATE
 from hgrpo.learning.stops import greedy_validation
 from hgrpo.learning.update import Learner
 from hgrpo.stages import rl_round
-from hgrpo.stages.job import Job
+from hgrpo.stages.paths import Job
 from hgrpo.study.study import load_study
 
 ENV = {"name": "chores", "turn_cap": 2, "chores": 2, "kinds": 20, "expert": {"turn_cap": 2}}

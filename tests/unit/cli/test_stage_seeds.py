@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from hgrpo.cli.run_stage import _seed_globals
-from hgrpo.stages.job import Job
+from hgrpo.stages.paths import Job
 
 JOB = Job("Mine", 11, 1, "code")
 

@@ -22,8 +22,8 @@ from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.errors import UserError
 from hgrpo.games.panels import write_panels
 from hgrpo.report.credit_tables import CREDITS
-from hgrpo.stages import credit_agreement
-from hgrpo.stages.job import Job
+from hgrpo.stages import credit_agreement, playing
+from hgrpo.stages.paths import Job
 from hgrpo.trajectories.store import sequence_table, turn_table, write_table
 
 TASKS = hall_tasks(8)
@@ -106,7 +106,7 @@ def run(study, out, fitted=None, credit=CREDIT, settings=None, **changes):
     settings = credit_agreement.Settings.model_validate(content)
     halls = SimpleNamespace(factory=lambda settings, tasks: HallEnv)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(credit_agreement, "load", lambda name: halls)
+        patch.setattr(playing, "load", lambda name: halls)
         credit_agreement.run(settings, Job(seed=SEED), credit_agreement.Paths(**folders | changes))
     return out
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hgrpo.evaluation.potential_and_reward import progress_and_reward
+from hgrpo.stages.expert import progress_and_reward
 
 
 def rows(*pairs):

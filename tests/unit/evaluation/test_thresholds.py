@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from hgrpo.errors import UserError
 from hgrpo.evaluation import thresholds
 
 # Success by round of three seeds.
@@ -103,11 +102,6 @@ def test_runs_of_one_arm_may_play_unequally():
     assert first.loc["fast", "end"].tolist() == [300, 410, 300]
 
 
-def test_a_round_without_log_is_named():
-    with pytest.raises(UserError, match="flat seed 1: no train log of round 3"):
-        thresholds.first_rounds(runs(), [0.5], "success", play().query("round < 3"))
-
-
 def test_the_curve_of_a_textbook_example():
     # Of four runs one gets there at 1 and one at 2; the others are censored at 2 and 5.
     times, shares = thresholds.curve([1, 2, 2, 5], [True, True, False, False])
@@ -149,6 +143,6 @@ def test_derived_thresholds_lie_between_their_ends(start, end):
 
 def test_a_threshold_that_every_run_reaches_at_once_tells_nothing():
     won, lost = pd.Series([0.0, 0.3]), pd.Series([0.0, -0.3])
-    assert thresholds.telling([0.0, 0.1], won) == [0.1]
-    assert thresholds.telling([-0.2, 0.0], lost) == [-0.2, 0.0]
-    assert thresholds.telling(thresholds.derived(0.0, 0.0), won) == []
+    assert thresholds.without_zero([0.0, 0.1], won) == [0.1]
+    assert thresholds.without_zero([-0.2, 0.0], lost) == [-0.2, 0.0]
+    assert thresholds.without_zero(thresholds.derived(0.0, 0.0), won) == []

@@ -94,7 +94,7 @@ def test_cautions_stand_on_top_of_the_page_and_in_the_last_line_of_the_run(tmp_p
     for name, caution in (("flatGRPO", ""), ("Progressive", "it is 0")):
         path = tmp_path / f"rl/{name}/seed_11/round_1/summary.json"
         path.write_text(json.dumps(summary(name, 1, "w", caution=caution)), encoding="utf-8")
-    page = build_report(study)
+    page = build_report(study, ("merge", "report"))
     last = capsys.readouterr().out.splitlines()[-1]
     text = page.read_text(encoding="utf-8")
     for caution in ("Progressive (1 of 1 rounds): it is 0.", "are one arm in seed"):

@@ -6,7 +6,6 @@ import pytest
 from report_fixtures import STUDIES, inputs_of, write_merged_study
 from stage_settings import stage_settings
 
-from hgrpo.report.arms import read_axes
 from hgrpo.report.draw import study_drawings
 from hgrpo.report.logs import read_fits, run_of
 from hgrpo.report.names import figure_names
@@ -80,8 +79,8 @@ def test_collapse_shows_every_arm_round_by_round(drawn):
 
 def test_an_axis_of_which_one_arm_is_run_has_no_figure():
     chosen = load_study(STUDIES / "interventions.yaml", {"methods": ["PPO", "kl_0.1"]})
-    axes = read_axes(stage_settings(chosen, "figures"))
-    assert [(axis.name, dict(axis.arms)) for axis in axes] == [
+    axes = stage_settings(chosen, "figures")["axes"]
+    assert [(axis["name"], dict(axis["arms"])) for axis in axes] == [
         ("kl", {"0": "PPO", "0.1": "kl_0.1"})
     ]
     assert "axes" not in stage_settings(load_study(STUDIES / "smoke.yaml"), "figures")

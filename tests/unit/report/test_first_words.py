@@ -10,7 +10,7 @@ import pytest
 from report_fixtures import build_report, inputs_of, shipped, write_merged_study, write_study
 
 from hgrpo.evaluation.gates import Gate
-from hgrpo.report import words
+from hgrpo.report import findings
 from hgrpo.report.cautions import PUBLISHED, cautions, published_spread
 from hgrpo.report.tables import scripted_players
 
@@ -67,7 +67,7 @@ def with_differences(inputs, differences, seeds=1):
 def test_with_one_seed_the_headline_ranks_no_arm_and_leaves_controls_out(one_seed):
     differences = {"flatGRPO_AA": 0.4, "RandomCredit": 0.3, "Vine": 0.2, "LLMJudge": 0.1}
     comparison = with_differences(one_seed, differences)
-    headline = words.answer(comparison, one_seed.arms).headline
+    headline = findings.answer(comparison, one_seed.arms).headline
     assert headline == (
         "One seed, no verdict: Vine (4 continuations) (+20.0 points, less than the A/A twin moved) "
         "and LLMJudge (offline rubric) (+10.0 points, less than the A/A twin moved) against flat "
@@ -77,10 +77,10 @@ def test_with_one_seed_the_headline_ranks_no_arm_and_leaves_controls_out(one_see
         update={"gates": [Gate(arm="Vine", expect="above")]}
     )
     gated = replace(comparison, protocol=replace(comparison.protocol, settings=gates))
-    headline = words.answer(gated, one_seed.arms).headline
+    headline = findings.answer(gated, one_seed.arms).headline
     assert "no verdict: LLMJudge (offline rubric) (+10.0 points, less" in headline
     controls = gated.against_reference.query("method != 'LLMJudge'")
-    headline = words.answer(replace(gated, against_reference=controls), one_seed.arms).headline
+    headline = findings.answer(replace(gated, against_reference=controls), one_seed.arms).headline
     only = "One seed, no verdict: beside flat GRPO, only controls were trained"
     assert headline == f"{only}; the A/A twin differs by +40.0 points."
 
@@ -93,7 +93,7 @@ def test_the_headline_sets_each_arm_beside_what_chance_made(one_seed):
     table["verdict"] = pd.Series(verdicts).reindex(table.index, fill_value="inconclusive")
     table = table.assign(lower=table["difference"] - 0.03, upper=table["difference"] + 0.03)
     compared = replace(comparison, against_reference=table.reset_index())
-    assert words.answer(compared, one_seed.arms).headline == (
+    assert findings.answer(compared, one_seed.arms).headline == (
         "Vine (4 continuations) (+23.2 points, +20.2 to +26.2) and LLMJudge (offline rubric) (+3.6 "
         "points, +0.6 to +6.6, less than the A/A twin moved) beat flat GRPO "
         f"{AREA}; inconclusive for random credit (+1.0 points, \u22122.0 to +4.0); the A/A twin "
@@ -111,7 +111,7 @@ def test_the_headline_begins_with_the_users_own_arm(one_seed):
         if seeds >= 5:
             table = table.assign(lower=table["difference"] - 0.04, upper=table["difference"] + 0.04)
             table.loc[table["method"] == "LLMJudge", "verdict"] = "better" if size > 0 else "worse"
-        return words.answer(replace(comparison, against_reference=table), arms).headline
+        return findings.answer(replace(comparison, against_reference=table), arms).headline
 
     label = "Yours, LLMJudge (offline rubric):"
     rest = "LLMJudge (offline rubric) (+6.1 points, +2.1 to +10.1) beats flat GRPO"
@@ -130,7 +130,7 @@ def test_the_headline_begins_with_the_users_own_arm(one_seed):
         comparison = with_differences(one_seed, differences)
         table = comparison.against_reference.query(f"method in ['LLMJudge', '{other}']")
         alone = replace(comparison, against_reference=table)
-        assert expected in words.answer(alone, arms).headline
+        assert expected in findings.answer(alone, arms).headline
     arms = replace(arms, mine=frozenset({"flatGRPO"}))
     assert "Yours" not in headline(5)
 
@@ -142,12 +142,12 @@ def test_the_users_arm_without_a_verdict_is_named_once(one_seed):
     )
     table = comparison.against_reference
     table.loc[table["method"] == "Vine", "verdict"] = "better"
-    text = words.answer(replace(comparison, against_reference=table), arms).headline
+    text = findings.answer(replace(comparison, against_reference=table), arms).headline
     assert text.startswith("Yours, LLMJudge (offline rubric): +6.0 points over flat GRPO")
     assert text.count("LLMJudge") == 1 and "inconclusive for random credit (" in text
     # Without another finding the second sentence has all arms.
     table = table.assign(verdict="inconclusive")
-    text = words.answer(replace(comparison, against_reference=table), arms).headline
+    text = findings.answer(replace(comparison, against_reference=table), arms).headline
     assert text.count("LLMJudge") == 2 and "Inconclusive: " in text
 
 
@@ -155,16 +155,18 @@ def test_under_the_headline_stands_what_chance_alone_made(one_seed):
     differences = {"flatGRPO_AA": -0.086, "RandomCredit": 0.3, "Vine": 0.2, "LLMJudge": 0.149}
     comparison = with_differences(one_seed, differences)
     spread = published_spread("bakeoff", ["seeds"], "flat GRPO")
-    assert words.answer(comparison, one_seed.arms, spread=spread).sure == (
+    assert findings.answer(comparison, one_seed.arms, spread=spread).sure == (
         "Flat GRPO again (A/A) differs from flat GRPO in its random numbers only. In the 5 "
         "published seeds of this study, the difference of one seed "
         "from flat GRPO has a standard deviation of 4.5 points."
     )
     alone = replace(comparison, against_reference=comparison.against_reference.head(0))
-    assert "random numbers" not in words.answer(alone, one_seed.arms).sure
+    assert "random numbers" not in findings.answer(alone, one_seed.arms).sure
     table = comparison.against_reference.query("method != 'flatGRPO_AA'")
     without = replace(comparison, against_reference=table)
-    assert words.answer(without, one_seed.arms).sure.startswith("How much chance alone makes is ")
+    assert findings.answer(without, one_seed.arms).sure.startswith(
+        "How much chance alone makes is "
+    )
 
 
 def test_a_study_with_other_settings_has_no_published_spread():
@@ -194,7 +196,7 @@ def test_the_published_spread_is_that_of_the_published_tables(project, tmp_path)
 def test_two_seeds_support_no_verdict(two_seeds):
     # A p-value of one degree of freedom that would decide.
     table = two_seeds.comparison.against_untrained.assign(p_holm=0.001, difference=0.2)
-    answer = words.answer(replace(two_seeds.comparison, against_untrained=table), two_seeds.arms)
+    answer = findings.answer(replace(two_seeds.comparison, against_untrained=table), two_seeds.arms)
     assert answer.headline.startswith("Two seeds, no verdict: ")
     # Two runs of an arm say nothing of how many seeds a difference needs.
     assert answer.cautions == [
@@ -204,11 +206,11 @@ def test_two_seeds_support_no_verdict(two_seeds):
     assert answer.sure == "How much chance alone makes is not known from so few seeds."
     assert not any("10 points" in text for _, texts in answer.paragraphs for text in texts)
     four = with_differences(two_seeds, {"Progressive": 0.1, "RandomCredit": 0.1}, seeds=4)
-    answer = words.answer(four, two_seeds.arms)
+    answer = findings.answer(four, two_seeds.arms)
     assert answer.headline.startswith("Four seeds, no verdict: ")
     assert "10 points" in answer.cautions[0]
     five = with_differences(two_seeds, {"Progressive": 0.1, "RandomCredit": 0.1}, seeds=5)
-    assert words.answer(five, two_seeds.arms).cautions == []
+    assert findings.answer(five, two_seeds.arms).cautions == []
 
 
 def test_no_difference_beyond_what_the_score_allows_is_called_detectable(two_seeds):
@@ -217,7 +219,7 @@ def test_no_difference_beyond_what_the_score_allows_is_called_detectable(two_see
     def text(*effects):
         open_rows = table.assign(minimum_detectable_effect=effects)
         comparison = replace(two_seeds.comparison, against_reference=open_rows)
-        return " ".join(words.answer(comparison, two_seeds.arms).paragraphs[0][1])
+        return " ".join(findings.answer(comparison, two_seeds.arms).paragraphs[0][1])
 
     assert "no possible difference would have been detected" in text(float("inf"), float("inf"))
     assert "of about 12.0 to over 100 points would" in text(0.12, float("inf"))
@@ -234,16 +236,16 @@ def collapsed(inputs, *runs):
 
 
 def test_a_collapse_of_the_reference_is_the_first_sentence(two_seeds):
-    answer = words.answer(collapsed(two_seeds, ("flatGRPO", 23)), two_seeds.arms)
+    answer = findings.answer(collapsed(two_seeds, ("flatGRPO", 23)), two_seeds.arms)
     assert answer.headline.startswith(
         "Flat GRPO, the reference, collapsed in 1 of 2 seeds (0.0\u00a0% after round 1 of seed "
         "23), so differences from it mean little. "
     )
     assert answer.cautions[0].startswith("Is the comparison tuned fairly?")
-    tested = words.answer(collapsed(two_seeds, ("Progressive", 23)), two_seeds.arms)
+    tested = findings.answer(collapsed(two_seeds, ("Progressive", 23)), two_seeds.arms)
     assert tested.headline.startswith("Progressive collapsed in 1 of 2 seeds")
     assert tested.cautions[0].startswith("Check the sign of its credit")
-    assert "collapsed" not in words.answer(two_seeds.comparison, two_seeds.arms).headline
+    assert "collapsed" not in findings.answer(two_seeds.comparison, two_seeds.arms).headline
 
 
 def test_a_control_may_collapse(two_seeds, tmp_path):
@@ -251,8 +253,8 @@ def test_a_control_may_collapse(two_seeds, tmp_path):
     controls = {**two_seeds.arms.by_name, "RandomCredit": replace(arm, credit=zero_credit())}
     arms = replace(two_seeds.arms, by_name=controls)
     comparison = collapsed(two_seeds, ("RandomCredit", 11))
-    assert "collapsed" in words.answer(comparison, two_seeds.arms).headline
-    assert "collapsed" not in words.answer(comparison, arms).headline
+    assert "collapsed" in findings.answer(comparison, two_seeds.arms).headline
+    assert "collapsed" not in findings.answer(comparison, arms).headline
 
 
 def zero_credit():

@@ -10,7 +10,6 @@ from hgrpo.report.figures.gradient_buckets import Measured, policy_figures
 from hgrpo.report.figures.gradients import gradient_norms
 from hgrpo.report.gradients_page import (
     GradientArm,
-    Tables,
     headline,
     read_success,
     read_tables,
@@ -101,13 +100,13 @@ def bars(ax):
 
 
 def test_the_page_says_who_dominates_and_escapes_labels(table, norms, figures, tmp_path):
-    tables = Tables(
-        bucket_means(table),
-        slopes(norms),
-        dominance(norms),
-        pd.DataFrame([{"method": "PPO", "round": 3, "seeds": 2, "success": 0.25}]),
-    )
-    assert headline(tables.dominance) == (
+    tables = {
+        "buckets": bucket_means(table),
+        "slopes": slopes(norms),
+        "dominance": dominance(norms),
+        "success": pd.DataFrame([{"method": "PPO", "round": 3, "seeds": 2, "success": 0.25}]),
+    }
+    assert headline(tables["dominance"]) == (
         "Where returns differ least: in 1 of 2 policies the regularisers dominate and in 1 of 2 "
         "policies the task dominates"
     )

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from report_fixtures import inputs_of, shipped, write_merged_study
 
-from hgrpo.report import style, words
+from hgrpo.report import findings, style
 from hgrpo.report.draw import study_drawings
 from hgrpo.report.logs import read_fits
 from hgrpo.report.names import figure_names
@@ -99,22 +99,18 @@ def test_no_spread_between_seeds_is_called_that(inputs):
         assert table["minimum_detectable_effect"].isna().all()
     # Fewer than five seeds give no verdict, and the caution on top says so with the same reason.
     few = replace(comparison, against_reference=comparison.against_reference.assign(n_seeds=3))
-    (caution,) = words.answer(few, inputs.arms).cautions
+    (caution,) = findings.answer(few, inputs.arms).cautions
     assert caution.startswith("The report gives verdicts from five seeds on: ")
     assert "How many seeds a difference needs cannot be estimated, because all runs" in caution
     table = comparison.against_reference.assign(n_seeds=5, verdict="inconclusive")
     comparison = replace(comparison, against_reference=table)
-    answer = words.answer(comparison, inputs.arms)
+    answer = findings.answer(comparison, inputs.arms)
     text = " ".join(text for _, texts in answer.paragraphs for text in texts)
     why = "cannot be estimated, because all runs of an arm have the same score, so the spread "
     assert f"Which difference would have been detected {why}" in text
-    assert "How many seeds a difference needs cannot be estimated, for the same reason." in text
+    assert f"How many seeds a difference needs {why}" in text
     assert "more than 200" not in text and "four times out of five" not in text
-    assert "is estimated from only" not in text
     assert answer.headline.startswith("No arm solved a single test task")
     # Of arms that have all won nothing, no test can be sure of anything.
     assert answer.sure.startswith("A small model may win nothing after a few steps of training.")
     assert "certain" not in answer.sure and "sampling" not in answer.sure
-    decided = comparison.against_reference.assign(verdict="better")
-    answer = words.answer(replace(comparison, against_reference=decided), inputs.arms)
-    assert f"How many seeds a difference needs {why}" in " ".join(answer.paragraphs[0][1])

@@ -16,9 +16,9 @@ from hgrpo.evaluation.comparison import compare
 from hgrpo.evaluation.merge import merge_episodes
 from hgrpo.evaluation.played_endpoints import Protocol
 from hgrpo.evaluation.settings import StatisticsConfig
-from hgrpo.report import words
+from hgrpo.report import findings, words
 from hgrpo.report.arms import read_arms
-from hgrpo.report.provenance_rows import provenance_rows
+from hgrpo.report.page_rows import provenance_rows
 from hgrpo.report.svg import inline
 
 AREA = "in mean success over rounds 1 to 2"
@@ -75,7 +75,7 @@ def test_scores_stand_beside_successes_where_parts_are_paid(paid_in_part):
         assert f"{ends[0]} ({ends[1]} to {ends[2]})</td>" in html
     assert "Last round, score" in html
     svg = (paid_in_part / "figures/learning_curves.svg").read_text(encoding="utf-8")
-    assert "greedy score on the test panel" in svg and "greedy success on the test panel" in svg
+    assert "greedy test score" in svg and "greedy test success" in svg
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +261,7 @@ def test_a_user_error_is_one_line_and_leaves_nothing(tmp_path):
     out = tmp_path / "episodes.parquet"
     done = run_cli("merge", "--config", "{}", "--out", out, tmp_path / "none.parquet")
     assert done.returncode == 2
-    assert done.stderr.count("\n") == 1 and "none.parquet: no such episodes file" in done.stderr
+    assert done.stderr.count("\n") == 1 and "none.parquet: no such file" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -316,7 +316,7 @@ def with_verdicts(comparison, verdicts):
 )
 def test_the_headline_says_what_the_verdicts_say(compared, verdicts, headline):
     comparison, arms = compared
-    assert words.answer(with_verdicts(comparison, verdicts), arms).headline == headline
+    assert findings.answer(with_verdicts(comparison, verdicts), arms).headline == headline
 
 
 def test_an_interval_that_only_holms_correction_takes_back_is_explained(compared):
@@ -324,7 +324,7 @@ def test_an_interval_that_only_holms_correction_takes_back_is_explained(compared
     table = comparison.against_reference.assign(
         lower=0.01, verdict=["inconclusive", "inconclusive"], n_seeds=5
     )
-    answer = words.answer(replace(comparison, against_reference=table), arms)
+    answer = findings.answer(replace(comparison, against_reference=table), arms)
     assert any("Holm's correction" in text for text in answer.paragraphs[0][1])
 
 
@@ -333,7 +333,7 @@ def test_one_seed_is_called_one_seed(study):
     comparison = compare(episodes, protocol_of(study))
     assert set(comparison.against_reference["verdict"]) == {"one seed"}
     assert set(comparison.against_untrained["verdict"]) == {"one seed"}
-    answer = words.answer(comparison, read_arms(study.config))
+    answer = findings.answer(comparison, read_arms(study.config))
     assert answer.headline.startswith("One seed, no verdict: Progressive (+")
     assert "highest" not in answer.headline and "chance" not in answer.headline
     assert answer.headline.endswith(f" points) against flat GRPO {AREA}.")
@@ -351,7 +351,7 @@ def test_a_shuffled_control_is_pointed_out(study, compared):
     comparison, _ = compared
     config = json.loads(json.dumps(study.config))
     config["methods"]["RandomCredit"]["credit"] = {"kind": "random"}
-    limits = words.answer(comparison, read_arms(config)).paragraphs[-1][1]
+    limits = findings.answer(comparison, read_arms(config)).paragraphs[-1][1]
     assert any(text.startswith("Random credit is a control") for text in limits)
 
 

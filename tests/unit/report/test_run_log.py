@@ -8,8 +8,8 @@ import pytest
 from watched_study import row
 
 from hgrpo.errors import UserError
-from hgrpo.report.run_log import run_log, run_plans
-from hgrpo.stages.job import Job
+from hgrpo.report.board import run_log, run_plans
+from hgrpo.stages.paths import Job
 from hgrpo.store.plan import MADE, STORE, Planned
 
 

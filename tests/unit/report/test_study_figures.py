@@ -17,18 +17,17 @@ from report_fixtures import (
     write_study,
 )
 
-from hgrpo.report.arms import Arms
-from hgrpo.report.draw import draw_all
+from hgrpo.report.draw import study_drawings
 from hgrpo.report.figures.dose_response import dose_response
 from hgrpo.report.figures.learning import learning_curves
 from hgrpo.report.figures.outcome import forest, task_types
 from hgrpo.report.figures.training import protocol_comparison
 from hgrpo.report.logs import read_first_turns, read_fits, read_last_turns
-from hgrpo.report.names import figure_names, run_figures, table_names
-from hgrpo.report.style import read_index
+from hgrpo.report.names import figure_names, table_names
+from hgrpo.report.style import read_index, save_all
 from hgrpo.report.tables import all_tables, cost, scripted_players
 from hgrpo.stages import figures
-from hgrpo.stages.job import Job
+from hgrpo.stages.paths import Job
 from hgrpo.study.study import load_study
 
 SMALL = {"seeds": (11, 23), "rounds": 2, "n_test": 24, "n_validation": 12, "steps": 2}
@@ -101,11 +100,8 @@ def test_the_ticks_of_the_forest_have_the_points_baseline(tmp_path):
 def drawn(study, folder):
     inputs, paths = inputs_of(study), study.files("rl/*/*/*/turns.parquet")
     turns, last = read_first_turns(paths), read_last_turns(paths, inputs.arms.fitted)
-    return [entry["name"] for entry in draw_all(inputs, turns, last, fits_of(study), folder)]
-
-
-def announced(study, seeds, rounds):
-    return figure_names(study.config, rounds) + run_figures(study.config, seeds)
+    figures = study_drawings(inputs, turns, last, fits_of(study))
+    return [entry["name"] for entry in save_all(figures, folder)]
 
 
 def rows_of(study, pattern):
@@ -137,7 +133,7 @@ def pictures(tmp_path_factory):
 )
 def test_what_is_drawn_is_what_was_announced(shape, has, request, pictures):
     study = request.getfixturevalue(shape)
-    names = announced(study, study.config["seeds"], study.config["rounds"])
+    names = figure_names(study.config, study.config["rounds"])
     folder = pictures(study)
     assert [entry["name"] for entry in read_index(folder)] == names
     assert {str(path.relative_to(folder)) for path in folder.rglob("*.svg")} == {
@@ -163,7 +159,7 @@ def test_a_single_round_has_no_fit_to_draw(tmp_path):
     options = SMALL | {"rounds": 1, "seeds": (11,)}
     study = write_merged_study(tmp_path / "study", settings=corners(), **options)
     (tmp_path / "figures").mkdir()
-    names = announced(study, (11,), 1)
+    names = figure_names(study.config, 1)
     assert drawn(study, tmp_path / "figures") == names
     assert "turnrd" not in names and "factorial" in names
 
@@ -172,7 +168,7 @@ def test_one_arm_alone(tmp_path):
     arms = picked("bakeoff", ("flatGRPO",))
     study = write_merged_study(tmp_path / "study", settings=arms, **SMALL)
     (tmp_path / "figures").mkdir()
-    assert drawn(study, tmp_path / "figures") == announced(study, (11, 23), 2)
+    assert drawn(study, tmp_path / "figures") == figure_names(study.config, 2)
 
 
 def test_tables_are_those_announced(factorial, sweep):
@@ -401,18 +397,6 @@ def test_sixteen_arms_leave_every_name_readable(sixteen, maker):
     assert overlaps(drawing.figure) == []
     widths = [ax.get_position().width for ax in drawing.figure.axes]
     assert min(widths) > (0.3 if maker is learning_curves else 0.5), "names leave no room"
-    plt.close(drawing.figure)
-
-
-@pytest.mark.parametrize(
-    ("number", "label", "below"), [(4, "short", False), (8, "{}, a label of several words", True)]
-)
-def test_names_that_do_not_fit_at_the_line_ends_stand_below(sixteen, number, label, below):
-    names = ["SFTOnly", *sixteen.arms.trained[:number]]
-    arms = {name: replace(sixteen.arms[name], label=label.format(name)) for name in names}
-    drawing = learning_curves(sixteen.comparison, Arms(arms, "flatGRPO"), sixteen.stops)
-    assert bool(drawing.figure.legends) == below
-    assert overlaps(drawing.figure) == []
     plt.close(drawing.figure)
 
 

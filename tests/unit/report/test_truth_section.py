@@ -10,9 +10,9 @@ from report_fixtures import build_report, write_study
 from stage_settings import run_stage
 
 from hgrpo.errors import UserError
-from hgrpo.evaluation.truth.errors import error_rows
 from hgrpo.evaluation.truth.measured import SHUFFLED, TRUTH, MeasuredTruth
 from hgrpo.evaluation.truth.scoring import (
+    error_rows,
     gradient_rows,
     score,
     shuffled_row,
@@ -121,7 +121,7 @@ def test_without_truth_there_is_no_section(tmp_path):
 
 def test_the_page_shows_the_comparison_if_there_is_one(folder, tmp_path):
     study = write_study(tmp_path, seeds=(11,), rounds=2, steps=3, n_test=20, n_validation=8)
-    plain = build_report(study).read_text(encoding="utf-8")
+    plain = build_report(study, ("merge", "report")).read_text(encoding="utf-8")
     assert 'id="truth"' not in plain
     pair = {"label_a": "near!", "label_b": "far!", "unexplained": 0.0}
     pd.DataFrame([pair]).to_csv(folder / "twins.csv", index=False)

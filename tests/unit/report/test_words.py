@@ -8,8 +8,8 @@ import pytest
 from report_fixtures import inputs_of, write_merged_study
 
 from hgrpo.evaluation.settings import Budget
-from hgrpo.report import words
-from hgrpo.report.draw import drawings
+from hgrpo.report import findings, words
+from hgrpo.report.draw import study_drawings
 from hgrpo.report.endpoint_words import endpoint_phrase, over_budget
 from hgrpo.report.logs import play_by_round, read_fits
 
@@ -63,7 +63,7 @@ def test_what_is_significant(two_seeds, seeds, differences, p_holm, sentence):
         against_untrained=table,
         best_temperature=0.0,
     )
-    assert sentence in words.answer(changed, two_seeds.arms).sure
+    assert sentence in findings.answer(changed, two_seeds.arms).sure
 
 
 def test_an_only_arm_is_not_counted(two_seeds):
@@ -75,13 +75,13 @@ def test_an_only_arm_is_not_counted(two_seeds):
         against_untrained=table,
         best_temperature=0.5,
     )
-    sentence = words.answer(changed, two_seeds.arms).sure
+    sentence = findings.answer(changed, two_seeds.arms).sure
     assert sentence == f"{AFTER}: training beats sampling alone (SFT only, T\u00a0=\u00a00.5)."
 
 
 def test_captions_speak_of_seeds_only_if_there_are_several(inputs):
     drawn = {}
-    for drawing in drawings(inputs, {}, {}, read_fits([])):
+    for drawing in study_drawings(inputs, {}, {}, read_fits([])):
         drawn[drawing.name] = drawing.caption
         plt.close(drawing.figure)
     several = inputs.comparison.seeds["seed"].nunique() > 1

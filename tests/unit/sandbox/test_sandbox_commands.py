@@ -273,9 +273,30 @@ def test_a_setting_without_a_flag_of_its_own():
     assert (settings.rule.norm, settings.rule.clip) == ("std", None)
 
 
-def test_a_flag_of_another_rule_is_refused():
-    with pytest.raises(UserError, match="--tpo_eta: GRPO has no such setting"):
-        read_run("rl", ["--task", "token_reversal", "--method", "GRPO", "--tpo_eta", "5"])
+@pytest.mark.parametrize(
+    ("words", "unread"),
+    [
+        ("rl --task token_reversal --method GRPO --tpo_eta 5", "--tpo_eta: GRPO has no such"),
+        ("rl --task token_reversal --score_len 2", "score_len: task token_reversal does not"),
+        ("rl --task token_reversal --replay_priority uniform", "replay_priority: a run without"),
+        ("rl --task token_reversal --method GRPO --baseline zero", "baseline: GRPO does not"),
+        ("opd --teacher_temperature 2", "teacher_temperature: task reversal does not"),
+        ("pedagogy --method StudentGRPO --teacher_steps 3", "teacher_steps: StudentGRPO does not"),
+        ("rl --task token_reversal --method DG --eta 2", ""),
+        # Replay reads the flag, whatever the rule.
+        ("rl --task token_reversal --replay_capacity 2 --replay_age_decay 0.5", ""),
+        ("rl --task masked_reversal --seq_len 2 --score_len 2", ""),
+        ("opd --task soft_reversal --teacher_temperature 2", ""),
+        ("pedagogy --method TeacherRL --teacher_steps 2", ""),
+    ],
+)
+def test_a_setting_that_nothing_reads_cannot_be_given(words, unread):
+    piece, *flags = words.split()
+    if not unread:
+        assert not read_run(piece, flags)[0].notes
+        return
+    with pytest.raises(UserError, match=unread):
+        read_run(piece, flags)
 
 
 def test_an_interrupted_run_says_that_nothing_was_written(tmp_path):

@@ -165,7 +165,7 @@ MISTAKES = [
     ("studies", {"sedes": [1]}, "sedes: unknown key; did you mean 'seeds'?"),
     ("studies", {"importance_cap": 2}, "importance_cap: unknown key; it belongs to training"),
     ("studies", {"training": {"kl": {"tarjet": 1}}}, "training.kl.tarjet: unknown key; did you"),
-    ("studies", {"rounds": True}, "rounds: input should be a valid integer, not True"),
+    ("studies", {"rounds": True}, "rounds: a number was expected, not True"),
     ("studies", {"training": {"lr": float("inf")}}, "training.lr: input should be a f"),
     ("studies", {"seeds": [11, 11]}, "seeds: 11 is listed twice; each was expected once"),
     ("studies", {"seeds": []}, "seeds: list should have at least 1 item"),

@@ -152,9 +152,9 @@ def test_a_mistake_names_the_key(overrides, message):
 
 def test_all_mistakes_of_a_file_are_listed(configs):
     path = configs / "studies/bakeoff.yaml"
-    edit(path, round=3, rounds=True, training={"lrr": 1, "epochs": -1})
+    edit(path, round=3, rounds=0, training={"lrr": 1, "epochs": -1})
     assert [line.removeprefix(f"{path}: ") for line in mistake(path).splitlines()] == [
-        "rounds: input should be a valid integer, not True",
+        "rounds: input should be greater than or equal to 1, not 0",
         "training.epochs: input should be greater than 0, not -1",
         "training.lrr: unknown key; did you mean 'lr'?",
         "round: unknown key; did you mean 'rounds'?",

@@ -8,8 +8,9 @@ from places import PROJECT
 
 from hgrpo.errors import UserError
 from hgrpo.stages.comparison import comparison
+from hgrpo.study.config import StudyConfig
 from hgrpo.study.overrides import as_config, parse_overrides, read_assignments
-from hgrpo.study.study import StudyConfig, load_study
+from hgrpo.study.study import load_study
 
 STUDY = PROJECT / "configs/studies/bakeoff.yaml"
 

@@ -14,8 +14,8 @@ from hgrpo.evaluation.truth.measure import Measurement
 from hgrpo.evaluation.truth.settings import TruthConfig
 from hgrpo.games.panels import read_panels
 from hgrpo.policy.score_sketch import ScoreSketcher
-from hgrpo.stages import credit_agreement
-from hgrpo.stages.job import Job
+from hgrpo.stages import credit_agreement, playing
+from hgrpo.stages.paths import Job
 
 VINE = {"credit": {"kind": "vine", "continuations": 24}, "alpha": 0.0, "turn_norm": "none"}
 METHODS = {
@@ -78,7 +78,7 @@ def run(root, out, rollouts=("truth_0", "truth_1")):
     )
     lamps = SimpleNamespace(factory=lambda settings, tasks: LampEnv)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(credit_agreement, "load", lambda name: lamps)
+        patch.setattr(playing, "load", lambda name: lamps)
         credit_agreement.run(settings(), Job(seed=11), paths)
     return out
 

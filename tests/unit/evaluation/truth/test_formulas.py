@@ -7,11 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgrpo.evaluation.truth.errors import best_scale, error_rows, sign_accuracy, sign_hits
 from hgrpo.evaluation.truth.gradients import cosine, expected
 from hgrpo.evaluation.truth.measured import OTHER, MeasuredTruth, action_kind, common_kinds
 from hgrpo.evaluation.truth.resampling import estimate, ratio, resamples, sums_by_group
-from hgrpo.evaluation.truth.scoring import pearson, score
+from hgrpo.evaluation.truth.scoring import (
+    best_scale,
+    error_rows,
+    pearson,
+    score,
+    sign_accuracy,
+    sign_hits,
+)
 from hgrpo.evaluation.truth.shuffled import (
     shuffled_pearson,
     shuffled_signs,

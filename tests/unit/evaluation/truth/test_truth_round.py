@@ -14,8 +14,8 @@ from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.measure import Measurement
 from hgrpo.evaluation.truth.table import read_truth, truth_schema
 from hgrpo.games.panels import read_panels
-from hgrpo.stages import truth_round
-from hgrpo.stages.job import Job
+from hgrpo.stages import playing, truth_round
+from hgrpo.stages.paths import Job
 from hgrpo.trajectories.played_groups import read_groups
 
 GROUPS, ROLLOUTS, EACH, SKETCH = 3, 4, 3, 16
@@ -52,7 +52,7 @@ def run(root, out, scratch, truth=(), **paths):
     folders = {name: root / name for name in ("assets", "base", "policy")}
     lamps = SimpleNamespace(factory=lambda settings, tasks: LampEnv)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(truth_round, "load", lambda name: lamps)
+        patch.setattr(playing, "load", lambda name: lamps)
         truth_round.run(
             settings(**dict(truth)),
             Job(seed=11, round=1, code="abc"),
@@ -151,7 +151,7 @@ def test_more_continuations_leave_the_rollouts_as_they_are(out, root, tmp_path):
 @pytest.mark.parametrize(
     ("truth", "paths", "expected"),
     [
-        ({}, {"policy": None}, "^--policy is missing: truth is what a policy gets from a turn on"),
+        ({}, {"policy": None}, "^--policy is missing: truth is measured by continuations"),
         ({"groups": 6}, {}, "^truth.groups: 6 games are wanted, but the training panel has 5$"),
         ({}, {"policy": "nowhere"}, "nowhere/config.json: missing"),
     ],

@@ -5,9 +5,8 @@ import pytest
 from lamps import exact_values, lamp_collector, lamp_tasks, make_lamp_policy
 
 from hgrpo.evaluation.truth.measure import Measurement, truth_tasks
-from hgrpo.evaluation.truth.quality import clear, quality, reliability, true_variance
 from hgrpo.evaluation.truth.settings import TruthConfig
-from hgrpo.evaluation.truth.table import read_truth
+from hgrpo.evaluation.truth.table import clear, quality, read_truth, reliability, true_variance
 from hgrpo.evaluation.truth.values import turn_truth
 from hgrpo.policy.score_sketch import ScoreSketcher
 

@@ -85,10 +85,8 @@ def test_demonstrations_play_back(made):
     assert progress["trajectories"] == 60
     assert 0 < progress["correlation"] < 1
     assert progress["mean_reward"] == pytest.approx(expert["score"])
-    assert f"whole episodes, expert: correlation {progress['correlation']:.3f} (60" in printed
     # Of the oracle all are paid 1.
     assert summary["progress"]["informed"]["correlation"] is None
-    assert f"informed: correlation undefined, all alike ({ceiling['trajectories']}" in printed
     assert summary["informed_panel"] == "test"
 
 

@@ -33,7 +33,10 @@ def settings(method: str, digits: Path | None = None, **changes: object) -> RlSe
         values["binary_reward"] = True
     if "replay" in needs or "ages" in needs:
         values["replay_capacity"] = 3
-    if changes.get("task") == "masked_reversal":
+    task = changes.get("task", values["task"])
+    unread = {"mnist": ("seq_len", "d_model"), "lm_bandit": ("seq_len",)}.get(task, ())
+    values = {key: value for key, value in values.items() if key not in unread}
+    if task == "masked_reversal":
         values["score_len"] = 2
     return RlSettings(method=method, **values | changes)
 

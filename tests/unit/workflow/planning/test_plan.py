@@ -8,7 +8,7 @@ import yaml
 from places import PROJECT
 
 from hgrpo.cli.plan import report, service_call_lines
-from hgrpo.stages.job import Job
+from hgrpo.stages.paths import Job
 from hgrpo.store.plan import STORE, Plan, Planned
 from hgrpo.study.resources import StageResources
 from hgrpo.study.study import load_study

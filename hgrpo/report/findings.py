@@ -1,0 +1,279 @@
+"""Writes the report's headline and cautions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from hgrpo.evaluation.cautions import first_collapse
+from hgrpo.evaluation.comparison import Comparison
+from hgrpo.evaluation.outcomes import TEST
+from hgrpo.evaluation.statistics import FEWEST_SEEDS
+from hgrpo.report import paragraphs
+from hgrpo.report.arms import Arms
+from hgrpo.report.endpoint_words import endpoint_phrase
+from hgrpo.report.paragraphs import MOST_NAMED
+from hgrpo.report.words import (
+    capital,
+    count_word,
+    ends,
+    if_several,
+    listing,
+    opponent,
+    percent,
+    points,
+)
+
+_LESS = ", less than the A/A twin moved"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The top of the page.
+
+    Attributes:
+        headline: collapsed runs, and the arms that differ from the reference.
+        sure: whether training significantly beats sampling alone; with too few seeds, the size of
+            chance differences; or the meaning of a study in which no task was solved. May be "".
+        cautions: reasons to distrust the comparison, and remedies.
+        paragraphs: (heading, sentences) each.
+    """
+
+    headline: str
+    sure: str
+    cautions: list[str]
+    paragraphs: list[tuple[str, list[str]]]
+
+
+def answer(
+    comparison: Comparison, arms: Arms, cautions: Sequence[str] = (), spread: str = ""
+) -> Answer:
+    """The study's findings.
+
+    Args:
+        cautions: further ones.
+        spread: a sentence about the spread of published seeds; "" if unknown.
+    """
+    sections = {}
+    table = comparison.against_reference
+    if len(table) and not _too_few(table):
+        differs = f"How sure are the verdicts against {arms.label(arms.reference)}?"
+        sections[differs] = paragraphs.on_verdicts(comparison, arms)
+    if len(comparison.against_untrained):
+        sections["Why compare with sampling alone?"] = paragraphs.on_sampling(comparison, arms)
+    if limits := paragraphs.limits(comparison, arms):
+        sections["What this study cannot say"] = limits
+    collapse = _collapse(comparison, arms)
+    first = [*collapse[:1], *_mine(comparison, arms), _headline(comparison, arms)]
+    return Answer(
+        " ".join(map(capital, first)),
+        _sure(comparison, arms, spread),
+        [*collapse[1:], *_few_seeds(comparison), *cautions],
+        [(heading, [capital(text) for text in texts]) for heading, texts in sections.items()],
+    )
+
+
+def _too_few(table: pd.DataFrame) -> bool:
+    """Whether the comparisons have too few seeds for a verdict."""
+    return int(table["n_seeds"].iloc[0]) < FEWEST_SEEDS
+
+
+def _mine(comparison: Comparison, arms: Arms) -> list[str]:
+    """A sentence for each of the user's arms that was compared with the reference."""
+    table = comparison.against_reference
+    return [
+        f"yours, {arms.label(row.method)}: {points(row.difference)} points "
+        f"{'over' if row.difference > 0 else 'against'} {arms.label(arms.reference)}"
+        f"{ends(points(row.lower), points(row.upper), ' ({})')}, "
+        f"{'no verdict' if _too_few(table) else row.verdict}."
+        for row in table.itertuples()
+        if row.method in arms.mine
+    ]
+
+
+def _headline(comparison: Comparison, arms: Arms) -> str:
+    table, reference = comparison.against_reference, arms.label(arms.reference)
+    if not arms.has_reference:
+        return (
+            f"The comparison with {reference} waits, because {reference} is not among these arms."
+        )
+    if not len(table):
+        alone = f"Only {reference} was trained, so there is nothing to compare."
+        for row in comparison.against_untrained.head(1).itertuples():
+            than = _sampling(comparison, arms)
+            alone += f" Its difference from {than} is {points(row.difference)} points."
+        return alone
+    if _nothing_won(comparison):
+        done = "solved" if comparison.protocol.settings.score == "success" else "was paid for"
+        return f"No arm {done} a single test task, so there is nothing to compare."
+    measured = f"in {endpoint_phrase(comparison)}"
+    is_twin = table["method"].isin(arms.twins)
+    twins = table.loc[is_twin, "difference"].abs()
+    chance = _twins(table[is_twin])
+    if _too_few(table):
+        number = int(table["n_seeds"].iloc[0])
+        seeds = capital(count_word(number)) + (" seeds" if number > 1 else " seed")
+        tested = _tested(comparison, arms, measured, twins.max())
+        return f"{seeds}, no verdict: {tested}{chance}."
+    parts, unclear = [], table[table["verdict"] == "inconclusive"]
+    unclear = unclear[~unclear["method"].isin(arms.twins)] if not is_twin.all() else unclear
+    verbs = {"better": ("beats", "beat"), "worse": ("does worse than", "do worse than")}
+    for verdict, forms in verbs.items():
+        if len(rows := table[table["verdict"] == verdict]):
+            compared = _sized(rows, arms, twins.max())
+            parts.append(f"{compared} {forms[len(rows) > 1]} {reference}")
+    if not parts:
+        compared = _sized(unclear, arms)
+        return f"Inconclusive: {compared} cannot be told apart from {reference} {measured}{chance}."
+    parts[0] += f" {measured}"
+    unclear = unclear[~unclear["method"].isin(arms.mine)]  # the first sentence has these
+    if len(unclear):
+        parts.append(f"inconclusive for {_sized(unclear, arms, rest='others')}")
+    return f"{'; '.join(parts)}{chance}."
+
+
+def _twins(twins: pd.DataFrame) -> str:
+    """The differences of the A/A twins from the reference, with intervals; "" without twins."""
+    moved = [
+        f"{points(row.difference)} points{ends(points(row.lower), points(row.upper), ' ({})')}"
+        for row in twins.itertuples()
+    ]
+    name = "the A/A twin differs" if len(moved) == 1 else "A/A twins differ"
+    return f"; {name} by {listing(moved)}" if moved else ""
+
+
+def _tested(comparison: Comparison, arms: Arms, measured: str, chance: float) -> str:
+    """The unranked differences of arms that are neither controls nor gated.
+
+    `chance` is as in `_sized`.
+    """
+    table, reference = comparison.against_reference, arms.label(arms.reference)
+    gated = {gate.arm for gate in comparison.protocol.settings.gates}
+    table = table[~table["method"].isin(arms.mine)]  # the first sentence has these
+    tested = table[[not (name in gated or arms.is_control(name)) for name in table["method"]]]
+    if tested.empty and arms.mine:  # their yardsticks
+        tested = table[~table["method"].isin(arms.twins)]
+    if tested.empty:
+        only = "your arms" if arms.mine else "controls"
+        return f"beside {reference}, only {only} were trained"
+    return f"{_sized(tested, arms, chance, 'arms under test')} against {reference} {measured}"
+
+
+def _sized(rows: pd.DataFrame, arms: Arms, chance: float = 0.0, rest: str = "arms") -> str:
+    """Arms with their differences in points; one or two arms also with intervals.
+
+    Args:
+        chance: largest absolute difference of an A/A twin. Arms with a smaller one are marked.
+    """
+    if len(rows) > MOST_NAMED:
+        less = int((rows["difference"].abs() < chance).sum())
+        few = f", {count_word(less)} of them{_LESS[1:]}" if less else ""
+        low, high = points(rows["difference"].min()), points(rows["difference"].max())
+        return f"{count_word(len(rows))} {rest} ({low} to {high} points{few})"
+    names = []
+    for row in rows.itertuples():
+        interval = ends(points(row.lower), points(row.upper), ", {}") if len(rows) < 3 else ""
+        small = _LESS if abs(row.difference) < chance else ""
+        names.append(f"{arms.label(row.method)} ({points(row.difference)} points{interval}{small})")
+    return listing(names)
+
+
+def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
+    """A sentence that names the collapsed runs, then a remedy; empty without collapsed runs.
+
+    Controls are left out: their credit is altered so that they do badly.
+    """
+    tested = comparison.rounds_by_seed.sort_values("round")
+    tested = tested[tested["panel"] == TEST]
+    sft = tested.loc[tested["method"] == arms.untrained, "success"].mean()
+    # Without an evaluated SFT policy, a typical run after its first round stands for it.
+    start = tested.loc[tested["round"] == 1, "success"].median() if pd.isna(sft) else sft
+    sentences, seeds = [], comparison.seeds["seed"]
+    for name in [name for name in arms.trained if not arms[name].credit.is_control]:
+        runs = [run for _, run in tested[tested["method"] == name].groupby("seed")]
+        falls = [first_collapse(run["success"].tolist(), start, comparison.n_test) for run in runs]
+        rows = [run.iloc[fall] for run, fall in zip(runs, falls, strict=True) if fall is not None]
+        if rows:
+            role = ", the reference," if name == arms.reference else ""
+            share = if_several(seeds, f" in {len(rows)} of {seeds.nunique()} seeds")
+            sentences.append(
+                f"{arms.label(name)}{role} collapsed{share} ({percent(rows[0]['success'])} after "
+                f"round {rows[0]['round']} of seed {rows[0]['seed']})"
+            )
+    if not sentences:
+        return []
+    little = ""
+    whose = "its" if len(sentences) == 1 else "their"
+    advice = f"Check the sign of {whose} credit, then try a lower training.lr for all arms."
+    if any(", the reference," in sentence for sentence in sentences):
+        little = ", so differences from it mean little"
+        advice = (
+            "Is the comparison tuned fairly? A collapse of the reference tells more about tuning "
+            "than about credit: try a lower training.lr or a larger training.kl.init, for all arms."
+        )
+    if len(sentences) > MOST_NAMED:
+        sentences[1:] = [f"so did {count_word(len(sentences) - 1)} other arms"]
+    return [f"{listing(sentences)}{little}.", advice]
+
+
+def _few_seeds(comparison: Comparison) -> list[str]:
+    """The minimum number of seeds for a verdict, if the study has several seeds but too few."""
+    table = comparison.against_reference
+    if table.empty or not 1 < int(table["n_seeds"].iloc[0]) < FEWEST_SEEDS:
+        return []
+    why = (
+        f"The report gives verdicts from {count_word(FEWEST_SEEDS)} seeds on: with fewer, equal "
+        "arms would be called different too often."
+    )
+    # Two runs of an arm say too little of their spread.
+    needed = f" {paragraphs.on_seeds(comparison)}" if table["n_seeds"].iloc[0] > 2 else ""
+    return [why + needed]
+
+
+def _nothing_won(comparison: Comparison) -> bool:
+    """Whether the endpoint of every arm is zero."""
+    return not comparison.methods["endpoint"].any()
+
+
+def _sure(comparison: Comparison, arms: Arms, spread: str) -> str:
+    """The paragraph below the headline (`Answer.sure`)."""
+    table, compared = comparison.against_untrained, comparison.against_reference
+    if _nothing_won(comparison) and len(table):
+        return (
+            "A small model may win nothing after a few steps of training. It says nothing about "
+            "the arms: that takes longer training, or an easier game."
+        )
+    if len(compared) and _too_few(compared) and not _nothing_won(comparison):
+        alike = [
+            f"{capital(arms.label(name))} differs from {arms.label(arms.reference)} in its random "
+            "numbers only."
+            for name in compared["method"]
+            if name in arms.twins
+        ]
+        unknown = "How much chance alone makes is not known from so few seeds."
+        return " ".join(filter(None, [*alike, spread])) or unknown
+    if table.empty or _too_few(table):
+        return ""
+    decided = table["p_holm"] < 1 - comparison.protocol.level
+    better, worse = (int((decided & (sign * table["difference"] > 0)).sum()) for sign in (1, -1))
+    sampling = f"sampling alone ({_sampling(comparison, arms)})"
+    parts = []
+    if better:
+        parts.append(f"training beats {sampling}{_share(better, len(table))}")
+    if worse:
+        than = "than it" if better else f"than {sampling}"
+        parts.append(f"{'' if better else 'training '}does worse {than}{_share(worse, len(table))}")
+    if not parts:
+        return f"In no arm is the difference from {sampling} significant after correction."
+    return f"Significant after correction: {', and '.join(parts)}."
+
+
+def _share(number: int, all_arms: int) -> str:
+    if all_arms == 1:
+        return ""
+    share = "all" if number == all_arms else f"{count_word(number)} of"
+    return f" in {share} {count_word(all_arms)} arms"
+
+
+def _sampling(comparison: Comparison, arms: Arms) -> str:
+    return opponent(arms, arms.untrained, comparison.best_temperature)
