@@ -11,7 +11,7 @@ from tiny_policy import DOORS
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.counterfactual import draw_turns, uncertain_turns
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.learning.advantages import turn_advantages
 from hgrpo.learning.method import MethodConfig
 from hgrpo.rollout.branching import Start
