@@ -49,6 +49,13 @@ def test_credit_is_the_return_less_what_the_policy_would_get(collector, group):
     assert many.report()["cf_branches"] == 0
 
 
+def test_the_episode_is_no_alternative_of_its_own(collector, group):
+    one = assigner(collector, turns_per_trajectory=None, alternatives=1, horizon=1)
+    credit = np.concatenate(one.assign(group))
+    # Returns are 0 or 1, and so is one alternative.
+    assert set(np.abs(credit)) == {0.0, 1.0}
+
+
 def test_turns_that_were_not_chosen_get_nothing(collector, group):
     one = assigner(collector, turns_per_trajectory=1, alternatives=1)
     for credit, verdicts in zip(one.assign(group), one.verdicts(group), strict=True):
