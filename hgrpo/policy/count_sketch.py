@@ -1,9 +1,10 @@
-"""Small random projections of long vectors, which keep inner products on average.
+"""Random projections of long vectors that preserve inner products in expectation.
 
-A count sketch adds each number of a vector, with a random sign, to one random place. It is linear.
-The product of two sketches of size m has the expectation of the vectors' own product, and a
-deviation of at most sqrt(2 / m) times their lengths. See Charikar, Chen and Farach-Colton 2002,
-"Finding Frequent Items in Data Streams", https://doi.org/10.1007/3-540-45465-9_59.
+A count sketch is linear: it adds each entry of a vector, with a random sign, to one random bucket.
+The inner product of two sketches of size m is an unbiased estimate of the vectors' inner product,
+with a standard deviation of at most sqrt(2 / m) times the product of their norms. See Charikar,
+Chen and Farach-Colton 2002, "Finding Frequent Items in Data Streams",
+https://doi.org/10.1007/3-540-45465-9_59.
 """
 
 import torch
@@ -13,13 +14,13 @@ from hgrpo.games.streams import generator
 
 
 class CountSketch:
-    """Projects vectors of one length; it keeps five bytes for each of their numbers.
+    """Projects vectors of a fixed length; uses five bytes of memory per entry.
 
     Args:
-        length: of the vectors.
-        size: numbers in a sketch. Equal lengths, sizes and names give equal projections.
-        device: where the vectors are.
-        name: of the random stream that places and signs are drawn from.
+        length: number of entries of a vector.
+        size: number of buckets. Equal lengths, sizes and names give equal projections.
+        device: device of the vectors.
+        name: name of the random stream that draws buckets and signs.
     """
 
     def __init__(self, length: int, size: int, device: torch.device | str, name: str):

@@ -1,4 +1,4 @@
-"""How uncertain the policy was while it wrote each reply of a conversation."""
+"""Entropies of the policy over the replies of a conversation."""
 
 from collections.abc import Sequence
 
@@ -16,15 +16,15 @@ def reply_entropies(
     spans: Sequence[tuple[int, int]],
     temperature: float = 1.0,
 ) -> list[np.ndarray]:
-    """Entropy of the policy before each token of each reply, in nats; a float64 array per reply.
+    """Entropy (nats) of the policy's distribution at each reply token; a float64 array per reply.
 
-    By the chain rule the sum over a reply has the reply's own entropy as its expectation, given
-    what was read before it. Costs one forward pass over the conversation. The conversation is read
-    on its own, so that the numbers do not depend on a batch.
+    By the chain rule, the sum over a reply is an unbiased estimate of the reply's entropy given its
+    context. Costs one forward pass over the conversation, unbatched, so that results do not depend
+    on a batch.
 
     Args:
         token_ids: the whole conversation.
-        spans: the [start, end) parts of it that are replies.
+        spans: token ranges [start, end) of the replies.
         temperature: the temperature at which the replies were sampled.
     """
     if not spans:
