@@ -96,7 +96,7 @@ class Game(gymnasium.Env[str, str]):
         options = {"panel": self.panel, "task_id": None} | (options or {})
         if len(options) > 2:
             raise UserError(
-                f"reset: unknown options: {', '.join(options)}; only the first two exist"
+                f"reset: options {', '.join(options)}: only the first two are supported"
             )
         if options["task_id"] is None:
             panel: list[Task] = _entry(self.panels, options["panel"], "panel")

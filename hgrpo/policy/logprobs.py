@@ -89,7 +89,7 @@ def sampled_logprobs(
 
 
 def sampled_logits(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:
-    """Logits, float32 [N, vocabulary], that predict the sampled tokens, unchunked (keep N small)."""
+    """Logits, float32 [N, vocabulary], that predict the sampled tokens; for small N."""
     states, head = _states(model, batch)
     return head(states)
 

@@ -135,7 +135,7 @@ class Searcher:
         raise UserError(f"the goal requires a {kind}, but the room has only: {self.listed}")
 
     def _find(self, kind: str, allowed: Callable[[str], bool]) -> Search:
-        """Search until an object of the type is in an allowed place; return (place, object)."""
+        """Search for an object of the type in an allowed place; return (place, object)."""
         while True:
             for place, items in self.seen.items():
                 for item in items:
@@ -170,7 +170,7 @@ class Searcher:
         return sorted(self.order, key=lambda p: (kind_of(p) == unlikely, kind_of(p) not in usual))
 
     def _go(self, place: str) -> Play:
-        """Go to a receptacle unless already there; sometimes close the current one before leaving."""
+        """Go to a receptacle unless already there; sometimes close the current one first."""
         if place == self.here:
             return
         if self.here in self.opened and self.rng.random() < self.config.close_after_open:

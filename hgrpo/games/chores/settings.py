@@ -17,7 +17,7 @@ class ChoresExpert(ExpertSettings):
     )
     sure: Share = Field(
         0.3,
-        description="probability of choosing the believed place; otherwise a random place is chosen",
+        description="probability of choosing the believed place; otherwise it is random",
     )
     routine: Share = Field(
         0.0,
@@ -56,7 +56,9 @@ class ChoresSettings(EnvSettings):
     may_leave: bool = Field(
         False, description="whether the agent may end the game; the remaining chores count as wrong"
     )
-    expert: ChoresExpert = Field(ChoresExpert(), description="the player to be imitated")
+    expert: ChoresExpert = Field(
+        ChoresExpert(), description="the player that generates the SFT data"
+    )
 
     @property
     def counting(self) -> int:
