@@ -83,7 +83,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
 
     @property
     def actions(self) -> int:
-        """Size of the output vocabulary: input tokens, separator and, for format_answer, the tag."""
+        """Size of the vocabulary: input tokens, separator and, for format_answer, the tag."""
         return self.vocab_size + (2 if self.task == "format_answer" else 1)
 
     @property

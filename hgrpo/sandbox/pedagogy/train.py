@@ -95,7 +95,7 @@ class Trainer(ArmTrainer):
         return {"step": self.step, "method": self.settings.method, "task": self.task.name}
 
     def _explore(self, view: View, part: int) -> Columns:
-        """Update a policy on its own rollouts; rewards are lessons (teacher) or success (student)."""
+        """Update a policy on its own rollouts, by lessons (teacher) or success (student)."""
         s = self.settings
         # The name excludes the view, so that arms explore the same inputs.
         batch = self.sample(view, (self.step, part), s.groups, s.group_size)

@@ -189,7 +189,7 @@ def test_a_product_opens_whatever_its_asin_reads_like(tmp_path, asin):
 
 def test_an_action_that_is_no_text_changes_nothing(tmp_path):
     env = start(tmp_path, record())
-    with pytest.raises(TypeError, match="step: an action is text, not "):
+    with pytest.raises(TypeError, match="step: an action must be a string, not "):
         env.step(None)
     assert pickle.loads(pickle.dumps(env)).step("search[mug]") == env.step("search[mug]")
 
@@ -239,7 +239,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "the goals for the catalogue": (
         lambda folder: shutil.copy(folder / GOALS, folder / CATALOGUE),
-        "not a catalogue of this version",
+        "catalogue of a different version",
     ),
     "a catalogue with another price": (
         lambda folder: write_catalogue(
@@ -251,7 +251,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: write_goals(
             folder / GOALS, [replace(GoalList(folder / GOALS).goal(0), row=4000)]
         ),
-        "the catalogue holds 13 rows, so it has no row 4000; run the assets stage again",
+        "the catalogue has 13 rows, no row 4000; run the assets stage again",
     ),
 }
 
