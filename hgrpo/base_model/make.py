@@ -197,7 +197,7 @@ def _weights(source: Path) -> list[Path]:
             f"{pickled[0]} holds pickled weights, which can run code when loaded; only {WEIGHTS} "
             f"is supported, as one file or sharded with {INDEX}"
         )
-    raise UserError(f"neither {WEIGHTS} nor {INDEX} is there")
+    raise UserError(f"no {WEIGHTS} there, and no {INDEX}")
 
 
 def _link(source: Path, target: Path) -> None:

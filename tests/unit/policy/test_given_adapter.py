@@ -92,7 +92,7 @@ def test_a_summary_of_another_kind_is_named(folder, take, text):
 
 def test_a_path_that_is_no_folder_of_the_stage_is_named(take, tmp_path):
     path = tmp_path / "none"
-    assert take(path).startswith(f"sft.adapter: {path}/summary.json: No such file or directory; a ")
+    assert take(path).startswith(f"sft.adapter: {path}/summary.json: No such file or directory; give ")
 
 
 def test_another_rank_is_named(made, take):
