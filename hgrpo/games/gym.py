@@ -175,7 +175,6 @@ def make_tasks(settings: EnvSettings, seed: int, root: Path) -> Path:
 
 @functools.cache
 def _scratch() -> tempfile.TemporaryDirectory:
-    """A temporary folder that is deleted when this process ends."""
     return tempfile.TemporaryDirectory(prefix="hgrpo-games-")
 
 

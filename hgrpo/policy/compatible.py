@@ -136,7 +136,6 @@ def check_lora(adapter: Path, settings: LoraConfig, ignored: Collection[str] = (
             raise UserError(
                 f"{path}: {key}: {value!r}, but `lora.{name}` of the model is {setting!r}"
             )
-    # Imported here because it takes seconds and full tuning does not need it.
     from peft import LoraConfig as PeftConfig
 
     plain = PeftConfig().to_dict()

@@ -106,7 +106,6 @@ def read_run(piece: str, words: Sequence[str]) -> tuple[ArmSettings, RunOptions]
 
 
 def _flags(piece: str, words: Sequence[str]) -> dict[str, Any]:
-    """The values of flags, with the command line's defaults."""
     command, rules = COMMANDS[piece], kinds.of_piece(piece)
     texts: dict[str, str] = {}
     for name, rule in rules.items():

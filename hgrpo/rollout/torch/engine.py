@@ -114,7 +114,6 @@ class TorchEngine:
         self._active[name] = row
 
     def _begin(self, request: Request) -> _Row:
-        """Create a new conversation's row."""
         name, text = request.conversation, request.text
         if text is None:
             row = _Row(self._take(min))

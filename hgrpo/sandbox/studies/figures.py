@@ -168,7 +168,6 @@ def _finish(ax: Axes, spec: FigureSpec, column: str) -> None:
 
 
 def _look(index: int) -> tuple[str, str, str]:
-    """Colour, line and marker of an arm by index."""
     turn, place = divmod(index, len(_PALETTE))
     return _PALETTE[place], LINES[turn % len(LINES)], MARKERS[index % len(MARKERS)]
 

@@ -202,10 +202,7 @@ def test_pickled_weights_are_refused_by_name(command, source, capsys, name):
     ("config", "expected"),
     [
         ('{"auto_map": {"AutoModelForCausalLM": "its.Own"}}', "auto_map: models with custom code"),
-        (
-            '{"quantization_config": {"quant_method": "awq"}}',
-            "quantization_config: training requires",
-        ),
+        ('{"quantization_config": {"quant_method": "awq"}}', "quantization_config: training"),
         ("[]", "must be a mapping"),
     ],
 )
@@ -300,15 +297,9 @@ def test_a_tied_head_that_differs_is_refused(command, source, capsys):
 WRONG = [
     ({MATRIX: None}, rf"tensor '{MATRIX}' is missing (1 of the "),
     ({HEAD: None}, rf"tensor '{HEAD}' is missing (1 of the "),
-    (
-        {MATRIX: torch.zeros(6, 5)},
-        f"'{MATRIX}' has shape [6, 5] and type F32; expected by config.json",
-    ),
+    ({MATRIX: torch.zeros(6, 5)}, f"'{MATRIX}' has shape [6, 5] and type F32; expected by"),
     ({"a": torch.zeros(1)}, "expected by config.json: no such tensor"),
-    (
-        {MATRIX: torch.zeros(6, 4, dtype=torch.int8)},
-        "has shape [6, 4] and type I8; expected by config.json",
-    ),
+    ({MATRIX: torch.zeros(6, 4, dtype=torch.int8)}, "has shape [6, 4] and type I8; expected by"),
 ]
 
 
@@ -338,10 +329,7 @@ UNPLAYED = [
         LlamaConfig(**SIZES, rope_parameters={"rope_type": "linear", "factor": 2.0}),
         "rope_type: 'linear': the torch engine supports plain RoPE only",
     ),
-    (
-        LlamaConfig(**SIZES, hidden_act="gelu"),
-        "hidden_act: 'gelu': the torch engine supports silu only",
-    ),
+    (LlamaConfig(**SIZES, hidden_act="gelu"), "hidden_act: 'gelu': the torch engine supports silu"),
     (
         Qwen2Config(
             **SIZES,

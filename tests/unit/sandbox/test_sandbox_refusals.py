@@ -29,10 +29,7 @@ RL = [
     (GROUPS | {"method": "GRPO", "rule": {"clip": 0}}, "rule.clip: input should be greater"),
     ({"seeds": (1, 1)}, "seeds: a list of distinct"),
     ({"lr": float("nan")}, "lr"),
-    (
-        GROUPS | {"method": "TPO", "group_size": 7},
-        "batch_size 96 is not a multiple of group_size 7",
-    ),
+    (GROUPS | {"method": "TPO", "group_size": 7}, "batch_size 96 is not a multiple of group_size"),
     (SEQUENCE | {"d_model": 63}, "d_model 63 is not a multiple of nhead 2"),
     ({"replay_capacity": 4, "delay": 4}, "replay_capacity 4 must exceed the minimum age"),
     ({"delay": 5, "num_steps": 5}, "delay 5 has no effect, because num_steps is 5"),

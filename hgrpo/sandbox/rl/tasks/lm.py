@@ -143,7 +143,6 @@ class LmBandit(Bandit):
 
 
 def _read(settings: RlSettings) -> str:
-    """The user's text, or the synthetic one."""
     made_up = settings.data is None
     return made_up_text(_SENTENCES, "lm_bandit") if made_up else user_text(Path(settings.data))
 

@@ -150,7 +150,7 @@ def test_malformed_files_are_named(text, message):
         ("| holds(a:agent, o:object)", "| holds(a:agent, o:agent)", "domain declares object"),
         # The planner derives these in ways of its own, and no text of ALFRED's reads them.
         ('"iscool(o:object)"', '"not_iscool(o:object)"', "uses 'not_iscool', which this engine"),
-        ("& istoggled(o:object)", "& ison(o:object)", "reads 'ison', which this engine does not"),
+        ("& istoggled(o:object)", "& ison(o:object)", "uses 'ison', which this engine does not"),
     ],
 )
 def test_what_the_grammar_refers_to_must_exist(old, new, message):

@@ -275,6 +275,6 @@ def test_a_reset_that_fails_leaves_the_session_as_it_was(whole):
     env = WebshopEnv(folder)
     env.reset(tasks[0])
     env.step("search[mug]")
-    with pytest.raises(UserError, match="goals.arrow: the file of goals holds 3 rows"):
+    with pytest.raises(UserError, match="goals.arrow: the file of goals has 3 rows"):
         env.reset(replace(tasks[0], path="1000"))
     assert env.step("click[b0mug]").info["admissible"]

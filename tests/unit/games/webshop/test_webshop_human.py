@@ -193,10 +193,7 @@ def test_unusable_trajectories_of_the_imitation_file_are_left_out(tmp_path):
     ("changes", "message"),
     [
         ({"states": STATES[:2]}, "2 states, but 3 actions"),
-        (
-            {"states": STATES[::-1]},
-            "states: no instruction before the search button in the first state",
-        ),
+        ({"states": STATES[::-1]}, "states: no instruction before the search button in the first"),
     ],
 )
 def test_a_wrong_trajectory_of_the_imitation_file_is_named(tmp_path, changes, message):

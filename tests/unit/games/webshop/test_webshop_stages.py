@@ -99,10 +99,7 @@ def test_demonstrations_play_back(made):
             "products.limit: 5 is read only with `folder`",
         ),
         ({"products": {"folder": "/nowhere"}}, "/nowhere/items_ins_v2.json"),
-        (
-            {"panels": {"test": 100_000}},
-            "panel sizes: train 0, validation 0, test ",
-        ),
+        ({"panels": {"test": 100_000}}, "panel sizes: train 0, validation 0, test "),
         (
             {"expert": {"recorded": "log.jsonl", "knows": "product"}},
             "knows: product is read only with a scripted shopper, without `recorded`",
