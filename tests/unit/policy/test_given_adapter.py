@@ -139,7 +139,7 @@ MORE = "base_model.model.model.layers.7.self_attn.q_proj.lora_A.weight"
 )
 def test_weights_that_do_not_fit_the_base_are_named(folder, take, change, message):
     path, name = change_weights(folder, change)
-    assert take() == f"{path}: tensor {message.format(name)}"
+    assert take().startswith(f"{path}: tensor {message.format(name)}")
 
 
 def test_a_file_that_was_cut_off_is_named(folder, take):

@@ -235,7 +235,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no index": (lambda folder: shutil.rmtree(folder / "index"), "index: not a search index"),
     "a table of another kind": (
         lambda folder: np.save(folder / "index/rows.npy", np.zeros((13, 2))),
-        r"not a table of rows \(rows.npy holds float64 \[13, 2\]",
+        r"not a table of rows \(rows.npy contains float64 \[13, 2\]",
     ),
     "the goals for the catalogue": (
         lambda folder: shutil.copy(folder / GOALS, folder / CATALOGUE),
