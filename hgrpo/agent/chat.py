@@ -1,4 +1,4 @@
-"""Turns a chat model's conversation into tokens, by the model's own chat template."""
+"""Tokenises conversations with the chat template of the model."""
 
 import re
 
@@ -8,7 +8,7 @@ from hgrpo.agent.conversation import Replies
 from hgrpo.agent.template import ChatTemplate, Pieces, first_difference, together
 from hgrpo.errors import UserError
 
-# A trial conversation. Its tokens must be the same as a whole and turn by turn.
+# A trial conversation. Tokenising it as a whole and turn by turn must give the same tokens.
 _TRIAL = (
     ("\n a hall ", "a door 12\n\n", "  the coin's"),
     ("go to door 1", "open door 12", "think: it's there"),
@@ -18,16 +18,16 @@ _TRIAL = (
 class ChatConversation(Replies):
     """A `Conversation` for chat models: the environment is the user, the policy the assistant.
 
-    The special tokens of the template are inserted by id. Text is tokenised together with the plain
-    text of the template next to it. A special token closes each reply; the template's text after
-    this token belongs to the next observation. The constructor changes `tokenizer`: special tokens
-    in text are then encoded as plain text. If `system` is None, the template chooses the system
+    The template's special tokens are inserted by id. Messages are tokenised together with the
+    adjacent plain text of the template. Each reply ends with a special token; the template text
+    after it belongs to the next observation. The constructor modifies `tokenizer` so that special
+    tokens in text are encoded as plain text. If `system` is None, the template chooses the system
     message.
 
     Raises:
-        UserError: the template does more than append, or does not close replies with a special
-            token; tokenising a trial conversation turn by turn gives other tokens than tokenising
-            the whole; plain text encodes to a special token; or `system` contains a special token.
+        UserError: the template rewrites earlier messages, or does not end replies with a special
+            token; tokenising a trial conversation turn by turn and as a whole gives different
+            tokens; plain text encodes to a special token; or `system` contains a special token.
     """
 
     def __init__(self, tokenizer: Tokenizer, template: ChatTemplate, system: str | None = None):
@@ -38,7 +38,7 @@ class ChatConversation(Replies):
         for token in self._controls:
             if token in (system or ""):
                 raise UserError(f"system: {token} is a special token of {self._file}")
-        # Match the longest first, because one special token may be the beginning of another.
+        # Match the longest first, because one special token may be a prefix of another.
         names = sorted(self._controls, key=len, reverse=True)
         self._control = re.compile(f"({'|'.join(map(re.escape, names))})" if names else "(?!)()")
         closing = self._control.match(self._pieces.answer)
@@ -63,11 +63,11 @@ class ChatConversation(Replies):
         return self._tokens(*self._pieces.head, text, self._pieces.ask)
 
     def observation(self, text: str) -> list[int]:
-        """Tokens between the closing token of a reply and the next reply, observation included."""
+        """Tokens between a reply's closing token and the next reply, including the observation."""
         return self._tokens(self._after, text, self._pieces.ask)
 
     def _tokens(self, *parts: str) -> list[int]:
-        """Tokens of `parts`: a fixed text of the template, a message, a fixed text, and so on."""
+        """Tokens of `parts`, which alternate between fixed template text and messages."""
         ids: list[int] = []
         plain = ""
         for index, part in enumerate(parts):
@@ -86,13 +86,13 @@ class ChatConversation(Replies):
         if not self._special.isdisjoint(ids):
             control = next(token for token, special in self._controls.items() if special in ids)
             raise UserError(
-                f"{self._file}: the tokenizer makes the special token {control} out of plain "
-                "text, so an environment could close turns"
+                f"{self._file}: the tokenizer encodes plain text as the special token {control}, "
+                "so an environment could end a turn"
             )
         return ids
 
     def _check(self, whole: list[int], rest: str) -> None:
-        """Check that `_TRIAL`, tokenised turn by turn, has the tokens `whole`.
+        """Check that tokenising `_TRIAL` turn by turn gives the tokens `whole`.
 
         Raises:
             UserError: the tokens differ, or the text of a special token encodes to one.
@@ -111,16 +111,16 @@ class ChatConversation(Replies):
                 [self.tokenizer.id_to_token(i) for i in p[at : at + 3]] for p in (whole, ids)
             )
             raise UserError(
-                f"{self._file}: a conversation has other tokens as a whole than turn by turn: "
-                f"{one} is {other} after {at} tokens; see docs/models.md, Tokenizers that are "
-                "refused"
+                f"{self._file}: tokenising a conversation as a whole and turn by turn gives "
+                f"different tokens: {one} and {other} after {at} tokens; see docs/models.md, "
+                "Tokenizers that are refused"
             )
 
 
 def _controls(tokenizer: Tokenizer, template: ChatTemplate, pieces: Pieces) -> dict[str, int]:
-    """Map token texts to ids: all special tokens, and other added tokens that the template has.
+    """Map the text of all special tokens, and of added tokens used in the template, to their ids.
 
-    No text may encode to these tokens. Added tokens of white space alone count as ordinary text.
+    Message text must never encode to these tokens. Whitespace-only added tokens are ordinary text.
     """
     written = [*template.literals, *pieces.head[::2], pieces.ask, pieces.answer, pieces.tail]
     controls = {}

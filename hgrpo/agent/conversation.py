@@ -1,4 +1,4 @@
-"""The conversation as tokens: it only grows, so sampled tokens are never tokenised again."""
+"""Append-only token sequence of a conversation; sampled tokens are never re-tokenised."""
 
 import re
 from abc import ABC, abstractmethod
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Replies(ABC):
-    """Base class of conversations: encodes and decodes the replies of the policy.
+    """Base class of conversations; encodes and decodes the policy's replies.
 
-    The policy samples each reply together with `end_id`, the token that closes a reply. Text that
-    looks like a special token is encoded as plain text, so that no web page and no game can close a
-    turn. Instances hold no state of an episode and can be shared.
+    The policy samples each reply including `end_id`, the token that closes it. Text that looks like
+    a special token is encoded as plain text, so that environment text cannot end a turn. Instances
+    hold no episode state and can be shared.
     """
 
     def __init__(self, tokenizer: Tokenizer, end_id: int):
@@ -32,7 +32,7 @@ class Replies(ABC):
         self._decode = lru_cache(maxsize=200_000)(lambda ids: tokenizer.decode(list(ids)))
 
     def reply(self, action: str) -> list[int]:
-        """Tokens of a reply in text form, such as an expert's, with the closing token."""
+        """Tokens of a reply in text form, such as an expert's, including the closing token."""
         return [*self._encode(action), self.end_id]
 
     def command(self, reply: list[int]) -> str:
@@ -41,16 +41,16 @@ class Replies(ABC):
         return self._decode(tuple(reply[:end])).strip()
 
     def written(self, ids: Sequence[int]) -> str:
-        """The text of tokens as it is, special tokens included."""
+        """Decode tokens verbatim, including special tokens."""
         return self.tokenizer.decode(list(ids), skip_special_tokens=False)
 
     @abstractmethod
     def _encode_uncached(self, text: str) -> tuple[int, ...]:
-        """Tokens of a text, none of them special."""
+        """Encode a text without producing special tokens."""
 
 
 class Conversation(Replies):
-    """A conversation in the plain format, which tiny models use.
+    """A conversation in the plain format of tiny models.
 
     Format: `<start>` reset text `<act>` reply `</act>` observation `<act>` reply `</act>` ...
     """
@@ -80,39 +80,40 @@ class Conversation(Replies):
 
     def _encode_uncached(self, text: str) -> tuple[int, ...]:
         ids = self.tokenizer.encode(text, add_special_tokens=False).ids
-        # The tokenizer's option `encode_special_tokens` is not enough. The tiny vocabulary holds
-        # the special tokens as pieces, too, and a piece of over 1000 characters becomes `<pad>`.
+        # The tokenizer option `encode_special_tokens` is not sufficient, because the tiny
+        # vocabulary also contains the special tokens as pieces, and pieces of over 1000 characters
+        # become `<pad>`.
         return tuple(ids) if self._special.isdisjoint(ids) else self._encode_in_parts(text)
 
     def _encode_in_parts(self, text: str) -> tuple[int, ...]:
-        """Cut a text until no part encodes to a special token; the tokens decode to the text."""
+        """Split a text until no part encodes to a special token; decoding restores the text."""
         cuts = [match.start() + 1 for match in self._looks_special.finditer(text)]
         cuts = [0, *(cuts or [len(text) // 2]), len(text)]
         parts = [text[start:end] for start, end in pairwise(cuts) if start < end]
         if len(parts) == 1:
             raise UserError(
-                f"tokenizer.json: the tokenizer makes a special token out of {text!r}, so an "
-                "environment could close turns"
+                f"tokenizer.json: the tokenizer encodes {text!r} as a special token, so an "
+                "environment could end a turn"
             )
         return tuple(number for part in parts for number in self._encode_uncached(part))
 
 
 def conversation_for(base: Path, system: str | None = None) -> "Conversation | ChatConversation":
-    """Make the conversation for a base: plain if the tokenizer has the plain format's tokens.
+    """Conversation for a base: plain format if the tokenizer has its tokens, else chat template.
 
-    Otherwise it follows the chat template, which chooses the system message if `system` is None.
+    If `system` is None, the chat template chooses the system message.
 
     Raises:
-        UserError: there is no readable tokenizer or chat template; `system` is given, but the plain
-            format has no system message; or `ChatConversation` raises it.
+        UserError: the tokenizer or chat template is missing or unreadable, `system` is set for the
+            plain format, or `ChatConversation` raises the error.
     """
     tokenizer = load_tokenizer(base)
     if any(tokenizer.token_to_id(token) is None for token in (START, ACT, END)):
-        # Importing jinja2 takes time, and the plain format does not need it.
+        # Imported here because jinja2 is slow to import and the plain format does not need it.
         from hgrpo.agent.chat import ChatConversation
         from hgrpo.agent.template import ChatTemplate
 
         return ChatConversation(tokenizer, ChatTemplate(base), system)
     if system is not None:
-        raise UserError(f"system: {base} has this project's plain format, without system messages")
+        raise UserError(f"system: {base} uses the plain format, which has no system messages")
     return Conversation(tokenizer)

@@ -1,7 +1,7 @@
-"""Takes a chat template apart into the fixed texts between messages.
+"""Splits a chat template into the fixed texts between messages.
 
-Sampled tokens are never rendered again, so a template must only append. Trials check this: a
-conversation that the template renders must equal the fixed texts and messages put together.
+Sampled tokens are never re-rendered, so a template must be append-only. Trials check that each
+rendered conversation equals the concatenation of fixed texts and messages.
 """
 
 import json
@@ -18,13 +18,13 @@ from hgrpo.errors import UserError, one_line
 from hgrpo.games.user_path import user_text
 
 _NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token")
-# Messages that no template contains. They mark where a template puts the messages.
+# Placeholder messages that no template contains; they mark the positions of messages.
 _SYSTEM, _OBSERVATIONS, _REPLIES = (
     "the-system-says",
     ("first-seen", "then-seen"),
     ("first-done", "then-done"),
 )
-# Trial conversations. Each has a name for what it tests, its observations, and its replies.
+# Trial conversations: tested property -> (observations, replies).
 _TRIALS = {
     "plain messages": (("a hall", "a door", "a coin"), ("go", "open door 1", "take coin")),
     "spaces and line ends around the messages": (
@@ -48,16 +48,16 @@ _TRIALS = {
 
 @dataclass(frozen=True)
 class Pieces:
-    """The fixed texts of a conversation.
+    """The fixed texts of a chat template.
 
-    A whole conversation is head, observation, ask, reply, answer, observation, ..., reply, tail.
+    A finished conversation is head, observation, ask, reply, answer, observation, ..., reply, tail.
 
     Attributes:
-        head: one text. With a system text there are three: the text before it, the system text, and
+        head: a single text, or with a system text three: the text before it, the system text, and
             the text after it.
-        ask: stands between an observation and the reply, even if the reply is still to come.
-        answer: stands between a reply and the next observation.
-        tail: stands after the last reply of a finished conversation.
+        ask: text between an observation and the reply, also if the reply is not generated yet.
+        answer: text between a reply and the next observation.
+        tail: text after the last reply of a finished conversation.
     """
 
     head: tuple[str, ...]
@@ -66,14 +66,14 @@ class Pieces:
     tail: str
 
 
-# File in configs/chat_templates -> what all templates of the family have that it stands in for.
+# File in configs/chat_templates -> marks by which templates of its model family are recognised.
 _STAND_INS = {
     "llama3": {"<|start_header_id|>"},
     "gemma": {"<start_of_turn>"},
     "qwen3": {"<|im_start|>", "</think>"},
 }
-# Errors that parsing or rendering a template can raise. Their causes are a mistake in the template,
-# deep recursion, too much text, or an access that the sandbox refuses.
+# Errors that parsing or rendering a template can raise: a mistake in the template, deep recursion,
+# too much text, or an access that the sandbox rejects.
 _MISTAKES = (
     *(TemplateError, ArithmeticError, AttributeError, LookupError),
     *(MemoryError, RecursionError, TypeError, ValueError),
@@ -81,10 +81,10 @@ _MISTAKES = (
 
 
 class ChatTemplate:
-    """The chat template in a model's folder; UserError if there is none or it cannot be parsed.
+    """The chat template in a model's folder; UserError if it is missing or cannot be parsed.
 
-    It renders like `apply_chat_template` of transformers, but does not let templates read the
-    clock: a system prompt with today's date would differ tomorrow.
+    Renders like `apply_chat_template` of transformers, except that templates cannot read the clock,
+    because prompts with the current date would not be reproducible.
     """
 
     def __init__(self, folder: Path):
@@ -106,19 +106,19 @@ class ChatTemplate:
 
     @property
     def help(self) -> str:
-        """A remedy for a template that is refused, as the end of a message."""
+        """The end of an error message: how to replace an unsupported template."""
         known = (k for k, marks in _STAND_INS.items() if all(m in self.source for m in marks))
         family = next(known, None)
-        put = f"copy configs/chat_templates/{family}.jinja to" if family else "put another one in"
+        put = f"copy configs/chat_templates/{family}.jinja to" if family else "put another in"
         instead = self.path.with_name("chat_template.jinja")
         return f"; {put} {instead}; see docs/models.md, Chat templates that are refused"
 
     def render(
         self, observations: Sequence[str], replies: Sequence[str], system: str | None = None
     ) -> str:
-        """Render a conversation as text; UserError if the template fails or refuses it.
+        """Render a conversation as text; UserError if the template fails.
 
-        With one reply fewer than observations, the text ends where the next reply begins.
+        If the last observation has no reply yet, the text ends where that reply would begin.
         """
         messages = [] if system is None else [{"role": "system", "content": system}]
         for index, text in enumerate(observations):
@@ -130,15 +130,15 @@ class ChatTemplate:
             return self._template.render(values, tools=None, documents=None, **self._variables)
         except _MISTAKES as error:
             raise UserError(
-                f"{self.path}: the chat template refuses a conversation ({one_line(error)})"
+                f"{self.path}: the chat template cannot render a conversation ({one_line(error)})"
                 f"{self.help}"
             ) from None
 
     def pieces(self, system: str | None = None) -> Pieces:
         """Find the fixed texts; if `system` is None, the template chooses the system message.
 
-        Raises UserError if the template does more than put messages between fixed texts. Some
-        templates trim messages, remove thoughts from earlier replies, or move a system prompt.
+        Raises UserError if the template does more than insert messages between fixed texts, e.g.
+        trims messages, removes thoughts from earlier replies, or moves the system prompt.
         """
         text = self.render(_OBSERVATIONS, _REPLIES, None if system is None else _SYSTEM)
         marks = [] if system is None else [_SYSTEM]
@@ -147,8 +147,8 @@ class ChatTemplate:
             before, separator, text = text.partition(mark)
             if not separator or mark in text:
                 raise UserError(
-                    f"{self.path}: the chat template does not give every message back once and in "
-                    f"order (looked for {mark!r}){self.help}"
+                    f"{self.path}: the chat template does not render every message exactly once "
+                    f"and in order (looked for {mark!r}){self.help}"
                 )
             cut.append(before)
         *head, ask, answer, again = cut
@@ -157,8 +157,8 @@ class ChatTemplate:
         pieces = Pieces(tuple(head), ask, answer, text)
         if again != ask:
             raise UserError(
-                f"{self.path}: the chat template puts {ask!r} before a first reply and {again!r} "
-                f"before a second; conversations here only grow{self.help}"
+                f"{self.path}: the chat template puts {ask!r} before the first reply, but "
+                f"{again!r} before the second; templates must be append-only{self.help}"
             )
         self._try(pieces, system)
         return pieces
@@ -174,13 +174,13 @@ class ChatTemplate:
                         at = first_difference(expected, rendered)
                         around = slice(max(0, at - 20), at + 20)
                         raise UserError(
-                            f"{self.path}: the chat template does not only append: with {name}, "
+                            f"{self.path}: the chat template is not append-only: with {name}, "
                             f"{expected[around]!r} became {rendered[around]!r}{self.help}"
                         )
 
 
 def together(pieces: Pieces, observations: Sequence[str], replies: Sequence[str]) -> str:
-    """A conversation as text: fixed texts and messages put together."""
+    """Concatenate the fixed texts and messages of a conversation."""
     text = "".join(pieces.head)
     for index, observation in enumerate(observations):
         text += (pieces.answer if index else "") + observation + pieces.ask
@@ -189,7 +189,7 @@ def together(pieces: Pieces, observations: Sequence[str], replies: Sequence[str]
 
 
 class _Generation(Extension):
-    """Ignores the tags of `{% generation %}` blocks, which mark replies for loss masks."""
+    """Ignores `{% generation %}` tags, which mark replies for loss masks."""
 
     tags = {"generation"}
 
@@ -199,7 +199,7 @@ class _Generation(Extension):
 
 
 def _read(folder: Path) -> tuple[Path, str, dict[str, str]]:
-    """Return the template's file, its source, and the tokens that the source may name."""
+    """Return the template's file, its source, and its variables: the named special tokens."""
     path, config = folder / "chat_template.jinja", folder / "tokenizer_config.json"
     settings = _json(folder / "special_tokens_map.json") | _json(config)
     if path.is_file():
@@ -211,8 +211,8 @@ def _read(folder: Path) -> tuple[Path, str, dict[str, str]]:
             source = named.get("default")
     if not isinstance(source, str):
         raise UserError(
-            f"{folder}: no chat template, neither chat_template.jinja nor chat_template in "
-            f"{config.name}; a chat model is needed, such as one whose name ends in -Instruct"
+            f"{folder}: no chat template in chat_template.jinja or under `chat_template` in "
+            f"{config.name}; use a chat model, e.g. one whose name ends in -Instruct"
         )
     tokens = {name: settings.get(name) for name in _NAMED_TOKENS}
     tokens = {n: t.get("content") if isinstance(t, Mapping) else t for n, t in tokens.items()}

@@ -1,4 +1,4 @@
-"""Where the thought is in a reply."""
+"""Locates the thought in a reply."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,15 +8,16 @@ _OPEN, _CLOSE, _ANSWER = "<think>", "</think>", "<answer>"
 def find_thought(
     reply: Sequence[int], decode: Callable[[Sequence[int]], str]
 ) -> tuple[int, int] | None:
-    """[start, end) of the thought's tokens in a reply without its closing token; None without one.
+    """Token range [start, end) of the thought in a reply; None if it has no thought.
 
-    A thought stands between `<think>` and `</think>`. The opening tag may stand in the prompt, so a
-    reply may begin with the thought; the closing tag may be missing in a reply that was cut. In a
-    reply without these tags, the text before `<answer>` is a thought. A tag's tokens are no part of
-    the thought, also where a token holds both. Blank text is no thought.
+    A thought is enclosed in `<think>` and `</think>`. The opening tag may be part of the prompt,
+    and the closing tag may be missing in a truncated reply. Without these tags, the text before
+    `<answer>` is the thought. Tokens that overlap a tag are excluded. Blank text does not count as
+    a thought.
 
     Args:
-        decode: the text of tokens, with special tokens as they are written.
+        reply: tokens without the closing token.
+        decode: decodes tokens, special tokens included.
     """
     place = _place(decode(reply))
     if place is None:
@@ -28,7 +29,7 @@ def find_thought(
 
 
 def _place(text: str) -> tuple[int, int] | None:
-    """[start, end) of the thought's characters."""
+    """Character range [start, end) of the thought."""
     opened = _OPEN in text
     start = text.index(_OPEN) + len(_OPEN) if opened else 0
     ends = [text.find(mark, start) for mark in (_CLOSE, _ANSWER)]

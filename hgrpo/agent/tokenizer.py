@@ -1,11 +1,10 @@
-"""The tiny model's own tokenizer: text is cut into pieces, and frequent pieces become tokens.
+"""Tokenizer of the tiny models: text is split into pieces, and frequent pieces become tokens.
 
-The tokenizer encodes a piece by the longest tokens that match, from left to right (the WordPiece
-model of `tokenizers`). It learns no byte pair merges, because a long phrase would need many
-intermediate tokens that no text uses. A piece that is no token is encoded by shorter tokens or
-single bytes. So decoding gives back every text, with three exceptions: capitals under a cut with
-`lowercase`, special tokens in text, and pieces of over `_MAX_PIECE_CHARS` characters.
-`Conversation` avoids the last two.
+A piece is encoded by greedy longest match from left to right (the WordPiece model of `tokenizers`),
+with single bytes as fallback. Byte-pair merges are not used, because a long phrase would add many
+intermediate tokens that are never emitted. Decoding restores every text except for capitals if the
+cut has `lowercase`, special tokens in text, and pieces longer than `_MAX_PIECE_CHARS` characters.
+`Conversation` avoids the last two cases.
 """
 
 from collections import Counter
@@ -29,17 +28,19 @@ def train_tokenizer(
     """Build the tokenizer from observations and actions, in any order.
 
     Args:
-        max_vocab: upper bound of the vocabulary.
-        min_count: a piece that occurs less often than this gets no token of its own.
+        max_vocab: maximum size of the vocabulary.
+        min_count: minimum number of occurrences for a piece to become a token.
 
     Raises:
-        UserError: `max_vocab` leaves no room beyond the special tokens and the single bytes.
+        UserError: `max_vocab` is too small for the special tokens, the single bytes and one piece.
     """
     splitter = _splitter(cut.pieces)
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     room = max_vocab - len(SPECIALS) - len(alphabet)
     if room <= 0:
-        raise UserError(f"max_vocab: {max_vocab} leaves no room beyond {max_vocab - room} bytes")
+        raise UserError(
+            f"max_vocab: {max_vocab} must exceed the {max_vocab - room} special tokens and bytes"
+        )
     counts = _count(Counter(texts), cut, splitter)
     long = [piece for piece in counts if len(piece) > 1 and piece not in SPECIALS]
     seen = [piece for piece in long if counts[piece] >= min_count]
@@ -62,7 +63,7 @@ def _splitter(pieces: str) -> pre_tokenizers.PreTokenizer:
 
 
 def _count(texts: Counter[str], cut: Cut, splitter: pre_tokenizers.PreTokenizer) -> Counter[str]:
-    """Count the pieces of `texts`, which maps each text to how often it occurs."""
+    """Count the pieces of `texts`, which maps each text to its number of occurrences."""
     goal_splitter = _splitter(cut.goal_pieces) if cut.goal_mark else splitter
     counts: Counter[str] = Counter()
     for text, times in texts.items():
@@ -76,7 +77,7 @@ def _count(texts: Counter[str], cut: Cut, splitter: pre_tokenizers.PreTokenizer)
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer in a base model's folder; UserError if it is missing or cannot be read."""
+    """Load the tokenizer of a base model; UserError if it is missing or cannot be read."""
     path = Path(folder) / "tokenizer.json"
     try:
         return Tokenizer.from_file(str(path))

@@ -1,4 +1,4 @@
-"""Reads the config of a model or an adapter, without running the code that it may name."""
+"""Reads configs of models and adapters; custom code that a config refers to is never run."""
 
 import json
 from pathlib import Path
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 # Config keys that make transformers run a model's own classes, or PEFT import a module by name.
 _CODE = ("auto_map", "auto_mapping", "custom_pipelines", "megatron_config")
-# Config keys for dropout end like this. Layerdrop leaves out whole layers.
+# Suffixes of config keys for dropout. Layerdrop skips whole layers.
 _DROPOUTS = ("dropout", "_pdrop", "layerdrop")
-# Config keys that change nothing in play, where every layer attends to all earlier tokens.
+# Config keys without effect on inference when every layer attends to all earlier tokens.
 _UNREAD = {
     *("architectures", "attention_bias", "attention_dropout", "bos_token_id", "dtype"),
     *("eos_token_id", "initializer_range", "intermediate_size", "max_window_layers", "mlp_bias"),
@@ -25,9 +25,9 @@ _UNREAD = {
 
 
 class PlainConfig(BaseModel):
-    """The config of a plain Qwen2 or Llama model, read from a file that spells all of it out.
+    """The config of a plain Qwen2 or Llama model, read without transformers from a complete file.
 
-    The attributes have the names and values that they have in transformers' config.
+    Attributes have the same names and values as in the transformers config.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -48,26 +48,24 @@ class PlainConfig(BaseModel):
 
 
 def config_without_code(path: Path, name: str) -> dict:
-    """Read the config of a model or an adapter; error messages call the file `name`.
+    """Read the config of a model or an adapter; `name` is the file's name in error messages.
 
     Raises:
-        UserError: the file holds no JSON or no mapping, the config asks to run code of its own, or
-            the adapter is not LoRA. (Configs of other adapters may name more folders to load.)
+        UserError: the file is not a JSON mapping, the config refers to custom code, or the adapter
+            is not LoRA. (Configs of other adapters may refer to further folders.)
     """
     try:
         config = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise UserError(f"{name}: damaged ({error})") from None
     if not isinstance(config, dict):
-        raise UserError(f"{name}: a mapping was expected")
+        raise UserError(f"{name}: must be a mapping")
     for key in _CODE:
         if config.get(key) is not None:
-            raise UserError(
-                f"{name}: {key}: the model brings code of its own, which is never run here"
-            )
+            raise UserError(f"{name}: {key}: models with custom code are not supported")
     kind = config.get("peft_type", "LORA")
     if kind != "LORA":
-        raise UserError(f"{name}: peft_type: {kind!r}; only LORA is loaded")
+        raise UserError(f"{name}: peft_type: {kind!r}; only LORA is supported")
     return config
 
 
@@ -77,28 +75,28 @@ def architecture(folder: Path) -> "PretrainedConfig":
     Raises:
         UserError: transformers cannot load config.json. The message names the file.
     """
-    # Importing transformers takes a second, and a `PlainConfig` does not need it.
+    # Imported here because transformers takes a second to import and a `PlainConfig` does without.
     from transformers import AutoConfig
 
     try:
-        # By default, transformers asks on the terminal whether to run a model's own code.
+        # By default, transformers prompts on the terminal before running custom code.
         return AutoConfig.from_pretrained(
             str(folder), local_files_only=True, trust_remote_code=False
         )
     except Exception as error:  # a config class may raise anything
         raise UserError(
-            f"{folder / 'config.json'}: not a model's config ({one_line(error)})"
+            f"{folder / 'config.json'}: not a model config ({one_line(error)})"
         ) from None
 
 
 def capped_architecture(folder: Path, max_length: int | None) -> "PretrainedConfig":
-    """The config to load a model with: every dropout 0, and at most `max_length` positions.
+    """The config for loading a model, with all dropout set to 0 and at most `max_length` positions.
 
     Raises:
         UserError: as `architecture`.
     """
     config = architecture(folder)
-    # With gradient checkpointing the model is in training mode, where dropout draws at random.
+    # Gradient checkpointing requires training mode, in which dropout would be active.
     for key, value in config.to_dict().items():
         if key.endswith(_DROPOUTS) and isinstance(value, int | float):
             setattr(config, key, 0.0)
@@ -108,7 +106,7 @@ def capped_architecture(folder: Path, max_length: int | None) -> "PretrainedConf
 
 
 def played_architecture(folder: Path, max_length: int | None) -> "PlainConfig | PretrainedConfig":
-    """The config to play saved weights with: `capped_architecture`, or a `PlainConfig` like it.
+    """The config for inference with saved weights: a `PlainConfig`, or `capped_architecture`.
 
     Raises:
         UserError: as `config_without_code` and `architecture`.

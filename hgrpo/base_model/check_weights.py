@@ -1,4 +1,4 @@
-"""Checks that a base has the weights that its config asks for, and that they are finite."""
+"""Checks that the weights of a base match its config and are finite."""
 
 import re
 from collections.abc import Mapping
@@ -23,16 +23,16 @@ _OLD_BUFFERS = (r"rotary_emb\.inv_freq$", r"(^|\.)position_ids$")
 
 
 def check_base_weights(folder: Path, parts: list[Path]) -> None:
-    """Check that the files `parts` hold the weights that the config in `folder` asks for.
+    """Check that the weights in the files `parts` match the config in `folder` and are finite.
 
     Names and shapes are compared with a model on torch's "meta" device, which takes no memory. Then
-    every value is read once. Transformers renames the tensors of some model families on loading;
-    for these families, names, shapes and types are not compared.
+    every value is read once. For model families whose tensors transformers renames on loading,
+    names, shapes and types are not compared.
 
     Raises:
-        UserError: a tensor is missing, has another shape, holds no floats, is not in the model, is
-            not finite, or differs from the tensor that it is tied to; the config describes no
-            causal language model; a token has no embedding; or a file is damaged.
+        UserError: a tensor is missing, unexpected, not finite, not of a float type, of the wrong
+            shape, or different from the tensor it is tied to; the config is not that of a causal
+            language model; a token has no embedding; or a file is damaged.
     """
     from transformers.conversion_mapping import get_model_conversion_mapping
 
@@ -46,21 +46,23 @@ def check_base_weights(folder: Path, parts: list[Path]) -> None:
 
 
 def _on_meta(folder: Path) -> "PreTrainedModel":
-    # Importing transformers' models takes seconds.
+    # Imported here because it takes seconds.
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM
 
     config, path = architecture(folder), folder / "config.json"
-    # Encoders like BERT have a causal class too, but attend both ways unless `is_decoder` is set.
+    # Encoders like BERT also have a causal class, but are bidirectional unless `is_decoder` is set.
     bidirectional = config.is_encoder_decoder or not config.to_dict().get("is_decoder", True)
     if bidirectional or type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
-        raise UserError(f"{path}: model_type: {config.model_type!r} is no causal language model")
+        raise UserError(f"{path}: model_type: {config.model_type!r} is not a causal language model")
     try:
         with torch.device("meta"):
             return AutoModelForCausalLM.from_config(
                 config, attn_implementation="eager", trust_remote_code=False
             )
     except Exception as error:  # the code of a model may raise anything
-        raise UserError(f"{path}: no model can be built from it ({one_line(error)})") from None
+        raise UserError(
+            f"{path}: cannot build a model from this config ({one_line(error)})"
+        ) from None
 
 
 def _check_vocabulary(folder: Path, rows: int) -> None:
@@ -85,16 +87,16 @@ def _compare(folder: Path, parts: list[Path], model: "PreTrainedModel") -> None:
             if entry["shape"] != expected.get(name) or entry["dtype"] not in _FLOATS:
                 raise UserError(
                     f"{part}: tensor {name!r} has shape {entry['shape']} and type "
-                    f"{entry['dtype']}; config.json asks for {expected.get(name, 'no such tensor')}"
-                    f", as one of {', '.join(_FLOATS)}"
+                    f"{entry['dtype']}; expected by config.json: "
+                    f"{expected.get(name, 'no such tensor')}, as one of {', '.join(_FLOATS)}"
                 )
-    # A tied head may be missing, because the model uses the embeddings in its place.
+    # A tied head may be missing, because the model uses the embeddings instead.
     tied = {name for name, other in model.all_tied_weights_keys.items() if other in stored}
     missing = [name for name in expected if name not in stored | tied]
     if missing:
         raise UserError(
             f"{folder}: tensor {missing[0]!r} is missing ({len(missing)} of the {len(expected)} "
-            "of config.json)"
+            "that config.json requires)"
         )
 
 
@@ -106,13 +108,13 @@ def _check_finite(part: Path) -> None:
                 if entry["dtype"] in _FLOATS:
                     values = file.get_tensor(name).flatten()
                     if not all(chunk.isfinite().all() for chunk in values.split(_CHUNK)):
-                        raise UserError(f"{part}: tensor {name!r} has values that are not finite")
+                        raise UserError(f"{part}: tensor {name!r} has non-finite values")
     except SafetensorError as error:
         raise UserError(f"{part}: damaged ({error})") from None
 
 
 def _check_tied(parts: list[Path], tied: Mapping[str, str]) -> None:
-    """Raise UserError if tied tensors differ, because either may be the right one."""
+    """Raise UserError if tied tensors differ, because the correct one is unknown."""
     places = {name: part for part in parts for name in read_header(part)}
 
     def read(name: str) -> torch.Tensor:
@@ -122,6 +124,6 @@ def _check_tied(parts: list[Path], tied: Mapping[str, str]) -> None:
     for name, other in tied.items():
         if {name, other} <= places.keys() and not torch.equal(read(name), read(other)):
             raise UserError(
-                f"{places[name]}: tensor {name!r} differs from {other!r}, though config.json has "
-                "tie_word_embeddings"
+                f"{places[name]}: tensor {name!r} differs from {other!r}, but config.json sets "
+                "`tie_word_embeddings`"
             )

@@ -1,4 +1,4 @@
-"""The digest of a base model: one hash of the weights and the companions together.
+"""The digest of a base model: one hash of its weights and companion files.
 
 The base stage hashes the weights once and writes the digest to `summary.json`. Later stages read
 the digest from there instead of hashing gigabytes again.
@@ -19,7 +19,7 @@ SUMMARY = "summary.json"
 
 
 def companions_digest(folder: Path) -> str:
-    """Hash (16 hex digits) of the names and contents of the companions in `folder`."""
+    """Hash (16 hex digits) of the names and contents of the companion files in `folder`."""
     digest = hashlib.sha256()
     for path in companions(folder):
         digest.update(f"{path.name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
@@ -29,7 +29,7 @@ def companions_digest(folder: Path) -> str:
 def write_summary(folder: Path, vocabulary: int, **more: object) -> dict:
     """Write the `summary.json` of the base in `folder`, and return it.
 
-    `vocabulary` is the number of tokens that the tokenizer knows. `more` are further entries.
+    `vocabulary` is the size of the tokenizer's vocabulary; `more` are additional entries.
     """
     weights = folder / WEIGHTS
     beside = companions_digest(folder)
@@ -46,23 +46,23 @@ def write_summary(folder: Path, vocabulary: int, **more: object) -> dict:
 
 
 def base_digest(folder: Path) -> str:
-    """The digest (16 hex digits) that the `summary.json` in `folder` records.
+    """The digest (16 hex digits) recorded in the `summary.json` in `folder`.
 
     Raises:
-        UserError: the summary is missing or damaged, or records another size of the weights.
+        UserError: the summary is missing or damaged, or the weights do not have the recorded size.
     """
     summary = _read_summary(folder)
     size = (folder / WEIGHTS).stat().st_size
     if size != summary["bytes"]:
         raise UserError(
-            f"{folder / WEIGHTS}: {size:,} bytes, but {SUMMARY} beside it records "
+            f"{folder / WEIGHTS}: {size:,} bytes, but {SUMMARY} in the same folder records "
             f"{summary['bytes']:,}; delete both and run again"
         )
     return summary["digest"]
 
 
 def identity(folder: Path) -> dict[str, str]:
-    """Hashes that identify a base: of the whole base, and of its files without the weights.
+    """Hashes that identify a base: of the whole base, and of its companion files.
 
     Raises:
         UserError: as `any_digest`.
@@ -82,22 +82,22 @@ def any_digest(folder: Path) -> str:
 def source_digest(path: str, base: Path) -> str:
     """`companions_digest` of the user's model in `path`; if it is gone, of the copy in `base`.
 
-    The digest shows whether the user has changed the model in place since it was adopted. The
-    weights are left out, because hashing them for every plan would take too long.
+    A changed digest shows that the user has modified the model since it was adopted. The digest
+    excludes the weights, because hashing them for every plan would take too long.
 
     Raises:
         UserError: the model is gone, and the summary in `base` is damaged.
     """
     try:
         folder = user_path(path, "path")
-        # The folder may be empty, for example on a disk that is cleaned by age or not mounted.
+        # The folder may be empty, e.g. because old files are purged or the disk is not mounted.
         if (folder / "config.json").is_file() and any(folder.glob("*.safetensors")):
             return companions_digest(folder)
     except (UserError, OSError, RuntimeError):
         pass  # `path` may belong to another machine or user; use `base`
     if companions(base) or not (base / SUMMARY).is_file():
         return companions_digest(base)
-    return _read_summary(base)["companions"]  # the companions are packed in an archive
+    return _read_summary(base)["companions"]  # the companion files are packed in an archive
 
 
 def _read_summary(folder: Path) -> dict:

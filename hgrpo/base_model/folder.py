@@ -1,12 +1,11 @@
-"""The folder of a base model: the files beside the weights, and how stages read the folder."""
+"""The folder of a base model: companion files of the weights, and access for stages."""
 
 from pathlib import Path
 
 from hgrpo.archive import unpacked
 
 ARCHIVE = "companions.tar.gz"
-# Config, tokenizer and chat template: all that this project keeps of a Hugging Face
-# model, apart from its weights.
+# Config, tokenizer and chat template: the files kept of a Hugging Face model besides its weights.
 COMPANIONS = (
     *("config.json", "tokenizer.json", "tokenizer_config.json"),
     *("special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
@@ -14,18 +13,18 @@ COMPANIONS = (
 
 
 def companions(folder: Path) -> list[Path]:
-    """The files of `COMPANIONS` that `folder` holds, always in the same order."""
+    """The files of `COMPANIONS` in `folder`, in a fixed order."""
     return [path for name in COMPANIONS if (path := folder / name).is_file()]
 
 
 def open_base(folder: Path) -> Path:
-    """Return a folder with weights and companions side by side, as loading a model requires.
+    """Return a folder that holds both weights and companion files, as required for loading.
 
-    If the base stage wrote `folder`, the companions are in an archive, which is unpacked. Any other
-    model folder in Hugging Face format is returned unchanged.
+    In a folder written by the base stage, the companion files are in an archive, which is unpacked.
+    Any other model folder in Hugging Face format is returned unchanged.
 
     Raises:
-        UserError: the archive is damaged, or the weights or the summary beside it are missing.
+        UserError: the archive is damaged, or the weights or the summary are missing.
     """
     if not (folder / ARCHIVE).is_file():
         return folder

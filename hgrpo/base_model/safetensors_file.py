@@ -1,10 +1,10 @@
-"""Safetensors files: reads headers, writes and checks checksums, joins several files into one.
+"""Safetensors files: reads headers, writes and verifies checksums, merges shards.
 
-The safetensors library checks the format and copies tensors. A checksum also needs metadata in a
-fixed order, and the position at which the data begin. The library has neither, so this module
-handles both. A file has three parts: eight bytes with the length of the header, the header, and the
-data. The header is JSON: `__metadata__` and, for each tensor, {name: {dtype, shape, data_offsets}}.
-Format: github.com/huggingface/safetensors.
+The safetensors library validates the format and copies tensors. A checksum also requires metadata
+in a fixed order and the offset of the data, which the library does not provide. A file consists of
+eight bytes with the length of the header, the header, and the data. The header is JSON:
+`__metadata__` and, for each tensor, {name: {dtype, shape, data_offsets}}. Format:
+github.com/huggingface/safetensors.
 """
 
 import hashlib
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
-# This text covers two cases, because a damaged file may be a downloaded model or a result.
+# Covers both a downloaded model and a result of the pipeline.
 _MEND = (
-    "put a whole copy in its place; a file of results can also be deleted and made again: ask "
-    "snakemake for that path, see docs/how_to.md"
+    "replace it with an intact copy; a result can also be deleted and rebuilt by running snakemake "
+    "with its path as target, see docs/how_to.md"
 )
 _METADATA, _CHECKSUM = "__metadata__", "hgrpo.sha256"
 
 
 def read_header(path: Path) -> dict[str, dict]:
-    """Read {name: {dtype, shape, data_offsets}} of the tensors in a file, but not the tensors.
+    """Read {name: {dtype, shape, data_offsets}} of the tensors in a file, without their data.
 
     Raises:
         UserError: the file is not a complete safetensors file.
@@ -44,14 +44,14 @@ def read_header(path: Path) -> dict[str, dict]:
 
 
 def _read(path: Path) -> tuple[dict[str, dict], int]:
-    """Read the header with the metadata, and the position in the file at which the data begin."""
+    """Read the header including the metadata, and the file offset of the data."""
     try:
         with safe_open(path, "np"):
-            pass  # opening checks the header and the length of the file
+            pass  # opening validates the header and the file length
     except SafetensorError as error:
         raise UserError(
-            f"{path}: not a whole safetensors file ({error}): damaged, cut off, or a pointer of "
-            f"git-lfs; {_MEND}"
+            f"{path}: not a complete safetensors file ({error}): damaged, truncated, or a git-lfs "
+            f"pointer; {_MEND}"
         ) from None
     with path.open("rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
@@ -67,8 +67,7 @@ def file_digest(path: Path) -> str:
 def write_with_checksum(content: bytes, path: Path) -> None:
     """Write the safetensors file `content` to `path`, with a checksum in the header's metadata.
 
-    The checksum stays with the file wherever it is copied, and other readers ignore it. Equal
-    content gives equal bytes.
+    The checksum is part of the file, and other readers ignore it. Equal content gives equal bytes.
     """
     (length,) = struct.unpack("<Q", content[:8])
     header, data = json.loads(content[8 : 8 + length]), memoryview(content)[8 + length :]
@@ -76,7 +75,7 @@ def write_with_checksum(content: bytes, path: Path) -> None:
     digest.update(data)
     metadata = dict(sorted(header.pop(_METADATA, {}).items())) | {_CHECKSUM: digest.hexdigest()}
     text = json.dumps({_METADATA: metadata} | header, separators=(",", ":")).encode()
-    # The format requires that the data begin at a multiple of eight bytes.
+    # The format requires the data to be aligned to eight bytes.
     text += b" " * (-len(text) % 8)
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
@@ -86,7 +85,7 @@ def write_with_checksum(content: bytes, path: Path) -> None:
 def write_tensors(
     tensors: Mapping[str, "Tensor"], path: Path, about: Mapping[str, str] | None = None
 ) -> None:
-    """Write tensors as a safetensors file with a checksum; `about` goes into its metadata."""
+    """Write tensors as a safetensors file with a checksum; `about` is added to the metadata."""
     from safetensors.torch import save
 
     whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
@@ -102,13 +101,13 @@ def write_model(model: "PreTrainedModel", folder: Path) -> None:
 
 
 def check_checksum(path: Path) -> None:
-    """Check that a file is as `write_with_checksum` wrote it.
+    """Verify the checksum of a safetensors file.
 
-    A file without a checksum passes, and its tensors are not read. Such a file is an adapter made
-    with other tools, or a pretrained base, which the base stage has hashed once.
+    A file without a checksum passes unread: an adapter made with other tools, or a pretrained base,
+    which the base stage has already hashed.
 
     Raises:
-        UserError: the file is no complete safetensors file, or does not match its checksum.
+        UserError: the file is not a complete safetensors file, or does not match its checksum.
     """
     header, start = _read(path)
     expected = (header.get(_METADATA) or {}).get(_CHECKSUM)
@@ -131,30 +130,29 @@ def _digest(header: dict[str, dict]) -> "hashlib._Hash":
 
 
 def shards(folder: Path) -> list[Path]:
-    """The files that the index in `folder` names, sorted by name.
+    """The shards listed in the index in `folder`, sorted by name.
 
     Raises:
-        UserError: the index is damaged, or names a file that is not there.
+        UserError: the index is damaged, or a listed file is missing.
     """
     index = folder / INDEX
     try:
         names = sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
         wrong = [name for name in names if Path(name).name != name]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{index}: not an index of weights ({error})") from None
+        raise UserError(f"{index}: not a weights index ({error})") from None
     for name in wrong or [name for name in names if not (folder / name).is_file()]:
-        raise UserError(f"{index}: {name}: no such file beside it")
+        raise UserError(f"{index}: {name}: no such file in the same folder")
     return [folder / name for name in names]
 
 
 def join(parts: list[Path], target: Path) -> None:
-    """Write the tensors of several files as one file.
+    """Merge the tensors of several files into one file.
 
-    The safetensors library maps the files into memory and writes from there, so no tensor is copied
-    in memory.
+    The safetensors library memory-maps the files, so tensors are not copied in memory.
 
     Raises:
-        UserError: a file is damaged, or two files hold a tensor of the same name.
+        UserError: a file is damaged, or two files contain a tensor of the same name.
     """
     from safetensors.torch import save_file
 
@@ -162,7 +160,7 @@ def join(parts: list[Path], target: Path) -> None:
     for path in parts:
         names = read_header(path).keys()
         if twice := sorted(names & joined.keys()):
-            raise UserError(f"{path}: tensor {twice[0]!r} is in another file too")
+            raise UserError(f"{path}: tensor {twice[0]!r} is also in another file")
         with safe_open(path, "pt") as file:
             joined |= {name: file.get_tensor(name) for name in names}
     try:

@@ -11,32 +11,32 @@ class TinyModel(Strict):
     hidden_size: int = Field(128, gt=0, description="width of the hidden states")
     layers: int = Field(3, gt=0, description="transformer layers")
     heads: int = Field(2, gt=0, description="attention heads")
-    kv_heads: int = Field(2, gt=0, description="heads of keys and values")
+    kv_heads: int = Field(2, gt=0, description="number of key-value heads")
     intermediate_size: int = Field(256, gt=0, description="width inside the feed-forward layers")
     max_positions: int = Field(1024, gt=0, description="longest conversation, in tokens")
     max_vocab: int = Field(
         2048,
         gt=256,
-        description="most tokens of the vocabulary, which is learnt from the environment's text",
+        description="maximum vocabulary size; the vocabulary is learnt from environment text",
     )
     cut: str | None = Field(
         None,
-        description="how text is cut into pieces: the environment decides, and a name given here "
-        "must be that of its cut",
+        description="how text is split into pieces; null: the environment's cut, which is also the "
+        "only name allowed",
     )
     embedding_std: float = Field(
         0.02,
         gt=0,
-        description="standard deviation of the initial token embeddings; if small, a rare token "
-        "cannot become probable",
+        description="standard deviation of the initial token embeddings; if it is too small, rare "
+        "tokens cannot become probable",
     )
     pretrain_trajectories: int = Field(
-        0, ge=0, description="expert trajectories to pretrain on, on every token"
+        0, ge=0, description="expert trajectories to pretrain on, with a loss on every token"
     )
 
 
 class PackagedModel(Strict):
-    """A pretrained model that is a GGUF file in the wheel of a Python package."""
+    """A pretrained model stored as a GGUF file in the wheel of a Python package."""
 
     name: str = Field(description="name of the package", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     version: str = Field(
@@ -48,5 +48,5 @@ class PackagedModel(Strict):
     wheel: str | None = Field(
         None,
         min_length=1,
-        description="the wheel or its folder, for machines without a network; may hold $VARIABLES",
+        description="wheel or its folder, for machines without a network; may contain $VARIABLES",
     )

@@ -1,4 +1,4 @@
-"""Text games with long tasks. `make` makes one an environment of Gymnasium; see docs/games.md."""
+"""Long-horizon text games; `make` creates a game as a Gymnasium environment, see docs/games.md."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,8 +7,8 @@ if TYPE_CHECKING:
 
 
 def make(game: str | dict[str, Any], **options: Any) -> "Game":
-    """A game by its name or its settings; `options` are those of `hgrpo.games.gym.Game`."""
-    # Imported here: the pipeline imports this package and has no use for Gymnasium.
+    """Create a game from its name or settings; `options` are those of `hgrpo.games.gym.Game`."""
+    # Imported here because the pipeline imports this package but does not use Gymnasium.
     from hgrpo.games.gym import Game
 
     return Game(game, **options)

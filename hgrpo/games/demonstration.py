@@ -8,7 +8,7 @@ from hgrpo.games.base import Observation, Task, TextEnv, check_step
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """An episode as a row, with its total progress and the number of inadmissible actions."""
+    """An episode as a row, with total progress and number of inadmissible actions."""
 
     row: dict
     progress: float
@@ -23,12 +23,12 @@ def play(
     player: Callable[[str | None], str | None],
     turn_cap: int,
 ) -> Played:
-    """Play one episode after `env.reset(task)`; `source` names the player.
+    """Play one episode after `env.reset(task)`; `source` is the player's name.
 
     Args:
-        opening: what that reset returned.
-        player: takes the environment's answer to the last action (None before the first action);
-            returns the next action, or None to stop.
+        opening: return value of that reset.
+        player: maps the observation after the last action (None before the first) to the next
+            action, or None to stop.
     """
     observations, actions = [opening.text], []
     score = progress = 0.0
@@ -61,7 +61,7 @@ def play(
 
 
 def replayed(actions: Iterable[str]) -> Callable[[str | None], str | None]:
-    """Make a player that plays these actions and ignores the environment's answers."""
+    """Create a player that replays these actions and ignores observations."""
     left = iter(actions)
     return lambda answer: next(left, None)
 
@@ -69,7 +69,7 @@ def replayed(actions: Iterable[str]) -> Callable[[str | None], str | None]:
 def shared_out(trajectories: int, panel: list[Task]) -> Iterator[tuple[Task, int]]:
     """Yield `trajectories` pairs (task, index of the repetition), in panel order.
 
-    Each task comes equally often. If that is impossible, the first tasks come once more.
+    Each task occurs equally often, except that the first ones may occur once more.
     """
     each, rest = divmod(trajectories, len(panel))
     for index, task in enumerate(panel):

@@ -1,7 +1,7 @@
-"""The base class of environments; `hgrpo/games/<name>/__init__.py` holds each subclass.
+"""The base class of environments, which `hgrpo/games/<name>/__init__.py` subclasses.
 
-Every method imports what it needs in its own body. Reading a study therefore imports no game
-engine, and a stage's code hash covers only the methods that the stage calls.
+Methods import their dependencies locally, so that reading a study imports no game engine and a
+stage's code hash covers only the methods called in the stage.
 """
 
 import hashlib
@@ -22,28 +22,27 @@ from hgrpo.games.user_path import files_below, user_path
 
 # (observation, action) of every turn of one trajectory.
 Turns = Sequence[tuple[str, str]]
-# An offline rubric: (goal, turns, whether the task was completed) -> a score in [0, 10] per turn.
+# An offline rubric: (goal, turns, whether the task was completed) -> score in [0, 10] per turn.
 Score = Callable[[str, Turns, bool], list[float]]
 
 
 class PanelSizes(Strict):
-    """How many tasks each panel has; null takes all available tasks."""
+    """Number of tasks per panel; null takes all available tasks."""
 
     train: int | None = Field(None, gt=0, description="training tasks")
     validation: int | None = Field(None, gt=0, description="validation tasks")
     test: int | None = Field(None, gt=0, description="test tasks")
-    # Excluded if 0: results without this panel keep their keys.
+    # Excluded if 0, so that results without this panel keep their keys.
     analysis: int = Field(
         0,
         ge=0,
         exclude_if=operator.not_,
-        description="tasks of a fourth panel, which neither training nor evaluation plays; 0: no "
-        "such panel",
+        description="tasks of a fourth panel, not used in training or evaluation; 0: no such panel",
     )
 
     @property
     def sizes(self) -> dict[str, int | None]:
-        """Panel -> its size, in the order train, validation, test and, unless 0, analysis."""
+        """Panel -> size, in the order train, validation, test and, unless 0, analysis."""
         sizes = self.model_dump()
         return {panel: sizes[panel] for panel in PanelSizes.model_fields if panel in sizes}
 
@@ -51,22 +50,22 @@ class PanelSizes(Strict):
 class FolderOrGenerate(Strict):
     """Tasks from the user's `folder` or from the generator; subclasses declare both keys."""
 
-    # Keys that only a folder's tasks use.
+    # Keys used only with a folder.
     OF_FOLDERS: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.folder is None) == (self.generate is None):
-            raise ValueError("give either `folder` or `generate`, and not both")
+            raise ValueError("set exactly one of `folder` and `generate`")
         for name in self.OF_FOLDERS:
             refuse_unread(self, (name, self.generate is None, "`folder`"))
         return self
 
 
 class ExpertSettings(Strict):
-    """Settings of the expert, whose trajectories are the data of supervised fine-tuning."""
+    """Settings of the expert, whose trajectories are the SFT data."""
 
-    trajectories: int = Field(20_000, gt=0, description="trajectories played on the train panel")
+    trajectories: int = Field(20_000, gt=0, description="number of trajectories on the train panel")
     turn_cap: int = Field(40, gt=0, description="maximum turns of an expert trajectory")
     min_return: float | None = Field(
         None,
@@ -76,31 +75,35 @@ class ExpertSettings(Strict):
 
 
 class EnvSettings(Strict):
-    """Settings that every environment has; `name` is the name of the environment's folder."""
+    """Settings common to all environments; `name` is the name of the environment's folder."""
 
     name: str = Field(description="which environment")
-    turn_cap: int = Field(gt=0, description="turns of an episode in training and evaluation")
-    panels: PanelSizes = Field(PanelSizes(), description="tasks of each panel")
-    expert: ExpertSettings = Field(ExpertSettings(), description="the player to be imitated")
+    turn_cap: int = Field(
+        gt=0, description="maximum turns of an episode in training and evaluation"
+    )
+    panels: PanelSizes = Field(PanelSizes(), description="tasks per panel")
+    expert: ExpertSettings = Field(
+        ExpertSettings(), description="the player that generates the SFT data"
+    )
 
     @property
     def source(self) -> str:
-        """Where the tasks come from: "generated", or "folder" for the user's files."""
+        """Source of the tasks: "generated", or "folder" for the user's files."""
         return "generated"
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How the tiny model's tokenizer cuts an environment's text into candidates for its vocabulary.
+    """How a tiny model's tokenizer splits an environment's text into candidate tokens.
 
     Attributes:
-        name: the name of this cut in the setting `tiny.cut`.
-        pieces: regular expression. Every character of a text must be in a match.
-        lowercase: whether text is lowercased first, in training and in use.
-        goal_mark: the text after which an opening states the goal; "" if goals are cut like all
-            other text.
-        goal_pieces: regular expression that cuts goals when the vocabulary is made. Without it, a
-            `pieces` that matches whole sentences would make each goal one token.
+        name: value of the setting `tiny.cut` for this cut.
+        pieces: regular expression whose matches must cover the text.
+        lowercase: whether text is lowercased first.
+        goal_mark: the text that precedes the goal in an opening; "" if goals are split like other
+            text.
+        goal_pieces: regular expression that splits goals when the vocabulary is built, because a
+            `pieces` that matches whole sentences would turn each goal into one token.
     """
 
     name: str
@@ -116,14 +119,14 @@ PLAIN = Cut("plain", r" ?[A-Za-z']+| ?[0-9]+|.|\n")
 
 @dataclass(frozen=True, slots=True)
 class UserFile:
-    """A path in the settings that leads to the user's own files."""
+    """A path in the settings to the user's own files."""
 
     stage: str  # the stage that reads the path, "assets" or "expert"
     key: str  # the setting, such as "games.folder"
-    path: str  # the setting's value, or a file in the folder that it names; may hold $VARIABLES
+    path: str  # the setting's value, or a file in this folder; may hold $VARIABLES
     made: bool = False  # whether `fetch_assets` downloads it if it is missing
-    holds: tuple[str, ...] = ()  # patterns (`Path.glob`) of what a complete folder must hold
-    sha256: str | None = None  # of a file that may be downloaded, if its publisher's is known
+    holds: tuple[str, ...] = ()  # patterns (`Path.glob`) of the required files in a folder
+    sha256: str | None = None  # expected hash of a downloadable file, if known
 
 
 @dataclass(frozen=True)
@@ -131,11 +134,12 @@ class JudgeText:
     """A judge's primer and offline rubric for one environment.
 
     Attributes:
-        primer: the opening of the prompt: the game, and which turns count more.
+        primer: the beginning of the prompt, which describes the game and the value of turns.
         score: the offline rubric; None if only language models can judge this environment.
-        rubric_version: part of the key under which the cache stores the rubric's scores. Change it
-            with the rules; otherwise the cache returns scores of the old rules.
-        primer_version: part of the key of every judge's cached scores. Change it with the primer.
+        rubric_version: part of the cache key of the rubric's scores; must be changed with the
+            rules, because the cache would otherwise return outdated scores.
+        primer_version: part of the cache key of all judges' scores; must be changed with the
+            primer.
     """
 
     primer: str
@@ -145,70 +149,69 @@ class JudgeText:
 
 
 class Environment(ABC):
-    """An environment as the stages use it."""
+    """Interface of environments for stages."""
 
-    # The pydantic class that checks the files in configs/envs for this environment.
+    # The pydantic class of this environment's files in configs/envs.
     Settings: ClassVar[type[EnvSettings]]
-    # How the tiny model's tokenizer cuts this environment's text.
+    # How a tiny model's tokenizer splits this environment's text.
     cut: ClassVar[Cut] = PLAIN
-    # Python packages whose versions belong in a result's provenance.
+    # Python packages whose versions are recorded in a result's provenance.
     packages: ClassVar[tuple[str, ...]] = ()
-    # Files and folders below the `out` of `make_tasks` that an episode reads. Later jobs get only
-    # these and the panels file.
+    # Files and folders written by `make_tasks` that episodes read. Later jobs get only these and
+    # the panels file.
     task_files: ClassVar[tuple[str, ...]] = ()
-    # The report's name for the player of `ceiling`.
+    # Name of the player of `ceiling` in the report.
     informed: ClassVar[str] = ""
 
     @property
     def name(self) -> str:
-        """Name of the environment, which is the name of its folder."""
+        """Name of the environment, i.e. of its folder."""
         return type(self).__module__.rpartition(".")[2]
 
     @abstractmethod
     def factory(self, settings: EnvSettings, tasks: Path) -> Callable[[], TextEnv]:
-        """Return a function that makes one TextEnv; `Task.path` is relative to `tasks`."""
+        """Return a function that creates a TextEnv; `Task.path` is relative to `tasks`."""
 
     @abstractmethod
     def make_tasks(
         self, settings: EnvSettings, seed: int, out: Path, skipped: Counter[str]
     ) -> Iterator[tuple[str, Task]]:
-        """Write the tasks below `out`, and yield (split, task) in panel order.
+        """Write the tasks to `out`, and yield (split, task) in panel order.
 
         Args:
-            skipped: reason -> number of tasks left out, or with a defect. This method
-                adds to it.
+            skipped: reason -> number of excluded or defective tasks; updated in place.
 
         Raises:
-            UserError: a user's file is missing or malformed, or there are too few tasks.
+            UserError: a user's file is missing or malformed, or too few tasks are available.
         """
 
     @abstractmethod
     def demonstrate(
         self, settings: EnvSettings, tasks: Path, panels: Panels, seed: int, skipped: Counter[str]
     ) -> Iterator[dict]:
-        """Yield the expert's trajectories as rows (see `hgrpo.games.demonstration.play`).
+        """Yield the expert's trajectories as rows, see `hgrpo.games.demonstration.play`.
 
         Args:
-            panels: split -> tasks. The expert plays the tasks of "train".
-            skipped: as in `make_tasks`, but it counts trajectories.
+            panels: split -> tasks; the expert plays those of "train".
+            skipped: as in `make_tasks`, but for trajectories.
         """
 
     def ceiling(
         self, settings: EnvSettings, tasks: Path, panel: list[Task], seed: int
     ) -> list[dict] | None:
-        """Episodes, as rows, of a player that knows more than an agent; None if there is none."""
+        """Rows of episodes of a player with privileged information; None if not available."""
         return None
 
     def task_data_files(self, settings: EnvSettings) -> list[dict]:
-        """Name, size and SHA-256 of the data files for `make_tasks`; may download the files."""
+        """Name, size and SHA-256 of the data files for `make_tasks`; may download them."""
         return []
 
     def demonstration_data_files(self, settings: EnvSettings) -> list[dict]:
-        """Name, size and SHA-256 of the data files for `demonstrate`; may download the files."""
+        """Name, size and SHA-256 of the data files for `demonstrate`; may download them."""
         return []
 
     def user_files(self, settings: EnvSettings) -> list[UserFile]:
-        """The user's own files that these settings name."""
+        """The user's own files in these settings."""
         return []
 
     def user_files_digest(self, settings: EnvSettings, stage: str) -> str | None:
@@ -238,11 +241,11 @@ class Environment(ABC):
         return digest.hexdigest()[:16]
 
     def extras(self, settings: EnvSettings) -> tuple[str, ...]:
-        """Extras of pyproject.toml that these settings need beside `train` and `workflow`."""
+        """Extras of pyproject.toml required by these settings besides `train` and `workflow`."""
         return ()
 
     def lacks(self, capability: str) -> bool:
-        """Whether this environment does not override the method `capability` of `Environment`."""
+        """Whether this environment does not override the optional method `capability`."""
         return getattr(type(self), capability) is getattr(Environment, capability)
 
     def worths(self, env: TextEnv) -> dict[str, float]:
@@ -254,10 +257,10 @@ class Environment(ABC):
         raise self._lack("worths", "oracle")
 
     def exact_state(self, env: TextEnv) -> tuple[Hashable, Hashable]:
-        """The state's question, and everything else that later rewards and questions depend on.
+        """The state's question, and all other facts that affect later rewards and questions.
 
-        States of one game with the same question have the same admissible commands. The environment
-        must be `Forkable`, and nothing in a game may be random.
+        States of a game with the same question have the same admissible commands. The environment
+        must be `Forkable` and deterministic.
 
         Raises:
             UserError: the environment has no such method.
@@ -274,6 +277,6 @@ class Environment(ABC):
 
     def _lack(self, method: str, credit: str) -> UserError:
         return UserError(
-            f"environment {self.name!r}: credit.kind {credit!r} needs `{method}` in "
+            f"environment {self.name!r}: credit.kind {credit!r} requires `{method}` in "
             f"hgrpo/games/{self.name}/__init__.py"
         )

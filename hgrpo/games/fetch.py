@@ -1,4 +1,4 @@
-"""Downloads official data files, and checks their size and checksum."""
+"""Downloads official data files and verifies their size and checksum."""
 
 import hashlib
 import re
@@ -14,18 +14,17 @@ if TYPE_CHECKING:
     import requests
 
 ATTEMPTS = 8
-# The pause between requests doubles from the first pause to the longest, plus jitter. A dropped
-# connection usually comes back within minutes.
+# Exponential backoff with jitter; a dropped connection usually recovers within minutes.
 FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
-# How long a server may be silent.
+# Timeout for a silent server.
 _TIMEOUT_S = 60.0
-# Bytes per write. A dropped connection loses at most one such chunk.
+# Bytes per write; a dropped connection loses at most one chunk.
 _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file's address, and its size (bytes) and SHA-256 (hex), or None for both if unknown."""
+    """A file's URL, size (bytes) and SHA-256 (hex); the latter two are None if unknown."""
 
     url: str
     size: int | None = None
@@ -33,27 +32,28 @@ class Source:
 
 
 def fetch(source: Source, path: Path, key: str) -> dict[str, str | int]:
-    """Download a file, or check it if `path` exists; return its size (bytes) and sha256 (hex).
+    """Download a file, or verify an existing one; return its size (bytes) and sha256 (hex).
 
-    The file appears at `path` whole or not at all. Until then it lies beside it, as `<name>.part`.
-    If its checksum is known, a dropped download is resumed, also by a later call: the checksum
-    would reveal a mix of two versions. Other downloads start over.
+    The download is written to `<name>.part` and then moved atomically to `path`. An interrupted
+    download is resumed, also by a later call, if the checksum is known, because it would reveal a
+    mix of two versions. Other downloads start over.
 
     Args:
-        key: the setting that names the file; error messages begin with this key.
+        key: the file's setting; error messages begin with this key.
 
     Raises:
-        UserError: requests or tenacity is not installed, there is no network, the server refuses or
-            sends a web page, the file differs from its size or checksum, or it cannot be written.
+        UserError: requests or tenacity is not installed, the network is unavailable, the server
+            refuses or sends a web page, size or checksum do not match, or the file cannot be
+            written.
     """
-    place = "" if path.exists() else f" (a copy from elsewhere can be put at {path})"
+    place = "" if path.exists() else f" (alternatively, copy the file to {path})"
     try:
         if path.exists():
-            return _receipt(path, path, source, "remove it to fetch it again")
+            return _receipt(path, path, source, "delete it to download it again")
         return _download(source, path)
     except ImportError as error:
         raise UserError(
-            f"{key}: fetching needs more packages (pip install requests tenacity): {error}"
+            f"{key}: downloads require more packages (pip install requests tenacity): {error}"
         ) from None
     except UserError as error:
         raise UserError(f"{key}: {error}{place}") from None
@@ -78,18 +78,18 @@ def _download(source: Source, path: Path) -> dict[str, str | int]:
         path.parent.mkdir(parents=True, exist_ok=True)
         retrying(_request, source, part)
     except _PassingError as error:
-        rest = f"; run it again to go on after byte {_done(source, part):,}"
+        rest = f"; run again to resume after byte {_done(source, part):,}"
         if not _done(source, part):
             part.unlink(missing_ok=True)
             rest = ""
         raise UserError(
-            f"{source.url}: not fetched in {retrying.statistics['attempt_number']} attempts "
+            f"{source.url}: download failed after {retrying.statistics['attempt_number']} attempts "
             f"({error}){rest}"
         ) from None
     except OSError as error:
         raise UserError(f"{part}: cannot be written ({error.strerror or error})") from None
     try:
-        receipt = _receipt(part, path, source, "what came has been removed")
+        receipt = _receipt(part, path, source, "the downloaded file has been deleted")
     except UserError:
         part.unlink()
         raise
@@ -98,36 +98,36 @@ def _download(source: Source, path: Path) -> dict[str, str | int]:
 
 
 def _done(source: Source, part: Path) -> int:
-    """How many bytes of an earlier request can be used."""
+    """Number of bytes of an earlier request that can be reused."""
     done = part.stat().st_size if source.sha256 and part.exists() else 0
     return 0 if source.size and done > source.size else done
 
 
 def _request(source: Source, part: Path) -> None:
-    """Send one request for the missing bytes, and write those that arrive.
+    """Request the missing bytes and write the response.
 
     Raises:
-        _PassingError: the server does not answer, reports a temporary error, or sends too few
-            bytes. A repeated request may succeed.
-        UserError: the address is malformed, there is no connection for the first byte, or the
-            server refuses or sends another file.
+        _PassingError: the server does not respond, reports a temporary error, or sends too few
+            bytes.
+        UserError: the URL is malformed, the initial connection fails, or the server refuses or
+            sends a different file.
     """
     import requests
 
     done = _done(source, part)
     if done and done == source.size:
         return
-    # The offset to resume at counts bytes of the file itself, so ask for uncompressed bytes.
+    # Request uncompressed bytes, because the resume offset refers to the file itself.
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={done}-"} if done else {})
     try:
         with requests.get(source.url, headers=headers, stream=True, timeout=_TIMEOUT_S) as answer:
             _receive(answer, source, part, done)
     except requests.exceptions.RequestException as error:
-        if isinstance(error, ValueError):  # the address is malformed
-            raise UserError(f"{source.url}: not an address ({error})") from None
+        if isinstance(error, ValueError):  # the URL is malformed
+            raise UserError(f"{source.url}: not a valid URL ({error})") from None
         name = type(error).__name__
         if isinstance(error, requests.exceptions.ConnectionError) and not part.exists():
-            raise UserError(f"{source.url}: no connection ({name}); is there a network?") from None
+            raise UserError(f"{source.url}: no connection ({name}); check the network") from None
         raise _PassingError(name) from None
 
 
@@ -140,18 +140,20 @@ def _receive(response: "requests.Response", source: Source, part: Path, done: in
     page = _page_title(response, head)
     if status not in (200, 206):
         title = f", {page!r}" if page else ""
-        raise UserError(f"{source.url}: the server answers HTTP {status} {response.reason}{title}")
+        raise UserError(
+            f"{source.url}: the server responded with HTTP {status} {response.reason}{title}"
+        )
     if page is not None:
         raise UserError(
-            f"{source.url}: the server sends a web page ({page!r}) in place of the file; open the "
-            "address in a browser, save the file, and put it where it belongs"
+            f"{source.url}: the server sent a web page ({page!r}) instead of the file; download "
+            "the file with a browser and copy it to its path"
         )
     start = done if status == 206 else 0
     length = response.headers.get("Content-Length")
     total = None if length is None else start + int(length)
     if total is not None and source.size not in (None, total):
         raise UserError(
-            f"{source.url}: the server offers {total} bytes, {source.size} were expected"
+            f"{source.url}: expected {source.size} bytes, but the server offers {total}"
         )
     with (
         part.open("ab" if start else "wb") as file,
@@ -162,11 +164,11 @@ def _receive(response: "requests.Response", source: Source, part: Path, done: in
         for chunk in chain([head], chunks):
             counted.write(chunk)
     if total not in (None, size := part.stat().st_size):
-        raise _PassingError(f"{size} of {total} bytes came")
+        raise _PassingError(f"received {size} of {total} bytes")
 
 
 def _page_title(response: "requests.Response", head: bytes) -> str | None:
-    """Title of the web page, "" if it has none; None if the answer is not a web page."""
+    """Title of the web page ("" if missing); None if the response is not a web page."""
     begins = head.lstrip()[:14].lower()
     declared = "text/html" in response.headers.get("Content-Type", "").lower()
     if not declared and not begins.startswith((b"<!doctype html", b"<html")):
@@ -176,12 +178,12 @@ def _page_title(response: "requests.Response", head: bytes) -> str | None:
 
 
 def _receipt(file: Path, path: Path, source: Source, remedy: str) -> dict[str, str | int]:
-    """Check `file` against `source`; return its size and sha256. Errors name `path`."""
+    """Verify `file` against `source`; return its size and sha256. Errors refer to `path`."""
     size = file.stat().st_size
     if source.size not in (None, size):
-        raise UserError(f"{path}: {size} bytes, {source.size} were expected; {remedy}")
+        raise UserError(f"{path}: expected {source.size} bytes, not {size}; {remedy}")
     with file.open("rb") as handle:
         digest = hashlib.file_digest(handle, "sha256").hexdigest()
     if source.sha256 not in (None, digest):
-        raise UserError(f"{path}: the SHA-256 is {digest}, {source.sha256} was expected; {remedy}")
+        raise UserError(f"{path}: expected SHA-256 {source.sha256}, not {digest}; {remedy}")
     return {"size": size, "sha256": digest}

@@ -1,4 +1,4 @@
-"""A game as an environment of Gymnasium, with panels of tasks that are made when needed."""
+"""Games as Gymnasium environments, with panels of tasks created on demand."""
 
 import functools
 import hashlib
@@ -19,36 +19,36 @@ from hgrpo.games.environment import EnvSettings
 from hgrpo.games.kinds import load
 from hgrpo.games.panels import check_filled, panel_hash, read_panels, write_panels
 
-# Tasks of each panel, unless the settings say more: made in seconds.
+# Default number of tasks per panel, which takes seconds to create.
 SIZES = {"train": 64, "validation": 16, "test": 16}
-# Most characters of an action and of an observation; no page of WebShop is as long.
+# Maximum characters of an action and of an observation, above the longest WebShop page.
 _ACTION, _OBSERVATION = 1000, 1 << 15
-# Unicode's first two planes, which hold all living scripts and emoji.
+# Unicode's first two planes, which contain all living scripts and emoji.
 _UNICODE = 0x20000
 
 
 class Game(gymnasium.Env[str, str]):
-    """A text game: observations and actions are text, and `info` has the rest.
+    """A text game with text observations and actions.
 
     `info` holds `task_id`, `task_type`, `content_hash`, `goal`, `admissible_commands` (without free
-    text, such as searches), `admissible` (whether the last action was), `progress` (the change of a
+    text, such as searches), `admissible` (whether the last action was), `progress` (change of a
     potential in [0, 1] by the last action) and `success`.
 
     Args:
         game: a game's name, or its settings as a mapping, such as a file of configs/envs.
         panel: the panel that `reset` draws tasks from.
-        seed: of the tasks. `reset` has a seed of its own.
-        folder: where the tasks are kept for later calls; None for this process alone.
-        settings: more settings of the game, see docs/keys.md.
+        seed: seed of the tasks; `reset` has its own seed.
+        folder: where tasks are stored for later calls; None for a temporary folder.
+        settings: additional settings of the game, see docs/keys.md.
 
     Attributes:
         settings: all settings of the game.
-        panels: panel -> its tasks.
-        hashes: panel -> SHA-256 of its tasks' contents. Results with equal hashes can be compared.
+        panels: panel -> tasks.
+        hashes: panel -> SHA-256 of its tasks' contents. Results with equal hashes are comparable.
 
     Raises:
-        UserError: there is no such game, or its tasks cannot be made.
-        pydantic.ValidationError: a setting is wrong.
+        UserError: the game is unknown, or its tasks cannot be created. pydantic.ValidationError: a
+            setting is invalid.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}
@@ -76,26 +76,28 @@ class Game(gymnasium.Env[str, str]):
         self._tasks = {task.task_id: task for each in self.panels.values() for task in each}
         self._env = environment.factory(self.settings, place)()
         self._over = True
-        # With it, `gymnasium.make` and `make_vec` make copies of this environment.
+        # `gymnasium.make` and `make_vec` create copies of this environment from it.
         options = {"game": content, "panel": panel, "seed": seed, "folder": folder}
         self.spec = EnvSpec(f"hgrpo/{environment.name}-v0", entry_point=Game, kwargs=options)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Begin an episode.
+        """Start an episode.
 
         Args:
-            seed: decides which tasks this reset and the following ones draw.
-            options: `task_id` names the task; otherwise `panel` may name another panel.
+            seed: determines the tasks drawn by this and the following resets.
+            options: `task_id` selects a task; otherwise `panel` may select another panel.
 
         Raises:
-            UserError: there is no such task, panel or option.
+            UserError: the task, panel or option is unknown.
         """
         super().reset(seed=seed)
         options = {"panel": self.panel, "task_id": None} | (options or {})
         if len(options) > 2:
-            raise UserError(f"reset: options: {', '.join(options)}; only the first two exist")
+            raise UserError(
+                f"reset: options {', '.join(options)}: only the first two are supported"
+            )
         if options["task_id"] is None:
             panel: list[Task] = _entry(self.panels, options["panel"], "panel")
             self._task = panel[self.np_random.integers(len(panel))]
@@ -106,7 +108,7 @@ class Game(gymnasium.Env[str, str]):
         return self._text, self._info(admissible=True, progress=0.0, success=False)
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Play one turn; an action that is not admissible uses up a turn too.
+        """Play one turn; inadmissible actions count as turns.
 
         Returns:
             Observation, reward, `terminated` (won or lost), `truncated` (by `turn_cap`), info.
@@ -128,7 +130,7 @@ class Game(gymnasium.Env[str, str]):
         return self._text, reward, self._over and not truncated, truncated, info
 
     def render(self) -> str | None:
-        """The last observation, with `render_mode` "ansi"."""
+        """Return the last observation if `render_mode` is "ansi"."""
         return self._text if self.render_mode == "ansi" else None
 
     def _info(self, **last: bool | float) -> dict[str, Any]:
@@ -139,12 +141,12 @@ class Game(gymnasium.Env[str, str]):
 
 
 def make_tasks(settings: EnvSettings, seed: int, root: Path) -> Path:
-    """The folder of a game's tasks and panels below `root`; made if it is missing.
+    """The folder of a game's tasks and panels in `root`; created if missing.
 
-    Its name depends on seed and settings, and on the names and sizes of the user's files.
+    Its name depends on the seed, the settings, and the names and sizes of the user's files.
 
     Raises:
-        UserError: the tasks cannot be made.
+        UserError: the tasks cannot be created.
         OSError: a file or folder of the user is missing.
     """
     environment = load(settings.name)
@@ -165,7 +167,7 @@ def make_tasks(settings: EnvSettings, seed: int, root: Path) -> Path:
         write_panels(out / "panels.json", panels)
         try:
             out.rename(folder)
-        except OSError:  # another process was first
+        except OSError:  # another process created it first
             if not folder.exists():
                 raise
     return folder
@@ -173,19 +175,18 @@ def make_tasks(settings: EnvSettings, seed: int, root: Path) -> Path:
 
 @functools.cache
 def _scratch() -> tempfile.TemporaryDirectory:
-    """A folder that is removed when this process ends."""
     return tempfile.TemporaryDirectory(prefix="hgrpo-games-")
 
 
 def _characters(settings: EnvSettings) -> frozenset[str]:
-    """The characters of observations, of generated text or of any text in a user's files."""
+    """Possible characters of observations: of generated text, or any for users' files."""
     if settings.source == "folder":
         return frozenset(map(chr, range(_UNICODE)))
-    # A product's categories stand between angle quotation marks, Sokoban's symbols in the settings.
+    # Include the quotation marks around product categories, and Sokoban's configured symbols.
     return frozenset(string.printable + "\u203a" + settings.model_dump_json())
 
 
 def _entry(entries: Mapping[str, Any], name: str, what: str) -> Any:
     if name not in entries:
-        raise UserError(f"no {what} {name!r}; there are {', '.join([*entries][:9])}, ...")
+        raise UserError(f"unknown {what} {name!r}; available: {', '.join([*entries][:9])}, ...")
     return entries[name]

@@ -1,4 +1,4 @@
-"""Finds a game by its name, which is the name of its folder in this package."""
+"""Looks up games by name, i.e. by the name of their folder in this package."""
 
 import pkgutil
 
@@ -13,10 +13,10 @@ def known() -> list[str]:
 
 
 def load(name: str) -> Environment:
-    """Return the environment that the folder `hgrpo/games/<name>` defines.
+    """Return the environment defined in the folder `hgrpo/games/<name>`.
 
     Raises:
-        UserError: there is no such folder, it cannot be imported, or it defines no environment.
+        UserError: the folder does not exist, cannot be imported, or defines no environment.
     """
     if name not in known():
         raise UserError(f"no environment {name!r}{did_you_mean(str(name), known())}")
@@ -26,6 +26,6 @@ def load(name: str) -> Environment:
         raise UserError(str(error)) from error
     if not isinstance(environment, Environment):
         raise UserError(
-            f"hgrpo/games/{name}/__init__.py: ENVIRONMENT: an instance of Environment was expected"
+            f"hgrpo/games/{name}/__init__.py: ENVIRONMENT: must be an instance of Environment"
         )
     return environment

@@ -1,7 +1,7 @@
-"""Panels: ordered, disjoint lists of tasks, and the records left out of them.
+"""Panels (ordered, disjoint lists of tasks), and excluded records.
 
-Training draws from the first one, evaluation plays the next two. A study may have a fourth,
-`analysis`, for neither.
+Training uses the first panel, evaluation the next two. A study may have a fourth, `analysis`, for
+neither.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ Row = TypeVar("Row")
 
 
 def write_panels(path: Path, panels: dict[str, list[Task]]) -> None:
-    """Write the panels file. Raise UserError as `check_disjoint` does."""
+    """Write the panels file; raise UserError as in `check_disjoint`."""
     check_disjoint(panels)
     rows = {split: [task.__dict__ for task in tasks] for split, tasks in panels.items()}
     path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
@@ -42,7 +42,7 @@ def read_panels(path: Path) -> dict[str, list[Task]]:
         there = PANELS if ANALYSIS in rows else SPLITS
         panels = {split: [Task(**row) for row in rows[split]] for split in there}
     except FileNotFoundError:
-        raise UserError(f"{path}: no such panels file; run the assets stage first") from None
+        raise UserError(f"{path}: panels file not found; run the assets stage first") from None
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not a panels file ({error})") from None
     try:
@@ -71,12 +71,12 @@ def check_disjoint(panels: dict[str, list[Task]]) -> None:
 
 
 def leave_out(counts: Counter[str], what: str, error: UserError, root: Path) -> None:
-    """Count a bad record of the user's files under a reason with the first error, and print it.
+    """Count and print a bad record of the user's files; the reason contains the first error.
 
     Args:
-        counts: reason -> number of records; updated here.
+        counts: reason -> number of records; updated in place.
         what: kind of the record, such as "game".
-        root: folder that file names are relative to.
+        root: base folder of the file names.
     """
     name = str(error).replace(f"{root}/", "")
     begins = f"bad {what}, the first: "
@@ -87,7 +87,7 @@ def leave_out(counts: Counter[str], what: str, error: UserError, root: Path) -> 
 
 
 def stratified(rows: Iterable[Row], stratum: Callable[[Row], str], *stream: object) -> list[Row]:
-    """Shuffle the rows of each stratum, then alternate the strata: every prefix is stratified.
+    """Shuffle each stratum, then interleave the strata, so that every prefix is stratified.
 
     Args:
         stream: name of the random stream; the stratum is appended.
@@ -105,13 +105,13 @@ def stratified(rows: Iterable[Row], stratum: Callable[[Row], str], *stream: obje
 def share_out(
     split: str, rows: Sequence[Row], sizes: Mapping[str, int | None]
 ) -> list[tuple[str, Row]]:
-    """Assign a folder's tasks of one split, in panel order, to panels; `check_filled` follows.
+    """Assign a folder's tasks of one split, in panel order, to panels; call `check_filled` after.
 
-    Tasks of the analysis panel are training tasks outside the train panel: those after it or, if
-    its size is None, the first ones.
+    The analysis panel gets training tasks outside the train panel: those after it, or the first
+    ones if its size is None.
 
     Args:
-        sizes: panel -> its size; None takes all tasks.
+        sizes: panel -> size; None takes all tasks.
     """
     size, more = sizes[split], sizes.get(ANALYSIS, 0) if split == "train" else 0
     train, rest = (rows[more:], rows[:more]) if size is None else (rows[:size], rows[size:])
@@ -119,9 +119,9 @@ def share_out(
 
 
 def check_filled(panels: Panels, sizes: Mapping[str, int | None]) -> None:
-    """Raise UserError if a panel has fewer tasks than its size, or none; a size may be None."""
+    """Raise UserError if a panel is empty or has fewer tasks than its size (None: any number)."""
     for panel, size in sizes.items():
         if len(panels[panel]) < (size or 1):
             got = ", ".join(f"{name} {len(tasks)}" for name, tasks in panels.items())
-            lack = f"{size or 1} wanted, {len(panels[panel])} made"
-            raise UserError(f"env.panels.{panel}: too few tasks ({lack}); the panels got {got}")
+            lack = f"{size or 1} required, {len(panels[panel])} available"
+            raise UserError(f"env.panels.{panel}: too few tasks ({lack}); panel sizes: {got}")

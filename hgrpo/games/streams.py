@@ -1,7 +1,8 @@
-"""Named random streams: a draw depends on its stream's name, never on earlier draws.
+"""Named random streams: draws depend on the stream's name, not on draws from other streams.
 
-A stream is named by parts such as ("rollout", seed, round, step, task_id, rollout). Two runs that
-differ in batch size, worker count or evaluation cadence draw the same numbers for the same names.
+A stream is named by parts such as ("rollout", seed, round, step, task_id, rollout). Runs that
+differ in batch size, number of workers or evaluation interval draw the same numbers from streams of
+the same name.
 """
 
 import hashlib
@@ -16,7 +17,7 @@ _MIX2 = np.uint64(0x94D049BB133111EB)
 def key(*parts: object) -> int:
     """A 64-bit key of the stream named by `parts` (strings, integers, floats, booleans).
 
-    The parts' types belong to the name: 1 and "1" name two streams.
+    Types are part of the name: 1 and "1" are different streams.
     """
     name = "\x1f".join(f"{type(part).__name__}:{part}" for part in parts)
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
@@ -30,8 +31,8 @@ def generator(*parts: object) -> np.random.Generator:
 def uniform(keys: np.ndarray, counters: np.ndarray) -> np.ndarray:
     """Element `counters[i]` of stream `keys[i]`, float64 [n] in [0, 1).
 
-    The bits are those of SplitMix64 at that position. See Steele, Lea and Flood 2014, "Fast
-    Splittable Pseudorandom Number Generators", https://doi.org/10.1145/2660193.2660195.
+    Uses the output of SplitMix64 at that position. See Steele, Lea and Flood 2014, "Fast Splittable
+    Pseudorandom Number Generators", https://doi.org/10.1145/2660193.2660195.
 
     Args:
         keys: uint64 [n], from `key`.
@@ -46,12 +47,12 @@ def uniform(keys: np.ndarray, counters: np.ndarray) -> np.ndarray:
 
 
 def training_step(seed: int, round_index: int, step: int, stream: int) -> tuple:
-    """First parts of the names of the streams that the rollouts of a training step draw from.
+    """Prefix of the stream names for the rollouts of a training step.
 
     Args:
         seed: the run's seed.
         round_index: counts from 1.
         step: index of the step in its round.
-        stream: the method's key `stream`; arms with equal keys draw from the same streams.
+        stream: the method's key `stream`; arms with equal values share streams.
     """
     return ("train", seed, round_index, step, *((stream,) if stream else ()))

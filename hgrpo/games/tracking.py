@@ -1,6 +1,6 @@
-"""How long work shows its progress: with tqdm, or with the bar of the program that runs it.
+"""Progress bars of long-running work: tqdm, or the bar of the calling program.
 
-The pipeline's jobs write their progress into a file, so `hgrpo.progress` puts its bar here.
+`hgrpo.progress` replaces the bar, because the pipeline's jobs write progress to a file.
 """
 
 from tqdm import tqdm

@@ -1,4 +1,4 @@
-"""Paths that people write in configs, and the text of their files."""
+"""Paths in configs, and the text of users' files."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -8,10 +8,10 @@ from hgrpo.errors import UserError
 
 
 def user_path(text: str, key: str) -> Path:
-    """A path with its environment variables and its `~` filled in.
+    """Expand environment variables and `~` in a path.
 
     Args:
-        key: the config's key, which the message names.
+        key: the config's key, for error messages.
 
     Raises:
         UserError: an environment variable is not set.
@@ -23,7 +23,7 @@ def user_path(text: str, key: str) -> Path:
 
 
 def user_text(path: Path) -> str:
-    """The text of a user's file, without a byte order mark.
+    """Read a user's text file, without byte order mark.
 
     Raises:
         UserError: the file cannot be read, or is not UTF-8.
@@ -34,14 +34,14 @@ def user_text(path: Path) -> str:
         raise UserError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise UserError(f"{path}:{line}: not UTF-8; save the file in this encoding") from None
+        raise UserError(f"{path}:{line}: not UTF-8; save the file in UTF-8") from None
 
 
 def missing(text: str, key: str, holds: Sequence[str]) -> Path | None:
-    """The missing part of a user's path: the path itself, or a file that its folder must hold.
+    """The missing part of a user's path: the path itself, or a required file in its folder.
 
     Args:
-        holds: patterns, as in `Path.glob`; the folder must hold a file of each.
+        holds: patterns (`Path.glob`) of the required files.
 
     Raises:
         UserError: an environment variable is not set.
@@ -53,9 +53,9 @@ def missing(text: str, key: str, holds: Sequence[str]) -> Path | None:
 
 
 def files_below(root: Path) -> Iterator[tuple[Path, str]]:
-    """Yield (path, name) of `root` itself if it is no folder, otherwise of all files below it.
+    """Yield (path, name) of `root` if it is a file, otherwise of all files in its tree.
 
-    Links to folders are followed, into each folder once.
+    Links to folders are followed; each folder is visited once.
     """
     if not root.is_dir():
         yield root, root.name

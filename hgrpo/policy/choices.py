@@ -1,12 +1,12 @@
-"""How likely the policy is to choose each of several replies, at many places of a sequence.
+"""Probabilities with which the policy chooses among given replies, at positions of a sequence.
 
-A reply is a list of tokens, so the replies at one place form a tree. A reply counts as chosen once
-its tokens differ from all others, so later tokens are left out. Tokens with which all replies
-begin are left out too. A reply's weight is the product of the probabilities of its remaining
-tokens. The weights are then scaled to add up to 1.
+The candidate replies at one position form a prefix tree. The tokens of a reply's prefix shared by
+all replies, and the tokens after the point where it differs from all others, are ignored. A reply's
+weight is the product of the probabilities of its remaining tokens; the weights are normalised to
+sum to 1.
 
-At each place the sequence holds the reply that was played. One pass over the sequence therefore
-gives the probabilities of the played replies and of all tokens that other replies share with them.
+The sequence contains the played reply at each position. One forward pass over it therefore gives
+the probabilities of the played replies and of all tokens that other replies share with them.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from hgrpo.policy.policy import Policy
 _BUDGET = 16_384
 
 Node = tuple[int, ...]
-# Number of the sequence, number of the choice, and a node of the choice's tree.
+# Index of the sequence, index of the choice, and a node of the choice's tree.
 Name = tuple[int, int, Node]
 
 
@@ -30,7 +30,7 @@ class Choice:
     """Replies to choose from at the position `start` of a sequence.
 
     Attributes:
-        options: tokens of each reply, two or more; no reply may begin with another.
+        options: tokens of each of two or more replies; no reply may be a prefix of another.
     """
 
     start: int
@@ -38,10 +38,10 @@ class Choice:
 
 
 def partings(options: Sequence[Sequence[int]]) -> list[Node]:
-    """The beginnings of replies after which the next token must be known, shortest first.
+    """Prefixes of replies after which the next-token distribution is required, shortest first.
 
-    The shortest is the beginning that all replies share. The others are all longer beginnings that
-    at least two replies share.
+    The first is the longest prefix shared by all replies. The others are the longer prefixes shared
+    by at least two replies.
     """
     shared = len(_common(options))
     nodes = set()
@@ -104,7 +104,7 @@ def _next_tokens(
 ) -> dict[Name, np.ndarray]:
     """Log-probabilities [vocabulary] of the token after each node.
 
-    A row that serves several nodes goes through the model once.
+    Several nodes with the same token prefix need only one forward pass.
     """
     rows = {id(row): row for row, _, _ in read}
     places: dict[int, list[tuple[int, Name]]] = {name: [] for name in rows}

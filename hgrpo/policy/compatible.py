@@ -1,7 +1,7 @@
-"""Checks that a saved policy fits its base and its study, before any weights are loaded.
+"""Checks that a saved policy matches its base and its study, before weights are loaded.
 
-Only weights have a checksum. With an edited config, the same weights would give another model. So
-the config is compared with the base's config and the study's settings.
+The config is compared with the base's config and the study's settings, because only the weights
+have a checksum and an edited config would change the model.
 """
 
 from collections.abc import Collection
@@ -14,10 +14,10 @@ from hgrpo.errors import UserError
 from hgrpo.policy.settings import LoraConfig, ModelConfig
 
 LORA_CONFIG, LORA_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-# Config keys that do not describe the model: they record names, the weights' type and a version.
+# Config keys that do not affect the model: names, the type of the weights, and a version.
 _BOOKKEEPING = {"_name_or_path", "architectures", "dtype", "transformers_version"}
-# Keys of a LoRA config that may differ from PEFT's default. Some record the adapter's origin and
-# task. The others are compared with the study's settings.
+# Keys of a LoRA config that may differ from PEFT's default. Some record the origin and task; the
+# others are compared with the study's settings.
 _FREE = {
     *("auto_mapping", "base_model_name_or_path", "inference_mode", "peft_version", "revision"),
     *("task_type", "r", "lora_alpha", "target_modules"),
@@ -27,14 +27,14 @@ _FREE = {
 def check_policy(
     config: ModelConfig, base: Path, adapter: Path, ignored: Collection[str] = ()
 ) -> None:
-    """Check that an adapter can be loaded on this base with these settings.
+    """Check that a saved policy can be loaded with this base and these settings.
 
     Args:
         ignored: keys of a LoRA adapter's config that may have any value.
 
     Raises:
-        UserError: as `check_adapter`. Under LoRA, also as `check_lora`. Under full tuning, also as
-            `check_architecture`.
+        UserError: as `check_adapter`, and as `check_lora` (LoRA) or `check_architecture` (full
+            tuning).
     """
     lora = config.adapt == "lora"
     check_adapter(adapter, lora)
@@ -54,19 +54,19 @@ def check_adapter(folder: Path, lora: bool) -> None:
 
     Raises:
         UserError: a file is missing or damaged, the folder holds the other kind of policy, or the
-            weights do not match their checksum. Also as `config_without_code`.
+            weights do not match their checksum; or as `config_without_code`.
     """
     config_name, weights_name = policy_files(lora)
     for name in (config_name, weights_name):
         if not (folder / name).is_file():
             adapter = "LoRA" if lora else "full"
-            raise UserError(f"{folder / name}: missing; an adapter (adapt: {adapter}) was expected")
+            raise UserError(f"{folder / name}: missing; expected an adapter (`adapt: {adapter}`)")
     config_without_code(folder / config_name, str(folder / config_name))
     check_checksum(folder / weights_name)
 
 
 def policy_files(lora: bool) -> tuple[str, str]:
-    """File names of a saved policy's config and of its weights."""
+    """File names of a saved policy's config and weights."""
     return (LORA_CONFIG, LORA_WEIGHTS) if lora else ("config.json", WEIGHTS)
 
 
@@ -79,16 +79,16 @@ def weights_digest(adapter: Path) -> str:
     for name in (LORA_WEIGHTS, WEIGHTS):
         if (adapter / name).is_file():
             return file_digest(adapter / name)[:16]
-    raise UserError(f"{adapter}: neither {LORA_WEIGHTS} nor {WEIGHTS} is there")
+    raise UserError(f"{adapter}: neither {LORA_WEIGHTS} nor {WEIGHTS} found")
 
 
 def check_architecture(adapter: Path, base: Path, settings: ModelConfig) -> None:
     """Check that a fully tuned policy has its base's architecture.
 
     Raises:
-        UserError: the configs differ (but for `_BOOKKEEPING`), or one cannot be read.
+        UserError: the configs differ outside `_BOOKKEEPING`, or one cannot be read.
     """
-    # Equal files give equal configs. Only others need transformers, whose import takes a second.
+    # Skip importing transformers, which takes a second, if the files are identical.
     if _config(adapter) == _config(base):
         return
     config, expected = (
@@ -109,7 +109,7 @@ def _config(folder: Path) -> dict:
 
 
 def _described(config: Any) -> Any:
-    """A config without the keys of `_BOOKKEEPING`, also in its sections."""
+    """Remove the keys of `_BOOKKEEPING` from a config and its nested sections."""
     if not isinstance(config, dict):
         return config
     return {key: _described(each) for key, each in config.items() if key not in _BOOKKEEPING}
@@ -118,8 +118,8 @@ def _described(config: Any) -> Any:
 def check_lora(adapter: Path, settings: LoraConfig, ignored: Collection[str] = ()) -> None:
     """Check that a LoRA adapter has the study's rank, alpha and targets, and is plain LoRA.
 
-    Every other PEFT setting outside `_FREE` and `ignored` must have PEFT's default. Variants of
-    LoRA change what rank and alpha mean, train other weights as well, or change the base itself.
+    All other PEFT settings outside `_FREE` and `ignored` must be PEFT's defaults, because variants
+    of LoRA reinterpret rank and alpha, train additional weights, or modify the base.
 
     Raises:
         UserError: a setting differs, or the config cannot be read.
@@ -134,19 +134,18 @@ def check_lora(adapter: Path, settings: LoraConfig, ignored: Collection[str] = (
     ):
         if value != setting:
             raise UserError(
-                f"{path}: {key}: {value!r}, but lora.{name} of the model is {setting!r}"
+                f"{path}: {key}: {value!r}, but `lora.{name}` of the model is {setting!r}"
             )
-    # Importing peft takes seconds, and full tuning does not need it.
     from peft import LoraConfig as PeftConfig
 
     plain = PeftConfig().to_dict()
     for key in sorted(config.keys() & plain.keys() - _FREE - set(ignored)):
         if config[key] != plain[key]:
             raise UserError(
-                f"{path}: {key}: {config[key]!r}; only plain LoRA is loaded, without it"
+                f"{path}: {key}: {config[key]!r}; only plain LoRA without this setting is supported"
             )
 
 
 def _ordered(targets: object) -> object:
-    """A list as sorted, distinct strings; anything else is returned unchanged."""
+    """Sort and deduplicate a list as strings; return other values unchanged."""
     return sorted({str(each) for each in targets}) if isinstance(targets, list) else targets

@@ -1,9 +1,8 @@
-"""Logits of chosen hidden states, computed by the model's own `forward`.
+"""Computes logits for selected hidden states with the model's own `forward`.
 
-Every causal language model multiplies the last hidden states of its decoder by the head's matrix.
-Some model families then add a bias, or scale or cap the logits, in their `forward` only. So
-`forward` runs here with a decoder that returns given states, and with the head in float32. No list
-of families is needed.
+Some model families add a bias, scale or cap the logits in their `forward` after the head. To avoid
+a list of special cases, `forward` runs here with a stub decoder that returns given hidden states,
+and with the head in float32.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
     from transformers.modeling_outputs import ModelOutput
 
-# `check_head` compares the logits of `_PROBE_LENGTH` tokens. Errors are divided by the largest
-# logit and may reach `_TOLERANCE`. In a coarse type they may reach `_ROUNDINGS` times its eps,
-# because each of the head's few operations may round by half an eps.
+# `check_head` compares the logits of `_PROBE_LENGTH` tokens. The tolerance, relative to the largest
+# logit, is `_TOLERANCE`, or in a coarse dtype `_ROUNDINGS` times its eps, because each of the
+# head's few operations may round by half an eps.
 _PROBE_LENGTH, _TOLERANCE, _ROUNDINGS = 8, 1e-3, 4
 
 
@@ -44,8 +43,8 @@ class Head:
 def decode(model: "PreTrainedModel", token_ids: Tensor) -> tuple[Tensor, Head]:
     """Last hidden states [B, L, hidden size] of tokens [B, L], and the `Head` for their logits.
 
-    `model` is a transformers causal language model. A call of the `Head` uses
-    the weights that the model has at that time.
+    `model` is a transformers causal language model. The `Head` always uses the model's current
+    weights.
     """
     outputs = model.base_model(input_ids=token_ids, use_cache=False)
     return outputs.last_hidden_state, Head(model, type(outputs))
@@ -56,13 +55,15 @@ def check_head(model: "PreTrainedModel") -> None:
     """Check on a few tokens that `Head` gives the same logits as the whole model.
 
     Raises:
-        UserError: the head is not a linear layer, the model cannot make logits from given hidden
+        UserError: the head is not a linear layer, the model cannot compute logits from given hidden
             states, or the logits differ.
     """
     kind = f"model_type: {model.config.model_type!r}"
     head = model.get_output_embeddings()
     if not isinstance(head, nn.Linear):
-        raise UserError(f"{kind}: its head is {type(head).__name__}; training needs a linear one")
+        raise UserError(
+            f"{kind}: the head is {type(head).__name__}; training requires a linear head"
+        )
     tokens = torch.arange(_PROBE_LENGTH, device=head.weight.device)[None] % len(head.weight)
     expected = model(input_ids=tokens, use_cache=False).logits[0]
     try:
@@ -70,21 +71,21 @@ def check_head(model: "PreTrainedModel") -> None:
         logits = compute(states[0].float())
     except Exception as error:  # the code of a model may raise anything
         raise UserError(
-            f"{kind}: training cannot make its logits from its last states ({one_line(error)})"
+            f"{kind}: cannot compute logits from the last hidden states ({one_line(error)})"
         ) from None
     apart, largest = (logits - expected).abs().max(), expected.abs().max()
     if not apart <= largest * max(_TOLERANCE, _ROUNDINGS * torch.finfo(expected.dtype).eps):
         raise UserError(
-            f"{kind}: its logits do not follow from its last states alone ({apart:.2g} apart, of "
-            f"{largest:.2g}), and training makes them from those"
+            f"{kind}: unsupported, because its logits are not a function of the last hidden states "
+            f"alone (they differ by {apart:.2g}, with a largest logit of {largest:.2g})"
         )
 
 
 class _Stand:
-    """Stands in for the model: the model's `forward` gets this object as `self`.
+    """A proxy that is passed to the model's `forward` as `self`.
 
-    Its decoder returns the given states, and its head computes in float32. Every other attribute
-    is the model's.
+    Its decoder returns given hidden states and its head computes in float32. All other attributes
+    are forwarded to the model.
     """
 
     def __init__(self, model: "PreTrainedModel", decoded: "ModelOutput"):

@@ -1,4 +1,4 @@
-"""The policy's last hidden states of whole token sequences."""
+"""Last hidden states of the policy for whole token sequences."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -19,10 +19,10 @@ Read = TypeVar("Read")
 def read_hidden(
     policy: Policy, sequences: Sequence[Sequence[int]], read: Callable[[int, Tensor], Read]
 ) -> list[Read]:
-    """`read` of each sequence's hidden states, in the order of the sequences.
+    """Results of `read` on each sequence's hidden states, in the order of the sequences.
 
-    The policy reads each sequence once, several at a time. `read` gets the index of a sequence and
-    its states, float32 [L, hidden size] on the CPU, where L may exceed the sequence's length.
+    Sequences are processed in micro-batches. `read` gets the index of a sequence and its states,
+    float32 [L, hidden size] on the CPU; L may include padding.
     """
     results: dict[int, Read] = {}
     for part in micro_batches([len(tokens) for tokens in sequences], _TOKEN_BUDGET):

@@ -1,4 +1,4 @@
-"""Loads a policy from its base and its adapter, for training or only for play."""
+"""Loads a policy from its base and its adapter, for training or for inference only."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from hgrpo.agent.chat import ChatConversation
     from hgrpo.agent.conversation import Conversation
 
-# Ends of the names of a LoRA adapter's matrices.
+# Suffixes of the names of a LoRA adapter's matrices.
 _MATRICES = (".lora_A.weight", ".lora_B.weight")
 
 
 @dataclass(frozen=True)
 class SavedPolicy:
-    """A fully tuned policy that only plays: the weights are read, but no torch model is built."""
+    """A fully tuned policy for inference only: weights without a torch model."""
 
     architecture: "PlainConfig | PretrainedConfig"
     conversation: "Conversation | ChatConversation"
@@ -44,7 +44,7 @@ class SavedPolicy:
 
 
 def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | SavedPolicy:
-    """Load a policy that plays and is not trained.
+    """Load a policy for inference only.
 
     Raises:
         UserError: as `load_policy`.
@@ -63,14 +63,13 @@ def load_policy(
 ) -> Policy:
     """Load a policy that can be trained: a saved one, or the base alone if `adapter` is None.
 
-    With LoRA, the base alone gets a fresh adapter. The stream ("lora-init", seed) draws half of its
-    matrices; the other half starts at zero.
+    With LoRA, a base without adapter gets a new one: the A matrices are drawn from the stream
+    ("lora-init", seed), the B matrices are zero.
 
     Raises:
-        UserError: as `check_policy`; a saved weight is not finite; a tensor is missing or does not
-            fit config.json, or the base of an adapter; the model lacks a module that `lora.targets`
-            names; the model does not support the setting `attention`; or the model fails
-            `check_head`.
+        UserError: as `check_policy` and `check_head`; a saved weight is not finite; a tensor is
+            missing or does not match config.json or the adapter's base; the model has no module for
+            a name in `lora.targets`; or the model does not support the setting `attention`.
     """
     model = _load_whole(config, base, adapter)
     if config.adapt == "lora":
@@ -82,13 +81,13 @@ def load_policy(
 
 
 def _load_whole(config: ModelConfig, base: Path, adapter: Path | None) -> "PreTrainedModel":
-    """The model to train or, for LoRA, the base to adapt. All files are checked first."""
+    """Check all files, then load the model to train or, for LoRA, the base."""
     if config.adapt == "full":
         folder = Path(adapter or base)
         check_policy(config, base, folder)
         finite_weights(folder, lora=False)
         return load_model(folder, config)
-    # The base stage has checked that every value of the base is finite, so this is not done again.
+    # Do not check the base for non-finite values, because the base stage has done so.
     check_adapter(base, lora=False)
     if adapter is not None:
         check_policy(config, base, adapter)
@@ -99,8 +98,8 @@ def _load_whole(config: ModelConfig, base: Path, adapter: Path | None) -> "PreTr
 def _with_lora(
     model: "PreTrainedModel", settings: LoraConfig, adapter: Path | None, seed: int
 ) -> nn.Module:
-    """The model with the saved LoRA adapter on it, or with a fresh one."""
-    # Importing peft takes seconds, and full tuning does not need it.
+    """Add the saved LoRA adapter, or a new one, to the model."""
+    # Imported here because it takes seconds and full tuning does not need it.
     import peft
 
     if adapter is not None:
@@ -114,16 +113,16 @@ def _with_lora(
         lora_dropout=0.0,
         task_type="CAUSAL_LM",
     )
-    # PEFT draws from torch's global generator, which each process seeds differently.
+    # Redraw, because PEFT uses torch's global generator, whose seed differs between processes.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(key("lora-init", seed) % 2**63)
         return peft.get_peft_model(model, lora)
 
 
 def check_tensors(model: "PreTrainedModel", settings: LoraConfig, adapter: Path) -> None:
-    """Raise UserError unless the adapter has the two matrices of each target, in their shapes.
+    """Raise UserError unless the adapter has both matrices of each target in the right shapes.
 
-    PEFT only warns of a missing matrix, and leaves it as it was drawn.
+    PEFT only warns about a missing matrix and keeps its random initialisation.
     """
     path = adapter / LORA_WEIGHTS
     shapes = {name: entry["shape"] for name, entry in read_header(path).items()}
@@ -138,15 +137,15 @@ def check_tensors(model: "PreTrainedModel", settings: LoraConfig, adapter: Path)
             tensor = f"base_model.model.{name}.lora_{part}.weight"
             saved = shapes.get(tensor)
             if saved != shape:
-                fault = "is missing" if saved is None else f"has the shape {saved}"
-                raise UserError(f"{path}: tensor {tensor!r} {fault}; the base needs {shape}")
+                fault = "is missing" if saved is None else f"has shape {saved}"
+                raise UserError(f"{path}: tensor {tensor!r} {fault}; the base requires {shape}")
             del shapes[tensor]
     if unknown := [name for name in sorted(shapes) if name.endswith(_MATRICES)]:
-        raise UserError(f"{path}: tensor {unknown[0]!r} belongs to no module of the base")
+        raise UserError(f"{path}: tensor {unknown[0]!r} does not belong to a module of the base")
 
 
 def _check_targets(model: "PreTrainedModel", targets: Iterable[str]) -> None:
-    """Raise UserError unless each target ends the name of a module that has a weight matrix."""
+    """Raise UserError unless each target is the suffix of a module name with a weight matrix."""
     matrices = [
         name.removesuffix(".weight")
         for name, parameter in model.named_parameters(remove_duplicate=False)

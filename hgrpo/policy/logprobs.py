@@ -1,7 +1,7 @@
-"""Log-probabilities of the sampled tokens of trajectories, which are padded into micro-batches.
+"""Log-probabilities of the sampled tokens of trajectories, in padded micro-batches.
 
-Logits are computed only at positions that predict sampled tokens, in chunks. The backward pass
-recomputes each chunk, so the logits of only one chunk are in memory at a time.
+Logits are computed in chunks, and only at positions that predict sampled tokens. The backward pass
+recomputes each chunk, so that only one chunk of logits is in memory at a time.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from hgrpo.policy.policy import Policy
 
 _MULTIPLE = 16
-# The number of logits in a chunk: 256 MiB of float32.
+# Maximum number of logits in a chunk: 256 MiB of float32.
 _LOGITS = 2**26
 
 
 @dataclass(frozen=True)
 class SequenceBatch:
-    """Right-padded sequences, and the positions of their sampled tokens.
+    """Right-padded sequences and the positions of their sampled tokens.
 
     Attributes:
         token_ids: int64 [B, L].
@@ -44,7 +44,7 @@ def make_batch(
     spans: Sequence[Sequence[tuple[int, int]]],
     device: torch.device | None = None,
 ) -> SequenceBatch:
-    """Pad sequences to a common length; `spans` are the sampled [start, end) parts of each."""
+    """Pad sequences to a common length; `spans` are the sampled ranges [start, end) of each."""
     longest = _rounded(max(map(len, sequences)))
     token_ids = torch.zeros(len(sequences), longest, dtype=torch.long)
     rows: list[int] = []
@@ -65,17 +65,17 @@ def sampled_logprobs(
     temperature: float = 1.0,
     entropies: bool | Literal["differentiable"] = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Log-probability of each sampled token; with `entropies`, also its distribution's entropy.
+    """Log-probability of each sampled token; with `entropies`, also the entropy per token.
 
     Padding is on the right and attention is causal, so no padding mask is needed.
 
     Returns:
-        Log-probabilities [N] under softmax(logits / temperature). With `entropies`, also the
-        entropies [N] of this distribution over the whole vocabulary, in nats; else None. They carry
-        a gradient only if they are to be `differentiable`. Both are float32.
+        Log-probabilities [N] under softmax(logits / temperature), and with `entropies` the
+        entropies [N] of this distribution in nats, else None. Entropies carry a gradient only if
+        `differentiable`. Both are float32.
     """
     states, head = _states(model, batch)
-    # All of this is float32, even under autocast: rounding would distort importance ratios.
+    # Compute in float32 even under autocast, because rounding would distort importance ratios.
     with torch.autocast(states.device.type, enabled=False):
         chosen = batch.token_ids[batch.rows, batch.columns]
         size = max(1, _LOGITS // head.vocabulary)
@@ -118,7 +118,7 @@ def reply_entropies(
 
 
 def sampled_logits(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:
-    """Logits, float32 [N, vocabulary], that predict the sampled tokens. No chunks: keep N small."""
+    """Logits, float32 [N, vocabulary], that predict the sampled tokens; for small N."""
     states, head = _states(model, batch)
     return head(states)
 
@@ -130,7 +130,7 @@ def token_logprobs(logits: Tensor, batch: SequenceBatch, temperature: float = 1.
 
 
 def micro_batches(lengths: Sequence[int], token_budget: int) -> list[list[int]]:
-    """Indices of the sequences in each micro-batch of at most `token_budget` padded tokens.
+    """Indices of sequences, grouped into micro-batches of at most `token_budget` tokens.
 
     Sequences of similar length share a micro-batch; equal lengths keep their order. A sequence
     longer than the budget gets a micro-batch of its own.
@@ -176,5 +176,5 @@ def _of_tokens(scaled: Tensor, chosen: Tensor) -> Tensor:
 
 
 def _rounded(length: int) -> int:
-    """`length` rounded up to a multiple: torch can reuse memory and kernels if shapes are few."""
+    """Round `length` up so that torch can reuse memory and kernels for fewer shapes."""
     return -(-length // _MULTIPLE) * _MULTIPLE

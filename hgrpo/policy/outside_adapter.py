@@ -1,8 +1,8 @@
-"""Takes an SFT policy that was trained elsewhere, in place of fine-tuning.
+"""Imports an externally trained SFT policy instead of running the SFT stage.
 
-Its folder is one that the stage `sft` wrote: `adapter/` with the weights, and `summary.json`, which
-records their base, tokenizer and environment. For a LoRA adapter from another program, write that
-file by hand (docs/how_to.md).
+Its folder has the layout of the `sft` stage's output: `adapter/` with the weights, and
+`summary.json`, which records base, tokenizer and environment. For a LoRA adapter from another
+program, write `summary.json` by hand (docs/how_to.md).
 """
 
 import hashlib
@@ -17,12 +17,12 @@ from hgrpo.errors import UserError
 from hgrpo.policy.compatible import LORA_CONFIG, check_policy, policy_files, weights_digest
 from hgrpo.policy.settings import ModelConfig
 
-# Policies train without dropout here, so the adapter's is switched off.
+# An imported adapter may have any dropout, because training sets it to 0.
 _DROPOUT = "lora_dropout"
 
 
 def trained_on(base: Path, env: str) -> dict[str, str]:
-    """The origin that `sft/summary.json` records, so that another study can check the adapter.
+    """Entry of `sft/summary.json` by which another study can check the adapter.
 
     Args:
         base: folder of the base model.
@@ -32,10 +32,10 @@ def trained_on(base: Path, env: str) -> dict[str, str]:
 
 
 def adapter_digest(folder: Path) -> str:
-    """Hash (16 hex digits) of all files that are taken from a policy's folder.
+    """Hash (16 hex digits) of all files imported from a policy's folder.
 
-    Weights count by the hash that the summary records, because `take_adapter` compares it. If the
-    summary records none, as one that was written by hand, the weights are read.
+    Uses the weights' hash from the summary, which `take_adapter` verifies. If the summary has no
+    hash, e.g. because it was written by hand, the weights are read.
 
     Raises:
         OSError: a file is missing.
@@ -63,13 +63,13 @@ def take_adapter(folder: Path, model: ModelConfig, base: Path, env: str, out: Pa
 
     Raises:
         UserError: the folder is incomplete, the policy was trained on another base, with another
-            tokenizer or for another environment, does not fit the model's settings, or holds
-            values that are not finite. The message names the file.
+            tokenizer or for another environment, does not match the model's settings, or has
+            non-finite values.
     """
     path = folder / SUMMARY
     summary, ours = _summary(path), trained_on(base, env)
     recorded = summary["trained_on"]
-    # The digest of a base covers its tokenizer, so an edited tokenizer is named as such.
+    # Compare tokenizers first: the base digest covers the tokenizer, and this message is clearer.
     for key in ("env", "tokenizer", "base"):
         if recorded.get(key) != ours[key]:
             raise UserError(
@@ -80,8 +80,7 @@ def take_adapter(folder: Path, model: ModelConfig, base: Path, env: str, out: Pa
     weights = weights_digest(adapter)
     if summary.get("weights", weights) != weights:
         raise UserError(
-            f"{adapter}: its weights have the hash {weights}, but {path} records "
-            f"{summary['weights']}"
+            f"{adapter}: the weights have hash {weights}, but {path} records {summary['weights']}"
         )
     _check_weights(model, base, adapter)
     out.mkdir(parents=True)
@@ -95,8 +94,8 @@ def take_adapter(folder: Path, model: ModelConfig, base: Path, env: str, out: Pa
 
 
 def _check_weights(model: ModelConfig, base: Path, adapter: Path) -> None:
-    """Raise UserError unless the weights are finite and fit the base."""
-    # Imported here: planning calls `adapter_digest` and must not import torch.
+    """Raise UserError unless the weights are finite and match the base."""
+    # Imported here because planning calls `adapter_digest` and must not import torch.
     from hgrpo.policy.load import check_tensors
     from hgrpo.policy.saved_weights import finite_weights, load_model
 
@@ -115,8 +114,8 @@ def _summary(path: Path) -> Mapping:
             raise TypeError(f"trained_on: {summary['trained_on']!r}")
     except OSError as error:
         raise UserError(
-            f"sft.adapter: {path}: {error.strerror}; a folder that the stage sft wrote was "
-            "expected, with adapter/ and summary.json"
+            f"sft.adapter: {path}: {error.strerror}; give an output folder of the sft stage, with "
+            "adapter/ and summary.json"
         ) from None
     except (ValueError, LookupError, TypeError) as error:
         raise UserError(f"{path}: trained_on: missing or not a mapping ({error})") from None

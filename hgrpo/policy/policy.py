@@ -1,4 +1,4 @@
-"""The policy: a causal language model, its trainable part, and its reference policy."""
+"""The policy: a causal language model with its trainable part and its reference policy."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -25,11 +25,11 @@ _TRAINED, _REFERENCE = "default", "reference"
 class Policy:
     """A causal language model whose trainable part is saved as an adapter.
 
-    With `adapt: lora` the adapter is PEFT's; the reference policy is a second adapter on the same
-    base. With `adapt: full` the adapter holds every weight, and the reference is a second model.
-    The model is in eval mode, also for training: dropout is off, and gradients still flow.
-    With gradient checkpointing it is in training mode, because transformers requires that.
-    Dropout still changes nothing, because the config and LoRA set all its probabilities to 0.
+    With `adapt: lora`, the policy is a PEFT adapter and the reference policy is a second adapter on
+    the same base. With `adapt: full`, the adapter holds all weights, and the reference policy is a
+    second model. The model stays in eval mode during training, except with gradient checkpointing,
+    for which transformers requires training mode. Dropout has no effect in either mode, because all
+    dropout probabilities are 0.
     """
 
     def __init__(self, model: nn.Module, config: ModelConfig, base_folder: Path):
@@ -44,8 +44,8 @@ class Policy:
         if config.gradient_checkpointing:
             self._set_mode()
             model = self.causal_lm
-            # vLLM for a GPU needs a version of transformers that has only the old name. Newer
-            # versions warn about that name.
+            # vLLM for GPUs requires a version of transformers that has only the old name, for which
+            # newer versions emit a warning.
             old = "gradient_checkpointing_enable"
             enable = getattr(model, "activation_checkpointing_enable", None) or getattr(model, old)
             enable({"use_reentrant": False})
@@ -55,7 +55,7 @@ class Policy:
 
     @property
     def causal_lm(self) -> "PreTrainedModel":
-        """The transformers model; under LoRA it contains the adapter's layers."""
+        """The transformers model; with LoRA it includes the adapter's layers."""
         return self.model.get_base_model() if self.lora else self.model
 
     @property
@@ -69,7 +69,7 @@ class Policy:
 
     @contextmanager
     def reference(self) -> Iterator["PreTrainedModel"]:
-        """Yield the reference policy's model for the block. Call `load_reference` before."""
+        """Context manager that yields the reference policy's model; requires `load_reference`."""
         if not self.lora:
             yield self._reference
             return
@@ -77,15 +77,15 @@ class Policy:
         try:
             yield self.causal_lm
         finally:
-            # The call above made the reference trainable and froze the trained adapter. Undo that.
+            # Undo that the call above made the reference trainable and froze the trained adapter.
             self.model.set_adapter(_TRAINED)
 
     @contextmanager
     def untrained(self) -> Iterator["PreTrainedModel | None"]:
-        """Yield the model that an engine would play if it had never received trained weights.
+        """Yield the model of an engine that never received trained weights.
 
-        With LoRA that is the base without the adapter. With full tuning it is the reference policy,
-        or None if no reference was loaded.
+        With LoRA, this is the base without the adapter; with full tuning, the reference policy, or
+        None if no reference policy is loaded.
         """
         with self.model.disable_adapter() if self.lora else nullcontext():
             yield self.causal_lm if self.lora else self._reference
@@ -101,7 +101,7 @@ class Policy:
         if self.lora:
             self.model.load_adapter(str(adapter), adapter_name=_REFERENCE, is_trainable=False)
             self.model.set_adapter(_TRAINED)
-            # PEFT puts the model into eval mode when it loads an adapter that does not train.
+            # PEFT switches the model to eval mode when it loads a frozen adapter.
             self._set_mode()
         else:
             reference = load_model(Path(adapter), self.config).to(self.device)
@@ -110,14 +110,14 @@ class Policy:
     def save_adapter(self, folder: Path) -> None:
         """Write the adapter to `folder`: PEFT's files, or config.json and every weight.
 
-        The weights file holds a checksum, which is verified whenever the adapter is loaded.
+        The weights file contains a checksum, which is verified on every load.
         """
         folder.mkdir(parents=True, exist_ok=True)
         if not self.lora:
             write_model(self.model, folder)
             return
-        # PEFT replaces a list of twenty or more targets by a shorter one with the same effect on
-        # this model. Write the study's list instead, because `check_lora` compares with it.
+        # PEFT shortens a list of twenty or more targets to an equivalent one. Write the study's
+        # list instead, because `check_lora` compares with it.
         targets = sorted(set(self.config.lora.targets))
         self.model.peft_config[_TRAINED].target_modules = targets
         weights = folder / LORA_WEIGHTS
@@ -139,10 +139,10 @@ class Policy:
                 tensor.copy_(state[name])
 
     def merged_weights(self) -> Mapping[str, Tensor]:
-        """The weights of the base architecture with the adapter merged in.
+        """The weights of the base architecture with the adapter merged.
 
-        Keys are the names of the base model. Adapted tensors are float32, because a coarser type
-        would lose small updates. Each is computed when it is read. Other tensors are not copied.
+        Keys are tensor names of the base model. Adapted tensors are computed on access, in float32,
+        because a coarser type would lose small updates. Other tensors are not copied.
         """
         if not self.lora:
             return {name: tensor.detach() for name, tensor in self.model.state_dict().items()}
@@ -150,7 +150,7 @@ class Policy:
 
 
 class _Merged(Mapping[str, Tensor]):
-    """Merges each tensor when it is read: merging all at once would copy every adapted weight."""
+    """Merges each tensor on access, so that not all adapted weights are copied at once."""
 
     def __init__(self, model: "PreTrainedModel"):
         from peft.tuners.lora import LoraLayer

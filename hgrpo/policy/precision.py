@@ -1,4 +1,4 @@
-"""The number types of weights and training passes, and the device of a model."""
+"""Dtypes of weights and training passes, and the device of a model."""
 
 import torch
 
@@ -7,14 +7,14 @@ from hgrpo.policy.settings import ModelConfig
 
 
 def base_dtype(config: ModelConfig) -> torch.dtype:
-    """The number type of the base's weights."""
+    """The dtype of the base's weights."""
     return getattr(torch, config.base_dtype)
 
 
 def autocast_dtype(config: ModelConfig, device: torch.device) -> torch.dtype | None:
-    """The autocast type of training passes on a device; None means plain float32.
+    """The autocast dtype of training passes on a device; None means plain float32.
 
-    With a bfloat16 base, `auto` means bfloat16, because the base computes in bfloat16 anyway.
+    With a bfloat16 base, `auto` selects bfloat16, because the base computes in bfloat16 anyway.
     """
     name = config.train_dtype
     if name == "auto":
@@ -24,10 +24,10 @@ def autocast_dtype(config: ModelConfig, device: torch.device) -> torch.dtype | N
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Whether a device has instructions for products in bfloat16.
+    """Whether a device has native bfloat16 matrix instructions.
 
-    Torch emulates missing instructions. On a CPU that has only AVX2, the emulation is 30 to 60
-    times slower than float32.
+    Otherwise torch emulates them. On a CPU with only AVX2, this is 30 to 60 times slower than
+    float32.
     """
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
@@ -35,22 +35,22 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def dtype_name(dtype: torch.dtype | None) -> str:
-    """The name of an autocast type as in the setting `train_dtype`; None is "float32"."""
+    """Name of an autocast dtype as in the setting `train_dtype`; "float32" for None."""
     return str(dtype or torch.float32).removeprefix("torch.")
 
 
 def cast(device: torch.device, dtype: torch.dtype | None) -> torch.autocast:
-    """The autocast context of a pass on `device`; `dtype` None switches autocast off."""
+    """The autocast context of a pass on `device`; autocast is disabled if `dtype` is None."""
     return torch.autocast(device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None)
 
 
 def chosen_device(config: ModelConfig) -> torch.device:
-    """The device that `config.device` names; `auto` is a GPU if torch sees one.
+    """The configured device; `auto` selects a GPU if torch detects one.
 
     Raises:
-        UserError: the config names a GPU, and torch sees none.
+        UserError: a GPU is configured, but torch detects none.
     """
     there = torch.cuda.is_available()
     if config.device == "cuda" and not there:
-        raise UserError(f"model {config.name}: device: cuda: this machine shows no GPU to torch")
+        raise UserError(f"model {config.name}: `device: cuda`, but torch detects no GPU")
     return torch.device("cuda" if there and config.device != "cpu" else "cpu")

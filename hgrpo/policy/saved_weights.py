@@ -1,4 +1,4 @@
-"""Reads the weights of a saved policy, either as checked tensors or as a whole model."""
+"""Reads the weights of a saved policy, as checked tensors or as a whole model."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -34,7 +34,7 @@ def finite_weights(folder: Path, lora: bool) -> dict[str, Tensor]:
         raise UserError(f"{path}: damaged ({error})") from None
     for name, tensor in tensors.items():
         if not torch.isfinite(tensor).all():
-            raise UserError(f"{path}: tensor {name!r} has values that are not finite")
+            raise UserError(f"{path}: tensor {name!r} has non-finite values")
     return tensors
 
 
@@ -42,10 +42,10 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
     """Load the whole model in a folder that `check_adapter` has accepted.
 
     Raises:
-        UserError: the weights file is damaged, a tensor is missing or does not fit config.json, or
-            the setting `attention` names FlashAttention and it is not installed or does not fit.
+        UserError: the weights file is damaged, a tensor is missing or does not match config.json,
+            or FlashAttention is configured but not installed or not supported by the model.
     """
-    # Importing transformers' models takes seconds, and a `SavedPolicy` does not need them.
+    # Imported here because it takes seconds and a `SavedPolicy` does not need it.
     from transformers import AutoModelForCausalLM
 
     config = capped_architecture(folder, settings.max_length)
@@ -59,7 +59,7 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
                 use_safetensors=True,
                 local_files_only=True,
                 trust_remote_code=False,
-                # `_check_loaded` reports wrong shapes; transformers would raise its own error.
+                # Let `_check_loaded` report wrong shapes instead of transformers.
                 ignore_mismatched_sizes=True,
                 output_loading_info=True,
             )
@@ -75,7 +75,7 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
 
 @contextmanager
 def _without_report() -> Iterator[None]:
-    """Keep transformers from printing a table of tensors that do not fit."""
+    """Suppress the table of mismatched tensors that transformers prints."""
     from transformers.utils import logging
 
     level = logging.get_verbosity()
@@ -87,13 +87,13 @@ def _without_report() -> Iterator[None]:
 
 
 def _check_loaded(loaded: dict[str, Iterable], path: Path) -> None:
-    """Raise UserError unless the file holds every tensor of the model and no other."""
+    """Raise UserError unless the file holds exactly the tensors of the model."""
     for problem, text in (
         ("missing_keys", "is missing"),
-        ("mismatched_keys", "has another shape than config.json asks for"),
-        ("unexpected_keys", "is not one of the model that config.json describes"),
+        ("mismatched_keys", "has a different shape than config.json requires"),
+        ("unexpected_keys", "does not belong to the model in config.json"),
     ):
-        # In `mismatched_keys`, each entry is a tuple of the name and the two shapes.
+        # Entries of `mismatched_keys` are tuples of the name and the two shapes.
         names = sorted(each if isinstance(each, str) else each[0] for each in loaded[problem])
         if names:
             raise UserError(f"{path}: tensor {names[0]!r} {text}")

@@ -1,8 +1,8 @@
-"""Small random projections of the gradients of turns' log-probabilities.
+"""Random projections of the gradients of turns' log-probabilities.
 
-The gradient of an update is a sum over turns: each turn's advantage times the gradient of the
-log-probability of its reply. With one sketch per turn, the inner products of any two updates on the
-same turns follow without the model.
+The policy gradient is a sum over turns of the advantage times the gradient of the reply's
+log-probability. Given one sketch per turn, inner products of any two updates on the same turns can
+be computed without the model.
 
 A count sketch adds each number of a vector, with a random sign, to one random place. It is linear.
 The product of two sketches of size m has the expectation of the vectors' own product, and a
@@ -46,11 +46,11 @@ class CountSketch:
 
 
 class ScoreSketcher:
-    """Sketches the trained parameters' gradients; it keeps five bytes for each parameter.
+    """Sketches the gradients of the trained parameters; uses five bytes per parameter.
 
     Args:
-        size: numbers in a sketch. Equal sizes and equal models give equal projections.
-        temperature: at which the replies were sampled.
+        size: number of entries of a sketch. Equal sizes and equal models give equal projections.
+        temperature: sampling temperature of the replies.
     """
 
     def __init__(self, policy: Policy, size: int, temperature: float):
@@ -62,11 +62,11 @@ class ScoreSketcher:
     def of_turns(self, token_ids: Sequence[int], spans: Sequence[tuple[int, int]]) -> np.ndarray:
         """Sketch of each turn's gradient, float32 [turns, size].
 
-        The gradient is that of the sum of the log-probabilities of the turn's sampled tokens.
+        The gradient is taken of the summed log-probability of the turn's sampled tokens.
 
         Args:
             token_ids: a trajectory's tokens.
-            spans: the sampled [start, end) part of each turn.
+            spans: the sampled token range [start, end) of each turn.
         """
         batch = make_batch([token_ids], [spans], self._policy.device)
         logprobs, _ = sampled_logprobs(self._policy.causal_lm, batch, self._temperature)

@@ -1,4 +1,4 @@
-"""Settings of the model: where its base comes from, and which of its weights are trained."""
+"""Settings of the model: the source of its base, and its trained weights."""
 
 from typing import Annotated, Literal, Self
 
@@ -12,27 +12,29 @@ class LoraConfig(Strict):
     """Settings of PEFT's LoRA. To train without LoRA, use `adapt: full`, not rank 0."""
 
     rank: int = Field(16, gt=0, description="rank of an adapter's matrices")
-    alpha: int = Field(32, gt=0, description="an adapter's product is scaled by alpha / rank")
+    alpha: int = Field(32, gt=0, description="the adapter's update is scaled by alpha / rank")
     targets: list[Annotated[str, Field(min_length=1)]] = Field(
         ["q_proj", "k_proj", "v_proj", "o_proj"],
         min_length=1,
-        description="modules that get an adapter, by the ends of their names; never the head",
+        description="modules with an adapter, by suffixes of their names; never the head",
     )
 
     @field_validator("targets")
     @classmethod
     def _without_head(cls, targets: list[str]) -> list[str]:
-        # Training multiplies by the head's own matrix and would ignore an adapter on the head.
+        # Training uses the head's own matrix and would ignore an adapter on the head.
         if any(target.rpartition(".")[2] == "lm_head" for target in targets):
-            raise ValueError("'lm_head': the head has no adapter; `adapt: full` trains it")
+            raise ValueError(
+                "'lm_head': an adapter on the head is not supported; use `adapt: full` to train it"
+            )
         return targets
 
 
 class ModelConfig(Strict):
-    """The base that the policy starts from, and which of its weights are trained."""
+    """The base of the policy, and its trained weights."""
 
     name: str = Field(description="the model's name, and the name of its file without `.yaml`")
-    tiny: TinyModel | None = Field(None, description="build the base from nothing")
+    tiny: TinyModel | None = Field(None, description="build a tiny base with random weights")
     path: str | None = Field(
         None,
         min_length=1,
@@ -42,19 +44,19 @@ class ModelConfig(Strict):
     system: str | None = Field(
         None,
         min_length=1,
-        description="system text of a chat model's conversations; null: what its template says",
+        description="system text of a chat model's conversations; null: the template's default",
     )
     adapt: Literal["full", "lora"] = Field(
-        "full", description="what training moves: full: all weights; lora: an adapter"
+        "full", description="trained weights: full: all weights; lora: an adapter"
     )
     lora: LoraConfig = Field(LoraConfig(), description="the adapter, if `adapt: lora`")
     train_dtype: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
-        description="autocast type of training passes; master weights stay float32; auto: bfloat16 "
-        "if the base is kept in bfloat16 or the device has instructions for it, else float32",
+        description="autocast dtype of training passes; master weights are float32; auto: bfloat16 "
+        "if the base is in bfloat16 or the device supports it natively, else float32",
     )
     base_dtype: Literal["float32", "bfloat16"] = Field(
-        "float32", description="type of the frozen base under `adapt: lora`"
+        "float32", description="dtype of the frozen base with `adapt: lora`"
     )
     attention: Literal["eager", "sdpa", "flash_attention_2"] = Field(
         "eager", description="attention of training passes; eager is fastest for a tiny model"
@@ -65,21 +67,21 @@ class ModelConfig(Strict):
     max_length: int | None = Field(
         None,
         gt=0,
-        description="longest conversation in tokens, and the size of a cache row; null: the "
+        description="maximum conversation length in tokens, and size of a cache row; null: the "
         "model's own limit",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="where the model trains and plays; auto: a GPU if there is one"
+        "auto", description="device of training and rollouts; auto: a GPU if there is one"
     )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         sources = [self.tiny, self.path, self.package]
         if sum(each is not None for each in sources) != 1:
-            raise ValueError("tiny: give exactly one of `tiny`, `path` and `package`")
+            raise ValueError("tiny: set exactly one of `tiny`, `path` and `package`")
         refuse_unread(self, ("system", self.tiny is None, "a chat model, by `path` or `package`"))
         knobs = [(name, self.adapt == "lora", "adapt: lora") for name in LoraConfig.model_fields]
         refuse_unread(self.lora, *knobs, prefix="lora.")
-        # Under full tuning the base is trained, and bfloat16 would lose small updates.
+        # Full tuning trains the base, where bfloat16 would lose small updates.
         refuse_unread(self, ("base_dtype", self.adapt == "lora", "adapt: lora"))
         return self

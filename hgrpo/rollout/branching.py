@@ -1,4 +1,4 @@
-"""Where episodes begin: at a reset, or within a recorded trajectory, which they then share."""
+"""Starting points of episodes: a reset, or a turn of a recorded trajectory."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ class Start:
     Attributes:
         rollout: index of the episode among the task's rollouts.
         stream: key of the conversation's random stream.
-        last_turn: number of turns, replayed ones included, after which the episode is cut off.
-        before: a trajectory whose first turns are played again; None to begin at the reset.
-        turns: how many turns of `before` are played again; fewer than `before` has.
+        last_turn: maximum number of turns, including replayed ones.
+        before: a trajectory whose first turns are replayed; None to begin at the reset.
+        turns: number of replayed turns of `before`; less than its length.
     """
 
     task: Task
@@ -30,11 +30,11 @@ class Start:
 
     @property
     def tokens(self) -> int:
-        """How many tokens of `before` stand before the first new reply."""
+        """Number of tokens of `before` that precede the first new reply."""
         return self.before.turns[self.turns].span[0]
 
     def beginning(self, goal: str) -> Trajectory:
-        """The episode's beginning, taken from `before`."""
+        """The shared prefix of the episode, taken from `before`."""
         before = self.before
         trajectory = Trajectory(self.task, self.rollout, goal)
         trajectory.turns.extend(before.turns[: self.turns])
@@ -44,14 +44,14 @@ class Start:
 
 @dataclass
 class _Trunk:
-    """A trajectory that episodes begin within.
+    """A recorded trajectory in which episodes begin.
 
     Attributes:
-        number: the engine's name of its text.
-        replay: plays it again.
-        left: how many episodes within it have not ended.
-        length: tokens before the last turn that an episode begins at.
-        shared: whether the engine is to hold the text; `held`: whether it does.
+        number: the engine's id of its text.
+        replay: replays it.
+        left: number of unfinished episodes that begin in it.
+        length: number of tokens before the latest turn at which an episode begins.
+        shared: whether the engine should hold the text; `held`: whether it does.
     """
 
     number: int
@@ -63,7 +63,7 @@ class _Trunk:
 
 
 class Branching:
-    """Begins episodes within recorded trajectories, and lets episodes of one trajectory share it.
+    """Begins episodes in recorded trajectories; episodes of one trajectory share its cache.
 
     Args:
         take_env: returns an idle environment.
@@ -89,10 +89,10 @@ class Branching:
             trunk.shared = holds and trunk.left > 1
 
     def admit(self, start: Start, playing: int) -> bool:
-        """Whether the start may begin now, beside `playing` episodes and the held texts.
+        """Whether the start may begin now, next to `playing` episodes and the held texts.
 
-        A text takes room for itself and one episode, and all texts take at most half of the
-        engine's room. If that never allows this start's text, the start does without.
+        A held text takes one slot besides that of an episode, and all held texts take at most half
+        of the engine's slots. If a start's text can never be held, the start begins without it.
         """
         room = self._engine.capacity - playing - self._held
         trunk = self._trunks.get(id(start.before))
@@ -100,7 +100,7 @@ class Branching:
             return room > 0
         if room > 1 and 2 * self._held < self._engine.capacity:
             return True
-        # While episodes are played, room may still become free.
+        # Slots may become free while other episodes are running.
         trunk.shared = playing > 0
         return not trunk.shared
 
@@ -108,8 +108,8 @@ class Branching:
         """Begin an admitted start.
 
         Returns:
-            An environment in the state before the start's turn, the observation there, and the
-            number of the held text that the conversation begins with, if any.
+            An environment in the state before the start's turn, the observation there, and the id
+            of the held text at the beginning of the conversation, if any.
 
         Raises:
             ReplayError: see `Replay`.
@@ -123,7 +123,7 @@ class Branching:
         return env, seen, trunk.number if trunk.held else None
 
     def leave(self, start: Start) -> None:
-        """Note that an episode has ended and was released; the last one frees what all shared."""
+        """Record the end of an episode; the last one of a trajectory frees the shared text."""
         trunk = self._trunks[id(start.before)]
         trunk.left -= 1
         if not trunk.left:

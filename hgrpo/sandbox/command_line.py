@@ -1,4 +1,4 @@
-"""Parts of every command of the sandbox: flags, notes, outputs, PyTorch's threads."""
+"""Common parts of the sandbox's commands: flags, notes, outputs, PyTorch threads."""
 
 import argparse
 import os
@@ -16,7 +16,7 @@ from hgrpo.errors import UserError, one_line
 
 
 class Options(Strict):
-    """Options of a command beside the settings of its run."""
+    """Options of a command in addition to the settings of its run."""
 
     seed: int = Field(0, description="first seed")
     num_seeds: int = Field(3, ge=1, description="how many seeds")
@@ -36,18 +36,18 @@ def read_flags(
     defaults: Mapping[str, Any] | None = None,
     skip: Iterable[str] = ("seeds",),
 ) -> dict[str, Any]:
-    """The values that flags give to fields of the models, as they were typed.
+    """Parse flags for fields of the models; values are returned as strings.
 
     Args:
-        name: the piece, for the help.
+        name: the piece's name, for the help.
         text: the help's description.
-        defaults: defaults of the command line that differ from the models'; the result has them.
+        defaults: defaults of the command line that differ from the models', included in the result.
         skip: fields without a flag.
 
     Raises:
-        UserError: a flag is unknown or has no value.
+        UserError: a flag is unknown or its value is missing.
     """
-    # Imported here: planning a study reads this module and no flag.
+    # Imported here because planning a study imports this module but parses no flags.
     from pydantic_settings import BaseSettings, CliSettingsSource, SettingsError
 
     defaults = {**(defaults or {})}
@@ -57,7 +57,7 @@ def read_flags(
         for key, field in model.model_fields.items()
         if key not in skip
     }
-    # A list is one word with commas, so that a later flag replaces it.
+    # A list is one comma-separated word, so that a later flag replaces it.
     lists = {key for key, field in fields.items() if get_origin(field.annotation) is tuple}
     flags = {
         key: (
@@ -88,12 +88,12 @@ def read_flags(
 
 
 def of_model(model: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of fields of the model."""
+    """The subset of values for fields of the model."""
     return {key: value for key, value in values.items() if key in model.model_fields}
 
 
 def _spelled(word: str) -> str:
-    """Flags may be spelled with `-` or with `_`."""
+    """Normalise `-` to `_` in flags."""
     flag, equals, value = word.partition("=")
     return f"--{flag[2:].replace('-', '_')}{equals}{value}" if word.startswith("--") else word
 
@@ -105,46 +105,48 @@ def print_notes(lines: Iterable[str]) -> None:
 
 
 def check_output(output: Path) -> None:
-    """Make the output file's folder, and note that a file which is there already will be replaced.
+    """Create the output file's folder, and print a note if the file already exists.
 
-    A run is long, so an output that cannot be written is refused before it.
+    Called before a run, so that an unwritable output does not waste a long run.
 
     Raises:
-        UserError: the output is a folder, or its folder cannot be made or written into.
+        UserError: the output is a folder, or its folder cannot be created or is not writable.
     """
     if output.is_dir():
-        raise UserError(f"--output: {output} is a folder; a file was expected")
+        raise UserError(f"--output: {output} is a folder; give a file")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--output: {output.parent}: {error.strerror}") from None
     if not os.access(output.parent, os.W_OK):
-        raise UserError(f"--output: {output.parent}: no files can be written here")
+        raise UserError(f"--output: {output.parent} is not writable")
     if output.exists():
-        print_notes([f"--output: {output} is there already; the run replaces it when it is done"])
+        print_notes(
+            [f"--output: {output} already exists and will be replaced at the end of the run"]
+        )
 
 
 def prepare_torch(device: str = "cpu") -> None:
-    """Choose where PyTorch makes tensors, and give it one thread.
+    """Set PyTorch's default device and limit it to one thread.
 
-    OMP_NUM_THREADS can give it more, but nets are small and gain nothing from them. Import modules
-    that make tensors at import only after this call.
+    OMP_NUM_THREADS can raise the number of threads, without benefit for these small nets. Call this
+    before importing modules that create tensors on import.
 
     Raises:
-        UserError: PyTorch can use no GPU here.
+        UserError: PyTorch detects no GPU.
     """
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():
-        raise UserError(f"--device cuda: PyTorch {torch.__version__} can use no GPU here")
-    # Any default device makes every call of PyTorch slower; without one, tensors are on the CPU.
+        raise UserError(f"--device cuda: PyTorch {torch.__version__} detects no GPU")
+    # Setting a default device slows down every PyTorch call, so leave it unset for the CPU.
     torch.set_default_device(None if device == "cpu" else device)
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], target: Path, first: Sequence[str]) -> None:
-    """Write rows as CSV; columns in `first` lead, others follow in the order of appearance."""
+    """Write rows as CSV, with the columns in `first` first and others in order of appearance."""
     import pandas as pd
 
     from hgrpo.report.csv_file import write_csv

@@ -1,7 +1,7 @@
-"""Uniform draws for stacked seeds, from streams that are named by seed and purpose.
+"""Uniform draws for stacked seeds, from streams named by seed and purpose.
 
-A draw depends on its seed, its purpose and its step, never on earlier draws. Arms of equal
-seeds therefore share data and first weights, and an evaluation draws nothing from training.
+A draw depends on its seed, purpose and step, never on earlier draws. Arms with equal seeds
+therefore share data and initial weights, and evaluations do not affect training.
 """
 
 from collections.abc import Sequence
@@ -16,22 +16,22 @@ from hgrpo.games import streams
 Purpose = Literal[
     "init", "data", "action", "candidate", "weight", "noise", "screen", "replay", "evaluation"
 ]
-# The largest float32 below 1: rounding must not turn a draw into 1.
+# The largest float32 below 1, so that draws are not rounded to 1.
 _BELOW_ONE = 1.0 - 2.0**-24
 
 
 def generator(seed: int, *name: object) -> np.random.Generator:
-    """A NumPy generator for one seed's first weights; `name` is the net's."""
+    """A NumPy generator for one seed's initial weights; `name` is the net's name."""
     return streams.generator("sandbox", seed, "init", *name)
 
 
 def uniform(
     seeds: Sequence[int], purpose: Purpose, name: Sequence[object], shape: Sequence[int]
 ) -> Tensor:
-    """Draws in [0, 1), float32 [S, *shape]; the first draws of a longer shape are the same.
+    """Draws in [0, 1), float32 [S, *shape]; longer shapes begin with the same draws.
 
     Args:
-        name: further parts of the stream's name, such as the step.
+        name: additional parts of the stream's name, such as the step.
     """
     count = int(np.prod(shape))
     keys = np.array([streams.key("sandbox", seed, purpose, *name) for seed in seeds], np.uint64)
@@ -52,10 +52,10 @@ def integers(
 
 
 def pick(logprobs: Tensor, draws: Tensor) -> Tensor:
-    """An action for each draw, int64 in the shape of `draws`, by inversion.
+    """Sample an action per draw by inverse transform, int64 in the shape of `draws`.
 
     Args:
-        logprobs: [..., V], the log-probs of V actions; the other axes are broadcast.
+        logprobs: log-probs of V actions, [..., V]; the other axes are broadcast.
         draws: [...] in [0, 1).
     """
     passed = logprobs.exp().cumsum(-1) <= draws.unsqueeze(-1)

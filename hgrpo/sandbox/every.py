@@ -1,8 +1,7 @@
-"""Every sequence of tokens, and the tree that they form.
+"""All token sequences of a given length, and their prefix tree.
 
-Sequences that begin with the same tokens share the nodes of these tokens, so a net that scores the
-tree computes them once. For example, the nine sequences of two tokens out of three share three
-nodes, one for each first token.
+A net that scores the tree computes shared prefixes once. For example, the nine sequences of two
+tokens out of three share three nodes, one for each first token.
 """
 
 from dataclasses import dataclass
@@ -19,14 +18,14 @@ def every(vocabulary: int, length: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Tree:
-    """All beginnings of the sequences that `every` lists, the root and whole sequences left out.
+    """All proper, non-empty prefixes of the sequences listed by `every`.
 
     Attributes:
-        tokens: the last token of each of the M beginnings, int64 [M].
-        depths: how many tokens come before it, int64 [M].
-        hidden: bool [M, M]; False where node j is node i or a beginning of it.
-        paths: the node after which each token of each sequence comes, int64 [O, length]; 0 is the
-            root, and the nodes count from 1.
+        tokens: the last token of each of the M prefixes, int64 [M].
+        depths: number of tokens before it, int64 [M].
+        hidden: attention mask, bool [M, M]; False where node j is node i or one of its prefixes.
+        paths: parent node of each token of each sequence, int64 [O, length]; 0 is the root, and
+            nodes count from 1.
     """
 
     tokens: Tensor
@@ -36,9 +35,9 @@ class Tree:
 
     @classmethod
     def of(cls, vocabulary: int, length: int) -> "Tree":
-        """Build the tree of the sequences that `every(vocabulary, length)` lists."""
+        """Build the tree of the sequences `every(vocabulary, length)`."""
         counts = [vocabulary**size for size in range(1, length)]
-        # Beginnings of one size are numbered, and the digits of the number are their tokens.
+        # Prefixes of one length are numbered so that the digits of a number are their tokens.
         numbers = torch.cat([torch.arange(count) for count in [*counts, 0]])
         depths = torch.arange(length - 1).repeat_interleave(torch.tensor(counts, dtype=torch.int64))
         apart = depths.unsqueeze(1) - depths

@@ -1,4 +1,4 @@
-"""A policy that learns: its weights, its Adam, and the one way in which it is updated."""
+"""Trainable weights of a policy, with Adam and gradient clipping per seed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ _CLIP_EPSILON = 1e-6
 
 
 def clip_rows(gradients: Tensor, largest: float) -> tuple[Tensor, Tensor]:
-    """Scale each row of `gradients` [S, P] to a norm of at most `largest`.
+    """Clip the norm of each row of `gradients` [S, P] to `largest`.
 
-    Returns the scaled rows, and the norms [S] before.
+    Returns the clipped rows and the original norms [S].
     """
     norms = gradients.norm(dim=1)
     scale = (largest / (norms + _CLIP_EPSILON)).clamp(max=1.0)
@@ -27,8 +27,8 @@ class Adam:
     """Kingma and Ba 2015, "Adam: A Method for Stochastic Optimization",
     https://arxiv.org/abs/1412.6980, for weights [S, P], with PyTorch's defaults.
 
-    Adam treats every number by itself, so one fused pass over all rows is the Adam of each seed. A
-    seed that has stopped must not start again: its moments move on.
+    Adam is elementwise, so one fused pass over all rows performs the update of each seed. A stopped
+    seed must not resume, because its moments continue to change.
     """
 
     def __init__(self, weights: Tensor, lr: float):
@@ -36,7 +36,7 @@ class Adam:
 
     @torch.no_grad()
     def step(self, gradients: Tensor, active: Tensor) -> None:
-        """Change the weights in place; seeds that are not `active`, bool [S], stay as they are."""
+        """Update the weights in place, except for seeds that are not `active`, bool [S]."""
         weights, stopped = self._weights, ~active
         held = weights[stopped]
         weights.grad = gradients
@@ -46,9 +46,7 @@ class Adam:
 
 @dataclass(frozen=True)
 class Update:
-    """The term of an update without its gradient's graph, and before the clip the gradient [S, P]
-    and its norms [S].
-    """
+    """The detached term of an update, and the gradient [S, P] and its norms [S] before clipping."""
 
     term: Term
     gradient: Tensor
@@ -56,9 +54,9 @@ class Update:
 
 
 class Learner:
-    """Weights [S, P] of stacked seeds; every seed gets its own gradient, clip and moments.
+    """Weights [S, P] of stacked seeds, with separate gradients, clipping and moments.
 
-    `updates` counts those of each seed, int64 [S].
+    `updates` is the number of updates of each seed, int64 [S].
     """
 
     def __init__(self, weights: Tensor, lr: float, largest_norm: float, seeds: Sequence[int]):
@@ -71,9 +69,9 @@ class Learner:
 
     @property
     def leaf(self) -> Tensor:
-        """The current weights as the next update takes them: with a gradient.
+        """The current weights as the differentiable leaf of the next update.
 
-        The loss of that update may use earlier results from this tensor.
+        The loss of that update may reuse results computed from this tensor.
         """
         if self._leaf is None:
             self._leaf = self.weights.detach().requires_grad_()
@@ -85,7 +83,7 @@ class Learner:
         """Take one step down the loss of the current weights.
 
         Args:
-            active: bool [S]; weights of other seeds stay as they are. None: all are.
+            active: bool [S], seeds to update; None for all.
 
         Raises:
             TrainingError: a loss or a gradient is not finite; the message begins with `where`.
@@ -99,7 +97,7 @@ class Learner:
         if bool(wrong.any()):
             seed = self.seeds[int(wrong.nonzero()[0])]
             raise TrainingError(
-                f"{where}, seed {seed}: the loss or its gradient is not finite; lower lr"
+                f"{where}, seed {seed}: the loss or its gradient is not finite; reduce `lr`"
             )
         self.adam.step(clipped, active)
         self.updates = self.updates + active

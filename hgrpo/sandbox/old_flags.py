@@ -1,8 +1,8 @@
-"""How the original's command lines spell the settings of rules."""
+"""The original's flags for the settings of rules."""
 
 from hgrpo.formulas.rule import Rule
 
-# Flag -> the settings that it gives, by the class that declares them.
+# Flag -> its settings, by declaring class.
 FLAGS = {
     "eta": ("Gate.eta", "R2VPO.penalty", "PMDMean.tau"),
     "tpo_eta": ("Target.eta",),
@@ -34,7 +34,7 @@ FLAGS = {
 
 
 def flags_of(rule: type[Rule]) -> dict[str, str]:
-    """The flag of each of a rule's settings that has one, by the setting."""
+    """Map a rule's settings to their flags, where they exist."""
     classes = [each.__name__ for each in rule.__mro__]
     owned = [
         (flag, *setting.split(".")) for flag, settings in FLAGS.items() for setting in settings

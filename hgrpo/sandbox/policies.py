@@ -1,8 +1,8 @@
-"""Policies: a net with a way to read inputs and to emit actions, for stacked seeds.
+"""Policies for stacked seeds: nets with methods to process inputs and emit actions.
 
-Shapes are those of `hgrpo.formulas.batch`; V counts actions. `table` gives log-probs of every
-action at every position along given actions, in one pass and with a gradient; `listed` does so for
-all outputs there are. `sample` draws.
+Shapes are those of `hgrpo.formulas.batch`; V is the number of actions. `table` computes
+differentiable log-probs of all actions at every position along given actions in one pass, and
+`listed` along all possible outputs. `sample` samples outputs.
 """
 
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from hgrpo.sandbox.every import Tree, every
 from hgrpo.sandbox.nets.layout import MLP
 from hgrpo.sandbox.nets.transformer import Cache, Reading, Transformer
 
-# Inputs, or the reading of them by a policy under the same weights.
+# Inputs, or a policy's reading of them under the same weights.
 Inputs = Tensor | Reading
 
 
 class Sampled(NamedTuple):
-    """Actions int64 [S, N, K, M, T], and the log-probs [S, N, K, M, T, V] they were drawn from."""
+    """Actions int64 [S, N, K, M, T], and log-probs [S, N, K, M, T, V] of their distributions."""
 
     actions: Tensor
     table: Tensor
@@ -36,7 +36,7 @@ class Sampled(NamedTuple):
 
 @dataclass(frozen=True)
 class BanditPolicy:
-    """One action from features; `inputs` are [S, N, F], and T is 1."""
+    """One action given features; `inputs` are [S, N, F], and T is 1."""
 
     net: MLP
 
@@ -44,7 +44,7 @@ class BanditPolicy:
         return self.net.init(seeds, name)
 
     def read(self, weights: Tensor, inputs: Tensor) -> Tensor:
-        """The inputs: nothing of them can be computed before an action."""
+        """Return the inputs, for which nothing can be precomputed."""
         return inputs
 
     def table(self, weights: Tensor, inputs: Tensor, actions: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ class BanditPolicy:
         return logprobs.expand(*actions.shape, -1)
 
     def listed(self, weights: Tensor, inputs: Tensor) -> Sampled:
-        """All actions for each input, on the axis K."""
+        """All actions for each input, along axis K."""
         logprobs = self.net.logits(weights, inputs).log_softmax(-1)[:, :, None, None, None]
         count = logprobs.shape[-1]
         actions = torch.arange(count)[:, None, None].expand(*inputs.shape[:2], -1, -1, -1)
@@ -90,7 +90,7 @@ class SequencePolicy:
         return logits.log_softmax(-1).unflatten(2, actions.shape[2:4])
 
     def listed(self, weights: Tensor, inputs: Inputs) -> Sampled:
-        """All outputs of each input, on the axis K; common beginnings are computed once."""
+        """All outputs of each input, along axis K; shared prefixes are computed once."""
         read = self.read(weights, inputs)
         tree = Tree.of(self.net.vocabulary, self.horizon)
         logprobs = self.net.branched(weights, read, tree).log_softmax(-1)
@@ -111,7 +111,7 @@ class SequencePolicy:
     def _unroll(
         self, weights: Tensor, read: Reading, draws: Tensor | None, shape: Sequence[int]
     ) -> Sampled:
-        """Emit `horizon` tokens by `draws` [S, N, K, M, T], or the likeliest ones.
+        """Emit `horizon` tokens from `draws` [S, N, K, M, T], or greedily.
 
         Args:
             shape: N, K and M.
@@ -135,5 +135,5 @@ class SequencePolicy:
         )
 
 
-# The policies of tasks. A reading of inputs may replace the inputs, so that they are read once.
+# The policies of tasks. A reading can replace inputs, so that they are processed only once.
 Policy = BanditPolicy | SequencePolicy

@@ -1,4 +1,4 @@
-"""Common settings of the pieces: rules, an arm's seeds and length, a transformer."""
+"""Common settings of the pieces: rules, seeds and length of an arm, transformer."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self
@@ -23,7 +23,7 @@ Seeds = Annotated[tuple[int, ...], AfterValidator(distinct)]
 
 
 class RuleSettings(Strict):
-    """A rule by name, with its own settings spelled out; a piece adds its rules."""
+    """A rule by name, with its settings; pieces add their rules."""
 
     RULES: ClassVar[Mapping[str, type[Rule]]]
 
@@ -36,13 +36,13 @@ class RuleSettings(Strict):
     @classmethod
     def _is_a_rule(cls, value: str) -> str:
         if value not in cls.RULES:
-            raise ValueError(f"there is no such rule{did_you_mean(value, cls.RULES)}")
+            raise ValueError(f"unknown rule{did_you_mean(value, cls.RULES)}")
         return value
 
     @field_validator("rule", mode="wrap")
     @classmethod
     def _is_of_the_method(cls, value: Any, validate: Any, info: Any) -> Rule | None:
-        """Build the rule; None for an unknown `method`, which has its own error."""
+        """Build the rule; None for an unknown `method`, which is reported separately."""
         rule = cls.RULES.get(info.data.get("method"))
         try:
             return rule and rule.model_validate(dict(value))
@@ -51,26 +51,26 @@ class RuleSettings(Strict):
 
 
 class ArmSettings(Strict):
-    """One arm for some seeds; a piece adds its rules and checks."""
+    """One arm for a set of seeds; pieces add their rules and checks."""
 
     seeds: Seeds = Field((0, 1, 2), description="trained at once")
-    num_steps: int = Field(gt=0, description="batches that a run samples")
-    batch_size: int = Field(gt=0, description="rollouts of a batch")
+    num_steps: int = Field(gt=0, description="number of sampled batches")
+    batch_size: int = Field(gt=0, description="rollouts per batch")
     inner_epochs: int = Field(1, gt=0, description="updates on each batch")
     eval_every: int = Field(20, gt=0, description="steps between evaluations")
     allow_degenerate: bool = Field(
-        False, description="also run arms that equal another arm or have a setting without effect"
+        False, description="allow arms that equal another arm or have a setting without effect"
     )
     _notes: list[str] = PrivateAttr(default_factory=list)
 
     @property
     def rules(self) -> list[Rule]:
-        """The rules that train, in their order."""
+        """The training rules in order."""
         raise NotImplementedError
 
     @property
     def notes(self) -> list[str]:
-        """One line for each way in which the run is degenerate, if that is allowed."""
+        """Reasons why the run is degenerate, if that is allowed."""
         return self._notes
 
     @model_validator(mode="after")
@@ -91,15 +91,15 @@ class ArmSettings(Strict):
 
 
 class RunSettings(ArmSettings, RuleSettings):
-    """An arm that trains by one rule in groups of rollouts; a piece adds `NEEDS`."""
+    """An arm trained with one rule on groups of rollouts; pieces add `NEEDS`."""
 
     NEEDS: ClassVar[Mapping[str, Need]]
 
-    group_size: int = Field(8, gt=0, description="rollouts of a group")
+    group_size: int = Field(8, gt=0, description="rollouts per group")
 
     @property
     def rules(self) -> list[Rule]:
-        """The one rule."""
+        """The single rule."""
         return [self.rule]
 
     @property
@@ -109,7 +109,7 @@ class RunSettings(ArmSettings, RuleSettings):
 
     @property
     def groups(self) -> int:
-        """How many groups a batch holds."""
+        """Number of groups per batch."""
         return self.batch_size // self.group_size
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
@@ -118,7 +118,7 @@ class RunSettings(ArmSettings, RuleSettings):
             *super().refusals(),
             (
                 self.samples_groups and self.batch_size % self.group_size != 0,
-                f"batch_size {self.batch_size} is no multiple of group_size {self.group_size}",
+                f"batch_size {self.batch_size} is not a multiple of group_size {self.group_size}",
             ),
         )
 
@@ -137,15 +137,15 @@ class TransformerSettings(Strict):
     @model_validator(mode="after")
     def _heads_fit(self) -> Self:
         if self.d_model % self.nhead:
-            raise ValueError(f"d_model {self.d_model} is no multiple of nhead {self.nhead}")
+            raise ValueError(f"d_model {self.d_model} is not a multiple of nhead {self.nhead}")
         return self
 
 
 def unread(run: Strict, reader: str, **read: bool) -> list[tuple[bool, str]]:
-    """For each setting, whether it was changed though the reader does not read it, and a line.
+    """Checks for changed settings without effect: (whether changed and unused, message).
 
     Args:
-        read: by setting, whether the reader reads it.
+        read: setting -> whether the reader uses it.
     """
     changed = {name for name in read if getattr(run, name) != type(run).model_fields[name].default}
     return [

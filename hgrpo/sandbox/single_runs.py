@@ -1,4 +1,4 @@
-"""The command of a piece that trains one arm: its flags are the fields of a run's settings."""
+"""Commands that train one arm of a piece; flags are the fields of a run's settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from hgrpo.sandbox.studies.pieces import PIECES
 
 
 class RunOptions(cli.Options):
-    """Options of a single run beside its settings."""
+    """Options of a single run in addition to its settings."""
 
     method: str = Field(description="name of the update rule")
     rule: dict[str, str] = Field(
@@ -33,9 +33,9 @@ class Command:
 
     Attributes:
         text: the help's description.
-        first: columns that lead.
-        defaults: those of the flags that differ from the settings', and of the output.
-        headline: the column that the closing line shows.
+        first: leading columns.
+        defaults: defaults of flags that differ from the settings', and of the output.
+        headline: the column in the closing line.
     """
 
     text: str
@@ -46,23 +46,23 @@ class Command:
 
 COMMANDS = {
     "rl": Command(
-        "Train one update rule on a small task, and write its log as CSV.",
+        "Train with one update rule on a small task, and write the log as CSV.",
         "step loss seed method delay test_error entropy reward",
         {"method": "DG", "output": "results.csv", "num_seeds": 5},
     ),
     "opd": Command(
-        "Train one loss against an analytic teacher, and write its log as CSV.",
+        "Train with one loss against an analytic teacher, and write the log as CSV.",
         "step phase loss seed method task",
         {"method": "OPDReverseKL", "output": "opd_results.csv"},
     ),
     "vpo": Command(
-        "Train a policy that answers in sets, for rewards with two parts; write its log as CSV.",
+        "Train a policy that answers in sets, for two-part rewards, and write the log as CSV.",
         "step loss reward gold_set_reward adv_abs_mean ratio_mean",
         {"method": "VPOGRPO", "output": "vpo_results.csv"},
         headline="set_score",
     ),
     "pedagogy": Command(
-        "Train a student, and a teacher that sees the answer, and write their log as CSV.",
+        "Train a student and a teacher that observes the answer, and write the log as CSV.",
         "step seed method task test_error reward entropy",
         {"method": "PedagogicalRL", "output": "pedagogy_results.csv"},
     ),
@@ -70,7 +70,7 @@ COMMANDS = {
 
 
 def run(piece: str, words: Sequence[str]) -> None:
-    """Check the run, train it, and write all rows at once.
+    """Check and train the run, then write all rows.
 
     Raises:
         UserError: a flag, a value or the run is refused, or training fails.
@@ -80,7 +80,7 @@ def run(piece: str, words: Sequence[str]) -> None:
     cli.check_output(options.output)
     cli.print_notes(settings.notes)
     cli.prepare_torch(options.device)
-    # Loaded before the bar appears: an interrupted import may go on.
+    # Import before the progress bar appears, because an interrupted import may continue.
     trainer = PIECES[piece].trainer
     with tqdm(total=settings.num_steps, unit="step", disable=not options.verbose) as bar:
         rows = trainer(settings).run(bar.update)
@@ -92,7 +92,7 @@ def run(piece: str, words: Sequence[str]) -> None:
 
 
 def read_run(piece: str, words: Sequence[str]) -> tuple[ArmSettings, RunOptions]:
-    """The settings of the run, and the options.
+    """Parse the settings of the run, and the options.
 
     Raises:
         UserError: a flag, a value or the run is refused.
@@ -106,7 +106,6 @@ def read_run(piece: str, words: Sequence[str]) -> tuple[ArmSettings, RunOptions]
 
 
 def _flags(piece: str, words: Sequence[str]) -> dict[str, Any]:
-    """The values that flags give, with the command line's defaults."""
     command, rules = COMMANDS[piece], kinds.of_piece(piece)
     texts: dict[str, str] = {}
     for name, rule in rules.items():
@@ -123,13 +122,13 @@ def _flags(piece: str, words: Sequence[str]) -> dict[str, Any]:
 def _rule(
     piece: str, flags: Mapping[str, Any], fields: Mapping[str, Any], options: RunOptions
 ) -> dict[str, Any]:
-    """The rule's settings; an unknown rule gets none, and the settings of the run refuse it."""
+    """The rule's settings; empty for an unknown rule, which the run's settings reject."""
     rules, method = kinds.of_piece(piece), options.method
     if method not in rules:
         return {}
     keys = {flag: key for key, flag in flags_of(rules[method]).items()}
     known = {flag for rule in rules.values() for flag in flags_of(rule).values()}
     for flag in (known & {*flags}) - {*keys} - {*fields}:
-        raise UserError(f"--{flag}: {method} has no such setting")
+        raise UserError(f"--{flag}: not a setting of {method}")
     assigned = {key: read_value(value, f"--rule {key}") for key, value in options.rule.items()}
     return {keys[flag]: flags[flag] for flag in keys if flag in flags} | assigned

@@ -1,4 +1,4 @@
-"""The base of all trainers: the loop over steps, and the log."""
+"""Base classes of trainers: the loop over steps, and the log."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -11,16 +11,16 @@ from hgrpo.sandbox.learner import Learner
 from hgrpo.sandbox.policies import Inputs, Policy, Sampled
 from hgrpo.sandbox.run_settings import ArmSettings
 
-# One row of a log, of one seed.
+# One row of the log of one seed.
 Row = dict[str, float | int | str]
-# Numbers of each seed by column of the log, [S] each.
+# Column of the log -> values [S] per seed.
 Columns = dict[str, Tensor]
 
 
 class ArmTrainer(ABC):
     """Trains one arm with all its seeds in one tensor program.
 
-    `rows` is its log, one row for each evaluation and seed. `learners` has a learner by name.
+    `rows` is the log, with one row per evaluation and seed. `learners` maps names to learners.
     """
 
     def __init__(self, settings: ArmSettings):
@@ -31,18 +31,18 @@ class ArmTrainer(ABC):
 
     @abstractmethod
     def take_step(self) -> None:
-        """All updates of one training step; evaluate before, if it is time."""
+        """All updates of one training step; evaluate before if due."""
 
     @abstractmethod
     def examine(self) -> Columns:
-        """Columns of an evaluation: scores of the policies, and costs so far."""
+        """Columns of an evaluation: scores of the policies and cumulative costs."""
 
     @abstractmethod
     def head(self) -> dict[str, float | int | str]:
-        """Columns of each row of this step's log, beside its seed and its numbers."""
+        """Common columns of this step's rows."""
 
     def run(self, advance: Callable[[], object] = lambda: None) -> list[Row]:
-        """Train all steps, and evaluate once more; `advance` is called after each step.
+        """Train all steps, with a final evaluation; `advance` is called after each step.
 
         Raises:
             TrainingError: a loss or a gradient is not finite.
@@ -58,7 +58,7 @@ class ArmTrainer(ABC):
         return self.rows
 
     def log(self, columns: Mapping[str, Tensor]) -> None:
-        """Add a row for each seed: `head`, the seed, and its numbers out of `columns` [S]."""
+        """Add a row for each seed: `head`, the seed, and its values in `columns` [S]."""
         head, values = self.head(), {name: column.tolist() for name, column in columns.items()}
         self.rows += [
             {**head, "seed": seed, **{name: column[index] for name, column in values.items()}}
@@ -66,18 +66,18 @@ class ArmTrainer(ABC):
         ]
 
     def spent(self, counts: Mapping[str, int]) -> Columns:
-        """Counts that are the same for all seeds, as columns of the log."""
+        """Convert counts that are equal for all seeds to columns of the log."""
         return {name: torch.full((len(self.settings.seeds),), n) for name, n in counts.items()}
 
 
 class PolicyTrainer(ArmTrainer):
-    """Trains one policy; the gradient of each seed is clipped to the norm `LARGEST_NORM`."""
+    """Trains one policy; each seed's gradient is clipped to the norm `LARGEST_NORM`."""
 
     LARGEST_NORM = 1.0
     policy: Policy
 
     def begin(self, first: Tensor, lr: float) -> None:
-        """Learn from the weights `first` [S, P] on."""
+        """Start training from the weights `first` [S, P]."""
         self.learners["policy"] = Learner(first, lr, self.LARGEST_NORM, self.settings.seeds)
 
     @property
@@ -93,11 +93,11 @@ class PolicyTrainer(ArmTrainer):
 
 @dataclass
 class ReadsOnce:
-    """A policy that reads the inputs of a batch once under the weights of the next update.
+    """A policy that caches the reading of a batch's inputs under the weights of the next update.
 
-    The first update on a batch often has the inputs and the weights that sampled it. A trainer that
-    samples with `Learner.leaf` lets that update use the reading of the sampling. Readings under
-    other weights are not stored: their graph may be freed before the next use.
+    The first update on a batch often uses the inputs and weights of its sampling. If a trainer
+    samples with `Learner.leaf`, this update reuses the reading. Readings under other weights are
+    not cached, because their graph may be freed before the next use.
     """
 
     policy: Policy
@@ -106,7 +106,7 @@ class ReadsOnce:
     _last: tuple[Tensor, Inputs, Inputs] | None = field(default=None, init=False)
 
     def read(self, weights: Tensor, inputs: Inputs) -> Inputs:
-        """Inputs as the policy reads them."""
+        """Read inputs, or return the cached reading."""
         if weights is not self.learner.leaf:
             return self.policy.read(weights, inputs)
         if self._last is None or self._last[0] is not weights or self._last[1] is not inputs:

@@ -1,21 +1,21 @@
-"""Columns of a step's row in the training log: all play, and the numbers of collapse.
+"""Columns of a training-log row: totals over all play, and collapse metrics.
 
-All play is the rollouts of a run and the continuations of its credit. A continuation is one
-trajectory, although it starts midway. Its replies are the new ones, and its tokens those of the
-whole sequence. The groups that dynamic sampling adds are rollouts like all others.
+All play consists of rollouts, including those added by dynamic sampling, and continuations for
+credit. A continuation counts as one trajectory, with its new replies and with the tokens of the
+whole sequence.
 
 Importing this module imports no torch.
 """
 
 from collections.abc import Mapping, Sequence
 
-# Of each drawn trajectory its first turn, or a turn drawn among all of its own with equal chances.
+# The turn taken from each sampled trajectory: its first turn, or one drawn uniformly.
 FIRST, ANY = "first_turn", "any_turn"
 _PREFIX = "collapse"
 
 Numbers = Mapping[str, float | None]
 
-# Each quantity is the sum of these columns.
+# Quantity -> the columns it sums.
 ALL_PLAY = {
     "trajectories": ("n_trajectories", "cf_branches"),
     "replies": ("n_turns", "cf_replies"),
@@ -24,7 +24,7 @@ ALL_PLAY = {
 
 
 def all_play(rows: Sequence[Mapping]) -> dict[str, int]:
-    """Sums over log rows, by the names in `ALL_PLAY`; rows without continuations played none."""
+    """Sum log rows, by the names in `ALL_PLAY`; missing columns of continuations count as 0."""
     return {
         name: sum(int(row.get(column, 0)) for row in rows for column in columns)
         for name, columns in ALL_PLAY.items()
@@ -32,7 +32,7 @@ def all_play(rows: Sequence[Mapping]) -> dict[str, int]:
 
 
 def as_row(versions: Mapping[str, Numbers]) -> dict[str, float | None]:
-    """Log entries of the numbers of each version, `FIRST` and `ANY`."""
+    """Convert the metrics of both versions, `FIRST` and `ANY`, to log entries."""
     return {
         f"{_PREFIX}_{version}_{name}": value
         for version, numbers in versions.items()
@@ -41,7 +41,7 @@ def as_row(versions: Mapping[str, Numbers]) -> dict[str, float | None]:
 
 
 def from_row(row: Mapping) -> dict[str, dict[str, float | None]]:
-    """The inverse of `as_row`, from a whole log row; empty if nothing was measured."""
+    """The inverse of `as_row` for a whole log row; empty if nothing was measured."""
     versions = {}
     for version in (FIRST, ANY):
         start = f"{_PREFIX}_{version}_"
@@ -53,7 +53,7 @@ def from_row(row: Mapping) -> dict[str, dict[str, float | None]]:
 def in_summary(rows: Sequence[Mapping]) -> dict[str, dict]:
     """The entry `collapse` of a round's summary, from its log rows; empty if nothing was measured.
 
-    It holds the numbers of the last step.
+    Values are those of the last step.
     """
     versions = from_row(rows[-1]) if rows else {}
     return {_PREFIX: versions} if versions else {}

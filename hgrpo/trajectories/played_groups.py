@@ -1,7 +1,7 @@
 """Rebuilds the groups of a finished round from turns.parquet and sequences.parquet.
 
-Everything that a credit assigner reads comes back as it was played, except that embeddings are
-float16. `overlong` and `context_overflow` are not stored and are False here.
+All inputs of credit assigners are restored exactly, except that embeddings are float16. `overlong`
+and `context_overflow` are not stored and are set to False.
 """
 
 import itertools
@@ -26,16 +26,15 @@ class PlayedGroup:
 
 
 def read_groups(folder: Path, tasks: Sequence[Task]) -> list[PlayedGroup]:
-    """Every group of a round, in the order of play.
+    """Read all groups of a round, in the order of play.
 
     Args:
         folder: the round's folder, with turns.parquet and sequences.parquet.
-        tasks: the panel that the round was played on.
+        tasks: the panel of the round.
 
     Raises:
         UserError: a file is missing, damaged, empty or not a table of a round; the files disagree
-            about a trajectory's turns or tokens; a task is not in the panel, or its content has
-            changed since. The message names the file.
+            about a trajectory's turns or tokens; or a task is not in the panel or has changed.
     """
     turns_path, path = Path(folder) / store.TURNS_FILE, Path(folder) / store.SEQUENCES_FILE
     panel = {task.task_id: task for task in tasks}
@@ -50,7 +49,7 @@ def read_groups(folder: Path, tasks: Sequence[Task]) -> list[PlayedGroup]:
         trajectory = _trajectory(row, turn_rows, _task(row, panel, where), where)
         groups.setdefault(key[:-1], []).append(trajectory)
     if not groups:
-        raise UserError(f"{path}: it holds no trajectory")
+        raise UserError(f"{path}: contains no trajectories")
     return [
         PlayedGroup(number, step, sorted(group, key=lambda trajectory: trajectory.rollout))
         for (number, step, _), group in groups.items()
@@ -67,8 +66,8 @@ def _task(row: Mapping, panel: Mapping[str, Task], where: str) -> Task:
         raise UserError(f"{where}: no such task in the panel")
     if task.content_hash != row["content_hash"]:
         raise UserError(
-            f"{where}: played with content {row['content_hash']}, but the panel has "
-            f"{task.content_hash}"
+            f"{where}: the task has content hash {row['content_hash']}, but {task.content_hash} "
+            "in the panel"
         )
     return task
 
@@ -81,7 +80,7 @@ def _trajectory(row: Mapping, turns: Sequence[Mapping], task: Task, where: str) 
         raise UserError(
             f"{where}: {length} spans of {ends[-1]} tokens, {len(row['behaviour_logprobs'])} "
             f"log-probs and turns {numbers}; are {store.TURNS_FILE} and {store.SEQUENCES_FILE} "
-            "whole and of one round?"
+            "complete and from the same round?"
         )
     embeddings = store.unpacked(row["embeddings"], length, where)
     goal = store.unpacked(row["goal_embedding"], 1, where)

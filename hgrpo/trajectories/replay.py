@@ -1,4 +1,4 @@
-"""Plays a trajectory's actions again and checks that the environment gives the same answers."""
+"""Replays a trajectory's actions and checks that the environment gives the same answers."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,12 +12,11 @@ class ReplayError(UserError, RuntimeError):
 
 
 def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Observation]:
-    """Reset the environment, and repeat the trajectory's first `turns` actions in it.
+    """Reset the environment and replay the trajectory's first `turns` actions.
 
     Yields:
-        The observation before each of these turns, and the observation after the last of them:
-        turns + 1 in all. When an observation is yielded, the environment is in the state that the
-        observation shows.
+        The observation before each of these turns and after the last one, turns + 1 in total. The
+        environment is in the state of the observation when it is yielded.
 
     Raises:
         ReplayError: an observation differs from the observation of the same turn in `trajectory`.
@@ -27,8 +26,8 @@ def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Obs
         known = trajectory.turns[index].observation if index < len(trajectory.turns) else None
         if known not in (None, answer.text):
             raise ReplayError(
-                f"{trajectory.task.task_id} rollout {trajectory.rollout}: {move} played again "
-                f"was answered with {answer.text!r}, not {known!r}"
+                f"{trajectory.task.task_id} rollout {trajectory.rollout}: replaying {move} gave "
+                f"{answer.text!r} instead of {known!r}"
             )
         yield answer
         if index < turns:
@@ -37,7 +36,7 @@ def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Obs
 
 
 class Replay:
-    """Plays a trajectory again, as far as needed, and hands out environments at its turns.
+    """Replays a trajectory as far as needed, and returns environments at its turns.
 
     Args:
         take_env: returns an idle environment.
@@ -48,9 +47,9 @@ class Replay:
         self._env: TextEnv | None = None
 
     def before(self, turn: int) -> tuple[TextEnv, Observation]:
-        """An environment in the state before the turn, and the observation there.
+        """Return an environment in the state before the turn, and the observation there.
 
-        In the order of the turns, each turn is played again once if the environment can fork.
+        If turns are requested in order and the environment can fork, each turn is replayed once.
 
         Raises:
             ReplayError: see `play_again`.

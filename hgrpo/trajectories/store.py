@@ -1,7 +1,7 @@
 """Writes and reads the two tables of a round's trajectories.
 
 turns.parquet has one row per turn, sequences.parquet one row per trajectory. docs/artefacts.md
-explains the columns. Embeddings are float16, and `overlong` and `context_overflow` are missing.
+explains the columns. Embeddings are float16; `overlong` and `context_overflow` are not stored.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ _TURN = [
     *(("state", "string"), ("commands", "string")),
 ]
 TURNS = pa.schema([*_TASK, ("rollout", "int32"), ("turn", "int32"), *_TURN])
-# Attributes of `Turn`, `FinalState` and `Trajectory` that are columns of the same name. A column
-# for an attribute of `FinalState` has the prefix `final_`.
+# Attributes of `Turn`, `FinalState` and `Trajectory` that are stored as columns of the same name,
+# with the prefix `final_` for `FinalState`.
 OF_TURN = tuple(name for name, _ in _TURN)
 OF_FINAL_STATE = ("observation", "state", "commands")
 OF_TRAJECTORY = ("rollout", "goal", "token_ids", "success", "truncated")
@@ -97,7 +97,7 @@ def write_step(
 def join_steps(folder: Path, steps: int, out: Path) -> None:
     """Write turns.parquet and sequences.parquet into `out`, from the parts in `folder`.
 
-    A round that a stopped run did not play has no steps; its tables are empty.
+    A round skipped by a stopped run has no steps, and its tables are empty.
     """
     for name, schema in ((TURNS_FILE, TURNS), (SEQUENCES_FILE, SEQUENCES)):
         if steps:
@@ -112,7 +112,7 @@ def _part(folder: Path, name: str, step: int) -> Path:
 
 
 def concatenate(parts: Sequence[Path], target: Path) -> None:
-    """Write the tables in `parts`, in order, as one file; hold one part in memory at a time.
+    """Concatenate the tables in `parts` into one file, with one part in memory at a time.
 
     Raises:
         UserError: a part is damaged.
@@ -124,8 +124,7 @@ def concatenate(parts: Sequence[Path], target: Path) -> None:
                 table = pq.read_table(part, **parquet.READ)
             except OSError as error:
                 raise UserError(
-                    f"{part}: damaged ({one_line(error)}); remove its folder to start "
-                    "the round afresh"
+                    f"{part}: damaged ({one_line(error)}); delete its folder to restart the round"
                 ) from None
             writer = writer or pq.ParquetWriter(target, table.schema, **parquet.WRITE)
             writer.write_table(table)
@@ -140,7 +139,7 @@ def read_turns(
     """The given columns of a turns.parquet; only the rows of one step if `step` is given.
 
     Raises:
-        UserError: the file is missing or damaged, or a column is missing or has another type, a
+        UserError: the file is missing or damaged, a column is missing or has the wrong type, or a
             number is not finite.
     """
     return _read(path, TURNS, columns, step)
@@ -161,8 +160,8 @@ def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | Non
         for name in columns_read:
             if types.get(name) != schema.field(name).type:
                 raise UserError(
-                    f"{path}: not a table of a round: column {name} is {types.get(name)}, not "
-                    f"{schema.field(name).type}"
+                    f"{path}: not a table of a round: column {name} has type {types.get(name)} "
+                    f"instead of {schema.field(name).type}"
                 )
         table = pq.read_table(
             path, columns=list(columns), filters=rows, partitioning=None, **parquet.READ
@@ -178,21 +177,23 @@ def unpacked(data: bytes | None, rows: int, where: str) -> np.ndarray | None:
     """The vectors in a cell of `embeddings` or `goal_embedding`: float16 [rows, D], or None.
 
     Raises:
-        UserError: the cell cannot hold that many finite vectors of equal width. The message names
-            `where`.
+        UserError: the cell cannot hold that many finite vectors of equal width. The message begins
+            with `where`.
     """
     if data is None:
         return None
     if not rows or not data or len(data) % (2 * rows):
-        raise UserError(f"{where}: {len(data)} bytes of embeddings do not make {rows} vectors")
+        raise UserError(
+            f"{where}: {len(data)} bytes of embeddings cannot be split into {rows} vectors"
+        )
     vectors = np.frombuffer(data, "<f2").reshape(rows, -1)
     if not np.isfinite(vectors).all():
-        raise UserError(f"{where}: embeddings that are not finite")
+        raise UserError(f"{where}: non-finite embeddings")
     return vectors
 
 
 def _packed(vectors: Sequence[np.ndarray | None]) -> bytes | None:
-    """The vectors joined as little-endian float16; None if one is None or the list is empty."""
+    """Pack vectors as little-endian float16; None if a vector is None or the list is empty."""
     if not vectors or any(vector is None for vector in vectors):
         return None
     return np.stack(vectors).astype("<f2").tobytes()

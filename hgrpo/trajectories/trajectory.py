@@ -1,4 +1,4 @@
-"""The record of one episode: its turns, its exact tokens, and their behaviour log-probs."""
+"""The record of one episode: its turns, exact tokens, and behaviour log-probs."""
 
 from dataclasses import dataclass, field
 
@@ -12,21 +12,19 @@ class Turn:
     """One observation and the reply to it.
 
     Attributes:
-        span: [start, end) of the sampled reply in the trajectory's `token_ids`.
-        token_ids: the N sampled tokens of the reply, with the token that closes it.
+        span: range [start, end) of the sampled reply in the trajectory's `token_ids`.
+        token_ids: the N sampled tokens of the reply, including the closing token.
         logprobs: N log-probabilities of these tokens at the sampling temperature.
-        progress: change of the environment's potential in the turn, see `games.base.Step`.
+        progress: change of the environment's potential during the turn, see `games.base.Step`.
         overlong: whether the reply was cut at the token limit.
-        state: fingerprint of the agent's knowledge before the turn, for example its place and the
-            things in hand. Empty within continuations.
-        commands: fingerprint of the commands that were admissible before the turn. Empty if
-            `state` is empty.
-        embedding: float [D], the policy's embedding of the turn; None if none was computed. The
-            assigner chooses which of the policy's states it holds.
-        target: the turn's verdict from counterfactual episodes, for TurnRD to learn from; None if
-            there is no verdict.
+        state: fingerprint of the agent's knowledge before the turn, e.g. its location and
+            inventory. Empty in continuations.
+        commands: fingerprint of the admissible commands before the turn. Empty if `state` is empty.
+        embedding: float [D], an embedding of the turn from hidden states chosen by the assigner;
+            None if not computed.
+        target: training target for TurnRD from counterfactual episodes; None if there is no target.
         credit, advantage: None until `learning.batch.group_advantages` sets them. The advantage is
-            None again if dynamic sampling left the trajectory's group out of the update.
+            reset to None if dynamic sampling excludes the group from the update.
     """
 
     observation: str
@@ -48,7 +46,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class FinalState:
-    """The observation after the last turn, with the fingerprints that a further turn would have."""
+    """The observation after the last turn, with the fingerprints of the state reached."""
 
     observation: str
     state: str
@@ -60,13 +58,13 @@ class Trajectory:
     """One rollout of a task as one token sequence.
 
     Attributes:
-        token_ids: the whole conversation, from the opening to the last reply. After a context
-            overflow the observation that follows the last reply is included.
+        token_ids: the whole conversation, from the opening to the last reply; after a context
+            overflow, also the observation after the last reply.
         truncated: whether the turn cap or the context length ended the episode.
-        context_overflow: whether the episode ended because no further reply fitted the context.
-        unread: at the turn cap, the tokens of the environment's last answer; the policy never reads
-            them. The state after the last turn is `token_ids` followed by these.
-        final: the state after the last turn; None of a continuation.
+        context_overflow: whether the episode ended because no further reply fits into the context.
+        unread: at the turn cap, the tokens of the environment's last answer, which the policy never
+            reads. The state after the last turn is `token_ids` followed by these.
+        final: the state after the last turn; None for a continuation.
     """
 
     task: Task
@@ -83,7 +81,7 @@ class Trajectory:
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """[start, end) of each turn's reply in `token_ids`."""
+        """Range [start, end) of each turn's reply in `token_ids`."""
         return [turn.span for turn in self.turns]
 
     @property
@@ -97,17 +95,17 @@ class Trajectory:
 
     @property
     def inadmissible(self) -> int:
-        """Number of replies that were not an admissible command."""
+        """Number of replies that are not an admissible command."""
         return sum(not turn.admissible for turn in self.turns)
 
     @property
     def empty(self) -> int:
-        """Number of replies without a command in them."""
+        """Number of replies without a command."""
         return sum(not turn.action for turn in self.turns)
 
     @property
     def overlong(self) -> int:
-        """Number of replies cut at the token limit."""
+        """Number of replies truncated at the token limit."""
         return sum(turn.overlong for turn in self.turns)
 
     @property

@@ -72,7 +72,7 @@ def test_after_a_cut_the_same_command_goes_on_and_the_files_are_checked(root, sh
     shelf.statuses = [200, 200, 503]
     cut = snakemake(root, "fetch_assets")
     assert cut.returncode != 0
-    assert "run it again to go on after byte " in cut.stderr
+    assert "run again to resume after byte " in cut.stderr
     assert "Traceback" not in cut.stderr
     assert not (root / LISTED).exists()
     assert (tmp_path / "data/items_shuffle_1000.json.part").stat().st_size > 100_000
@@ -104,8 +104,8 @@ def test_after_a_cut_the_same_command_goes_on_and_the_files_are_checked(root, sh
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"[]", "2 bytes, 600003 were expected; remove it to fetch it again"),
-        (b"[" + b"3, " * 200_000 + b"3]", " was expected; remove it to fetch it again"),
+        (b"[]", "expected 600003 bytes, not 2; delete it to download it again"),
+        (b"[" + b"3, " * 200_000 + b"3]", "; delete it to download it again"),
     ],
 )
 def test_a_file_that_is_another_one_is_named(root, shelf, tmp_path, content, message):

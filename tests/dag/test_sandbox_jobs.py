@@ -184,7 +184,7 @@ def test_targets(sandbox):
             "configs/sandbox/first.yaml",
             "method: DG",
             "method: DGG",
-            r"first.yaml: plain: method: 'DGG': there is no such rule; did you mean 'DG'",
+            r"first.yaml: plain: method: 'DGG': unknown rule; did you mean 'DG'",
         ),
         ("configs/sandbox/first.yaml", "seeds: 2", "seds: 2", r"first.yaml: seds: unknown key"),
     ],

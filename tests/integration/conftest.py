@@ -35,5 +35,5 @@ def fetched(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
         check=False,
     )
     if done.returncode:
-        pytest.skip(f"pip could not fetch {requirement}: {done.stderr.strip().splitlines()[-1]}")
+        pytest.skip(f"pip could not download {requirement}: {done.stderr.strip().splitlines()[-1]}")
     return {"PIP_FIND_LINKS": str(folder), "PIP_NO_INDEX": "1"}

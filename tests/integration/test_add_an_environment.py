@@ -79,7 +79,7 @@ def test_too_small_a_panel_ends_the_assets_stage(checkout, tmp_path):
         check=False,
     )
     assert done.returncode == 2 and done.stderr.splitlines()[-1] == (
-        "error: env.panels.test: too few tasks (10 wanted, 4 made); the panels got train 50, "
+        "error: env.panels.test: too few tasks (10 required, 4 available); panel sizes: train 50, "
         "validation 6, test 4"
     )
 

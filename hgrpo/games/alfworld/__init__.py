@@ -12,10 +12,10 @@ _ENTITY = r"[a-z]+ [0-9]+"
 
 
 class Alfworld(Environment):
-    """ALFWorld, with generated games or published games; either engine plays both."""
+    """ALFWorld with generated or published games; both engines support both."""
 
     Settings = AlfworldSettings
-    # An entity, such as "countertop 2", is a piece; so is each phrase between two entities.
+    # Each entity, such as "countertop 2", and each phrase between two entities is a piece.
     cut = Cut(
         name="phrases",
         pieces=rf"{_ENTITY}|(?:(?!{_ENTITY})(?:.|\n))+",

@@ -1,4 +1,4 @@
-"""Compiles PDDL actions to functions that find applicable actions, apply them, and write texts."""
+"""Compiles PDDL actions to functions that find and apply actions and generate their texts."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from hgrpo.games.alfworld.matching import Clause, FormulaCompiler, Frame, Step
 from hgrpo.games.alfworld.text import NEGATION, TextCompiler
 
 Arguments = tuple[int, ...]
-# A predicate's facts are part of a cache key only if at most this many hold at the start.
+# A predicate's facts are part of a cache key only if at most this many hold initially.
 _FEW = 8
 
 
@@ -22,10 +22,10 @@ class Action:
 
     Attributes:
         conditions: number of `fluent` predicates in the precondition.
-        named: function that picks the arguments that the command's text depends on; None if the
-            text may depend on more than the arguments.
-        watches: indexes (in `Facts.index`) of all changing facts that decide which commands apply;
-            None if these facts are too many for a cache key, or if `named` is None.
+        named: function that selects the arguments in the command's text; None if the text may
+            depend on more than the arguments.
+        watches: indexes (in `Facts.index`) of all changing facts on which the applicable commands
+            depend; None if there are too many for a cache key, or if `named` is None.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Action:
             self.watches = tuple(pattern(number(name), ()) for name in sorted(self._reads))
 
     def applicable(self, facts: Facts, frame: Frame) -> set[Arguments]:
-        """Argument tuples that meet the precondition and for which the action is not idle."""
+        """Argument tuples that satisfy the precondition and for which the action is not idle."""
         frame[self._results] = results = set()
         for step in self._steps:
             step(facts, frame)
@@ -104,14 +104,14 @@ def _named(
 
 
 def _idle_test(schema: pddl.ActionSchema, clause: Clause, scope: dict[str, int]) -> Step | None:
-    """A test of whether an action is idle for given arguments; None if it is never idle.
+    """A test for whether an action is idle for given arguments; None if it is never idle.
 
-    An action is idle if each fact that it adds is also a precondition, and each fact that it
-    deletes is also added. For example, the agent goes to the place where it already is. The
-    planner's translator drops idle actions. Actions with conditional effects do not count as idle.
+    An action is idle if all facts that it adds are preconditions, and all facts that it deletes are
+    also added: for example, going to the agent's current place. The planner's translator drops idle
+    actions. Actions with conditional effects do not count as idle.
     """
-    # `ways` holds several lists of slot pairs for each effect. One list is enough: if the two slots
-    # of each of its pairs hold the same entity, the effect changes nothing.
+    # `ways` holds several lists of slot pairs per effect. The effect is a no-op if, for at least
+    # one list, both slots of every pair hold the same entity.
     ways: list[list[list[tuple[int, int]]]] = []
     added: dict[str, list[tuple[int, ...]]] = {}
     for effect in sorted(schema.effects, key=lambda effect: effect.negated):

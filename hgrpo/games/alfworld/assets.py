@@ -1,4 +1,4 @@
-"""Makes the games of a study: generates or collects them, checks them, and writes them."""
+"""Makes the games of a study: generates or collects, checks and writes them."""
 
 import json
 from collections import Counter
@@ -15,21 +15,21 @@ from hgrpo.games.base import Task
 from hgrpo.games.panels import SPLITS, leave_out, share_out, stratified
 from hgrpo.games.user_path import user_path
 
-# Keys of traj_data.json that the pipeline or the official loader reads; others are dropped.
+# Keys of traj_data.json used by the pipeline or the official loader; others are dropped.
 _KEYS = ("task_id", "task_type", "pddl_params", "scene", "turk_annotations")
 
 
 def make(
     config: AlfworldSettings, seed: int, out: Path, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """Check each game, write it below `out`, and yield its split and task, in panel order.
+    """Check each game, write it to `out`, and yield its split and task in panel order.
 
     Args:
-        skipped: reason -> number of games left out; updated here.
+        skipped: reason -> number of excluded games; updated in place.
 
     Raises:
-        UserError: the games cannot be read or generated, a game's commands are not in the language
-            of the setting `grammar`, or a generated walkthrough does not win.
+        UserError: the games cannot be read or generated, a game's commands do not match the setting
+            `grammar`, or a generated walkthrough does not win.
     """
     sizes = config.panels.sizes
     root = out / "games"
@@ -47,10 +47,10 @@ def make(
 
 
 def _check(game: dict, name: str, config: AlfworldSettings, skipped: Counter) -> None:
-    """Check language and walkthrough; a user's game loses a walkthrough that does not win."""
+    """Check language and walkthrough; remove a failing walkthrough from a user's game."""
     language = config.grammar
     if f'"{PUT[language].format("{o}", "{r}")}"' not in game["grammar"]:
-        raise UserError(f"{name}: env.grammar is {language!r}, but this game's commands differ")
+        raise UserError(f"{name}: the game's commands do not match `env.grammar: {language}`")
     play = NativeGame(gamefile.compile_game(game, name))
     play.reset()
     try:
@@ -58,11 +58,11 @@ def _check(game: dict, name: str, config: AlfworldSettings, skipped: Counter) ->
         for command in walkthrough:
             play.step(command)
         if walkthrough and not play.won:
-            raise UserError(f"{name}: the stored walkthrough does not win this game")
+            raise UserError(f"{name}: the stored walkthrough does not win the game")
     except UserError as error:
         if config.games.generate is not None:
             raise
-        # The official loader does not read walkthroughs, so the game stays in the panel.
+        # Keep the game, because the official loader does not read walkthroughs.
         leave_out(skipped, "walkthrough", error, Path())
         del game["walkthrough"]
 
@@ -72,24 +72,24 @@ def _collect(
 ) -> Iterator[tuple[str, generator.GameFiles]]:
     """Yield (panel, game) in panel order: task types in turn, games of a type shuffled by `seed`.
 
-    A game is left out if the official loader leaves it out, if it is won at reset, or if its
-    content equals an earlier game's. `skipped` counts these games by reason.
+    Excludes games that the official loader excludes, that are won at reset, or that duplicate an
+    earlier game. `skipped` counts them by reason.
 
     Raises:
-        UserError: a folder is missing, or has more or fewer games than `games.expected`.
+        UserError: a folder is missing, or its number of games differs from `games.expected`.
     """
     root = user_path(games.folder or "", "games.folder")
     hashes: set[str] = set()
     for split in SPLITS:
         place = root / getattr(games.splits, split)
         if not place.is_dir():
-            raise UserError(f"games.splits.{split}: no such folder: {place}")
+            raise UserError(f"games.splits.{split}: folder not found: {place}")
         before = skipped.copy()
         tasks = gamefile.list_games(place, skipped)
         if games.expected and len(tasks) != (expected := getattr(games.expected, split)):
             raise UserError(
-                f"games.expected.{split}: {expected} games were expected, {place} has "
-                f"{len(tasks)}; left out: {dict(skipped - before)}"
+                f"games.expected.{split}: expected {expected} games, but {place} has "
+                f"{len(tasks)}; excluded: {dict(skipped - before)}"
             )
         fresh = {task.content_hash: task for task in tasks if task.content_hash not in hashes}
         skipped["same content as another game"] += len(tasks) - len(fresh)

@@ -2,11 +2,11 @@
 
 The addresses are copied from `alfworld-download` (package alfworld 0.4.2). One archive holds the
 games (`game.tw-pddl`), the other holds the annotations of their goals (`traj_data.json`). Both use
-the layout `json_2.1.1/<split>/<task>/<trial>/`. The authors publish no checksums, so a receipt
-beside the games records the checksums of the archives that were downloaded.
+the layout `json_2.1.1/<split>/<task>/<trial>/`. The authors publish no checksums, so a receipt next
+to the games records those of the downloaded archives.
 
-An archive could be hostile. Therefore only files of these two names are unpacked, only to paths of
-the layout, never as links, and only up to a size that no game reaches.
+Because an archive could be malicious, only files with these two names are unpacked, only to paths
+of the layout, never as links, and only up to a maximum size.
 """
 
 import json
@@ -29,19 +29,19 @@ _MEMBER = re.compile(
     r"/(?:game\.tw-pddl|traj_data\.json))"
 )
 
-# Bytes of the largest file to unpack. The file of a game takes about a hundredth of this.
+# Maximum size (bytes) of a file to unpack. A game's file has about a hundredth of this.
 _LARGEST = 1 << 25
 
 
 def fetch_games(root: Path) -> list[dict]:
-    """Download the games into `root`; return name, size and SHA-256 of each archive.
+    """Download the games to `root`; return name, size and SHA-256 of each archive.
 
-    If an earlier call has finished, return what it returned. If `root` has games from elsewhere,
-    return an empty list. The archives stay beside the games until everything is unpacked, so that
-    an interrupted call can resume.
+    If an earlier call has finished, return its result. If `root` has games from another source,
+    return an empty list. Archives are kept until everything is unpacked, so that an interrupted
+    call can resume.
 
     Raises:
-        UserError: there is no network, or a file is not a zip archive of games.
+        UserError: the network is unavailable, or a file is not a zip archive of games.
     """
     receipt = root / RECEIPT
     if receipt.exists():
@@ -72,13 +72,15 @@ def _unpack(archive: Path, root: Path) -> None:
                 if (match := _MEMBER.fullmatch(member))
             }
             if not members:
-                raise UserError(f"{archive}: no games of json_2.1.1 in it; remove it to try again")
+                raise UserError(
+                    f"{archive}: contains no games of json_2.1.1; delete it to try again"
+                )
             for member, path in tracking.bar(members.items(), desc=archive.name, unit="file"):
                 size = opened.getinfo(member).file_size
                 if size > _LARGEST:
-                    raise UserError(f"{archive}: {member}: {size:,} bytes are too many for a game")
+                    raise UserError(f"{archive}: {member}: too large for a game ({size:,} bytes)")
                 target = root / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(opened.read(member))
     except BROKEN_ZIP as error:
-        raise UserError(f"{archive}: not a zip archive ({error}); remove it to try again") from None
+        raise UserError(f"{archive}: not a zip archive ({error}); delete it to try again") from None

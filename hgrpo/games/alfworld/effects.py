@@ -1,7 +1,6 @@
 """Compiles the effects of actions on facts.
 
-A text may read `not_p(x)`. An action that deletes p(x) adds this fact, and one that adds p(x)
-deletes it.
+Texts may use facts `not_p(x)`, which are added when p(x) is deleted, and vice versa.
 """
 
 from collections.abc import Callable
@@ -42,10 +41,10 @@ def compile_effects(
     compiler: FormulaCompiler,
     negations: dict[int, int],
 ) -> Step:
-    """A step that applies an action to facts, given a frame with the action's arguments.
+    """Return a step that applies an action to facts, given a frame with the action's arguments.
 
     Args:
-        negations: maps the index of p to the index of `not_p`, for each `not_p` that a text reads.
+        negations: maps the index of p to the index of `not_p`, for each `not_p` used in a text.
     """
     rows = []
     for effect in schema.effects:

@@ -1,4 +1,4 @@
-"""ALFWorld as a TextEnv, with the native engine or the official one."""
+"""ALFWorld as a TextEnv, with the native or the official engine."""
 
 from pathlib import Path
 
@@ -14,13 +14,13 @@ _CHANGES += ("issliced", "istoggled")
 
 
 class AlfworldEnv(PickledByReplay):
-    """Household games: the winning step pays 1.0, every other step 0.0.
+    """Household games with reward 1.0 for the winning step and 0.0 otherwise.
 
-    `Observation.goal` is the sentence after "Your task is to: ", with its full stop; a reset's
+    `Observation.goal` is the sentence after "Your task is to: ", including the full stop; the reset
     text is the whole opening. The environment is deterministic.
 
     Args:
-        assets: the folder that task paths are relative to.
+        assets: base folder of the task paths.
         engine: "native", or "textworld" for the official engine, which is slow and leaks memory.
 
     Raises:
@@ -91,7 +91,7 @@ class AlfworldEnv(PickledByReplay):
         return self._play.admissible_commands()
 
     def situation(self) -> tuple[str, str]:
-        """Return two fingerprints: of what `changed` lists, and of the admissible commands."""
+        """Return fingerprints of the facts from `changed` and of the admissible commands."""
         if self._game is None:
             raise RuntimeError("situation before reset")
         compiled = self._game.compiled
@@ -102,7 +102,7 @@ class AlfworldEnv(PickledByReplay):
         return self._game.potential(self._view(), self._play.won)
 
     def _view(self) -> View:
-        """The facts that hold now; entities are the native engine's integers."""
+        """The current facts; entities are the native engine's integers."""
         compiled = self._game.compiled
         if self.engine == "native":
             return compiled.view(self._play.facts)
@@ -110,11 +110,11 @@ class AlfworldEnv(PickledByReplay):
 
 
 def changed(view: View, start: View) -> list[tuple]:
-    """List the agent's place and the `_CHANGES` facts that `view` has and `start` lacks, sorted.
+    """Sorted list of the agent's place and the `_CHANGES` facts in `view` that are not in `start`.
 
-    The list ignores all other predicates, such as which things were looked at, which receptacles
-    are open, and whether a lamp is on. An open receptacle at the agent's place shows in the
-    admissible commands. Goals depend on whether a lamp has been used, which the list includes.
+    All other predicates are ignored, such as examined objects, open receptacles and lamps that are
+    on. An open receptacle at the agent's place affects the admissible commands. Whether a lamp has
+    been used is included, because goals depend on it.
     """
     facts = [("atlocation", fact) for fact in view("atlocation")]
     for name in _CHANGES:

@@ -1,9 +1,9 @@
 """Demonstrations by a scripted player that searches the house, or by the games' walkthroughs.
 
-The player reads only what an agent reads: the opening text with the goal, then one observation per
-command. Its settings say how often it dawdles, returns to places it has searched, and closes what
-it opened. Only a player with `favourites` knows where things usually lie. The success rate of such
-a player is the ceiling of a study.
+The player observes the same as an agent: the opening text with the goal, then one observation per
+command. Its settings determine how often it idles, revisits searched places, and closes what it
+opened. With `favourites` it also knows the usual places of objects; the success rate of this
+variant is the ceiling of a study.
 """
 
 import re
@@ -24,7 +24,7 @@ from hgrpo.games.alfworld.vocabulary import PUT, TOOLS, kind_of
 from hgrpo.games.base import Task
 from hgrpo.games.demonstration import play, replayed, shared_out
 
-# (receptacle types in the room, object type) -> receptacle types to try first, in shown names.
+# (receptacle types in the room, object type) -> receptacle types to try first, as display names.
 Favourites = Callable[[set[str], str], set[str]]
 Play = Generator[str, str, None]
 Search = Generator[str, str, tuple[str, str]]
@@ -36,16 +36,16 @@ _OPENING = "-= Welcome to TextWorld, ALFRED! =-"
 class Searcher:
     """One episode of the expert.
 
-    `act()` returns the first command, `act(observation)` each later one. A searcher that has seen
-    every place in vain searches again, so its commands never run out.
+    `act()` returns the first command, `act(observation)` each later one. After an unsuccessful
+    search of all places, the search restarts, so commands never run out.
 
     Args:
         opening: the text of the reset, with the room's receptacles and the goal sentence.
         language: "move" (`move X to Y`) or "put" (`put X in/on Y`).
-        favourites: where things usually lie; None to search without this knowledge.
+        favourites: usual places of objects; None to search without this knowledge.
 
     Raises:
-        UserError: the goal is not one of ALFWorld's template sentences, or the opening names no
+        UserError: the goal is not one of ALFWorld's template sentences, or the opening lists no
             receptacle.
     """
 
@@ -60,7 +60,7 @@ class Searcher:
     ):
         parsed = read(goal)
         if parsed is None:
-            raise UserError(f"the expert does not understand the goal {goal!r}")
+            raise UserError(f"the expert cannot parse the goal {goal!r}")
         self.goal = parsed
         self.config = config
         self.rng = rng
@@ -74,15 +74,15 @@ class Searcher:
         if config.order == "random":
             self.order = [self.listed[i] for i in rng.permutation(len(self.listed))]
         self.here = ""
-        self.seen: dict[str, list[str]] = {}  # receptacle -> what lay there when last seen
+        self.seen: dict[str, list[str]] = {}  # receptacle -> its content when last seen
         self.shut: set[str] = set()  # receptacles that were closed when last seen
-        self.opened: set[str] = set()  # receptacles this searcher opened and did not close
-        self.home = ""  # the receptacle to which targets are brought; "" until it is chosen
+        self.opened: set[str] = set()  # receptacles opened and not closed by this searcher
+        self.home = ""  # the destination of targets; "" until it is chosen
         self.searched_all = False
         self._commands = self._play()
 
     def act(self, observation: str | None = None) -> str:
-        """The next command, given the answer to the last command (None at the start)."""
+        """The next command, given the observation after the last one (None at the start)."""
         return self._commands.send(observation)
 
     def _play(self) -> Play:
@@ -103,7 +103,7 @@ class Searcher:
                 place, lamp = yield from self._find(self.goal.toggle, lambda place: True)
                 yield from self._reach(place)
                 yield f"use {lamp}"
-                while True:  # the game should be won; if not, wait for the turn cap
+                while True:  # the game should be won; otherwise wait for the turn cap
                     yield "look"
             self.home = self.home or self._goal_place()
             yield from self._reach(self.home)
@@ -111,10 +111,10 @@ class Searcher:
             self.seen[self.home].append(item)
 
     def _may_fetch(self, place: str) -> bool:
-        """Whether to take a target from `place`; delivered targets stay where they are.
+        """Whether to take a target from `place`; delivered targets are not taken again.
 
-        If the goal needs two objects, targets in any receptacle of the goal's type also stay, until
-        every place has been searched.
+        If the goal requires two objects, targets in any receptacle of the goal's type are left
+        there until every place has been searched.
         """
         if place == self.home:
             return False
@@ -122,7 +122,7 @@ class Searcher:
         return one or self.searched_all or kind_of(place) != self.goal.receptacle
 
     def _goal_place(self) -> str:
-        """A receptacle of the goal's type that holds a target, else the first of that type."""
+        """A receptacle of the goal's type with a target, else the first of that type."""
         for place, items in self.seen.items():
             if kind_of(place) == self.goal.receptacle and self.goal.target in map(kind_of, items):
                 return place
@@ -132,10 +132,10 @@ class Searcher:
         for place in self.listed:
             if kind_of(place) == kind:
                 return place
-        raise UserError(f"the room lists no {kind}, which the goal needs: {self.listed}")
+        raise UserError(f"the goal requires a {kind}, but the room has only: {self.listed}")
 
     def _find(self, kind: str, allowed: Callable[[str], bool]) -> Search:
-        """Search until an object of a type is seen in an allowed place; return (place, object)."""
+        """Search for an object of the type in an allowed place; return (place, object)."""
         while True:
             for place, items in self.seen.items():
                 for item in items:
@@ -144,7 +144,7 @@ class Searcher:
             yield from self._next_stop(kind)
 
     def _next_stop(self, kind: str) -> Play:
-        """Make one stop of the search, with at least one command."""
+        """Visit the next place of the search, with at least one command."""
         if self.rng.random() < self.config.dawdle:
             idle = ["look", "inventory"] + ([f"examine {self.here}"] if self.here else [])
             yield idle[int(self.rng.integers(len(idle)))]
@@ -154,7 +154,7 @@ class Searcher:
             return
         fresh = [place for place in self._preferred(kind) if place not in self.seen]
         if not fresh:
-            # Every place was searched in vain. Forget what was seen, and search again.
+            # All places were searched without success. Reset what was seen, and restart.
             self.searched_all = True
             self.seen.clear()
             fresh = self._preferred(kind)
@@ -162,7 +162,7 @@ class Searcher:
         yield from self._reach(fresh[int(self.rng.integers(len(fresh))) if at_random else 0])
 
     def _preferred(self, kind: str) -> list[str]:
-        """Receptacles in the order in which to try them."""
+        """Receptacles in search order."""
         if self.favourites is None:
             return self.order
         usual = self.favourites({kind_of(place) for place in self.listed}, kind)
@@ -182,7 +182,7 @@ class Searcher:
         self._note(place, answer)
 
     def _reach(self, place: str) -> Play:
-        """Go to a receptacle, and open it if it is shut, so that `seen` lists its content."""
+        """Go to a receptacle and open it if necessary, so that `seen` lists its content."""
         yield from self._go(place)
         if place in self.shut:
             answer = yield f"open {place}"
@@ -204,7 +204,7 @@ class Searcher:
 
 
 def informed(config: SearcherSettings) -> SearcherSettings:
-    """Copy the settings, with the probability of each bad habit set to 0."""
+    """Copy the settings with all probabilities of bad habits set to 0."""
     return config.model_copy(
         update={"random_pick": 0.0, "dawdle": 0.0, "revisit": 0.0, "close_after_open": 0.0}
     )
@@ -213,11 +213,11 @@ def informed(config: SearcherSettings) -> SearcherSettings:
 def demonstrate(
     config: AlfworldSettings, assets: Path, panel: list[Task], seed: int, skipped: Counter[str]
 ) -> Iterator[dict]:
-    """Yield rows of trajectories.parquet, game by game, shared out evenly over the panel.
+    """Yield rows of trajectories.parquet, game by game, distributed evenly over the panel.
 
-    The searcher understands only template goals. For these games, the share `walkthrough_share` of
-    the trajectories replays the game's walkthrough, if there is one. A game with a goal in people's
-    words is always played by its walkthrough. Without one, it is left out and counted in `skipped`.
+    The searcher can parse only template goals. In these games, the share `walkthrough_share` of the
+    trajectories replays the game's walkthrough, if it has one. Games with human-written goals
+    always replay the walkthrough; without one they are excluded and counted in `skipped`.
     """
     expert = config.expert
     env = AlfworldEnv(assets, config.engine)
@@ -244,7 +244,7 @@ def demonstrate(
 def ceiling(
     config: AlfworldSettings, assets: Path, panel: list[Task], seed: int
 ) -> list[dict] | None:
-    """Rows of a searcher that knows where things usually lie; None for games from a folder."""
+    """Rows of a searcher that knows the usual places of objects; None for games from a folder."""
     if config.games.generate is None:
         return None
     env = AlfworldEnv(assets, config.engine)

@@ -1,4 +1,4 @@
-"""The facts of a game state, with the indexes that compiled queries read.
+"""The facts of a game state, with the indexes used by compiled queries.
 
 Entities are integers in the order of their ids, so sorting the integers sorts the ids. A fact is
 the tuple of its arguments, which are entities. A fact with one argument is the entity itself.
@@ -13,12 +13,12 @@ Fact = int | tuple[int, ...]
 
 
 def key_getter(positions: tuple[int, ...]) -> Callable:
-    """Return a function that picks the items at `positions`: a bare item if one, else a tuple."""
+    """Return a function that selects the items at `positions`: a bare item if one, else a tuple."""
     return itemgetter(*positions) if positions else lambda _: ()
 
 
 class Vocabulary:
-    """Gives numbers to predicates and to access patterns (a predicate with known positions)."""
+    """Assigns indices to predicates and to access patterns (a predicate with known positions)."""
 
     def __init__(self) -> None:
         self.predicates: dict[str, int] = {}
@@ -28,14 +28,14 @@ class Vocabulary:
         return self.predicates.setdefault(name, len(self.predicates))
 
     def pattern(self, predicate: int, known: tuple[int, ...]) -> int:
-        """Number of the index that groups facts of `predicate` by the arguments at `known`."""
+        """Number of the index that groups facts of `predicate` by their arguments at `known`."""
         return self.patterns.setdefault((predicate, known), len(self.patterns))
 
 
 class Facts:
     """`sets[predicate]` holds the facts; `index[pattern]` maps known arguments to sorted facts.
 
-    Copies share the facts that no action changes, and the tuples of all indexes.
+    Copies share the static facts and the tuples of all indexes.
     """
 
     __slots__ = ("fluent", "fluent_patterns", "index", "sets", "watchers")

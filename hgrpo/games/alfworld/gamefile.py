@@ -1,4 +1,4 @@
-"""Games in the published layout: `<split>/<task>/<trial>/game.tw-pddl` beside `traj_data.json`."""
+"""Games in the published layout: game.tw-pddl and traj_data.json in `<split>/<task>/<trial>/`."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ _PROBLEM_NAME = re.compile(r"\( problem [^ ()]+ \)")
 
 @dataclass(frozen=True)
 class Game:
-    """A game that has been read, checked and compiled."""
+    """A game after reading, checking and compiling."""
 
     folder: Path
     content_hash: str
@@ -41,10 +41,10 @@ _canonical_domain = lru_cache(maxsize=16)(pddl.canonical)
 
 
 def content_hash(game: dict) -> str:
-    """SHA-256 (hex) of what defines a game: domain, grammar and problem.
+    """SHA-256 (hex) of a game's domain, grammar and problem.
 
-    The hash ignores the problem's name, the walkthrough and all other keys of the file. Within the
-    PDDL it ignores comments, case and spacing.
+    The hash excludes the problem's name, the walkthrough and all other keys of the file, as well as
+    comments, case and spacing of the PDDL.
     """
     problem = _PROBLEM_NAME.sub("( problem _ )", pddl.canonical(game["pddl_problem"]), count=1)
     parts = (_canonical_domain(game["pddl_domain"]), game["grammar"].strip(), problem)
@@ -52,7 +52,7 @@ def content_hash(game: dict) -> str:
 
 
 def read_game(folder: Path) -> dict:
-    """Read a folder's game file and check that it holds the three texts of a game.
+    """Read a folder's game file and check that it contains domain, grammar and problem.
 
     Raises:
         UserError: the file is missing, is not a JSON object, or lacks one of the texts.
@@ -61,7 +61,7 @@ def read_game(folder: Path) -> dict:
     data = _read_json(path)
     for key in _TEXTS:
         if not isinstance(data.get(key), str):
-            raise UserError(f"{path}: the key {key!r} must hold text")
+            raise UserError(f"{path}: `{key}` must be a string")
     return data
 
 
@@ -69,11 +69,11 @@ def read_walkthrough(data: dict, source: object) -> tuple[str, ...]:
     """The commands that win a game; empty if its file has none. `source` names the file in errors.
 
     Raises:
-        UserError: the walkthrough is no list of texts.
+        UserError: the walkthrough is not a list of strings.
     """
     walkthrough = [] if data.get("walkthrough") is None else data["walkthrough"]
     if not isinstance(walkthrough, list) or not all(isinstance(text, str) for text in walkthrough):
-        raise UserError(f"{source}: the key 'walkthrough' must hold a list of commands")
+        raise UserError(f"{source}: `walkthrough` must be a list of commands")
     return tuple(walkthrough)
 
 
@@ -83,9 +83,9 @@ def _read_json(path: Path) -> dict:
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not valid JSON, perhaps cut off ({error})") from None
+        raise UserError(f"{path}: invalid or truncated JSON ({error})") from None
     if not isinstance(data, dict):
-        raise UserError(f"{path}: a JSON object was expected, not {type(data).__name__}")
+        raise UserError(f"{path}: expected a JSON object, not {type(data).__name__}")
     return data
 
 
@@ -115,21 +115,21 @@ def _compile(data: dict, source: object) -> CompiledGame:
 
 @lru_cache(maxsize=4096)
 def load_compiled(folder: Path) -> Game:
-    """The game in `folder`, compiled. The process caches the 4096 games that were used last.
+    """Load and compile the game in `folder`; the 4096 most recently used games are cached.
 
     Raises:
-        UserError: a function above raises one, the opening text states no goal, or the file marks
+        UserError: as the functions above, or if the opening text contains no goal or the file marks
             the game as unsolvable.
     """
     path = folder / GAME_FILE
     data = read_game(folder)
     walkthrough = read_walkthrough(data, path)
     if data.get("solvable") is False:
-        raise UserError(f"{path}: the file says that the game cannot be solved (solvable: false)")
+        raise UserError(f"{path}: the game is marked as unsolvable (solvable: false)")
     compiled = compile_game(data, path)
     _, lead, goal = compiled.intro.rpartition(GOAL_LEAD)
     if not lead:
-        raise UserError(f"{path}: the opening text has no {GOAL_LEAD!r}")
+        raise UserError(f"{path}: the opening text does not contain {GOAL_LEAD!r}")
     return Game(
         folder=folder,
         content_hash=content_hash(data),
@@ -149,20 +149,20 @@ def native_potential(game: CompiledGame) -> Callable[[View, bool], float]:
 
 
 def list_games(root: Path, counts: Counter[str]) -> list[Task]:
-    """The playable games below `root`, sorted by path.
+    """The playable games in `root` and its subfolders, sorted by path.
 
     The rules are those of `AlfredTWEnv.collect_game_files` in alfworld 0.4.2: no movable receptacle
-    or slicing in the path, one of the six task types, a game file, and a true `solvable` in it.
-    This function also leaves out bad files, where the original stops, and games won at reset.
+    or slicing in the path, one of the six task types, and a game file with `solvable: true`. In
+    addition, games won at reset are excluded, and so are bad files, for which the original fails.
 
     Args:
-        counts: reason -> number of games left out; updated here.
+        counts: reason -> number of excluded games; updated in place.
 
     Raises:
         UserError: `root` is not a folder, or no game remains.
     """
     if not root.is_dir():
-        raise UserError(f"{root}: no such folder of games")
+        raise UserError(f"{root}: folder of games not found")
     tasks: list[Task] = []
     for path, file in files_below(root):
         if path.name != TASK_FILE:
@@ -177,12 +177,12 @@ def list_games(root: Path, counts: Counter[str]) -> list[Task]:
         else:
             counts[task] += 1
     if not tasks:
-        raise UserError(f"{root}: no playable games below this folder")
+        raise UserError(f"{root}: contains no playable games")
     return tasks
 
 
 def _task(folder: Path, name: str) -> Task | str:
-    """The task of a folder, or the reason to leave it out; `name` is its path below the root."""
+    """The task of a folder, or the reason for excluding it; `name` is its path below the root."""
     if "movable" in name:
         return "movable receptacles are not supported"
     if "Sliced" in name:

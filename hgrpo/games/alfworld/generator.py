@@ -1,6 +1,6 @@
-"""Generates games in the published layout, with names, PDDL problem and walkthrough of each.
+"""Generates games in the published layout, with names, PDDL problem and walkthrough.
 
-Splits share no game and mix task types equally.
+Splits are disjoint and balance the task types.
 """
 
 import json
@@ -19,7 +19,7 @@ from hgrpo.games.alfworld.settings import GenerateSettings
 from hgrpo.games.alfworld.vocabulary import ABILITIES, OBJECTS, PUT, RECEPTACLES, TOOLS
 from hgrpo.games.panels import PANELS
 
-# Pairs: our text, and the text in the older language (alfworld before 0.4, published games).
+# Pairs of our text and the text in the older language (alfworld before 0.4, published games).
 _PUT_TEXT = (
     ("You arrive at {r.name}.", "You arrive at {lend.name}."),
     ('"move {o} to {r}"', '"put {o} in/on {r}"'),
@@ -43,7 +43,7 @@ def grammar(language: str) -> str:
 
 
 def in_older_words(grammar: str) -> str:
-    """The grammar in the older language, "put X in/on Y" in place of "move X to Y"."""
+    """The grammar in the older language, with "put X in/on Y" instead of "move X to Y"."""
     for new, old in _PUT_TEXT:
         grammar = grammar.replace(new, old)
     return grammar
@@ -70,7 +70,7 @@ def _display_names(types: Sequence[str]) -> list[str]:
 
 
 def _ids(types: Sequence[str]) -> list[str]:
-    """PDDL ids. The serials count down, since players see the last id of a type as number 1."""
+    """PDDL ids, with descending serials, because the last id of a type is displayed as number 1."""
     ids = []
     for i, name in enumerate(types):
         serial = f"{types[i:].count(name):02d}"
@@ -87,7 +87,7 @@ def pddl(house: House, goal: Goal) -> str:
     objects = _ids(object_types)
     spots = [f"loc_bar_{i + 1:02d}" for i in range(len(receptacles))]
     start = f"loc_bar_{len(receptacles) + 1:02d}"
-    # The domain's actions name the types of tools and knives, so every problem declares them.
+    # Declare tool and knife types in every problem, because the domain's actions refer to them.
     known_receptacles = sorted({*house.receptacles, *TOOLS.values(), goal.receptacle} - {""})
     known_objects = sorted({*object_types, "ButterKnife", "Knife"})
     facts = [f"(atLocation agent1 {start})"]
@@ -151,7 +151,7 @@ def walkthrough(house: House, goal: Goal, language: str) -> list[str]:
             commands.append(f"open {names[place]}")
             opened.add(place)
 
-    for item in range(spec.copies):  # targets stand first among the objects
+    for item in range(spec.copies):  # targets come first among the objects
         place = house.objects[item][1]
         reach_into(place)
         commands.append(f"take {items[item]} from {names[place]}")
@@ -184,20 +184,20 @@ def generate(
 ) -> Iterator[tuple[str, GameFiles]]:
     """Yield (split, game), split by split; `sizes` may have the panel `analysis` as a fourth.
 
-    A pair of house and goal occurs at most once. The core of a game is the room with its
-    receptacles, the goal, and the places of the things that the goal needs. No two splits share a
-    core: an agent could recall the solution of a game that differs only in its distractors.
+    Each pair of house and goal occurs at most once. The core of a game is the room with its
+    receptacles, the goal, and the places of the objects required for the goal. Splits have disjoint
+    cores, because an agent could memorise solutions of games that differ only in distractors.
 
-    Game i of a split has task type i modulo the number of types, so that every prefix of a panel
-    is stratified. A game depends on (seed, split, i). It depends on earlier games only if they rule
-    out its first draw.
+    Game i of a split has task type i modulo the number of types, so that every prefix of a panel is
+    stratified. A game depends on (seed, split, i), and on earlier games only if its first draw
+    duplicates one of them.
 
     Raises:
-        UserError: the settings name an unknown type or a task type that cannot be played, or they
-            allow too few different games.
+        UserError: the settings contain an unknown type or an impossible task type, or allow too few
+            distinct games.
     """
     household = Household(config)
-    # The games drawn so far, and the split of each core.
+    # Games drawn so far, and the split of each core.
     drawn, cores = set(), {}
     for place, split in enumerate(PANELS):
         for index in range(sizes.get(split, 0)):
@@ -233,14 +233,14 @@ def _fresh(
         house, goal = household.draw(kind, rng)
         places = tuple(place for place in house.objects if place[0] in (goal.target, goal.toggle))
         core = (house.room, house.receptacles, goal, places)
-        # Do not compare goal sentences. The same house and goal make the same game, in any words.
+        # Ignore the goal sentence: the same house and goal are the same game in any wording.
         if (house, goal) not in drawn and cores.setdefault(core, split) == split:
             drawn.add((house, goal))
             templates = KINDS[kind].sentences
             return house, goal, sentence(templates[int(rng.integers(len(templates)))], goal)
     raise UserError(
-        f"games.generate: no new {kind} game in {_ATTEMPTS} draws for {split} game {index}: these "
-        "settings allow too few different games; widen them or make the panels smaller"
+        f"games.generate: no new {kind} game in {_ATTEMPTS} draws for {split} game {index}: the "
+        "settings allow too few distinct games; widen them or reduce the panel sizes"
     )
 
 

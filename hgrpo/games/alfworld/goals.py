@@ -1,4 +1,4 @@
-"""The six task types: goal sentences, goal conditions, and a reader of goal sentences."""
+"""The six task types: goal sentences, goal conditions, and a parser for goal sentences."""
 
 import re
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ class TaskKind:
 
     sentences: tuple[str, ...]  # templates of ALFWorld's goal sentences, for names in lower case
     condition: str  # template of the PDDL goal, for names of types
-    change: str = ""  # change that the object needs: a key of `vocabulary.TOOLS`, or "" for none
-    copies: int = 1  # how many objects of the target's type the task needs
+    change: str = ""  # required change of the object: a key of `vocabulary.TOOLS`, or ""
+    copies: int = 1  # required number of objects of the target's type
 
 
 def _placed(change: str, adjective: str) -> TaskKind:
@@ -58,9 +58,9 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Goal:
-    """The goal of a game; `receptacle` or `toggle` is "" if the task has no such part.
+    """The goal of a game; `receptacle` or `toggle` is "" if not applicable.
 
-    The names are types as in PDDL ("CounterTop"), or as players see them ("countertop").
+    Names are PDDL types ("CounterTop") or display names ("countertop").
     """
 
     task_type: str
@@ -70,13 +70,13 @@ class Goal:
 
 
 def sentence(template: str, goal: Goal) -> str:
-    """Fill a goal template with the names that players see."""
+    """Fill a goal template with display names."""
     names = {"obj": goal.target, "recep": goal.receptacle, "toggle": goal.toggle}
     return template.format_map({key: name.lower() for key, name in names.items()})
 
 
-# A placeholder matches no space, so "put a clean mug in shelf" does not match "put a {obj} in
-# {recep}". A sentence matches at most one pattern, and the order of the patterns does not matter.
+# Placeholders do not match spaces, so "put a clean mug in shelf" does not match "put a {obj} in
+# {recep}". A sentence matches at most one pattern, so the order of patterns does not matter.
 _PATTERNS = [
     (kind, re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[a-z]+)", template)))
     for kind, spec in KINDS.items()
@@ -85,7 +85,7 @@ _PATTERNS = [
 
 
 def read(goal: str) -> Goal | None:
-    """Read a template sentence, with or without its full stop; None for other sentences."""
+    """Parse a template sentence, with or without full stop; None for other sentences."""
     text = goal.strip().rstrip(".").removeprefix("Your task is to: ").strip()
     for kind, pattern in _PATTERNS:
         if match := pattern.fullmatch(text):

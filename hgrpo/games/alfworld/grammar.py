@@ -1,14 +1,13 @@
-"""Parses the text grammar of a game file into plain data; nothing in it is executed.
+"""Parses the text grammar of a game file into plain data, without executing any of it.
 
 The file holds blocks of production rules and, per action, a command template and a feedback rule:
 
     grammar :: \"\"\"{ "task": [{"rhs": "Your task is to: ..."}] }\"\"\";
     action OpenObject { template :: "open {r}"; feedback :: "#OpenObject.feedback#"; }
 
-A right-hand side mixes text, `#rule#`, `{expression}`, `{expression | query}` and
-`[{expression | query}]`. The official interpreter evaluates expressions with Python's eval. In real
-games, expressions consist of attributes of entities, string literals, `+` and `or`. This parser
-accepts only such expressions.
+A right-hand side mixes text, `#rule#`, `{expression}`, `{expression | query}` and `[{expression |
+query}]`. The official interpreter evaluates expressions with Python's eval. This parser accepts
+only attributes of entities, string literals, `+` and `or`, which suffice for all real games.
 """
 
 import json
@@ -27,7 +26,7 @@ class Attribute:
     attribute: str
 
 
-# The alternatives of `a + b or c`, as lists of parts. The first one that is not empty counts.
+# The alternatives of `a + b or c`, as lists of parts. The first non-empty one is used.
 Expression = tuple[tuple[Attribute | str, ...], ...]
 
 
@@ -51,9 +50,9 @@ Query = tuple[Literal, ...]
 
 @dataclass(frozen=True)
 class Each:
-    """Writes `expression` for each assignment of `query`, or once if `query` is empty.
+    """Renders `expression` for each assignment of `query`, or once if `query` is empty.
 
-    If `listed`, the rules `list_separator` and `list_last_separator` join the texts.
+    If `listed`, texts are joined with the rules `list_separator` and `list_last_separator`.
     """
 
     expression: Expression | RuleCall
@@ -66,7 +65,7 @@ Symbol = str | RuleCall | Each
 
 @dataclass(frozen=True)
 class Alternative:
-    """A right-hand side, which applies if `condition` is empty or has an assignment."""
+    """A right-hand side; applies if `condition` is empty or has an assignment."""
 
     condition: Query
     symbols: tuple[Symbol, ...]
@@ -106,17 +105,17 @@ _BLANK = re.compile(r"(?:\s|#[^\n]*(?:\n|$))*")
 
 
 def parse_grammar(text: str) -> Grammar:
-    """Read the grammar of a game file.
+    """Parse the grammar of a game file.
 
     Raises:
-        UserError: the text is malformed, or has an expression that this parser refuses.
+        UserError: the text is malformed, or contains an unsupported expression.
     """
     grammar = Grammar()
     at = 0
     while _BLANK.fullmatch(text, at) is None:
         block = _BLOCK.match(text, at)
         if block is None:
-            raise UserError(f"cannot read the grammar at {_excerpt(text, at)!r}")
+            raise UserError(f"cannot parse the grammar at {_excerpt(text, at)!r}")
         at = block.end()
         if block["name"] is None:
             _add_rules(grammar, block["rules"])
@@ -132,9 +131,9 @@ def _action(grammar: Grammar, name: str, text: str, at: int) -> int:
         texts[part["key"] or part["block"]] = part["text"] or part["body"] or ""
     end = _END.match(text, at)
     if end is None:
-        raise UserError(f"action {name}: cannot read {_excerpt(text, at)!r}")
+        raise UserError(f"action {name}: cannot parse {_excerpt(text, at)!r}")
     if not {"template", "feedback"} <= texts.keys():
-        raise UserError(f"action {name}: template and feedback were expected")
+        raise UserError(f"action {name}: template and feedback are required")
     grammar.actions[name.lower()] = ActionText(
         parse_symbols(texts["template"]), parse_symbols(texts["feedback"])
     )
@@ -170,8 +169,9 @@ _LEADING = re.compile(r"(?://.*\n|\s*\n)*(?://.*|\s*)")
 def parse_symbols(text: str) -> tuple[Symbol, ...]:
     """Parse a right-hand side.
 
-    Like the official parser, it stops at the first character that starts no symbol (`;`, a stray
-    `}`). It skips white space and `//` lines before the first symbol, and tabs before any symbol.
+    Like the official parser, this one stops at the first character that starts no symbol (`;`, a
+    stray `}`), and skips white space and `//` lines before the first symbol, and tabs before any
+    symbol.
 
     Raises:
         UserError: a `{` or `[` does not start a supported expression.
@@ -209,7 +209,7 @@ def _expression(code: str) -> Expression:
     for alternative in re.split(r"\bor\b", code):
         parts: list[Attribute | str] = []
         for term in alternative.split("+"):
-            # Quoted text with a plus or the word "or" is split here, and its pieces are refused.
+            # Quoted text with a plus or the word "or" is split here and then rejected.
             if (name := _NAME.fullmatch(term)) is not None:
                 parts.append(Attribute(name[1], name[2] or "name"))
             elif (string := _STRING.fullmatch(term)) is not None:
@@ -228,7 +228,7 @@ def parse_query(text: str) -> Query:
     """Parse `p(x: t, y: t) & not_q(x: t)`; an empty text is the empty query.
 
     Raises:
-        UserError: the text has another form.
+        UserError: the text has a different form.
     """
     if not text.strip():
         return ()

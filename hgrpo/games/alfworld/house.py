@@ -1,4 +1,4 @@
-"""Draws houses: which things a game holds, and where they lie."""
+"""Draws houses: the objects of a game and their places."""
 
 from dataclasses import dataclass
 from typing import TypeVar
@@ -13,7 +13,7 @@ from hgrpo.games.alfworld.vocabulary import LAMP, OBJECTS, RECEPTACLES, TOOLS
 
 T = TypeVar("T")
 
-# Most copies of a distractor type. More would only add numbered names for the LLM to learn.
+# Maximum number of copies per distractor type; more would only add numbered names to learn.
 _MOST_OF_A_KIND = 2
 
 
@@ -27,10 +27,10 @@ class House:
 
 
 class Household:
-    """The receptacles, objects and goals that the generator may draw under given settings.
+    """The receptacles, objects and goals from which the generator draws.
 
     Raises:
-        UserError: a type is unknown, or a task type cannot be played with these types and rooms.
+        UserError: a type is unknown, or a task type is impossible with these types and rooms.
     """
 
     def __init__(self, config: GenerateSettings):
@@ -38,7 +38,7 @@ class Household:
             for name in getattr(config, key) or ():
                 if name not in table:
                     known = ", ".join(sorted(table))
-                    raise UserError(f"games.generate.{key}: {name!r} is unknown; known are {known}")
+                    raise UserError(f"games.generate.{key}: unknown {name!r}; choose from {known}")
         self.config = config
         receptacles = config.receptacle_types or tuple(RECEPTACLES)
         objects = config.object_types or tuple(OBJECTS)
@@ -50,7 +50,7 @@ class Household:
             room: sorted(o for o in objects if room in OBJECTS[o].rooms and self.places(room, o))
             for room in config.rooms
         }
-        # (room, object type) -> receptacle types where such objects usually lie.
+        # (room, object type) -> receptacle types where such objects are usually placed.
         self.favourites = {
             (room, kind): self._favourites(room, kind)
             for room, kinds in self.objects.items()
@@ -60,7 +60,7 @@ class Household:
         for kind, rooms in self.goals.items():
             if not rooms:
                 raise UserError(
-                    f"games.generate.task_types: {kind} cannot be played with these rooms, "
+                    f"games.generate.task_types: {kind} is impossible with these rooms, "
                     "receptacle_types and object_types"
                 )
 
@@ -69,7 +69,7 @@ class Household:
         return [r for r in self.receptacles[room] if target in RECEPTACLES[r].holds]
 
     def _favourites(self, room: str, target: str) -> list[str]:
-        """Draw some of `places`. The draw uses the habits' seed, not the games' seed."""
+        """Draw a subset of `places`, using the habits' seed and not the games' seed."""
         habits, places = self.config.habits, self.places(room, target)
         rng = streams.generator("alfworld-habit", habits.seed, room, target)
         return sorted(places[i] for i in rng.permutation(len(places))[: habits.favourites])
@@ -77,7 +77,7 @@ class Household:
     def usual(self, listed: set[str], kind: str) -> set[str]:
         """Favourite receptacle types of the object type `kind`.
 
-        All types are spelt as players see them.
+        All types are display names.
 
         Args:
             listed: types of the room's receptacles, which identify the room.
@@ -90,7 +90,7 @@ class Household:
         return {place.lower() for place in self.favourites[room, target]}
 
     def _goals(self, kind: str) -> dict[str, list[Goal]]:
-        """The possible goals of a task type, by room; rooms without a goal are left out."""
+        """The possible goals of a task type, by room; rooms without a goal are omitted."""
         change = KINDS[kind].change
         tool = TOOLS.get(change)
         by_room: dict[str, list[Goal]] = {}
@@ -113,8 +113,7 @@ class Household:
     def draw(self, kind: str, rng: np.random.Generator) -> tuple[House, Goal]:
         """Draw a house and a goal in it.
 
-        A target never starts in a receptacle of the goal's type, so no game is won at reset.
-        `_place` chooses another type of receptacle for it.
+        Targets never start in a receptacle of the goal's type, so no game is won at reset.
         """
         room = _pick(rng, list(self.goals[kind]))
         choices = self.goals[kind][room]
@@ -139,7 +138,7 @@ class Household:
     def _place(self, rng: np.random.Generator, room: str, target: str, places: list[str]) -> str:
         """Draw one of `places`.
 
-        Prefer favourites with probability `habits.strength`, and the other places otherwise.
+        Prefer favourites with probability `habits.strength`, else the other places.
         """
         usual = self.favourites[room, target]
         favoured = [place for place in places if place in usual]
@@ -149,7 +148,7 @@ class Household:
         return _pick(rng, others or favoured)
 
     def _receptacles(self, rng: np.random.Generator, room: str, needed: set[str]) -> list[str]:
-        """Draw receptacle types: all of `needed`, then one of each other type, then repetitions."""
+        """Draw receptacle types: all of `needed`, then one of each other type, then duplicates."""
         low, high = self.config.receptacles
         size = int(rng.integers(low, high + 1))
         rest = [name for name in self.receptacles[room] if name not in needed]

@@ -1,8 +1,8 @@
 """Compiles conjunctive queries over facts to nested closures.
 
-A query works on a frame, a list with one slot per variable or constant. It fills the free slots
-with one assignment after another, calls `then(facts, frame)` for each, and stops when `then`
-returns True.
+A query operates on a frame, a list with one slot per variable or constant. It enumerates
+assignments of the free slots, calls `then(facts, frame)` for each, and stops when `then` returns
+True.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ Step = Callable[[Facts, Frame], bool]
 
 
 class Slots:
-    """Gives each constant and each variable a slot of a frame; any hashable can name a variable."""
+    """Assigns a slot of a frame to each constant and each variable (any hashable)."""
 
     def __init__(self) -> None:
         self.places: dict = {}
@@ -37,7 +37,7 @@ class Slots:
         return len(self.places) + len(self.constants)
 
     def frame(self, entities: dict[str, int]) -> Frame:
-        """Make a frame filled with the constants; -1 stands for constants that `entities` lacks."""
+        """Create a frame filled with the constants; -1 for constants missing in `entities`."""
         frame: Frame = [None] * self._size()
         for name, place in self.constants.items():
             frame[place] = entities.get(name, -1)
@@ -46,19 +46,19 @@ class Slots:
 
 @dataclass(frozen=True)
 class Relation:
-    """A condition on a fact: the index of its predicate, and the slots of its arguments."""
+    """A condition on a fact: the index of its predicate and the slots of its arguments."""
 
     predicate: int
     slots: tuple[int, ...]
 
 
 def type_predicate(kind: str) -> str:
-    """Name of the extra predicate that holds for every entity of a type."""
+    """Name of the auxiliary predicate that holds for every entity of a type."""
     return f"@{kind}"
 
 
 def succeed(facts: Facts, frame: Frame) -> bool:
-    """Stop at the first assignment: for a test whether an assignment exists."""
+    """Stop at the first assignment, to test whether an assignment exists."""
     return True
 
 
@@ -83,8 +83,8 @@ def join(
     """Compile nested loops over `relations`, in this order; each loop runs over sorted facts.
 
     Args:
-        bound: slots that are filled before the query runs.
-        distinct: free slot -> slots filled earlier. The free slot must take none of their values.
+        bound: slots filled before the query runs.
+        distinct: free slot -> slots filled earlier, whose values the free slot must not take.
         tests: (slots, condition) pairs; a condition runs as soon as its slots are filled.
     """
     filled = set(bound)
@@ -174,13 +174,13 @@ class FormulaCompiler:
     def find(
         self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str], then: Step
     ) -> list[Step]:
-        """Steps that together find every assignment that makes `formula` true."""
+        """Steps that together enumerate all assignments that satisfy `formula`."""
         return [
             self.run(clause, set(scope), then) for clause in self.clauses(formula, scope, kinds)
         ]
 
     def run(self, clause: "Clause", bound: set[str], then: Step) -> Step:
-        """A step that finds every assignment of `clause`, given the variables in `bound`."""
+        """A step that enumerates all assignments of `clause`, given the variables in `bound`."""
         filled = {clause.scope[name] for name in bound} | set(self.slots.constants.values())
         tests = []
         for part, names in clause.filters:
@@ -226,14 +226,15 @@ class FormulaCompiler:
     def clauses(
         self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str]
     ) -> list["Clause"]:
-        """Return conjunctions such that `formula` holds if, and only if, one of them holds.
+        """Return conjunctions whose disjunction is equivalent to `formula`.
 
-        An `or` becomes several conjunctions only if it has a variable that no other relation binds.
+        An `or` is split into several conjunctions only if no other relation binds one of its
+        variables.
         """
         clauses = self._expand(formula, scope, kinds)
         for clause in clauses:
-            # A variable may take only values of its type. If no relation ensures this, add one.
-            # `typed` maps a slot to the types that the domain declares for the slot's relations.
+            # Add a type relation unless the variable's relations already restrict it to its type.
+            # `typed` maps a slot to the declared types in its relations.
             typed: dict[int, list[str]] = {}
             for relation, name in clause.relations:
                 for slot, kind in zip(relation.slots, self.domain.predicates[name], strict=True):
@@ -305,7 +306,7 @@ class FormulaCompiler:
 class Clause:
     """A conjunction of `relations` and `filters`.
 
-    `extra` holds (slot, type) of each variable that an `exists` adds.
+    `extra` holds (slot, type) of each variable introduced by an `exists`.
     """
 
     scope: dict[str, int]

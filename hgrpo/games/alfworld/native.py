@@ -1,7 +1,7 @@
-"""The native engine, which compiles a game file once and plays each command in microseconds.
+"""The native engine: compiles a game file once and executes commands in microseconds.
 
-Its answers equal those of TextWorld 1.7 with alfworld's name wrapper, byte for byte: the reset
-text, the feedback, the admissible commands and whether the game is won.
+Reset text, feedback, admissible commands and wins are byte-identical to TextWorld 1.7 with
+alfworld's name wrapper.
 """
 
 import json
@@ -25,16 +25,16 @@ _TASK = re.compile(r'"task"\s*:\s*\[\s*\{\s*"rhs"\s*:\s*("(?:[^"\\]|\\.)*")\s*\}
 
 
 class Program:
-    """A domain and a grammar, compiled together. Games with equal texts share one program.
+    """A compiled domain and grammar, shared by games with equal texts.
 
     Attributes:
         fluent: indices of the predicates that actions change.
-        order: indices of actions in the planner's order: by `Action.conditions`, then by name.
-            If several actions have the same command, the first of them is taken.
+        order: indices of actions in the planner's order: by `Action.conditions`, then by name. If
+            several actions have the same command, the first one is used.
 
     Raises:
-        UserError: an action lacks a text, or reads a predicate that the planner derives in ways
-            of its own. No text of ALFRED's does.
+        UserError: an action has no text, or a text uses a predicate that the planner derives (never
+            the case in ALFRED).
     """
 
     def __init__(self, domain: pddl.Domain, grammar_text: str, sizes: dict[str, int]) -> None:
@@ -48,7 +48,7 @@ class Program:
         effects = [(schema, effect) for schema in domain.actions for effect in schema.effects]
         self._conditional = {e.atom.predicate for _, e in effects if e.condition is not None}
         changing = {effect.atom.predicate for _, effect in effects}
-        # Predicates of which an action deletes a fact that it does not require.
+        # Predicates with a fact that an action deletes without requiring it.
         self._unsure = {
             effect.atom.predicate
             for schema, effect in effects
@@ -58,7 +58,7 @@ class Program:
         self.actions: list[Action] = []
         for schema in domain.actions:
             if schema.name not in grammar.actions:
-                raise UserError(f"the grammar has no text for the action {schema.name!r}")
+                raise UserError(f"the grammar has no text for action {schema.name!r}")
             text = grammar.actions[schema.name]
             self.actions.append(Action(schema, text, self._texts(grammar), changing))
         writers = self._texts(grammar)
@@ -77,7 +77,7 @@ class Program:
     def goal(self, formula: pddl.Formula) -> tuple[Slots, list[Step]]:
         """Compile a goal; return the slots of its frame, and its steps.
 
-        The goal holds if at least one step returns True.
+        The goal is satisfied if at least one step returns True.
         """
         if formula not in self._goals:
             slots = Slots()
@@ -89,10 +89,10 @@ class Program:
         return TextCompiler(grammar, Slots(), self.vocabulary, self.domain, self._text_predicate)
 
     def _text_predicate(self, name: str) -> int:
-        """Index of the predicate that texts read under `name`; a `not_p` goes into `negations`."""
+        """Index of the predicate `name` in texts; a `not_p` is added to `negations`."""
         base = name.removeprefix(NEGATION)
         if base in self._conditional or (base != name and base in self._unsure):
-            raise UserError(f"a text reads {name!r}, which this engine does not support")
+            raise UserError(f"a text uses {name!r}, which this engine does not support")
         number = self.vocabulary.predicate(base)
         if base == name:
             return number
@@ -118,13 +118,13 @@ def _program(domain_text: str, grammar_text: str, sizes: dict[str, int]) -> Prog
 
 
 class CompiledGame:
-    """A compiled game, which any number of `NativeGame` objects can play.
+    """A compiled game, shared by any number of `NativeGame` episodes.
 
     Args:
-        data: the game file's mapping; `pddl_domain`, `grammar` and `pddl_problem` are read.
+        data: the game file's mapping with `pddl_domain`, `grammar` and `pddl_problem`.
 
     Raises:
-        UserError: the PDDL or the grammar is malformed. The caller must add the file's name.
+        UserError: the PDDL or the grammar is malformed; the caller must add the file's name.
     """
 
     def __init__(self, data: dict[str, str]) -> None:
@@ -190,7 +190,7 @@ class CompiledGame:
         return text
 
     def commands(self, facts: Facts, index: int) -> dict[str, Arguments]:
-        """The commands of one action that apply now, each with its smallest argument tuple."""
+        """The applicable commands of one action, each with its smallest argument tuple."""
         action = self.program.actions[index]
         memo, key = self._listed[index], None
         if action.watches is not None:
@@ -207,9 +207,9 @@ class CompiledGame:
 
 
 def _names(problem: pddl.Problem, rows: Iterable[list[tuple[str, ...]]]) -> list[str]:
-    """The names that players see, in the order of the ids.
+    """Display names in the order of the ids.
 
-    An entity outside all facts has its id as name.
+    An entity that occurs in no fact is displayed as its id.
     """
     used = {name for facts in rows for fact in facts for name in fact}
     used |= {name for fact in problem.numeric if fact[0] != "total-cost" for name in fact[1:-1]}
@@ -220,7 +220,7 @@ def _names(problem: pddl.Problem, rows: Iterable[list[tuple[str, ...]]]) -> list
 def _split_task(grammar_text: str) -> tuple[str, str]:
     """Split a grammar into its task sentence and the rest.
 
-    Return ("", whole grammar) if there is no plain task sentence, or more than one.
+    Return ("", whole grammar) unless there is exactly one plain task sentence.
     """
     match = _TASK.search(grammar_text)
     if match is not None and len(_TASK.findall(grammar_text)) == 1:
@@ -231,33 +231,33 @@ def _split_task(grammar_text: str) -> tuple[str, str]:
 
 
 class NativeGame:
-    """One episode of a compiled game; `won` says whether the goal holds now."""
+    """One episode of a compiled game; `won` is whether the goal is satisfied."""
 
     def __init__(self, game: CompiledGame) -> None:
         self.game = game
         self.reset()
 
     def reset(self) -> str:
-        """Start over, and return the opening text."""
+        """Restart the episode and return the opening text."""
         self.facts = self.game.start.copy()
         self.won = self.game.is_won(self.facts)
         self._listed: dict[int, dict[str, Arguments]] = {}
         return self.game.intro
 
     def fork(self) -> "NativeGame":
-        """Another episode of the game in the same state."""
+        """Copy of the episode in the same state."""
         twin = copy(self)
         twin.facts, twin._listed = self.facts.copy(), self._listed.copy()
         return twin
 
     def step(self, command: str) -> str:
-        """Carry out `command`, and return the feedback."""
+        """Execute `command` and return the feedback."""
         return self.act(command)[0]
 
     def act(self, command: str) -> tuple[str, bool]:
         """As `step`, but also return whether the command was admissible."""
         game, facts, command = self.game, self.facts, command.strip()
-        # If several actions have this command, the planner takes the first of them.
+        # If several actions have this command, the planner uses the first one.
         index = next((i for i in game.program.order if command in self._commands(i)), None)
         if index is None:
             return NOTHING, False
@@ -270,7 +270,7 @@ class NativeGame:
         return action.feedback(facts, frame, game.entities), True
 
     def admissible_commands(self) -> list[str]:
-        """Commands that apply now, sorted, each once."""
+        """The applicable commands, sorted and unique."""
         return sorted(set().union(*map(self._commands, self.game.program.order)))
 
     def _commands(self, index: int) -> dict[str, Arguments]:

@@ -1,6 +1,6 @@
-"""Reads the part of PDDL that ALFRED's domain and problems use.
+"""Parser for the subset of PDDL used by ALFRED's domain and problems.
 
-All text is lower-cased, as in the planner's translator.
+Text is lower-cased, as in the planner's translator.
 """
 
 import re
@@ -16,7 +16,7 @@ ROOT_TYPE = "object"
 
 @dataclass(frozen=True)
 class Atom:
-    """A predicate on variables (`?x`) and object names; `=` is a predicate like any other."""
+    """A predicate on variables (`?x`) and object names; `=` is an ordinary predicate."""
 
     predicate: str
     args: tuple[str, ...]
@@ -58,7 +58,7 @@ Formula = Atom | Not | And | Or | Exists
 class Effect:
     """Makes `atom` true, or false if `negated`.
 
-    If there is a `condition`, the effect happens only if it held before the action.
+    With a `condition`, the effect occurs only if it held before the action.
     """
 
     condition: Formula | None
@@ -135,7 +135,7 @@ def _nested(text: str) -> list:
         else:
             stack[-1].append(token)
     if len(stack) > 1 or len(stack[0]) != 1 or not isinstance(stack[0][0], list):
-        raise UserError("one expression in balanced parentheses was expected")
+        raise UserError("expected one expression in balanced parentheses")
     return stack[0][0]
 
 
@@ -159,7 +159,7 @@ class _Conditions:
 
     def formula(self, node: list) -> Formula:
         if not isinstance(node, list):
-            raise UserError(f"a condition in parentheses was expected, not {node!r}")
+            raise UserError(f"expected a condition in parentheses, not {node!r}")
         if not node:
             return And(())
         head, rest = node[0], node[1:]
@@ -172,8 +172,8 @@ class _Conditions:
         if head == "imply" and len(rest) == 2:
             return Or((Not(self.formula(rest[0])), self.formula(rest[1])))
         if head in ("exists", "forall") and len(rest) == 2 and isinstance(rest[0], list):
-            # In ALFRED's action "examine object", a comma sticks to the name of a type, so that no
-            # object has the type. The planner's translator reads the name in the same way.
+            # In ALFRED's action "examine object", a comma is part of the name of a type, so that no
+            # object has this type. The planner's translator parses the name in the same way.
             variables, part = tuple(_typed(rest[0])), self.formula(rest[1])
             if head == "exists":
                 return Exists(variables, part)
@@ -182,7 +182,7 @@ class _Conditions:
 
     def atom(self, node: list) -> Atom:
         if not isinstance(node, list) or not all(isinstance(word, str) for word in node):
-            raise UserError(f"cannot read the condition {_show(node)}")
+            raise UserError(f"cannot parse the condition {_show(node)}")
         name, args = node[0], tuple(node[1:])
         arity = 2 if name == "=" else len(self.predicates.get(name, ()))
         if name != "=" and name not in self.predicates:
@@ -198,7 +198,7 @@ class _Conditions:
                 yield from self.effects(part, condition)
         elif head == "when" and len(node) == 3:
             if condition is not None:
-                raise UserError("a conditional effect inside another is not supported")
+                raise UserError("nested conditional effects are not supported")
             yield from self.effects(node[2], self.formula(node[1]))
         elif head == "increase":
             return
@@ -213,10 +213,10 @@ def _show(node: object) -> str:
 
 
 def parse_domain(text: str) -> Domain:
-    """Read a domain.
+    """Parse a domain.
 
     Raises:
-        UserError: the text is malformed, or uses a construct that this reader does not support.
+        UserError: the text is malformed, or uses an unsupported construct.
     """
     types: dict[str, str] = {}
     predicates: dict[str, tuple[str, ...]] = {}
@@ -260,10 +260,10 @@ def _action(section: list, conditions: _Conditions) -> ActionSchema:
 
 
 def parse_problem(text: str, domain: Domain) -> Problem:
-    """Read a problem of `domain`.
+    """Parse a problem of `domain`.
 
     Raises:
-        UserError: the text is malformed, or names an unknown predicate or an undeclared object.
+        UserError: the text is malformed, or uses an unknown predicate or an undeclared object.
         LookupError, TypeError, ValueError: the text is malformed.
     """
     sections = {
@@ -291,6 +291,6 @@ def parse_problem(text: str, domain: Domain) -> Problem:
     for atom in init:
         kinds = zip(atom.args, domain.predicates[atom.predicate], strict=True)
         if not all(domain.is_a(objects[name], kind) for name, kind in kinds):
-            raise UserError(f"{atom.predicate!r} holds an object of a type outside the domain's")
+            raise UserError(f"{atom.predicate!r} has an object of a type unknown to the domain")
     facts = tuple((atom.predicate, *atom.args) for atom in init)
     return Problem(objects, facts, tuple(numeric), goal)

@@ -1,7 +1,7 @@
-"""Task progress as a potential in [0, 1], from the facts of either engine.
+"""Task progress as a potential in [0, 1], computed from the facts of either engine.
 
-Each object that fits the goal earns points for the steps done with it. The potential is the points
-of the best such object, divided by the points of a won game:
+Each object that matches the goal earns points for completed steps. The potential is the maximum
+over objects, divided by the points of a won game:
 
 - "put": an object earns 1 point in hand and 2 points in a goal receptacle, out of 2. If the goal
   asks for a clean, hot or cool object, an object earns 1 point in hand and 1 more when changed. It
@@ -11,8 +11,8 @@ of the best such object, divided by the points of a won game:
 - "look at in light" gives 1 point if such an object is held, 1 if a lamp has been used, and 1 if
   such an object is held next to that lamp, out of 3.
 
-The potential is 1 exactly when the game is won. A goal of another shape counts 1 when won and
-0 before.
+The potential is 1 exactly when the game is won. For goals of other forms, it is 0 until the game is
+won.
 """
 
 from collections.abc import Callable, Hashable
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from hgrpo.games.alfworld import pddl
 
 Entity = Hashable
-# Maps a predicate's name to its facts. A fact is a bare entity, or a tuple of several.
+# Maps a predicate's name to its facts. A fact is a single entity or a tuple of several.
 View = Callable[[str], set]
 Candidates = Callable[[str], list[Entity]]
 Value = Callable[[View], float]
@@ -34,8 +34,8 @@ def potential(
 
     Args:
         fluent: names of the predicates that actions change.
-        view: the facts at the start, to check the conditions that no action changes.
-        entity: maps the name of an object to its entity in `view`.
+        view: the initial facts, to check the static conditions.
+        entity: maps an object's name to its entity in `view`.
     """
     shape = _shape(goal, fluent)
 
@@ -54,13 +54,13 @@ def potential(
 
 @dataclass
 class _Shape:
-    """The parts of a goal that is a conjunction under `exists`. Each variable has its own name.
+    """The parts of a goal that is a conjunction under `exists`, with unique variable names.
 
     Attributes:
-        relations: atoms with several variables or with none, as (predicate, argument, ...).
+        relations: atoms with zero or several variables, as (predicate, argument, ...).
         unequal: pairs of variables that must differ.
-        static: variable -> its conditions that no action changes, as (predicate, constant or "").
-        states: variable -> its conditions that actions change, as predicates.
+        static: variable -> its static conditions, as (predicate, constant or "").
+        states: variable -> predicates of its conditions that actions can change.
     """
 
     relations: set[tuple[str, ...]] = field(default_factory=set)

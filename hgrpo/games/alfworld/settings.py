@@ -22,44 +22,43 @@ TASK_TYPES: tuple[TaskType, ...] = TaskType.__args__
 
 
 class HabitSettings(Strict):
-    """Where things usually lie, in every house and every split."""
+    """Usual places of objects, the same in all houses and splits."""
 
     strength: Share = Field(
         0.8,
-        description="probability that an object lies in a favourite receptacle type of its type",
+        description="probability that an object is in one of its type's favourite receptacle types",
     )
     favourites: int = Field(2, ge=1, le=5, description="favourite receptacle types per object type")
-    seed: int = Field(0, description="which favourites; independent of the games' seed")
+    seed: int = Field(0, description="seed of the favourites; independent of the games' seed")
 
 
 class GenerateSettings(Strict):
-    """Games generated in the published layout; every bound is inclusive."""
+    """Games generated in the published layout; all bounds are inclusive."""
 
     rooms: Annotated[tuple[Room, ...], AfterValidator(distinct)] = Field(
-        ROOMS, description="rooms a game may play in, one room a game"
+        ROOMS, description="possible rooms; a game has one room"
     )
     task_types: Annotated[tuple[TaskType, ...], AfterValidator(distinct)] = Field(
-        TASK_TYPES, description="task types, as equal in number as the panel size allows"
+        TASK_TYPES, description="task types, balanced as far as the panel size allows"
     )
     receptacles: Bounds = Field((8, 12), description="[low, high] receptacles in a house")
     objects: Bounds = Field((5, 8), description="[low, high] objects in a house, targets included")
     distractors: Bounds = Field(
-        (1, 8), description="[low, high] objects that the task does not need; binds after `objects`"
+        (1, 8),
+        description="[low, high] objects not required by the task, within the limits of `objects`",
     )
-    spare_targets: int = Field(
-        0, ge=0, le=5, description="objects of the target's type beyond those the task needs"
-    )
+    spare_targets: int = Field(0, ge=0, le=5, description="additional objects of the target's type")
     receptacle_types: Annotated[tuple[str, ...] | None, AfterValidator(distinct)] = Field(
-        None, description="receptacle types in play (CounterTop, Drawer, ...); null for all"
+        None, description="allowed receptacle types (CounterTop, Drawer, ...); null for all"
     )
     object_types: Annotated[tuple[str, ...] | None, AfterValidator(distinct)] = Field(
-        None, description="object types in play (Mug, DeskLamp, ...); null for all"
+        None, description="allowed object types (Mug, DeskLamp, ...); null for all"
     )
-    habits: HabitSettings = Field(HabitSettings(), description="where things usually lie")
+    habits: HabitSettings = Field(HabitSettings(), description="usual places of objects")
 
 
 class SplitSizes(Strict):
-    """How many playable games each split must have."""
+    """Required number of playable games per split."""
 
     train: int = Field(gt=0, description="training games")
     validation: int = Field(gt=0, description="validation games")
@@ -67,7 +66,7 @@ class SplitSizes(Strict):
 
 
 class SplitFolders(Strict):
-    """Folder of each split below `folder`."""
+    """Subfolder of `folder` for each split."""
 
     train: str = Field("train", description="folder of the training games")
     validation: str = Field("valid_seen", description="folder of the validation games")
@@ -75,24 +74,26 @@ class SplitFolders(Strict):
 
 
 class GamesSettings(FolderOrGenerate):
-    """Where games come from: either the user's folder or the generator."""
+    """Source of games: either the user's folder or the generator."""
 
     OF_FOLDERS = ("download", "expected")
     folder: str | None = Field(
         None, description="games in the published layout, e.g. $ALFWORLD_DATA/json_2.1.1"
     )
-    splits: SplitFolders = Field(SplitFolders(), description="split folders below `folder`")
+    splits: SplitFolders = Field(
+        SplitFolders(), description="subfolders of `folder` for the splits"
+    )
     download: bool = Field(False, description="download the published games if `folder` has none")
     expected: SplitSizes | None = Field(
         None,
-        description="number of playable games that `folder` must have in each split, since scores "
-        "on other games cannot be compared; null: not checked",
+        description="required number of playable games in `folder` per split, because scores on "
+        "other games are not comparable; null: not checked",
     )
     generate: GenerateSettings | None = Field(None, description="settings of the generator")
 
 
 class PanelSettings(PanelSizes):
-    """Games of each panel; null takes every game of a folder."""
+    """Games per panel; null takes all games of a folder."""
 
     train: int | None = Field(4000, gt=0, description="training games")
     validation: int | None = Field(200, gt=0, description="validation games")
@@ -100,26 +101,25 @@ class PanelSettings(PanelSizes):
 
 
 class SearcherSettings(ExpertSettings):
-    """The scripted searcher whose trajectories are the data of supervised fine-tuning.
+    """The scripted searcher whose trajectories are the SFT data.
 
-    It sees what an agent sees. Its habits are settings, so that a study can make the data as poor
-    or as good as needed.
+    It observes the same as an agent. Its habits control the quality of the data.
     """
 
-    trajectories: int = Field(20_000, gt=0, description="trajectories collected on the train panel")
+    trajectories: int = Field(20_000, gt=0, description="number of trajectories on the train panel")
     turn_cap: int = Field(40, gt=0, description="maximum turns of an expert trajectory")
     order: Literal["listing", "random"] = Field(
-        "listing", description="order of visits: as the room lists the receptacles, or shuffled"
+        "listing", description="order of visits: as listed in the opening text, or shuffled"
     )
     random_pick: Share = Field(
-        0.3, description="probability that the next receptacle is drawn at random instead"
+        0.3, description="probability of drawing the next receptacle at random instead"
     )
     dawdle: Share = Field(
         0.1, description="probability of an idle look, inventory or examine before each stop"
     )
-    revisit: Share = Field(0.05, description="probability of returning to a place it has searched")
+    revisit: Share = Field(0.05, description="probability of revisiting a searched place")
     close_after_open: Share = Field(
-        0.6, description="probability that it closes, before leaving, what it opened"
+        0.6, description="probability of closing an opened receptacle before leaving"
     )
     walkthrough_share: Share = Field(
         0.0, description="share of `trajectories` that replay the stored walkthrough instead"
@@ -133,16 +133,18 @@ class AlfworldSettings(EnvSettings):
     engine: Literal["native", "textworld"] = Field(
         "native", description="our engine, or the official package (optional extra)"
     )
-    turn_cap: int = Field(12, gt=0, description="turns of an episode in training and evaluation")
+    turn_cap: int = Field(
+        12, gt=0, description="maximum turns of an episode in training and evaluation"
+    )
     grammar: Literal["move", "put"] = Field(
         "move",
         description="language of the games: `move X to Y` (alfworld 0.4 and later) or "
         "`put X in/on Y` (before, and the published json_2.1.1); a folder's games are checked",
     )
     games: GamesSettings = Field(
-        GamesSettings(generate=GenerateSettings()), description="where games come from"
+        GamesSettings(generate=GenerateSettings()), description="source of the games"
     )
-    panels: PanelSettings = Field(PanelSettings(), description="games of each panel")
+    panels: PanelSettings = Field(PanelSettings(), description="games per panel")
     expert: SearcherSettings = Field(SearcherSettings(), description="the scripted expert")
 
     @property
@@ -152,5 +154,7 @@ class AlfworldSettings(EnvSettings):
     @model_validator(mode="after")
     def _sized(self) -> "AlfworldSettings":
         if self.games.generate is not None and None in self.panels.model_dump().values():
-            raise ValueError("panels of generated games need a size: null is for folders")
+            raise ValueError(
+                "panels of generated games require a size; null is allowed only with a folder"
+            )
         return self

@@ -1,4 +1,4 @@
-"""Compiles a grammar to closures that write text from facts and an action's frame; names things."""
+"""Compiles a grammar to closures that render text from facts and frames; display names."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -40,8 +40,8 @@ class Entities:
 class TextCompiler:
     """Compiles the symbols of one grammar over one frame layout.
 
-    A placeholder is a (name, type) pair. A scope maps placeholders to slots. A query extends the
-    scope by its own placeholders. Different placeholders stand for different entities.
+    A placeholder is a (name, type) pair, and a scope maps placeholders to slots. A query extends
+    the scope by its placeholders. Distinct placeholders are bound to distinct entities.
     """
 
     grammar: Grammar
@@ -52,7 +52,7 @@ class TextCompiler:
     _active: list[str] = field(default_factory=list)
 
     def symbols(self, symbols: tuple[Symbol, ...], scope: Scope) -> Writer:
-        """A closure that writes `symbols`, one after the other.
+        """A closure that renders `symbols` in sequence.
 
         Raises:
             UserError: a rule or variable is unknown, a rule calls itself, or a query is ill-typed.
@@ -70,7 +70,7 @@ class TextCompiler:
         return lambda facts, frame, entities: "".join(items(facts, frame, entities))
 
     def _listing(self, items: Callable, scope: Scope) -> Writer:
-        # Each of these rules serves only lists of certain lengths, so a grammar may lack it.
+        # A grammar may omit these rules, because each is used only for lists of certain lengths.
         empty = self._optional("list_empty", scope)
         separator = self._optional("list_separator", scope)
         last = self._optional("list_last_separator", scope)
@@ -118,7 +118,7 @@ class TextCompiler:
         return items
 
     def rule(self, name: str, scope: Scope) -> Writer:
-        """A closure that writes the first alternative of rule `name` whose condition holds."""
+        """A closure that renders the first alternative of rule `name` whose condition holds."""
         if name == TASK_RULE and TASK_RULE not in self.grammar.rules:
             return lambda facts, frame, entities: entities.task
         if name not in self.grammar.rules:
@@ -169,7 +169,7 @@ class TextCompiler:
         return join(relations, set(scope.values()), self.vocabulary, then, distinct)
 
     def _overlap(self, one: tuple[str, str], other: tuple[str, str]) -> bool:
-        """Whether one entity can have the types of both placeholders."""
+        """Whether an entity can have the types of both placeholders."""
         is_a = self.domain.is_a
         return is_a(one[1], other[1]) or is_a(other[1], one[1])
 
@@ -182,8 +182,8 @@ class TextCompiler:
         for (name, kind), expected in zip(literal.placeholders, declared, strict=True):
             if not self.domain.is_a(expected, kind):
                 raise UserError(
-                    f"the grammar reads {literal.predicate!r} with {name}: {kind}, which the "
-                    f"domain declares as {expected}"
+                    f"the grammar uses {literal.predicate!r} with {name}: {kind}, but the domain "
+                    f"declares {expected}"
                 )
 
     def _expression(self, expression: Expression, scope: Scope) -> Writer:
@@ -201,7 +201,7 @@ class TextCompiler:
 
 def _attribute(part: Attribute, variables: dict[str, int]) -> str | Writer:
     if part.variable not in variables:
-        raise UserError(f"the grammar names an unknown variable {part.variable!r}")
+        raise UserError(f"the grammar uses an unknown variable {part.variable!r}")
     slot = variables[part.variable]
     if part.attribute == "name":
         return lambda facts, frame, entities: entities.names[frame[slot]]
@@ -229,12 +229,12 @@ def _concatenate(parts: Iterable[str | Writer]) -> Writer:
 
 
 def display_names(ids: Iterable[str]) -> dict[str, str]:
-    """Map each of ALFRED's ids to the name that players see, which depends on all the ids.
+    """Map each of ALFRED's ids to its display name, which depends on all ids.
 
-    For example, `mug_bar__minus_00_dot_84_bar_...` becomes `mug 2`. The ids of a kind are sorted,
-    and their numbers count down to 1. If an id contains `basin`, "basin" is appended to the kind.
-    The name of an id without `_bar_` is the id and a trailing space. The official names have the
-    same quirks.
+    For example, `mug_bar__minus_00_dot_84_bar_...` becomes `mug 2`. The sorted ids of a kind are
+    numbered in descending order down to 1. If an id contains `basin`, "basin" is appended to the
+    kind. An id without `_bar_` is displayed as the id and a trailing space. These quirks are those
+    of the official names.
     """
     kinds: dict[str, str | None] = {}
     for name in sorted(ids):

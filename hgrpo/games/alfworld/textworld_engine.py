@@ -1,4 +1,4 @@
-"""Gives the official engine (textworld and alfworld) the native engine's interface."""
+"""Wraps the official engine (textworld and alfworld) in the native engine's interface."""
 
 import json
 import tempfile
@@ -16,15 +16,15 @@ def require_textworld() -> None:
         import textworld.envs.pddl  # noqa: F401
     except ImportError as error:
         raise UserError(
-            f"the engine 'textworld' needs the official packages ({error}); "
+            f"the engine 'textworld' requires the official packages ({error}); "
             "install them with: pip install -e '.[alfworld]'"
         ) from None
 
 
 class OfficialGame:
-    """One game in the official engine, with alfworld's shown names.
+    """One game in the official engine, with alfworld's display names.
 
-    Each instance leaks 2 to 3.5 MB until the process ends. Resets leak almost nothing.
+    Each instance leaks 2 to 3.5 MB until the process ends; resets leak almost nothing.
     """
 
     def __init__(self, data: dict) -> None:
@@ -54,7 +54,7 @@ class OfficialGame:
         return self._state.feedback
 
     def act(self, command: str) -> tuple[str, bool]:
-        """The feedback, and whether the command was admissible."""
+        """Execute a command; return the feedback and whether the command was admissible."""
         valid = command.strip() in self._state["_valid_commands"]
         text = self.step(command)
         return text if valid else NOTHING, valid

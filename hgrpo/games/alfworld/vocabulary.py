@@ -1,20 +1,20 @@
-"""Receptacle and object types of generated games: where they occur, and what can be done to them.
+"""Receptacle and object types of generated games, with their places and possible changes.
 
-ALFRED determines which receptacle holds what, and what can be cleaned, heated or cooled.
+The contents of receptacles and the possible changes (clean, heat, cool) follow ALFRED.
 """
 
 from typing import NamedTuple
 
 LAMP = "DeskLamp"
 TOOLS = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
-# Change -> the predicate of the objects that can undergo it.
+# Change -> predicate of the objects that support it.
 ABILITIES = {"clean": "cleanable", "heat": "heatable", "cool": "coolable"}
-# The command that puts an object into a receptacle, in each language of the games.
+# The command for putting an object into a receptacle, by language.
 PUT = {"move": "move {} to {}", "put": "put {} in/on {}"}
 
 
 class ReceptacleType(NamedTuple):
-    """`holds` lists the object types that fit in; with `repeats`, a house may have several."""
+    """`holds` lists the allowed object types; with `repeats`, a house may have several."""
 
     rooms: frozenset[str]
     holds: frozenset[str]
@@ -23,7 +23,7 @@ class ReceptacleType(NamedTuple):
 
 
 class ObjectType(NamedTuple):
-    """`changes` lists which of clean, heat and cool an object of this type can undergo."""
+    """`changes` lists the supported changes among clean, heat and cool."""
 
     rooms: frozenset[str]
     changes: frozenset[str] = frozenset()
@@ -31,7 +31,7 @@ class ObjectType(NamedTuple):
 
 
 def kind_of(name: str) -> str:
-    """The type in a name that players see: "mug" in "mug 1"."""
+    """The type in a display name: "mug" in "mug 1"."""
     return name.partition(" ")[0]
 
 

@@ -1,7 +1,7 @@
-"""Chores: the agent puts one thing away per turn, and gets its only verdict at the end.
+"""Chores: the agent puts one object away per turn and is scored only at the end.
 
-Each kind of thing has a place where it belongs, the same in all games. Only verdicts reveal this
-place. The game knows which choices were right, so credit can be compared with the truth here.
+Each kind of object has one right place, the same in all games, which only scores reveal. The game
+can compute the right choices, so credit can be compared with ground truth.
 """
 
 from collections import Counter
@@ -14,10 +14,10 @@ from hgrpo.games.environment import Cut, Environment, JudgeText
 
 
 class Chores(Environment):
-    """Generated games; a task is one line of text, so play reads no files."""
+    """Generated games; a task is one line of text, so episodes read no files."""
 
     Settings = ChoresSettings
-    # The fixed parts of a question are one token each, so that a turn is short.
+    # Each fixed part of a question is one token, to keep turns short.
     cut = Cut("chores", r"Where does the | go\?| ?[A-Za-z']+| ?[0-9]+|.|\n")
     informed = "the housekeeper, who knows every habit"
 

@@ -15,10 +15,10 @@ _TRIES = 1000
 
 
 def make(settings: ChoresSettings, seed: int) -> Iterator[tuple[str, Task]]:
-    """Yield (split, task) in panel order; no two games are equal.
+    """Yield (split, task) in panel order; all games are distinct.
 
     Raises:
-        UserError: the world has too few different games for the panels.
+        UserError: the world has too few distinct games for the panels.
     """
     habits, seen = habits_of(settings), set()
     for split, size in settings.panels.sizes.items():
@@ -27,7 +27,7 @@ def make(settings: ChoresSettings, seed: int) -> Iterator[tuple[str, Task]]:
             game = next(_new(settings, habits, rng, seen), None)
             if game is None:
                 raise UserError(
-                    f"panels.{split}: {_TRIES} draws gave no new game after {number}; use more "
+                    f"panels.{split}: no new game in {_TRIES} draws after {number} games; use more "
                     "chores or kinds, or smaller panels"
                 )
             seen.add(game.path)
@@ -44,7 +44,7 @@ def _new(
 
 
 def draw(settings: ChoresSettings, habits: Habits, rng: np.random.Generator) -> Game:
-    """One game: `settings.counting` of its chores count."""
+    """Draw a game in which `settings.counting` of the chores count."""
     counts = rng.permutation(np.arange(settings.chores) < settings.counting)
     kinds = np.array(list(habits.place))
     things = rng.choice(kinds, settings.chores)

@@ -1,4 +1,4 @@
-"""The text environment of chores, and a judge's primer and offline rubric."""
+"""The text environment of chores, and the judge's primer and offline rubric."""
 
 from hgrpo.games import streams
 from hgrpo.games.base import Observation, PickledByReplay, Step, Task, check_action, fingerprint
@@ -10,7 +10,7 @@ LEAVE, NO_EFFECT = "leave", "Nothing happens."
 
 
 class ChoresEnv(PickledByReplay):
-    """Asks in each turn where one thing goes, and gives its verdict only at the end."""
+    """Asks for the place of one object per turn, and gives the score only at the end."""
 
     def __init__(self, settings: ChoresSettings):
         self._settings, self._arguments = settings, (settings,)
@@ -24,10 +24,10 @@ class ChoresEnv(PickledByReplay):
         self._done = True
 
     def reset(self, task: Task) -> Observation:
-        """Begin a game.
+        """Start a game.
 
         Raises:
-            UserError: the panels were made with other habits or rules.
+            UserError: the panels were made with different habits or rules.
         """
         self._game = read(task, self._settings)
         self._task, self._played = task, []
@@ -37,13 +37,13 @@ class ChoresEnv(PickledByReplay):
         return Observation(self._goal, f"{text} {self._next()}")
 
     def fork(self) -> "ChoresEnv":
-        """An independent environment in the same state."""
+        """Deep copy of the environment."""
         twin = self._twin()
         twin._chosen = self._chosen[:]
         return twin
 
     def admissible_commands(self) -> list[str]:
-        """The bags or the places to choose from, and `leave` if the settings allow it."""
+        """The bags or places to choose from, and `leave` if enabled."""
         if self._done:
             return []
         if self._bag_is_due:
@@ -52,11 +52,11 @@ class ChoresEnv(PickledByReplay):
         return [*PLACES[: self._settings.places], *leave]
 
     def step(self, action: str) -> Step:
-        """Play one command; a command that is not admissible changes nothing.
+        """Execute one command; inadmissible commands have no effect.
 
         Raises:
             RuntimeError: before the first `reset`, and after the end.
-            TypeError: the action is no text.
+            TypeError: the action is not a string.
         """
         check_action(action)
         if self._done:
@@ -81,18 +81,18 @@ class ChoresEnv(PickledByReplay):
     def situation(self) -> tuple[str, str]:
         """Fingerprints of the state and of the admissible commands.
 
-        The state is what the agent could know: the bag, and the place of each thing so far, in the
-        order of the turns. What counts and what is right is hidden, so it is not part of the state.
+        The state is the agent's knowledge: the bag and the places chosen so far, in the order of
+        turns. It excludes the hidden facts of which chores count and which places are right.
         """
         return fingerprint([self._bag, self._chosen]), fingerprint(self.admissible_commands())
 
     def exact_state(self) -> tuple[tuple[bool, int], tuple[bool, int]]:
-        """The number of the question, and of what was done only how much of it is right."""
+        """The index of the question, and the number of right choices so far."""
         right_bag = self._bag == self._habits.bag[self._game.client]
         return (self._bag_is_due, len(self._chosen)), (right_bag, self._right)
 
     def worths(self) -> dict[str, float]:
-        """The gain in final score of each admissible command: the true value of this choice."""
+        """The gain in final score of each admissible command."""
         gain = 0.0
         if self._bag_is_due:
             gain = self._settings.delay
@@ -102,13 +102,13 @@ class ChoresEnv(PickledByReplay):
         return {command: gain * (command == right) for command in self.admissible_commands()}
 
     def right_command(self) -> str:
-        """The command that agrees with the habits, even if the chore does not count."""
+        """The right command according to the habits, even if the chore does not count."""
         right = self._habits.bag if self._bag_is_due else self._habits.place
         return right[self.subject]
 
     @property
     def subject(self) -> str:
-        """Subject of the question: a thing or, for the bag, the client."""
+        """Subject of the question: an object, or the client if a bag is chosen."""
         return self._game.client if self._bag_is_due else self._game.things[len(self._chosen)]
 
     @property
@@ -125,7 +125,7 @@ class ChoresEnv(PickledByReplay):
         return self._game.score(self._settings, bag_is_right, self._right)
 
     def _apply(self, action: str) -> float:
-        """Carry out an admissible command; return its immediate reward."""
+        """Execute an admissible command; return its immediate reward."""
         if action == LEAVE:
             self._done = True
         elif self._bag_is_due:
@@ -140,9 +140,9 @@ class ChoresEnv(PickledByReplay):
         return 0.0
 
     def _distraction(self) -> float:
-        """Pay `distractor` or nothing, each with probability 1/2: noise that no habit explains.
+        """Random reward of `distractor` or 0, each with probability 1/2, independent of the habits.
 
-        The draw depends only on the game, the turn and the place.
+        The draw depends on the game, the turn and the place.
         """
         if not self._settings.distractor:
             return 0.0

@@ -1,7 +1,7 @@
-"""The two scripted players: the expert of the demonstrations, and the player of the ceiling.
+"""The scripted players for the demonstrations (the expert) and for the ceiling.
 
-The expert is wrong about some kinds of things, and always about the same kinds. A policy that
-imitates it puts these things into a wrong place even if it plays greedily. Only verdicts reveal it.
+The expert is systematically wrong about some kinds of objects. A policy that imitates it puts these
+objects into a wrong place even with greedy decoding, and only scores reveal the mistake.
 """
 
 from collections.abc import Iterator
@@ -28,10 +28,10 @@ def demonstrate(settings: ChoresSettings, panel: list[Task], seed: int) -> Itera
 
 @lru_cache(maxsize=4)
 def beliefs(settings: ChoresSettings) -> dict[str, str]:
-    """The expert's beliefs: the place of each kind, and the bag of each client.
+    """The expert's beliefs about the place of each kind and the bag of each client.
 
-    Of the kinds that count, of the other kinds and of the clients, the share `expert.knows` is
-    believed rightly. Each of the rest has one wrong answer.
+    The share `expert.knows` of the beliefs is right, separately for the kinds that count, the other
+    kinds and the clients. For each of the rest, the expert has one fixed wrong belief.
     """
     habits = habits_of(settings)
     rng = streams.generator("chores-beliefs", settings.habits)
@@ -51,7 +51,7 @@ def beliefs(settings: ChoresSettings) -> dict[str, str]:
 def choice(
     env: ChoresEnv, settings: ChoresSettings, rng: np.random.Generator, answer: str | None
 ) -> str:
-    """The expert's next command, whatever the `answer`; the expert never leaves early."""
+    """The expert's next command, independent of `answer`; the expert never leaves early."""
     commands = [command for command in env.admissible_commands() if command != LEAVE]
     counts = any(env.worths().values())
     if not counts and rng.random() < settings.expert.routine:
@@ -62,7 +62,7 @@ def choice(
 
 
 def ceiling(settings: ChoresSettings, panel: list[Task]) -> list[dict]:
-    """Rows of a player who knows every habit."""
+    """Rows of a player that knows all habits."""
     env, cap = ChoresEnv(settings), settings.turn_cap
     return [
         play(env, task, env.reset(task), "informed", lambda answer: env.right_command(), cap).row

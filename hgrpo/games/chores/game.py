@@ -1,4 +1,4 @@
-"""One game of chores: what lies about, where each thing belongs, and what a choice is worth."""
+"""One game of chores: its objects, their right places, and the score."""
 
 import hashlib
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from hgrpo.games import streams
 from hgrpo.games.base import Task
 from hgrpo.games.chores.settings import ChoresSettings
 
-# The vocabulary: single words, so a small tokenizer can give each its own token.
+# Single words, so that a small tokenizer can assign one token to each.
 _THINGS = """
     apple ball basket bell belt book bottle bowl box broom brush button candle card chain clock
     cloth coat coin comb cup dress drum fan flute fork glass glove hammer hat iron jar key kite
@@ -24,17 +24,17 @@ BAGS = ("black", "blue", "green", "red")
 
 @dataclass(frozen=True)
 class Habits:
-    """Common to all games of a world: `place` of each kind, `bag` of each client."""
+    """Facts common to all games of a world: `place` of each kind, `bag` of each client."""
 
     place: dict[str, str]
     bag: dict[str, str]
     counting: tuple[str, ...]  # the kinds that count if `counted` is "kinds"
-    rules: str  # the settings that decide how a game answers, as JSON
+    rules: str  # the settings that determine a game's answers, as JSON
 
 
 @lru_cache(maxsize=4)
 def habits_of(settings: ChoresSettings) -> Habits:
-    """Draw the world's habits from the stream that `settings.habits` names."""
+    """Draw the world's habits from the random stream of seed `settings.habits`."""
     rng = streams.generator("chores-habits", settings.habits)
     kinds = [THINGS[i] for i in rng.permutation(len(THINGS))[: settings.kinds]]
     places = rng.integers(settings.places, size=settings.kinds)
@@ -49,11 +49,11 @@ def habits_of(settings: ChoresSettings) -> Habits:
 
 @dataclass(frozen=True)
 class Game:
-    """A game's content. `Task.path` holds it as text.
+    """A game's content, stored as text in `Task.path`.
 
     Attributes:
-        client: the person whose chores these are.
-        things: kind of each thing, in the order of the turns.
+        client: the person who wants the chores done.
+        things: kind of each object, in the order of turns.
         counts: whether each chore counts.
     """
 
@@ -80,9 +80,9 @@ class Game:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def score(self, settings: ChoresSettings, bag_is_right: bool, right: int) -> float:
-        """The share of the chores that count and are right, in [0, 1].
+        """The share of right choices among the chores that count, in [0, 1].
 
-        With a delay, the right bag is worth `delay`, and the chores are worth the rest.
+        With `delay`, the right bag contributes this part of the score, and the chores the rest.
 
         Args:
             bag_is_right: whether the right bag was taken.
@@ -93,7 +93,7 @@ class Game:
 
 
 def read(task: Task, settings: ChoresSettings) -> Game:
-    """The game of a task.
+    """Parse the game of a task.
 
     Raises:
         UserError: the panels were made with other habits or rules.

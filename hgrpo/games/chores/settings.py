@@ -1,4 +1,4 @@
-"""The keys of a file of configs/envs for chores."""
+"""Settings of chores (configs/envs)."""
 
 from typing import Literal, Self
 
@@ -9,52 +9,56 @@ from hgrpo.games.environment import EnvSettings, ExpertSettings
 
 
 class ChoresExpert(ExpertSettings):
-    """An expert who believes something about every kind of thing, and is wrong about some kinds."""
+    """An expert with a fixed belief about each kind of object, some of which are wrong."""
 
     knows: Share = Field(
         0.4,
-        description="share of the kinds, and of the clients' bags, that the expert is right about",
+        description="share of the kinds, and of the clients' bags, with a right belief",
     )
     sure: Share = Field(
         0.3,
-        description="probability of the place that the expert believes in; otherwise any place is "
-        "drawn",
+        description="probability of choosing the believed place; otherwise it is random",
     )
     routine: Share = Field(
         0.0,
-        description="probability of the first place for a kind that never counts; otherwise any "
-        "place is drawn (needs counted: kinds)",
+        description="probability of the first place for a kind that never counts; otherwise a "
+        "random place is chosen (requires `counted: kinds`)",
     )
 
 
 class ChoresSettings(EnvSettings):
-    """The content of a game, its verdict, and its reward."""
+    """The content of a game, its score, and its reward."""
 
     name: Literal["chores"] = Field(description="which environment")
-    turn_cap: int = Field(16, gt=0, description="turns of an episode in training and evaluation")
-    chores: int = Field(16, ge=1, le=64, description="things to put away in a game")
-    kinds: int = Field(40, ge=2, le=72, description="kinds of things in the world")
+    turn_cap: int = Field(
+        16, gt=0, description="maximum turns of an episode in training and evaluation"
+    )
+    chores: int = Field(16, ge=1, le=64, description="objects to put away in a game")
+    kinds: int = Field(40, ge=2, le=72, description="kinds of objects in the world")
     places: int = Field(6, ge=2, le=8, description="places, the same in every game")
-    habits: int = Field(0, ge=0, description="seed of the habits: where each kind belongs")
+    habits: int = Field(0, ge=0, description="seed of the habits, i.e. of the right places")
     share: float = Field(1.0, gt=0, le=1, description="share of a game's chores that count")
     counted: Literal["chance", "kinds"] = Field(
         "chance",
-        description="which chores count: drawn for each game, or always those of the same kinds",
+        description="chores that count: drawn for each game, or always those of the same kinds",
     )
     verdict: Literal["graded", "binary"] = Field(
-        "graded", description="the last turn pays the score, or 1 if the score is high enough"
+        "graded",
+        description="reward of the last turn: the score, or 1 if the score reaches `pass_score`",
     )
-    pass_score: float = Field(0.4, gt=0, le=1, description="score from which a game is won")
+    pass_score: float = Field(0.4, gt=0, le=1, description="minimum score of a won game")
     delay: float = Field(
-        0.0, ge=0, lt=1, description="part of the score that depends on the bag chosen first"
+        0.0, ge=0, lt=1, description="part of the score determined by the bag chosen first"
     )
     distractor: float = Field(
-        0.0, ge=0, description="paid at once, at random, for chores that do not count"
+        0.0, ge=0, description="random immediate reward for chores that do not count"
     )
     may_leave: bool = Field(
         False, description="whether the agent may end the game; the remaining chores count as wrong"
     )
-    expert: ChoresExpert = Field(ChoresExpert(), description="the player to be imitated")
+    expert: ChoresExpert = Field(
+        ChoresExpert(), description="the player that generates the SFT data"
+    )
 
     @property
     def counting(self) -> int:
@@ -71,7 +75,9 @@ class ChoresSettings(EnvSettings):
         turns = self.chores + (self.delay > 0)
         for key, cap in (("turn_cap", self.turn_cap), ("expert.turn_cap", self.expert.turn_cap)):
             if cap < turns:
-                raise ValueError(f"{key}: a game takes {turns} turns, but only {cap} fit")
+                raise ValueError(
+                    f"{key}: a game takes {turns} turns, which exceeds the limit of {cap}"
+                )
         if self.expert.routine and self.counted != "kinds":
-            raise ValueError("expert.routine: needs counted: kinds")
+            raise ValueError("expert.routine: requires `counted: kinds`")
         return self

@@ -1,4 +1,4 @@
-"""Sokoban: a player pushes boxes onto targets, in rooms where a push too many cannot be undone."""
+"""Sokoban: a player pushes boxes onto targets, and wrong pushes can be irreversible."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -10,10 +10,10 @@ from hgrpo.games.sokoban.settings import SokobanSettings
 
 
 class Sokoban(Environment):
-    """Sokoban with RAGEN's rules; levels are drawn, or read from the user's files."""
+    """Sokoban with RAGEN's rules; levels are generated or read from the user's files."""
 
     Settings = SokobanSettings
-    # A cell is one token, as a symbol or as coordinates; so is each sentence of the rules.
+    # Each cell (symbol or coordinates) and each sentence of the rules is one token.
     cut = Cut(
         "sokoban",
         r"[A-Z][a-z]+ [^\n]*[a-z>]\.\n|Turn [0-9]+ of [0-9]+|, actions left: [0-9]+\n|"

@@ -1,4 +1,4 @@
-"""Makes the levels of a study: draws or collects them, certifies them, and writes them."""
+"""Makes the levels of a study: generates or collects, certifies and writes them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -22,14 +22,14 @@ _SUFFIXES = (".txt", ".xsb", ".sok")
 def make(
     config: SokobanSettings, seed: int, out: Path, skipped: Counter[str]
 ) -> Iterator[tuple[str, Task]]:
-    """Certify each level, and yield its split and task, in panel order; write a file per split.
+    """Certify each level and yield its split and task in panel order; write a file per split.
 
     Args:
-        skipped: reason -> number of levels left out; updated here.
+        skipped: reason -> number of excluded levels; updated in place.
 
     Raises:
-        UserError: the levels cannot be read or drawn, or one of them is no valid level or has no
-            solution within an episode.
+        UserError: the levels cannot be read or generated, or a level is invalid or has no solution
+            within an episode.
     """
     sizes = config.panels.sizes
     if config.levels.generate is not None:
@@ -39,7 +39,7 @@ def make(
     (out / FOLDER).mkdir(parents=True)
     total = None if None in sizes.values() else sum(sizes.values())
     written: dict[str, list[tuple[str, str]]] = {split: [] for split in sizes}
-    splits: dict[str, str] = {}  # canonical text -> the first split that has it
+    splits: dict[str, str] = {}  # canonical text -> first split with this level
     for split, name, level, length in tracking.bar(
         source, total=total, desc="assets", unit="level"
     ):
@@ -52,7 +52,7 @@ def make(
         write_levels(out / FOLDER / f"{split}.xsb", levels)
 
 
-Row = tuple[str, str, Level, int]  # split, task's name, level, length of its shortest solution
+Row = tuple[str, str, Level, int]  # split, task name, level, length of the shortest solution
 
 
 def _generated(config: SokobanSettings, sizes: dict[str, int], seed: int) -> Iterator[Row]:
@@ -65,19 +65,19 @@ def _generated(config: SokobanSettings, sizes: dict[str, int], seed: int) -> Ite
 def _collected(
     config: SokobanSettings, sizes: dict[str, int | None], seed: int, skipped: Counter[str]
 ) -> Iterator[Row]:
-    """Yield the levels of the user's folder, bands in turn, levels of a band shuffled by `seed`.
+    """Yield the levels of the user's folder, alternating bands, shuffled within a band by `seed`.
 
-    Bad levels and twins of earlier levels of their split are left out and counted. So are unsolved
-    levels with `leave_out_unsolvable`. All levels are checked, also those outside the panels.
+    Invalid levels, twins of earlier levels of the same split and, with `leave_out_unsolvable`,
+    unsolved levels are excluded and counted. Levels outside the panels are also checked.
     """
     root = user_path(config.levels.folder or "", "levels.folder")
-    owners: dict[str, tuple[str, str]] = {}  # canonical text -> (split, where it was found)
+    owners: dict[str, tuple[str, str]] = {}  # canonical text -> (split, location)
     for split in SPLITS:
         rows: list[Row] = []
         for file, name in _files(root / getattr(config.levels.splits, split), split):
             levels = split_levels(user_text(file))
             if not levels:
-                leave_out(skipped, "level file", UserError(f"{file}: no level in it"), root)
+                leave_out(skipped, "level file", UserError(f"{file}: contains no level"), root)
             for number, (title, text) in enumerate(levels):
                 where = f"{file}: level {title}"
                 try:
@@ -89,8 +89,8 @@ def _collected(
                     reason = f"no solution of at most {config.actions} actions is known"
                     if not config.levels.leave_out_unsolvable:
                         raise UserError(
-                            f"{where}: solution: {reason} (the key `actions`; "
-                            "`levels.leave_out_unsolvable` leaves such levels out)"
+                            f"{where}: solution: {reason} (see `actions`; set "
+                            "`levels.leave_out_unsolvable` to exclude such levels)"
                         )
                     skipped[reason] += 1
                     continue
@@ -102,8 +102,8 @@ def _collected(
                     skipped["twin of another level of its panel"] += 1
                 else:
                     raise UserError(
-                        f"{where}: levels.splits.{split}: up to symmetry and position the same as "
-                        f"{owner[1]}, which is of {owner[0]}"
+                        f"{where}: levels.splits.{split}: same as {owner[1]} of {owner[0]}, up to "
+                        "symmetry and position"
                     )
         stream = "sokoban-panel", seed, split
         ordered = stratified(rows, lambda row: task_type(row[3], config.lengths), *stream)
@@ -111,19 +111,19 @@ def _collected(
 
 
 def _files(place: Path, split: str) -> list[tuple[Path, str]]:
-    """Path and name of each level file; in the names, `-` stands for the slash of subfolders."""
+    """Path and name of each level file; names have `-` instead of slashes."""
     files = [
         (path, name.replace("/", "-"))
         for path, name in files_below(place)
         if path == place or (path.suffix.lower() in _SUFFIXES and not path.name.startswith("."))
     ]
     if not files or not place.exists():
-        raise UserError(f"levels.splits.{split}: no level file: {place}")
+        raise UserError(f"levels.splits.{split}: level file not found: {place}")
     return files
 
 
 def _certified(text: str, actions: int) -> tuple[Level, int | None]:
-    """The level and the length of its shortest solution; None if the search finds no solution."""
+    """The level and the length of its shortest solution; None if no solution is found."""
     level = read_level(text)
     try:
         return level, compiled(level.text, actions)[1].get(level.start)

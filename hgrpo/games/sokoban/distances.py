@@ -1,27 +1,27 @@
-"""How many actions a board's shortest solution takes: a table of all boards of a level.
+"""Table of shortest solution lengths of all boards of a level.
 
-The table is made once, by a breadth-first search backwards from the solved boards. Backwards, the
-player walks, or pulls the box that stands before it. A depth bounds the search: with two boxes a
-room has thousands of boards, and solutions longer than an episode do not matter.
+The table is built once, by breadth-first search backwards from the solved boards, where the player
+walks or pulls boxes. The depth is limited, because a room with two boxes has thousands of boards,
+and solutions longer than an episode are irrelevant.
 """
 
 from collections.abc import Iterator
 
 from hgrpo.games.sokoban.level import Board, Boxes, Level
 
-# Boards after which the search gives up: some seconds, and a hundred megabytes.
+# Maximum number of boards in a search; takes a few seconds and about 100 MB.
 MOST_BOARDS = 500_000
 
 
 class TooManyBoardsError(ValueError):
-    """The search met more than `MOST_BOARDS` boards."""
+    """The search reached more than `MOST_BOARDS` boards."""
 
 
 def distances(level: Level, depth: int) -> dict[Board, int]:
-    """Actions of the shortest solution, for every board that has one of at most `depth`.
+    """Length of the shortest solution of each board that has one of at most `depth` actions.
 
     Raises:
-        TooManyBoardsError: the level has too many such boards.
+        TooManyBoardsError: the level has too many boards.
     """
     return board_distances(level.free, level.deltas, tuple(sorted(level.targets)), depth)
 
@@ -29,10 +29,10 @@ def distances(level: Level, depth: int) -> dict[Board, int]:
 def board_distances(
     free: bytes, deltas: tuple[int, ...], targets: Boxes, depth: int
 ) -> dict[Board, int]:
-    """As `distances`, for a room whose start is not yet chosen.
+    """As `distances`, for a room without a start.
 
     Args:
-        free: 1 for each cell that is no wall, else 0.
+        free: 1 for each cell that is not a wall, else 0.
         targets: cells of the targets, ascending.
     """
     frontier = [(cell, targets) for cell, open_ in enumerate(free) if open_ and cell not in targets]
@@ -51,7 +51,7 @@ def board_distances(
 
 
 def _before(free: bytes, deltas: tuple[int, ...], player: int, boxes: Boxes) -> Iterator[Board]:
-    """Boards from which one action leads here."""
+    """Boards from which one action leads to the given board."""
     for delta in deltas:
         came = player - delta
         if free[came] and came not in boxes:

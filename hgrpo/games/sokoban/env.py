@@ -13,12 +13,12 @@ from hgrpo.games.sokoban.views import GOAL, NOT_UNDERSTOOD, opening, picture
 
 
 class SokobanEnv(PickledByReplay):
-    """A turn plays the actions of one reply.
+    """Sokoban with several actions per turn.
 
-    The game ends when it is solved, or when no action or no turn is left.
+    The game ends when it is solved or the budget of actions or turns is used up.
 
     Args:
-        tasks: the folder that task paths are relative to.
+        tasks: base folder of the task paths.
     """
 
     def __init__(self, tasks: Path | str, settings: SokobanSettings):
@@ -33,7 +33,7 @@ class SokobanEnv(PickledByReplay):
         """Start a level from the beginning.
 
         Raises:
-            UserError: the level's file is missing, or changed since the task was made.
+            UserError: the level's file is missing, or has changed since the task was made.
         """
         settings = self._settings
         text = level_text(self._folder, task.path)
@@ -57,15 +57,15 @@ class SokobanEnv(PickledByReplay):
 
     @property
     def left(self) -> int:
-        """Actions that are left."""
+        """Number of remaining actions."""
         return self._settings.actions - self._taken
 
     def step(self, action: str) -> Step:
-        """Play the actions of a reply, as many as are left, until the level is solved.
+        """Execute the actions of a reply within the budget, until the level is solved.
 
         Raises:
             RuntimeError: before the first `reset`, and after the end.
-            TypeError: the reply is no text.
+            TypeError: the reply is not a string.
         """
         check_action(action)
         if self._done:
@@ -106,11 +106,11 @@ class SokobanEnv(PickledByReplay):
         return Step(Observation(GOAL, text), reward, gain, self._done, solved, info)
 
     def fork(self) -> "SokobanEnv":
-        """An independent environment in the same state."""
+        """Deep copy of the environment."""
         return self._twin()
 
     def admissible_commands(self) -> list[str]:
-        """All replies of as many actions as a turn may still have; running into a wall is one."""
+        """All replies up to the maximum number of actions, including blocked ones."""
         if self._done:
             return []
         most = min(self._settings.actions_per_turn, self.left)
@@ -124,7 +124,7 @@ class SokobanEnv(PickledByReplay):
     def situation(self) -> tuple[str, str]:
         """Fingerprints of the board, and of the commands.
 
-        The number of actions of a reply stands for the commands.
+        The commands' fingerprint is the number of actions of a reply.
         """
         if self._task is None:
             raise RuntimeError("situation before reset")
@@ -132,9 +132,9 @@ class SokobanEnv(PickledByReplay):
         return fingerprint([self._player, *self._boxes]), fingerprint([most])
 
     def _potential(self) -> float:
-        """1 for a solved board, less the longer its shortest solution, 0 for a dead end.
+        """1 for a solved board, decreasing with the shortest solution's length, 0 if unsolvable.
 
-        A solution that takes more actions than an episode has counts as none.
+        A board counts as unsolvable if its solution is longer than an episode.
         """
         actions = self.distances.get((self._player, self._boxes))
         return 0.0 if actions is None else 1.0 - actions / (self._settings.actions + 1)

@@ -1,10 +1,10 @@
-"""The two scripted players. Both know every board's shortest solution.
+"""The two scripted players, which both know the shortest solution of every board.
 
-The expert wastes much of what it knows: most of its turns have one action where two are allowed,
-and many actions are detours or run against a wall. It does so whatever the board, so a policy that
-imitates it plays one action a turn even when it plays greedily, and runs out of turns. Only returns
-reveal that two are better. The plain player is the ceiling: it solves every level, because each has
-a solution within an episode's actions.
+The expert is suboptimal independently of the board: most of its turns have one action where two are
+allowed, and many actions are detours or blocked. A policy that imitates it plays one action per
+turn even with greedy decoding, and runs out of turns; only returns reveal that two are better. The
+other player is the ceiling: it solves every level, because every level has a solution within an
+episode.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def demonstrate(
 
 
 def ceiling(settings: SokobanSettings, tasks: Path, panel: list[Task], seed: int) -> list[dict]:
-    """Rows of a player that wastes no action and fills its turns."""
+    """Rows of a player that wastes no action and uses the maximum number of actions per turn."""
     env, rows = SokobanEnv(tasks, settings), []
     plain = SokobanExpert(single=0.0, detour=0.0, waste=0.0, turn_cap=1)
     for task in panel:
@@ -51,7 +51,7 @@ def reply(
     rng: np.random.Generator,
     answer: str | None,
 ) -> str:
-    """The next reply of a player with the habits of `expert`, who reads the board, not `answer`."""
+    """The next reply of a player with the habits of `expert`; uses the board, not `answer`."""
     most = min(settings.actions_per_turn, env.left)
     many = 1 if rng.random() < expert.single else most
     board, chosen = env.board, []
@@ -65,7 +65,7 @@ def reply(
 
 
 def _action(env: SokobanEnv, board: Board, expert: SokobanExpert, rng: np.random.Generator) -> int:
-    """A wasted action, a step aside, or the first one on a shortest solution."""
+    """A wasted action, a detour, or the first action of a shortest solution."""
     after = [env.level.move(*board, delta) for delta in env.level.deltas]
     draw = rng.random()
     numbers = range(len(ACTIONS))
@@ -76,7 +76,7 @@ def _action(env: SokobanEnv, board: Board, expert: SokobanExpert, rng: np.random
     if expert.waste <= draw < expert.waste + expert.detour and steps:
         return _one_of(steps, rng)
     left = env.distances.get(board)
-    if left is None:  # no solution is near enough
+    if left is None:  # no solution is short enough
         return _one_of(steps or list(numbers), rng)
     return next(n for n in numbers if env.distances.get(after[n]) == left - 1)
 

@@ -1,4 +1,4 @@
-"""Level files: many levels of XSB text, in the dialects of Boxoban, Microban and SOK.
+"""Level files: multiple levels as XSB text, in the dialects of Boxoban, Microban and SOK.
 
 Source: https://www.sokobano.de/wiki/index.php?title=Level_format
 """
@@ -16,18 +16,18 @@ from hgrpo.games.user_path import user_text
 
 _RUN = re.compile(r"(\d{0,3})([ \t#@+$*.\-_pPbB|])")
 _ROW = re.compile(rf"({_RUN.pattern})+")
-# A row of a board with symbols that are unknown; "#7" is a title.
+# A row of a board with unknown symbols; "#7" is a title.
 _ODD_ROW = re.compile(r"\s*#(?!\s*\d+\s*$).*")
 _NOTE = re.compile(r"\s*([A-Za-z][\w -]*):\s*(.+)")
 
 
 def split_levels(text: str) -> list[tuple[str, str]]:
-    """The (title, XSB text) of every level of a file.
+    """Split a file into (title, XSB text) of each level.
 
-    A line that is no row of a board, also a blank one, ends a level. The last line of text above a
-    level is its title. Notes such as `Author: x` are no titles, but `Title: x` is one, of the level
-    above it or, before the first level, of the one below. Levels without a title are numbered from
-    0. Rows may be run-length encoded (`3#`), with `|` between them.
+    A blank line, or any other line that is not a row of a board, ends a level. The last line of
+    text above a level is its title, except for notes such as `Author: x`. `Title: x` is the title
+    of the level above it or, before the first level, of the one below. Untitled levels are numbered
+    from 0. Rows may be run-length encoded (`3#`) and separated by `|`.
     """
     levels: list[tuple[str, str]] = []
     title, rows = "", []
@@ -51,17 +51,17 @@ def split_levels(text: str) -> list[tuple[str, str]]:
 
 
 def _is_row(line: str, above: list[str]) -> bool:
-    """Whether a line is a row of a board; `above`: the board's rows so far."""
+    """Whether a line is a row of a board; `above` are the board's rows so far."""
     if "#" in line:
         return bool(_ROW.fullmatch(line) or (above and _ODD_ROW.fullmatch(line)))
     if not line.strip(" \t-_"):
-        # Floor alone, such as `-`: a row of a picture around a board, but not below its player.
+        # Floor only, such as `-`, is a row around a board, but not below its player.
         return bool(above and line.strip()) and not set("@+pP") & set("".join(above))
     return bool(above) and not line.strip(" \t@+$*.-_")
 
 
 def write_levels(path: Path, levels: Iterable[tuple[str, str]]) -> None:
-    """Write (title, XSB text) to a file."""
+    """Write (title, XSB text) pairs to a file."""
     path.write_text("".join(f"; {title}\n{text}\n\n" for title, text in levels), encoding="utf-8")
 
 
@@ -74,13 +74,15 @@ def level_text(folder: Path, place: str) -> str:
     """XSB text of the level at a task's path, `<file>#<number>`.
 
     Raises:
-        UserError: there is no such level.
+        UserError: the level does not exist.
     """
     name, _, number = place.rpartition("#")
     try:
         return _texts(folder / name)[int(number)]
     except (IndexError, ValueError):
-        raise UserError(f"{folder / name}: no level {number}; run the assets stage again") from None
+        raise UserError(
+            f"{folder / name}: level {number} not found; run the assets stage again"
+        ) from None
 
 
 @lru_cache(maxsize=10_000)
@@ -91,13 +93,13 @@ def content_hash(text: str) -> str:
 
 Compiled = tuple[Level, dict[Board, int]]
 _cache: dict[tuple[str, int], Compiled] = {}
-_MOST_CACHED = 250_000  # boards in all; about 50 MB
+_MOST_CACHED = 250_000  # total number of boards; about 50 MB
 
 
 def compiled(text: str, depth: int) -> Compiled:
-    """A level with its table of distances.
+    """Compile a level with its table of distances.
 
-    The latest levels stay in memory: some thousand small rooms, or one large room.
+    The most recent levels are cached: a few thousand small rooms, or one large room.
 
     Raises:
         TooManyBoardsError: the level has too many boards.

@@ -1,9 +1,9 @@
-"""Draws levels: a room, targets in it, and a start with a shortest solution of a given length.
+"""Generates levels: a room, its targets, and a start with a given shortest solution length.
 
 The rooms are those of Boxoban and gym-sokoban (Weber et al. 2017, "Imagination-Augmented Agents",
-appendix on level generation): a random walk clears small patches. These generators then search
-backwards for a hard start, without a bound on its solution. Here the search gives the length of
-every start's shortest solution, so a start is drawn among those of one length.
+appendix on level generation): a random walk clears small patches. Those generators then search
+backwards for a hard start, with unbounded solution length. Here the search computes the shortest
+solution length of every start, and the start is drawn among those of one length.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from hgrpo.games.sokoban.settings import GenerateSettings
 
 _TRIES = 1000
 _TURN = 0.35
-# Cells that one step of the walk clears, beside and around the walker.
+# Cells cleared by one step of the walk, relative to the walker.
 _PATCHES = (
     ((0, 0), (0, -1), (0, 1)),
     ((0, 0), (-1, 0), (1, 0)),
@@ -32,14 +32,14 @@ _DIRECTIONS = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
 
 def bands(lengths: tuple[int, int]) -> list[range]:
-    """The three equal parts of the lengths from low to high."""
+    """Split the range of lengths into three equal bands."""
     low, high = lengths
     edges = [low + round(part * (high + 1 - low) / 3) for part in range(4)]
     return [range(start, end) for start, end in pairwise(edges)]
 
 
 def task_type(length: int, lengths: tuple[int, int]) -> str:
-    """The band of a shortest solution's length, such as "2-4 actions"."""
+    """The band of a shortest solution length, such as "2-4 actions"."""
     band = next(band for band in bands(lengths) if length in band)
     return f"{band[0]}-{band[-1]} actions"
 
@@ -47,14 +47,14 @@ def task_type(length: int, lengths: tuple[int, int]) -> str:
 def generate(
     config: GenerateSettings, sizes: dict[str, int], seed: int
 ) -> Iterator[tuple[str, Level, int]]:
-    """Yield (panel, level, length of its shortest solution), panel by panel.
+    """Yield (panel, level, shortest solution length), panel by panel.
 
-    No two levels are twins, in the same split or in two. The bands take turns, so that every prefix
-    of a panel is stratified. A level depends on its seed, split and number, and on
-    earlier levels only if its first draws are their twins.
+    No two levels are twins, within or across splits. Bands alternate, so that every prefix of a
+    panel is stratified. A level depends on seed, split and index, and on earlier levels only if its
+    first draws are their twins.
 
     Raises:
-        UserError: the settings allow too few different levels.
+        UserError: the settings allow too few distinct levels.
     """
     seen: set[str] = set()
     parts = bands(config.lengths)
@@ -64,8 +64,8 @@ def generate(
             for attempt in count():
                 if attempt == _TRIES:
                     raise UserError(
-                        f"panels.{split}: {_TRIES} draws gave no new level of {band[0]} to "
-                        f"{band[-1]} actions after {number}; use larger rooms or smaller panels"
+                        f"panels.{split}: no new level of {band[0]} to {band[-1]} actions in "
+                        f"{_TRIES} draws after {number}; use larger rooms or smaller panels"
                     )
                 rng = streams.generator("sokoban-level", seed, split, number, attempt)
                 drawn = _draw(config, band, rng)
@@ -78,7 +78,7 @@ def generate(
 def _draw(
     config: GenerateSettings, band: range, rng: np.random.Generator
 ) -> tuple[Level, int] | None:
-    """A level and the length of its shortest solution; None if the room has none in the band."""
+    """A level and its shortest solution length; None if the room has no start in the band."""
     free = _room(config.rows, config.columns, rng)
     if len(free) < 2 * config.boxes + 1:
         return None
@@ -97,13 +97,13 @@ def _draw(
     text = draw_level(config.rows, config.columns, free, board, set(targets))
     try:
         level = read_level(text)
-    except LevelError:  # a target lies where the player cannot go
+    except LevelError:  # a target is unreachable
         return None
     return (level, length) if len(level.start[1]) == config.boxes else None
 
 
 def _room(rows: int, columns: int, rng: np.random.Generator) -> set[int]:
-    """Cells that a random walk clears; none of them lies on the border."""
+    """Cells cleared by a random walk inside the border."""
     steps = int(1.7 * (rows + columns))
     row, column = int(rng.integers(1, rows - 1)), int(rng.integers(1, columns - 1))
     direction = _DIRECTIONS[rng.integers(4)]

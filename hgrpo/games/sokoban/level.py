@@ -1,9 +1,9 @@
-"""A level: its rules, its XSB text, and its eight symmetric forms.
+"""Levels: rules, XSB text, and symmetries.
 
-XSB is the common text of Sokoban levels: `#` wall, ` ` floor, `.` target, `$` box, `*` box on
-target, `@` player, `+` player on target. `-` and `_` also stand for floor, and the letters of the
-SOK format for player and boxes. A cell is an integer, row * columns + column. A board is (player's
-cell, cells of the boxes in ascending order).
+XSB is the common text format of Sokoban levels: `#` wall, ` ` floor, `.` target, `$` box, `*` box
+on target, `@` player, `+` player on target. `-` and `_` are also floor, and the SOK format's
+letters for player and boxes are supported. A cell is an integer, row * columns + column. A board is
+(player's cell, cells of the boxes in ascending order).
 """
 
 import textwrap
@@ -23,15 +23,15 @@ _BOXES, _TARGETS, _PLAYERS = "$*", ".*+", "@+"
 
 
 class LevelError(ValueError):
-    """A text is not a level; the message names what is wrong and its value."""
+    """A text is not a valid level; the message contains the wrong property and its value."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """The first board of a game and what no action changes.
+    """The initial board of a game and its static parts.
 
-    `text` is XSB, in rows of equal length. Its border is wall, and so is all floor that the player
-    could not reach if there were no boxes.
+    `text` is XSB in rows of equal length, with a border of walls. Floor that the player could not
+    reach even without boxes is wall.
     """
 
     text: str
@@ -51,7 +51,7 @@ class Level:
 
     @cached_property
     def free(self) -> bytes:
-        """1 for each cell that is no wall, else 0."""
+        """1 for each cell that is not a wall, else 0."""
         return bytes(symbol != "#" for symbol in self.cells)
 
     @cached_property
@@ -66,11 +66,11 @@ class Level:
 
     @cached_property
     def deltas(self) -> tuple[int, int, int, int]:
-        """Change of the player's cell by each of `ACTIONS`."""
+        """Change of the player's cell index by each of `ACTIONS`."""
         return -self.columns, self.columns, -1, 1
 
     def move(self, player: int, boxes: Boxes, delta: int) -> Board:
-        """The board after an action: push, else walk, else nothing happens."""
+        """The board after an action: push if possible, else walk if possible, else no change."""
         to = player + delta
         if to in boxes:
             beyond = to + delta
@@ -87,14 +87,13 @@ class Level:
 
 
 def read_level(text: str) -> Level:
-    """Read one level of XSB text, without blank rows and columns around it.
+    """Parse one level of XSB text and crop blank rows and columns around it.
 
-    Floor out of the player's reach becomes wall, and so do boxes on targets there, which other
-    programs show as decoration.
+    Unreachable floor becomes wall, and so do unreachable boxes on targets, which are decoration.
 
     Raises:
-        LevelError: a symbol is unknown, there is not exactly one player, boxes and targets differ
-            in number, all boxes stand on targets, or the wall around the player is open.
+        LevelError: a symbol is unknown, the number of players is not one, the numbers of boxes and
+            targets differ, all boxes are on targets, or the wall around the player is open.
     """
     lines = textwrap.dedent(text.expandtabs().translate(_ALIASES)).rstrip().split("\n")
     rows = [line.rstrip() for line in dropwhile(not_, lines)]
@@ -102,22 +101,22 @@ def read_level(text: str) -> Level:
     rows = [row.ljust(width) for row in rows]
     unknown = sorted(set("".join(rows)) - set("# .$*@+"))
     if unknown:
-        raise LevelError(f"symbols: {''.join(unknown)!r} is no symbol of XSB")
+        raise LevelError(f"symbols: {''.join(unknown)!r} is not valid in XSB")
     players = sum(row.count(symbol) for row in rows for symbol in _PLAYERS)
     if players != 1:
-        raise LevelError(f"player: {players} found, exactly one '@' or '+' was expected")
+        raise LevelError(f"player: expected exactly one '@' or '+', not {players}")
     rows = _walled(rows)
     count = Counter("".join(rows))
     boxes, targets = (sum(count[symbol] for symbol in kind) for kind in (_BOXES, _TARGETS))
     if boxes != targets or not boxes:
-        raise LevelError(f"boxes: {boxes} found, but {targets} targets")
+        raise LevelError(f"boxes: {boxes} boxes, but {targets} targets")
     if not count["$"]:
-        raise LevelError(f"boxes: all {boxes} stand on targets already")
+        raise LevelError(f"boxes: all {boxes} are already on targets")
     return Level("\n".join(rows))
 
 
 def _walled(rows: list[str]) -> list[str]:
-    """Turn what the player cannot reach into wall. Raise LevelError at an open wall."""
+    """Turn unreachable cells into wall; raise LevelError if the wall is open."""
     height, width = len(rows), len(rows[0])
     waiting = [(i, j) for i in range(height) for j in range(width) if rows[i][j] in _PLAYERS]
     inside = set(waiting)
@@ -137,7 +136,7 @@ def _walled(rows: list[str]) -> list[str]:
     ]
     if outside:
         i, j, symbol = outside[0]
-        raise LevelError(f"walls: {symbol!r} at row {i}, column {j} is out of the player's reach")
+        raise LevelError(f"walls: {symbol!r} at row {i}, column {j} is unreachable")
     return [
         "".join(symbol if (i, j) in inside else "#" for j, symbol in enumerate(row))
         for i, row in enumerate(rows)
@@ -145,10 +144,10 @@ def _walled(rows: list[str]) -> list[str]:
 
 
 def canonical(level: Level, crop: bool = False) -> str:
-    """The least of the texts of a level under the eight symmetries of the square.
+    """The smallest text of a level under the eight symmetries of the square.
 
-    Two levels are twins if their canonical texts are equal. With `crop`, one layer of wall is left
-    around the player's cells, so that levels are also twins in rooms of other sizes.
+    Levels are twins if their canonical texts are equal. With `crop`, only one layer of wall is kept
+    around the player's cells, so that twins may be in rooms of different sizes.
     """
     forms, rows = [], level.text.split("\n")
     for _ in range(8 if crop else 4):
@@ -160,7 +159,7 @@ def canonical(level: Level, crop: bool = False) -> str:
 
 
 def draw_level(rows: int, columns: int, free: set[int], board: Board, targets: set[int]) -> str:
-    """XSB text of a level, from the cells that are no wall."""
+    """XSB text of a level, given the cells that are not walls."""
     player, boxes = board
     symbols = []
     for cell in range(rows * columns):

@@ -1,4 +1,4 @@
-"""Which actions a reply names."""
+"""Parses the actions in a reply."""
 
 import re
 from functools import lru_cache
@@ -12,12 +12,12 @@ _NUMBERS = {action.lower(): number for number, action in enumerate(ACTIONS)}
 
 @lru_cache(maxsize=10_000)
 def read_reply(reply: str, most: int) -> tuple[tuple[int, ...], bool]:
-    """Return the actions of a reply, as indices of `ACTIONS`, and whether it is understood.
+    """Return the actions in a reply, as indices of `ACTIONS`, and whether the reply is valid.
 
-    If there is an answer block, the last one counts. Otherwise the whole reply is the answer, but a
-    reply with half a block has none. Names may have any case. Blank actions do not count, and
-    actions beyond the first `most` are dropped, as in RAGEN. A reply is not understood if one of
-    the others is no action, or if all are blank. Its valid actions are played all the same.
+    The answer is the last answer block, or the whole reply if it contains no block; a reply with an
+    incomplete block has no answer. Case is ignored. Blank actions, and actions beyond the first
+    `most`, are dropped as in RAGEN. A reply is invalid if one of the remaining actions is unknown,
+    or if all are blank; its valid actions are still executed.
     """
     blocks = _ANSWER.findall(reply)
     if not blocks and ("<answer>" in reply or "</answer>" in reply):
@@ -29,5 +29,5 @@ def read_reply(reply: str, most: int) -> tuple[tuple[int, ...], bool]:
 
 
 def write_reply(actions: tuple[int, ...]) -> str:
-    """The reply that names these actions."""
+    """Format actions as a reply."""
     return f" {SEPARATOR} ".join(ACTIONS[action] for action in actions)

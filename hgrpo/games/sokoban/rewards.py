@@ -1,14 +1,14 @@
 """The reward of a turn.
 
-The rules of gym-sokoban: -0.1 an action, +1 for a box that comes onto a target, -1 for one that
-leaves it, +10 when all stand on targets. So a solution of n actions returns 10 - 0.1 n and one for
-each box that it brought. RAGEN takes 0.1 more for a reply that is not understood.
+The rules of gym-sokoban: -0.1 per action, +1 for each box moved onto a target, -1 for each box
+moved off a target, +10 when all boxes are on targets. A solution of n actions thus returns 10 - 0.1
+n plus 1 for each box moved onto a target. RAGEN subtracts 0.1 for an invalid reply.
 
-With these rules alone an agent loses 1.0 if it tries all ten actions in vain, and 0.5 if it names
-none in five turns: to give up pays. `fair` therefore charges the whole budget of actions in
-the first turn, and the solving turn pays back what is left. Solutions return what they did. A lost
-episode returns the same for the same last board, however it was lost, and 0.1 less for each reply
-that was not understood. This holds also if the episode is cut off, as by a full context.
+Under these rules, an agent loses 1.0 by trying all ten actions without success, but only 0.5 by
+five turns without actions, so giving up is rewarded. `fair` therefore charges the whole action
+budget in the first turn and refunds the remainder in the solving turn. Returns of solved episodes
+are unchanged. The return of a lost episode depends only on the last board, minus 0.1 for each
+invalid reply, even if the episode is truncated, e.g. by a full context.
 """
 
 from hgrpo.games.sokoban.settings import Penalties
@@ -29,11 +29,11 @@ def turn_reward(
     """The reward of one turn.
 
     Args:
-        budget: actions of an episode.
-        before: actions of the turns before.
-        taken: actions of this turn.
-        placed: boxes that this turn brought onto targets, less those it took away.
-        first: whether this is the episode's first turn.
+        budget: maximum number of actions of an episode.
+        before: number of actions in earlier turns.
+        taken: number of actions in this turn.
+        placed: change in the number of boxes on targets.
+        first: whether this is the first turn of the episode.
     """
     if penalties == "ragen":
         paid = ACTION * taken

@@ -1,4 +1,4 @@
-"""The keys of a file of configs/envs for Sokoban."""
+"""Settings of Sokoban (configs/envs)."""
 
 from typing import Annotated, Literal, Self
 
@@ -14,20 +14,20 @@ Penalties = Literal["fair", "ragen"]
 
 def _seven_symbols(symbols: str) -> str:
     if len(set(symbols)) != 7 or len(symbols) != 7 or not symbols.isprintable():
-        raise ValueError("seven different printable characters were expected")
+        raise ValueError("must be seven distinct printable characters")
     return symbols
 
 
 class GenerateSettings(Strict):
-    """Levels that are drawn; the border of walls counts as part of the room."""
+    """Generated levels; a room includes its border of walls."""
 
-    rows: int = Field(6, ge=5, le=16, description="rows of a room, with its walls")
-    columns: int = Field(6, ge=5, le=16, description="columns of a room, with its walls")
-    boxes: int = Field(1, ge=1, le=4, description="boxes, and targets, of a level")
+    rows: int = Field(6, ge=5, le=16, description="rows of a room, including walls")
+    columns: int = Field(6, ge=5, le=16, description="columns of a room, including walls")
+    boxes: int = Field(1, ge=1, le=4, description="boxes (and targets) per level")
     lengths: Bounds = Field(
         (2, 10),
-        description="[low, high] actions of a level's shortest solution; three equal bands of it "
-        "are the task types",
+        description="[low, high] actions of a level's shortest solution, split into three equal "
+        "bands as task types",
     )
 
     @model_validator(mode="after")
@@ -35,13 +35,13 @@ class GenerateSettings(Strict):
         low, high = self.lengths
         if low < 1 or high - low < 2:
             raise ValueError(
-                f"lengths: [{low}, {high}]: three lengths from 1 on were expected, for three bands"
+                f"lengths: [{low}, {high}]: must contain at least three lengths from 1 on"
             )
         return self
 
 
 class SplitPlaces(Strict):
-    """File, or folder of files, of each split below `folder`."""
+    """File, or folder of files, in `folder` for each split."""
 
     train: str = Field("train", description="training levels")
     validation: str = Field("valid", description="validation levels")
@@ -49,7 +49,7 @@ class SplitPlaces(Strict):
 
 
 class LevelSettings(FolderOrGenerate):
-    """Where levels come from: either the user's folder or the generator."""
+    """Source of levels: either the user's folder or the generator."""
 
     OF_FOLDERS = ("leave_out_unsolvable",)
     folder: str | None = Field(
@@ -60,14 +60,14 @@ class LevelSettings(FolderOrGenerate):
     )
     leave_out_unsolvable: bool = Field(
         False,
-        description="leave out, and count, levels of a folder without a solution within `actions`, "
-        "or with too many boards to look for one; otherwise such a level stops the run",
+        description="exclude and count levels of a folder without a solution within `actions`, or "
+        "with too many boards to search; otherwise such a level is an error",
     )
     generate: GenerateSettings | None = Field(None, description="settings of the generator")
 
 
 class SokobanPanels(PanelSizes):
-    """Levels of each panel; null takes every level of a folder."""
+    """Levels per panel; null takes all levels of a folder."""
 
     train: int | None = Field(4000, gt=0, description="training levels")
     validation: int | None = Field(200, gt=0, description="validation levels")
@@ -75,35 +75,37 @@ class SokobanPanels(PanelSizes):
 
 
 class SokobanExpert(ExpertSettings):
-    """A player who knows the shortest solution, but wastes moves."""
+    """A player that knows the shortest solution, but wastes moves."""
 
     turn_cap: int = Field(5, gt=0, description="maximum turns of an expert trajectory")
-    single: Share = Field(0.7, description="probability that a turn has only one action")
-    detour: Share = Field(
-        0.2, description="probability that an action is a step to any free cell beside the player"
-    )
-    waste: Share = Field(0.1, description="probability that an action runs against a wall or box")
+    single: Share = Field(0.7, description="probability of only one action in a turn")
+    detour: Share = Field(0.2, description="probability of a step to a random adjacent free cell")
+    waste: Share = Field(0.1, description="probability of a blocked action")
 
     @model_validator(mode="after")
     def _is_a_distribution(self) -> Self:
         if self.detour + self.waste > 1:
             raise ValueError(
-                f"detour: {self.detour:g} and waste: {self.waste:g}: at most one of them happens, "
-                "so the sum of their probabilities may not be above 1"
+                f"detour: {self.detour:g} and waste: {self.waste:g}: the sum of these "
+                "probabilities must not exceed 1"
             )
         return self
 
 
 class SokobanSettings(EnvSettings):
-    """The budget, the text and the rewards of a game, and its levels."""
+    """Budget, text, rewards and levels of the game."""
 
     name: Literal["sokoban"] = Field(description="which environment")
-    turn_cap: int = Field(5, gt=0, description="turns of an episode in training and evaluation")
-    actions: int = Field(10, gt=0, description="actions of an episode, after which it is lost")
-    actions_per_turn: int = Field(2, gt=0, le=4, description="most actions that a reply may name")
+    turn_cap: int = Field(
+        5, gt=0, description="maximum turns of an episode in training and evaluation"
+    )
+    actions: int = Field(
+        10, gt=0, description="maximum actions of an episode, after which it is lost"
+    )
+    actions_per_turn: int = Field(2, gt=0, le=4, description="maximum actions of a reply")
     view: View = Field(
         "grid",
-        description="a state as a picture of symbols, as coordinates, or as both",
+        description="format of a state: a grid of symbols, coordinates, or both",
     )
     symbols: Annotated[str, AfterValidator(_seven_symbols)] = Field(
         "#_OX√PS",
@@ -112,15 +114,14 @@ class SokobanSettings(EnvSettings):
     )
     penalties: Penalties = Field(
         "fair",
-        description="fair: a lost episode pays for its whole budget of actions, however many it "
-        "took. ragen: an action costs 0.1, so that doing nothing costs less. A reply that is "
-        "not understood costs 0.1 in both",
+        description="ragen: an action costs 0.1, so that doing nothing is cheap. fair: a lost "
+        "episode pays for its whole action budget. An invalid reply costs 0.1 in both",
     )
     levels: LevelSettings = Field(
-        LevelSettings(generate=GenerateSettings()), description="where levels come from"
+        LevelSettings(generate=GenerateSettings()), description="source of the levels"
     )
-    panels: SokobanPanels = Field(SokobanPanels(), description="levels of each panel")
-    expert: SokobanExpert = Field(SokobanExpert(), description="the player to be imitated")
+    panels: SokobanPanels = Field(SokobanPanels(), description="levels per panel")
+    expert: SokobanExpert = Field(SokobanExpert(), description="the player of the SFT data")
 
     @property
     def source(self) -> str:
@@ -128,7 +129,7 @@ class SokobanSettings(EnvSettings):
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """Shortest and longest solution, in actions, that a level may need."""
+        """Minimum and maximum length, in actions, of a level's shortest solution."""
         generate = self.levels.generate
         return (1, self.actions) if generate is None else generate.lengths
 
@@ -137,20 +138,22 @@ class SokobanSettings(EnvSettings):
         most = self.turn_cap * self.actions_per_turn
         if self.actions > most:
             raise ValueError(
-                f"actions: {self.actions} do not fit in {self.turn_cap} turns of "
-                f"{self.actions_per_turn}"
+                f"actions: {self.actions} exceeds {self.turn_cap} turns of {self.actions_per_turn} "
+                "actions"
             )
         if self.expert.turn_cap > self.turn_cap:
             raise ValueError(
-                f"expert.turn_cap: {self.expert.turn_cap} turns, but an episode has {self.turn_cap}"
+                f"expert.turn_cap: {self.expert.turn_cap} exceeds turn_cap {self.turn_cap}"
             )
         generate = self.levels.generate
         if generate is not None:
             if generate.lengths[1] > self.actions:
                 raise ValueError(
-                    f"levels.generate.lengths: a solution of {generate.lengths[1]} actions does "
-                    f"not fit in {self.actions}"
+                    f"levels.generate.lengths: a solution of {generate.lengths[1]} actions exceeds "
+                    f"the budget of {self.actions}"
                 )
             if None in self.panels.model_dump().values():
-                raise ValueError("panels: generated levels need a size; null is for folders")
+                raise ValueError(
+                    "panels: generated levels require a size; null is allowed only with a folder"
+                )
         return self

@@ -1,6 +1,6 @@
-"""A board as text: a grid of symbols, coordinates, or both; and the text that explains it.
+"""Boards as text (a grid of symbols, coordinates, or both), with an explanation.
 
-RAGEN shows no legend beside coordinates and leaves their walls out. Here every view has both.
+Unlike in RAGEN, views with coordinates also have a legend and include walls.
 """
 
 from functools import lru_cache
@@ -15,7 +15,7 @@ _NAMES = ("wall", "floor", "target", "box", "box on target", "you", "you on a ta
 
 
 def opening(level: Level, settings: SokobanSettings) -> str:
-    """The rules, the legend and the real limits of an episode; a board follows."""
+    """The rules, the legend and the limits of an episode; a board follows."""
     lines = [f"You move boxes in a room. Your task is to: {GOAL}"]
     lines.append(
         "You push a box by walking against it. It moves if the cell behind it is free. You cannot "
@@ -44,7 +44,7 @@ def opening(level: Level, settings: SokobanSettings) -> str:
 
 
 class Picture:
-    """Writes the boards of one level; for `symbols` and `view` see the settings."""
+    """Renders the boards of one level; for `symbols` and `view` see the settings."""
 
     def __init__(self, level: Level, view: View, symbols: str):
         wall, floor, target, *others = symbols
@@ -54,7 +54,7 @@ class Picture:
             target if cell in level.targets else floor if open_ else wall
             for cell, open_ in enumerate(level.free)
         ]
-        # A row's end stands with its last cell, so that an index is a cell.
+        # Attach line ends to the last cell of a row, so that indices are cells.
         for end in range(level.columns - 1, len(cells) - 1, level.columns):
             cells[end] += "\n"
         self._cells = cells

@@ -1,4 +1,4 @@
-"""WebShop: an agent follows a written instruction and shops on pages of text."""
+"""WebShop: an agent follows an instruction and shops on text pages."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -10,10 +10,10 @@ from hgrpo.games.webshop.settings import WebshopSettings
 
 
 class Webshop(Environment):
-    """A shop of generated or official products, its goals, and its shoppers."""
+    """A shop with generated or official products, goals, and scripted shoppers."""
 
     Settings = WebshopSettings
-    # Text is cut into words, numbers and generated asins ("b0kamo"). The shop ignores case.
+    # Text is split into words, numbers and generated ASINs ("b0kamo"). The shop ignores case.
     cut = Cut(
         name="words",
         pieces=r"\bb0[a-z]{2,8}\b| ?\[sep\] ?| ?\$?[0-9]+|\.[0-9]+| ?[a-z']+|.|\n",

@@ -1,13 +1,13 @@
-"""Lucene's English analyser: how the official search turns text into terms.
+"""Lucene's English analyser, which the official search uses to extract terms.
 
-The steps are pyserini's: split into words (StandardTokenizer), drop possessive 's, lower the case,
-drop stop words, take Porter stems. Unicode's rules (UAX #29) say where words end. As in Lucene,
-each of these is also a word: an ideograph, a hiragana character, a run of a South-East Asian
-script, an emoji (also ® and ™).
+The steps are those of pyserini: split into words (StandardTokenizer), remove possessive 's,
+lowercase, remove stop words, apply the Porter stemmer. Word boundaries follow Unicode (UAX #29). As
+in Lucene, each ideograph, hiragana character, run of a South-East Asian script, and emoji
+(including ® and ™) is a word.
 
-This module was compared with Lucene 8.11. It gives other terms for characters newer than Unicode 9,
-a Hebrew word before a closing quotation mark, joiners before an emoji, words that end in -yyed or
--yying, and words of more than 255 code points. English text contains none of these.
+Results match Lucene 8.11, except for characters newer than Unicode 9, Hebrew words before a closing
+quotation mark, joiners before an emoji, words that end in -yyed or -yying, and words of more than
+255 code points, which do not occur in English text.
 """
 
 import re
@@ -18,12 +18,12 @@ import Stemmer
 
 _LONGEST = 255
 
-# Classes of characters by Word_Break property. Punctuation is listed as in Unicode 9 and Lucene 8.
+# Character classes by Word_Break property; punctuation as in Unicode 9 and Lucene 8.
 _LETTER = r"[\p{WB=ALetter}\p{WB=Hebrew_Letter}&&\p{Alphabetic}\u05F3]"
 _DIGIT = r"\p{WB=Numeric}"
 _KATAKANA = r"\p{WB=Katakana}"
-_JOINER = r"\p{WB=ExtendNumLet}"  # the underscore and similar characters
-_MARK = r"[\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]"  # belongs to the character before it
+_JOINER = r"\p{WB=ExtendNumLet}"  # underscore and similar characters
+_MARK = r"[\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]"  # attaches to the previous character
 _IN_BOTH = r".'\u2018\u2019\u2024\uFE52\uFF07\uFF0E"
 _IN_LETTERS = rf"[{_IN_BOTH}:\u00B7\u02D7\u0387\u05F4\u2027\uFE13\uFE55\uFF1A]"
 _IN_DIGITS = (
@@ -38,7 +38,7 @@ _FLAG_HALF = r"[\U0001F1E6-\U0001F1FF]"
 
 
 def _run(kind: str) -> str:
-    """A pattern for one or more characters of a kind, each with its marks."""
+    """Pattern for one or more characters of a kind, with their marks."""
     return rf"{kind}(?:{kind}|{_MARK})*+"
 
 
@@ -47,13 +47,13 @@ _DIGITS = rf"{_run(_DIGIT)}(?:{_IN_DIGITS}{_MARK}*+{_run(_DIGIT)})*+"  # 3.5, 1,
 _PART = rf"(?:{_run(_KATAKANA)}|(?:{_LETTERS}|{_DIGITS})++)"
 _WORD = regex.compile(
     rf"((?:{_run(_JOINER)})?+{_PART}(?:{_run(_JOINER)}{_PART})*+(?:{_run(_JOINER)})?+"
-    # After a zero-width joiner another pictograph belongs to the same emoji.
+    # A pictograph after a zero-width joiner belongs to the same emoji.
     rf"|{_PICTOGRAPH}{_MARK}*+(?:(?<=\u200D){_PICTOGRAPH}{_MARK}*+)*+"
     rf"|{_FLAG_HALF}{_MARK}*+{_FLAG_HALF}{_MARK}*+"
     rf"|[#*]{_MARK}*?\u20E3{_MARK}*+"
     rf"|(?:\p{{LB=SA}}{_MARK}*+)++"
     rf"|[\p{{Script=Han}}\p{{Script=Hiragana}}]{_MARK}*+)"
-    # Joiners alone are not a word. Without this branch, long runs take quadratic time.
+    # Joiners alone are not a word; this branch avoids quadratic time for long runs.
     rf"|{_run(_JOINER)}",
     regex.VERSION1,
 )
@@ -65,25 +65,25 @@ _STOPPED = (
 STOP_WORDS = frozenset(_STOPPED.split())
 _POSSESSIVES = ("'s", "\u2019s", "\uff07s")
 
-# The stemmer needs no cache, because `_terms` caches.
+# The stemmer is not cached, because `_terms` is.
 _PORTER = Stemmer.Stemmer("porter", maxCacheSize=0)
-# Lucene stems words with the endings below differently. `stem` first changes the ending of such a
-# word, so that this stemmer's result equals Lucene's. The first two patterns apply only after a
-# vowel and then a consonant. There, y after a consonant counts as a vowel.
+# Lucene stems words with the endings below differently, so `stem` first replaces these endings to
+# obtain Lucene's result. The first two patterns apply only after a vowel and a consonant, where y
+# after a consonant counts as a vowel.
 _SYLLABLE = r".*(?:[aeiou][^aeiou]|[^aeiou]y[^aeiou]).*"
-_FORMS = r"(?:i|y|is|ys|ies|[iy](?:ed|ing)s?)"  # endings that Porter's first steps turn into -i
+_FORMS = r"(?:i|y|is|ys|ies|[iy](?:ed|ing)s?)"  # endings that Porter's first steps reduce to -i
 _VARIANTS = (
     (re.compile(rf"({_SYLLABLE}bl){_FORMS}"), r"\1e"),
     (re.compile(rf"({_SYLLABLE}log){_FORMS}"), r"\1"),
-    # Before -ed and -ing, Lucene makes every double consonant except l, s and z single. This
-    # stemmer does so only for b, d, f, g, m, n, p, r and t.
+    # Before -ed and -ing, Lucene reduces all double consonants except l, s and z; this stemmer
+    # reduces only b, d, f, g, m, n, p, r and t.
     (re.compile(r"(.*(?:[aeiou]|[^aeiou]y).*([^aeiouybdfgmnprtlsz]))\2(?:ed|ing)s?"), r"\1"),
 )
 
 
 def analyse(text: str) -> list[str]:
-    """The terms of any text, in order, with repetitions."""
-    # No word contains a space, so `_terms` can cache the terms of each text between two spaces.
+    """Terms of a text, in order, with repetitions."""
+    # Split at spaces, which no word contains, so that `_terms` can cache the parts.
     return [term for word in text.split(" ") for term in _terms(word)]
 
 
@@ -100,7 +100,7 @@ def _terms(text: str) -> tuple[str, ...]:
 
 
 def _pieces(word: str) -> list[str]:
-    """A long word, cut as Lucene cuts it: into matches of at most 255 characters."""
+    """Split a long word like Lucene, into matches of at most 255 characters."""
     pieces, start = [], 0
     while start < len(word):
         match = _WORD.match(word, start, start + _LONGEST)
@@ -111,7 +111,7 @@ def _pieces(word: str) -> list[str]:
 
 
 def _lower(word: str) -> str:
-    """Java's lower case, which maps each character to one character."""
+    """Java's lowercase, which maps characters one to one."""
     return "".join(char.lower()[0] for char in word)
 
 
@@ -119,10 +119,10 @@ def stem(word: str) -> str:
     """Lucene's Porter stem of a lower-case word.
 
     It follows Porter, "An algorithm for suffix stripping" (1980,
-    https://tartarus.org/martin/PorterStemmer/), with four differences. Words of one or two letters
-    stay as they are. -bli becomes -ble, so that assembly matches assemble. -logi becomes -log, so
-    that technology matches technological. Every doubled consonant except l, s and z becomes single
-    before -ed and -ing, so that trekking matches trek.
+    https://tartarus.org/martin/PorterStemmer/), with four differences: Words of one or two letters
+    are unchanged. -bli becomes -ble (assembly matches assemble). -logi becomes -log (technology
+    matches technological). All double consonants except l, s and z are reduced before -ed and -ing
+    (trekking matches trek).
     """
     if len(word) <= 2:
         return word

@@ -26,7 +26,7 @@ _BATCH = 256
 
 
 def data_files(config: WebshopSettings) -> list[dict]:
-    """Results of `provide` for each data file that `make` reads; none for a generated shop."""
+    """Results of `provide` for each data file of `make`; empty for a generated shop."""
     names, download = config.data_names, config.products.download
     return [provide(_folder(config) / name, download) for name in names]
 
@@ -36,7 +36,7 @@ def make(
 ) -> Iterator[tuple[str, Task]]:
     """Implement `Environment.make_tasks`; call `data_files` first.
 
-    All random draws of generated products, prices and price limits depend on `seed`.
+    Generated products, prices and price limits are drawn from streams of `seed`.
     """
     products = config.products
     if products.generate is not None:
@@ -65,7 +65,7 @@ def _folder(config: WebshopSettings) -> Path:
 def _items(
     products: Iterable[Product], nouns_file: Path, config: WebshopSettings, seed: int
 ) -> Iterator[Item]:
-    """Yield products with price and nouns; `nouns_file` holds the nouns of a generated shop."""
+    """Yield products with price and nouns; `nouns_file` contains the nouns of a generated shop."""
     if config.products.generate is None:
         with_nouns = title_nouns(products)
     else:
@@ -76,9 +76,9 @@ def _items(
 
 
 def title_nouns(products: Iterable[Product]) -> Iterator[tuple[Product, tuple[str, ...]]]:
-    """Yield each product with the lower-case nouns of its title, in order, with repetitions.
+    """Yield products with the lower-case nouns of their titles, in order, with repetitions.
 
-    As in the original, nouns are words that spaCy tags NOUN or PROPN. UserError if spaCy or its
+    As in the original, nouns are words tagged NOUN or PROPN by spaCy. UserError if spaCy or its
     model is not installed.
     """
     try:
@@ -87,7 +87,7 @@ def title_nouns(products: Iterable[Product]) -> Iterator[tuple[Product, tuple[st
         parser = spacy.load(MODEL, disable=["ner", "lemmatizer", "parser"])
     except (ImportError, OSError) as error:
         raise UserError(
-            f"the nouns of product titles need spaCy and its model {MODEL} "
+            f"extracting nouns from product titles requires spaCy and its model {MODEL} "
             f"(pip install -e '.[webshop]'): {error}"
         ) from None
     titles = ((product.title, product) for product in products)
@@ -122,11 +122,11 @@ def _goals(
 def panels(
     goals: list[Goal], catalogue: Catalogue, config: PanelsSettings, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """Yield (split, task): the first goals for test, the next for validation, then training.
+    """Yield (split, task): the first goals for test, the next for validation, then for training.
 
-    The analysis panel has the goals after those of training or, if training takes all that remain,
-    before them. A goal with the content hash of an earlier goal is left out. With `apart`, a goal
-    whose product is already in another panel is left out too.
+    The analysis panel gets the goals after those for training or, if training takes all remaining
+    ones, before them. Goals with the content hash of an earlier goal are excluded. With `apart`, so
+    are goals whose product is already in another panel.
     """
     order = [*reversed(SPLITS)]
     if config.analysis:

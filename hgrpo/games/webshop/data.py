@@ -1,8 +1,8 @@
 """Downloads missing data files, and describes every data file for the manifest.
 
-The addresses come from `setup.sh` of the repository princeton-nlp/WebShop and, for trajectories,
-from its issues 14 and 21. WebShop publishes no checksums. The checksums below were computed from
-public copies of the files, which agree with each other.
+The URLs are those in `setup.sh` of the repository princeton-nlp/WebShop and, for trajectories, in
+its issues 14 and 21. WebShop publishes no checksums; those below were computed from identical
+public copies of the files.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from hgrpo.errors import UserError
 from hgrpo.games.fetch import Source, fetch
 from hgrpo.games.user_path import files_below
 
-# `confirm=t` answers the question that Google Drive asks before it serves a large file.
+# `confirm=t` skips Google Drive's confirmation page for large files.
 _DRIVE = "https://drive.usercontent.google.com/download?id={}&export=download&confirm=t"
 
 OFFICIAL = {
@@ -52,17 +52,17 @@ OFFICIAL = {
 def provide(path: Path, download: bool) -> dict[str, str | int]:
     """Name, size (bytes) and sha256 (hex) of a data file.
 
-    With `download`, a file with an official name is downloaded if it is missing, and checked if it
-    exists. The whole file is hashed every time, since a stored hash could be out of date. A folder
-    gets the size and hash of its files, joined in the order of their paths.
+    With `download`, a file with an official name is downloaded if missing, and otherwise verified.
+    The file is always hashed, because a stored hash could be outdated. For a folder, size and hash
+    are those of its concatenated files in path order.
 
-    UserError if the file is missing and not fetched, or fails the check.
+    UserError if the file is missing and not downloaded, or fails verification.
     """
     if download and path.name in OFFICIAL:
         return {"name": path.name} | fetch(OFFICIAL[path.name], path, "products.download")
     if not path.exists():
         raise UserError(
-            f"{path}: no such file; `products.download: true` fetches files with official names"
+            f"{path}: not found; set `products.download: true` to download official files"
         )
     files = [file for file, _ in files_below(path)]
     digest = hashlib.sha256()

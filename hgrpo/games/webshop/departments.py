@@ -1,13 +1,12 @@
-"""The vocabulary of a generated shop: each department's products and words to describe them.
+"""The vocabulary of a generated shop: products of each department and descriptive words.
 
-Three properties let the reward distinguish right and wrong choices:
+Three properties, which are tested, let the reward distinguish right from wrong choices:
 
 - No two product types share a noun.
 - The reward's fuzzy comparison distinguishes all attributes and option values of a product.
 - No option value belongs to two option names.
 
-Tests check these properties. Every attribute has two words. It can stand before a noun and after
-"is".
+Every attribute has two words, and can be used before a noun and after "is".
 """
 
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from typing import NamedTuple
 class ProductType(NamedTuple):
     """A type of product, in a group of its department.
 
-    `prices` is the range (low, high) in dollars. `options` holds three pairs (name, its values).
+    `prices` is the range (low, high) in dollars; `options` are three pairs (name, values).
     """
 
     name: str
@@ -26,7 +25,7 @@ class ProductType(NamedTuple):
 
     @property
     def plural(self) -> str:
-        """The name as people search for it: `travel mugs`."""
+        """The plural used in searches: `travel mugs`."""
         if self.name.endswith(("s", "sh", "ch", "x")):
             return f"{self.name}es"
         if self.name.endswith("y") and self.name[-2] not in "aeiou":
@@ -40,7 +39,7 @@ class ProductType(NamedTuple):
 
 
 class Department(NamedTuple):
-    """The goods of a department; each of `uses` is two words that can follow "good for"."""
+    """The goods of a department; each of `uses` has two words and can follow "good for"."""
 
     types: tuple[ProductType, ...]
     attributes: tuple[str, ...]
@@ -60,7 +59,7 @@ BRANDS = _list(
     "Estuvio, Falmeri, Grentol, Holvaro, Istrano, Jorbela, Kundevo, Lorvisto"
 )
 
-# Option -> its values. A key is the option's name, or `<option's name>/<kind of product>`.
+# Option -> values. Keys are `<name>` or `<name>/<kind of product>`.
 _OPTIONS = {
     "color": _list("red, blue, green, black, white, grey, pink, purple, yellow, brown, navy, teal"),
     "size/worn": _list("small, medium, large, petite, tall"),

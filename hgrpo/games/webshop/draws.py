@@ -1,4 +1,4 @@
-"""Fast draws of single numbers from a named stream, for catalogues of a million products."""
+"""Fast scalar draws from a named stream, for catalogues of a million products."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -7,12 +7,12 @@ from hgrpo.games import streams
 
 Item = TypeVar("Item")
 
-# How many numbers one call to NumPy draws. Drawing them takes about as long as the call's overhead.
+# Numbers drawn per call to NumPy, which take about as long as the call overhead.
 _STOCK = 48
 
 
 class Draws:
-    """Draws from the random stream (see `hgrpo.games.streams`) that `parts` name."""
+    """Draws from the random stream `parts`, see `hgrpo.games.streams`."""
 
     def __init__(self, *parts: object) -> None:
         self._rng = streams.generator(*parts)
@@ -25,15 +25,15 @@ class Draws:
         return low + (high - low) * self._stock.pop()
 
     def between(self, bounds: tuple[int, int]) -> int:
-        """An integer in [low, high], both ends included."""
+        """An integer in [low, high], inclusive."""
         low, high = bounds
         return low + int(self.uniform() * (high - low + 1))
 
     def pick(self, items: Sequence[Item]) -> Item:
-        """One of `items`; all are equally likely."""
+        """A uniformly drawn element of `items`."""
         return items[int(self.uniform() * len(items))]
 
     def some(self, items: Sequence[Item], count: int) -> list[Item]:
-        """`count` distinct entries of `items` in random order; all if `items` has fewer."""
+        """Up to `count` distinct entries of `items`, in random order."""
         left = list(items)
         return [left.pop(int(self.uniform() * len(left))) for _ in range(min(count, len(left)))]

@@ -1,4 +1,4 @@
-"""WebShop as a TextEnv. Environments of one process with the same assets share one shop."""
+"""WebShop as a TextEnv; environments of a process with the same assets share one shop."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -17,15 +17,15 @@ _DEFAULT = WebshopSettings(name="webshop")
 
 @lru_cache(maxsize=2)
 def open_goals(folder: Path) -> GoalList:
-    """The goals of a folder of assets, opened once per process."""
+    """The goals in a folder of assets, opened once per process."""
     return GoalList(folder / GOALS)
 
 
 class WebshopEnv(PickledByReplay):
     """Shopping sessions. `Task.path` is the goal's index in the file of goals.
 
-    A purchase pays its reward, in [0, 1], and is a success if the reward is 1. Every other step
-    pays 0. `Observation.goal` is the instruction, and a reset's search page contains it.
+    A purchase gives a reward in [0, 1] and is a success if the reward is 1; all other steps give 0.
+    `Observation.goal` is the instruction, which is also part of the initial search page.
 
     Args:
         assets: folder with the catalogue, its index and the goals.
@@ -39,7 +39,7 @@ class WebshopEnv(PickledByReplay):
         self._played: list[str] = []
 
     def reset(self, task: Task) -> Observation:
-        """Start `task`; UserError if the assets are missing, malformed, or lack this task."""
+        """Start `task`; UserError if the assets are invalid or do not contain the task."""
         shop = open_shop(self.assets)
         goal = open_goals(self.assets).goal(int(task.path))
         digest = goal_hash(goal, shop.item(goal.row))
@@ -53,7 +53,7 @@ class WebshopEnv(PickledByReplay):
     def session(self) -> Session:
         """The current session; RuntimeError before the first reset."""
         if self._session is None:
-            raise RuntimeError("there is no session before reset")
+            raise RuntimeError("no session before reset")
         return self._session
 
     def step(self, action: str) -> Step:
@@ -74,20 +74,20 @@ class WebshopEnv(PickledByReplay):
         )
 
     def fork(self) -> "WebshopEnv":
-        """An independent environment in the same state; both read the same shop."""
+        """An independent environment in the same state, sharing the shop."""
         twin = self._twin()
         if self._session is not None:
             twin._session = self._session.fork()
         return twin
 
     def admissible_commands(self) -> list[str]:
-        """The clicks that the page allows. Searches are admissible too, but not listed."""
+        """The possible clicks on the page; searches are admissible but not listed."""
         return [f"click[{text}]" for text in self.session.clicks]
 
     def situation(self) -> tuple[str, str]:
-        """Two fingerprints: of the page with the chosen options, and of all texts to click."""
+        """Fingerprints of the page with the chosen options, and of all clickable texts."""
         session = self.session
-        # The asin distinguishes two products whose pages look alike.
+        # The ASIN distinguishes products with identical pages.
         texts = [piece.text for piece in session.page if piece.kind != "instruction"]
         opened = [] if session.item is None else [session.item.product.asin]
         state = [*texts, *opened, *sorted(session.chosen.items())]

@@ -1,6 +1,6 @@
-"""Generates families of similar products, in the official files' format.
+"""Generates families of similar products in the format of the official files.
 
-Texts are short and the vocabulary is small, so that a small language model can learn to shop.
+Texts are short and the vocabulary is small, so that small language models can learn to shop.
 """
 
 import json
@@ -25,17 +25,17 @@ NOUNS_FILE = "nouns.json"
 
 _PATH = " \u203a "
 SYLLABLES = tuple(consonant + vowel for consonant in "BDFGHJKLMNPRSTVWZ" for vowel in "AEIOU")
-# Products are shuffled in blocks of this many, and one block is held in memory.
+# Number of products per shuffled block; one block is held in memory.
 _BLOCK = 4096
-# Probability that a near-duplicate draws its own value and does not copy the first product's value.
+# Probability that a near-duplicate draws its own value instead of copying the first product's.
 _NEW_ATTRIBUTES = 0.8
 _NEW_OPTIONS = 0.5
 _NEW_BRAND = 0.5
 # A near-duplicate's price is the first product's price times exp(u), with u uniform in
 # [-spread, spread], clipped to the price range of the product type.
 _PRICE_SPREAD = 0.3
-# How many draws a near-duplicate gets to differ from its whole family. An instruction's attributes
-# are drawn as often, and the best draw is kept.
+# Maximum number of draws until a near-duplicate differs from its whole family, and number of draws
+# of an instruction's attributes, of which the best is used.
 _ATTEMPTS = 8
 # Probability that a price is a range, and probability that a shopper's request names an option.
 _PRICE_RANGE = 0.3
@@ -43,7 +43,7 @@ _NAMED_OPTION = 0.6
 
 
 class Generated(NamedTuple):
-    """One product's entries in the official files, and the nouns of its type, in lower case."""
+    """One product's entries in the official files, and the lower-case nouns of its type."""
 
     item: dict
     attributes: dict
@@ -52,10 +52,10 @@ class Generated(NamedTuple):
 
 
 def generate(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
-    """Yield the products, shuffled in blocks of a few thousand to limit memory.
+    """Yield the products, shuffled in blocks to limit memory.
 
-    Before the shuffle, the i-th product depends only on (seed, i) and the settings. The setting
-    `products` affects only the asins; `instructed` and `human` affect only the instructions.
+    Before shuffling, product i depends only on (seed, i) and the settings. `products` affects only
+    the ASINs; `instructed` and `human` affect only the instructions.
     """
     drafts = ((draft, family) for family in families(config, seed) for draft in family)
     named = zip(asins(config.products, seed), drafts, strict=False)
@@ -72,7 +72,7 @@ def generate(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
 def write(folder: Path, products: Iterable[Generated]) -> None:
     """Write the three official files and `nouns.json` (asin -> nouns) into `folder`.
 
-    If `products` raises an error, the files lack their closing bracket, so no reader accepts them.
+    If `products` raises an error, the files are unreadable, because the closing bracket is missing.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (
@@ -92,7 +92,7 @@ def write(folder: Path, products: Iterable[Generated]) -> None:
 
 @contextmanager
 def _entries(path: Path, brackets: str) -> Iterator[Callable[[str], None]]:
-    """Open a JSON array or object; the yielded function writes one entry, on its own line."""
+    """Open a JSON array or object; the yielded function writes one entry per line."""
     with path.open("w", encoding="utf-8") as handle:
         handle.write(brackets[0])
         separators = chain(["\n"], repeat(",\n"))
@@ -101,15 +101,15 @@ def _entries(path: Path, brackets: str) -> Iterator[Callable[[str], None]]:
 
 
 def asins(products: int, seed: int) -> Iterator[str]:
-    """Yield distinct identifiers: "B0", then two or more syllables, as few as suffice.
+    """Yield distinct identifiers: "B0" and at least two syllables, as few as possible.
 
-    `SYLLABLES` has S entries. The first syllable of identifier i is entry i mod S of the shuffled
-    entries. So any S consecutive identifiers begin differently. The other n syllables are the
-    base-S digits of this number:
+    Let S be the number of `SYLLABLES`. The first syllable of identifier i is entry i mod S of the
+    shuffled syllables, so any S consecutive identifiers begin differently. The other n syllables
+    are the base-S digits of
 
         (a (i div S) + b + c (i mod S)) mod S^n
 
-    All identifiers differ, since a is coprime to S.
+    All identifiers differ, because a is coprime to S.
     """
     size = len(SYLLABLES)
     tail = next(n for n in count(1) if size ** (n + 1) >= products)
@@ -125,9 +125,9 @@ def asins(products: int, seed: int) -> Iterator[str]:
 
 
 def families(config: CatalogueSettings, seed: int) -> Iterator[list[Draft]]:
-    """Yield families without end; the f-th depends only on (seed, f) and the settings.
+    """Yield an infinite sequence of families; family f depends only on (seed, f) and the settings.
 
-    The members of a family have one product type. Each shares an attribute with the first member.
+    Members of a family have the same product type and share an attribute with the first member.
     """
     types = [(name, kind) for name in config.departments for kind in DEPARTMENTS[name].types]
     for number in count():
@@ -154,7 +154,7 @@ def _family(
 def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws: Draws) -> Draft:
     """Draw a near-duplicate of `first`.
 
-    If possible, it differs from each of `others` in attributes or options.
+    If possible, it differs from all `others` in attributes or options.
     """
     taken = [(set(other.attributes), other.options) for other in others]
     for _ in range(_ATTEMPTS):
@@ -173,7 +173,7 @@ def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws
 
 
 def _vary(config: CatalogueSettings, first: Draft, draws: Draws) -> tuple[str, ...]:
-    """The attributes of `first`, changed: drop one or two, keep at least one, add up to two."""
+    """Vary the attributes of `first`: drop one or two, keep at least one, add up to two."""
     attributes = first.attributes
     retained = draws.some(attributes, max(1, len(attributes) - draws.between((1, 2))))
     low, high = config.attributes
@@ -184,7 +184,7 @@ def _vary(config: CatalogueSettings, first: Draft, draws: Draws) -> tuple[str, .
 
 def _values(config: CatalogueSettings, values: tuple[str, ...], draws: Draws) -> tuple[str, ...]:
     chosen = set(draws.some(values, draws.between(config.option_values)))
-    # Keep the order of `values`, because sizes should ascend.
+    # Keep the order of `values`, so that sizes ascend.
     return tuple(value for value in values if value in chosen)
 
 
@@ -233,7 +233,7 @@ def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
         "asin": asin,
         "instruction": request(WISHES, draft.type, phrases, draws, named),
         "attributes": list(draft.attributes),
-        # In the official file a product without options has one empty entry.
+        # In the official file, a product without options has one empty entry.
         "options": [f"{name}: {value}" for name, value in chosen] or [""],
         "instruction_attributes": phrases,
         "instruction_options": [named[1]] if named else [],
@@ -241,6 +241,6 @@ def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
 
 
 def _selective(draft: Draft, rivals: list[Draft], draws: Draws) -> list[str]:
-    """Draw several sets of 1 to 3 attributes. Return the set that fits the fewest rivals."""
+    """Draw several sets of 1 to 3 attributes, and return the one shared by the fewest rivals."""
     choices = [draws.some(draft.attributes, draws.between((1, 3))) for _ in range(_ATTEMPTS)]
     return min(choices, key=lambda choice: sum(set(choice) <= set(r.attributes) for r in rivals))

@@ -1,7 +1,7 @@
-"""Makes goals from instructions, in the original's order; splits instructions into words.
+"""Makes goals from instructions, in the order of the original WebShop.
 
-Goals are listed product by product and then shuffled as in the original (Python's `random.shuffle`,
-seed 233), so each goal has the same index as in the original.
+Goals are listed by product and then shuffled as in the original (Python's `random.shuffle`, seed
+233), so that indices are identical.
 """
 
 import itertools
@@ -19,12 +19,12 @@ _PLAIN = """
     my need of on one please recommend search show size some that the them this to want which
     with would you
 """
-# Words of instructions that do not describe a product.
+# Words in instructions that do not describe a product.
 PLAIN = frozenset(_PLAIN.split())
 
 
 def synthetic_goals(item: Item, instruction: Instruction, seed: int) -> Iterator[Goal]:
-    """Yield a goal for each combination of option values. Option names are sorted in each goal."""
+    """Yield a goal for each combination of option values; option names are sorted."""
     options = item.product.options
     names = sorted(options)
     limit = price_limit(item.price, seed, item.product.asin)
@@ -37,7 +37,7 @@ def synthetic_goals(item: Item, instruction: Instruction, seed: int) -> Iterator
 
 
 def human_goal(item: Item, instruction: Instruction, seed: int, number: int) -> Goal:
-    """The goal of instruction `number` in the product's list of people's instructions."""
+    """The goal of instruction `number` in the product's list of human instructions."""
     limit = price_limit(item.price, seed, item.product.asin, number)
     text = instruction.text.strip(".") + limit_text(limit)
     return Goal(item.row, text, instruction.attributes, instruction.options or (), limit)

@@ -1,12 +1,11 @@
-"""Reads human trajectories, in the two official formats.
+"""Reads human trajectories in the two official formats.
 
 * The site's session logs (`all_trajs.zip`), written by `web_agent_site/app.py`. There is one file
-  per session and one JSON object per page. An object has `page`, `url`, `goal` and, except for the
-  search page, `content`. The logs hold no actions. Each action is inferred from two consecutive
-  pages.
-* The imitation file (`il_trajs_finalized_images.jsonl`), read by `train_choice_il.py` in
-  `baseline_models`. There is one JSON object per trajectory, with `states` and `actions`, but
-  without rewards.
+per session and one JSON object per page, with `page`, `url`, `goal` and, except for the search
+page, `content`. Actions are not logged, but inferred from consecutive pages. * The imitation file
+(`il_trajs_finalized_images.jsonl`), read by `train_choice_il.py` in
+  `baseline_models`. There is one JSON object per trajectory, with `states` and `actions` but no
+  rewards.
 """
 
 import ast
@@ -38,11 +37,10 @@ _GOAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class HumanTrajectory:
-    """One person's actions for one instruction. `goal` includes the price limit.
+    """A human's actions for one instruction; `goal` includes the price limit.
 
-    There is at least one action. Each action is `search[...]` or `click[...]`, in the file's letter
-    case; the official files use lower case. `reward` is None if nothing was bought or the format
-    has no rewards.
+    There is at least one action, `search[...]` or `click[...]`, in the file's case (lower case in
+    the official files). `reward` is None if nothing was bought or the format has no rewards.
     """
 
     goal: str
@@ -54,10 +52,10 @@ def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
     """Yield the trajectories of a file, or of all `.jsonl` files in a folder or zip, by name.
 
     Args:
-        counts: reason -> number of trajectories left out. It also counts repeated pages.
+        counts: reason -> number of excluded trajectories; also counts repeated pages.
 
     Raises:
-        UserError: the path cannot be read or holds no `.jsonl` file.
+        UserError: the path cannot be read or contains no `.jsonl` file.
     """
     try:
         for name, lines in _files(path):
@@ -65,13 +63,13 @@ def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from None
     except BROKEN_ZIP as error:
-        raise UserError(f"{path}: the archive is broken or cut off ({error})") from None
+        raise UserError(f"{path}: the archive is damaged or truncated ({error})") from None
 
 
 def _files(path: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
     """Yield (name, lines) of each file."""
     if not path.exists():
-        raise UserError(f"{path}: no such file or folder")
+        raise UserError(f"{path}: file or folder not found")
     if path.is_file() and path.suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
             for name in _chosen(archive.namelist(), path):
@@ -88,16 +86,16 @@ def _files(path: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
 
 
 def _chosen(names: Iterable[str], path: Path) -> list[str]:
-    """Sorted names of the trajectory files, without the `._` files that macOS adds."""
+    """Sorted names of the trajectory files, excluding the `._` files of macOS."""
     files = [name for name in names if name.endswith(".jsonl")]
     chosen = sorted(name for name in files if not Path(name).name.startswith("._"))
     if not chosen:
-        raise UserError(f"{path}: there is no .jsonl file inside")
+        raise UserError(f"{path}: contains no .jsonl file")
     return chosen
 
 
 def _rows(name: str, lines: Iterable[bytes]) -> Iterator[tuple[str, object]]:
-    """Yield (place, value) of each line that is not blank; a UserError for a bad one."""
+    """Yield (place, value) of each non-blank line; the value of an invalid line is a UserError."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -105,7 +103,7 @@ def _rows(name: str, lines: Iterable[bytes]) -> Iterator[tuple[str, object]]:
         try:
             yield place, json.loads(line)
         except (ValueError, RecursionError) as error:
-            yield place, UserError(f"{place}: not JSON, or cut off ({error})")
+            yield place, UserError(f"{place}: invalid or truncated JSON ({error})")
 
 
 def _trajectories(
@@ -116,7 +114,7 @@ def _trajectories(
         counts["left out: empty file"] += 1
         return
     lines = itertools.chain(head, rows)
-    # The second line decides too: the first one may be bad.
+    # Also check the second line, because the first one may be invalid.
     if any(isinstance(row, dict) and row.keys() >= {"page", "url", "goal"} for _, row in head):
         readings = [partial(_session, lines, counts)]
     else:
@@ -131,11 +129,11 @@ def _trajectories(
 
 
 class _LeftOutError(Exception):
-    """A trajectory cannot be used; the message is the reason that is counted."""
+    """A trajectory cannot be used; the message is the counted reason."""
 
 
 def _listed(keywords: object) -> object:
-    """The list in a text such as "['red', 'mug']", which logs of item pages copy from the URL."""
+    """Parse a list such as "['red', 'mug']", which logs of item pages copy from the URL."""
     if not isinstance(keywords, str):
         return keywords
     if keywords.startswith("["):
@@ -203,13 +201,15 @@ def _imitation(place: str, line: object) -> HumanTrajectory:
         raise _LeftOutError("an action is neither search[...] nor click[...]")
     goal = _GOAL.search(states[0])
     if goal is None:
-        raise UserError(f"{place}: states: the first has no instruction before its search button")
+        raise UserError(
+            f"{place}: states: no instruction before the search button in the first state"
+        )
     return HumanTrajectory(goal[1], actions, None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A page of a session log. Fields that its kind of page lacks are empty."""
+    """A page of a session log. Fields not applicable to the kind of page are empty."""
 
     kind: str
     keywords: tuple[str, ...] = ()
@@ -229,7 +229,7 @@ class _Page:
 
 
 def _session(lines: Iterable[tuple[str, object]], counts: Counter[str]) -> HumanTrajectory:
-    """The trajectory of a session log. Equal pages in a row, such as reloads, count as one."""
+    """The trajectory of a session log; consecutive identical pages, such as reloads, are merged."""
     rows = [(checked(_Row, row, place), place) for place, row in lines]
     goals = {row.goal.instruction_text for row, _ in rows}
     pages = [_page(row, place) for row, place in rows]
@@ -253,7 +253,7 @@ def _session(lines: Iterable[tuple[str, object]], counts: Counter[str]) -> Human
 
 
 def _action(before: _Page, after: _Page) -> str | None:
-    """The action that leads from page `before` to page `after`; None if no action does."""
+    """The action that leads from page `before` to page `after`, if any."""
     match before.kind, after.kind:
         case "index", "search_results" if after.number == 1 and any(after.keywords):
             return f"search[{' '.join(after.keywords)}]"
@@ -281,7 +281,7 @@ def _action(before: _Page, after: _Page) -> str | None:
 
 
 def _choice(before: dict[str, str], after: dict[str, str]) -> str | None:
-    """The click that sets or changes one option; None if the pages differ in another way."""
+    """The click that sets or changes one option; None if the pages differ otherwise."""
     changed = [value for name, value in after.items() if before.get(name) != value]
     return f"click[{changed[0]}]" if len(changed) == 1 and before.keys() <= after.keys() else None
 
@@ -299,5 +299,5 @@ def _sub_page(url: str, place: str) -> str:
     parts = url.partition("/item_sub_page/")[2].split("/")
     name = parts[4].lower() if len(parts) > 4 else ""
     if name not in _SUB_PAGES:
-        raise UserError(f"{place}: url: no sub page is named in {url!r:.60}")
+        raise UserError(f"{place}: url: no sub page in {url!r:.60}")
     return name

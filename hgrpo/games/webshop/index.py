@@ -1,8 +1,8 @@
-"""BM25 as Lucene computes it: an inverted index on disk, shared by all processes that read it.
+"""Lucene-compatible BM25: an inverted index on disk, shared by all reading processes.
 
-Scores equal Lucene's to the last bit. They are 32-bit floats, summed in 64 bits and then rounded to
-32 bits. The package bm25s cannot be used: it rounds and orders ties in other ways than Lucene,
-ignores repeated query terms, and copies the vocabulary into each process.
+Scores are bit-identical to Lucene's: 32-bit floats, summed in 64 bits and rounded to 32 bits. The
+package bm25s is not suitable, because its rounding and tie order differ from Lucene's, it ignores
+repeated query terms, and it copies the vocabulary into each process.
 """
 
 import hashlib
@@ -22,26 +22,26 @@ from scipy.sparse import csr_array
 from hgrpo.errors import UserError
 from hgrpo.games.webshop.analyser import analyse
 
-# The parameters of BM25: pyserini's defaults.
+# BM25 parameters: pyserini's defaults.
 _K1 = np.float32(0.9)
 _B = np.float32(0.4)
 
 _FORMAT = "bm25 1"
 _HEADER = "index.json"
 _ARRAYS = {"keys": np.uint64, "starts": np.int64, "documents": np.int32, "saturations": np.float32}
-# If a query finds fewer postings than this share of the number of documents, it is faster to sort
-# them than to fill a table of all documents.
+# If a query's postings are fewer than this share of the documents, sorting them is faster than
+# filling a table of all documents.
 _SPARSE = 1 / 16
 
-# The 256 document lengths that Lucene can store in a byte (SmallFloat.byte4ToInt), ascending. They
-# are all lengths from 0 to 40. Then come 8 steps of 2, 8 steps of 4, 8 steps of 8, and so on.
+# The 256 document lengths that Lucene can encode in a byte (SmallFloat.byte4ToInt), ascending: all
+# lengths from 0 to 40, then 8 steps of 2, 8 steps of 4, 8 steps of 8, and so on.
 _CODES = np.arange(256 - 24)
 _FLOATS = np.where(_CODES < 8, _CODES, (8 + _CODES % 8) << np.maximum(_CODES // 8 - 1, 0))
 _LENGTHS = np.concatenate([np.arange(24), 24 + _FLOATS])
 
 
 def quantise(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Document lengths as Lucene stores them: rounded down to a length that fits a byte."""
+    """Round document lengths down to those that Lucene can encode in a byte."""
     return _LENGTHS[np.searchsorted(_LENGTHS, lengths, side="right") - 1]
 
 
@@ -52,10 +52,10 @@ class Index:
     Attributes:
         size: number of documents, including those without terms.
         filled: number of documents with terms; N in the formula of `scores`.
-        keys: uint64 [V] ascending, a hash of each term. The hash of an unknown term is among them
-            with probability V / 2^64.
+        keys: uint64 [V] ascending, a hash of each term. An unknown term collides with probability V
+            / 2^64.
         starts: int64 [V + 1], offset of each term's first posting.
-        documents: int32 [P], the index of each posting's document, ascending within a term.
+        documents: int32 [P], document index of each posting, ascending within a term.
         saturations: float32 [P], 1 + tf / (k1 (1 - b + b dl / avgdl)).
     """
 
@@ -67,7 +67,7 @@ class Index:
     saturations: NDArray[np.float32]
 
     def search(self, query: str, k: int = 50) -> list[int]:
-        """Indices of at most `k` documents, best score first; on a tie, lowest index first."""
+        """Indices of at most `k` documents, best score first, ties by lowest index."""
         documents, scores = self.scores(query)
         if len(scores) > k:
             best = scores >= np.partition(scores, -k)[-k]
@@ -75,7 +75,7 @@ class Index:
         return documents[np.argsort(-scores, kind="stable")[:k]].tolist()
 
     def scores(self, query: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Indices of documents that share a term with the query, ascending, and BM25 scores.
+        """Ascending indices of documents that share a term with the query, and BM25 scores.
 
         The score is the sum over the query's terms, repetitions included, of
         ln(1 + (N - df + 0.5) / (df + 0.5)) tf / (tf + k1 (1 - b + b dl / avgdl)). Here dl is the
@@ -98,7 +98,7 @@ class Index:
         if not documents:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         hits, share = np.concatenate(documents), np.concatenate(shares)
-        # Sum the shares of each document. For many postings, a table of all documents is faster.
+        # Sum the contributions per document. For many postings, a table of all documents is faster.
         if len(hits) < _SPARSE * self.size:
             hits, places = np.unique(hits, return_inverse=True)
             return hits, np.bincount(places, share).astype(np.float32)
@@ -110,22 +110,22 @@ class Index:
         return np.float32(math.log(1 + (self.filled - df + 0.5) / (df + 0.5)))
 
     def save(self, folder: Path) -> None:
-        """Write the index into a folder, in place of an older one."""
+        """Write the index to a folder, replacing an older one."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         for name in _ARRAYS:
             np.save(folder / f"{name}.npy", getattr(self, name))
-        # Last: without it, an index cut short does not load.
+        # Write the header last, so that an incomplete index cannot be loaded.
         header = {"format": _FORMAT, "size": self.size, "filled": self.filled}
         (folder / _HEADER).write_text(json.dumps(header) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> "Index":
-        """Memory-map an index that `save` wrote; UserError if a file is missing or damaged."""
+        """Memory-map an index written by `save`; UserError if a file is missing or damaged."""
         try:
             header = json.loads((folder / _HEADER).read_bytes())
             if not isinstance(header, dict) or header.get("format") != _FORMAT:
-                raise ValueError(f"{_HEADER} does not say format {_FORMAT!r}")
+                raise ValueError(f"{_HEADER} does not have format {_FORMAT!r}")
             arrays = {name: mapped(folder / f"{name}.npy", kind) for name, kind in _ARRAYS.items()}
             return cls(int(header["size"]), int(header["filled"]), **arrays)
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
@@ -133,7 +133,7 @@ class Index:
 
 
 def build(documents: Iterable[str]) -> Index:
-    """Build the index in one pass over the documents, which keep their order.
+    """Build the index in one pass over the documents, preserving their order.
 
     Memory peaks at the size of the vocabulary plus about 24 bytes per posting.
     """
@@ -174,9 +174,9 @@ def _key(term: str) -> int:
 
 
 def mapped(path: Path, kind: type) -> NDArray:
-    """Memory-map a 1-d array that `np.save` wrote; ValueError for another shape or type."""
+    """Memory-map a 1-d array written by `np.save`; ValueError if shape or type is wrong."""
     numbers = np.load(path, mmap_mode="r")
     if numbers.dtype != kind or numbers.ndim != 1:
         actual = f"{numbers.dtype} {list(numbers.shape)}"
-        raise ValueError(f"{path.name} holds {actual}, not a list of {np.dtype(kind)}")
-    return np.asarray(numbers)  # a plain array over the same memory: indexing a memmap is slow
+        raise ValueError(f"{path.name} contains {actual} instead of a list of {np.dtype(kind)}")
+    return np.asarray(numbers)  # a plain array view, because indexing a memmap is slow

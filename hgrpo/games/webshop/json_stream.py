@@ -1,7 +1,6 @@
-"""Reads a large JSON file value by value, with Python's own JSON parser; checks values.
+"""Streams values from a large JSON file with Python's JSON parser, and validates them.
 
-The original uses this parser too. It reads `NaN` and `Infinity` as numbers, although JSON does not
-have them.
+Like the original, this accepts the non-standard numbers `NaN` and `Infinity`.
 """
 
 import codecs
@@ -15,13 +14,13 @@ from pydantic import BaseModel, ValidationError
 
 from hgrpo.errors import UserError
 
-# First byte of a file -> its JSON kind and the character that closes it.
+# First byte of a file -> JSON type and closing character.
 _TOP = {b"[": ("array", "]"), b"{": ("object", "}")}
 _CHUNK = 1 << 20  # characters per read
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\n\r]*")
-# If the end of the buffer cuts a value off, the parser's error lies within this many characters of
-# the end, or reports an unterminated string.
+# If the buffer ends within a value, the parser's error is within this many characters of the end,
+# or reports an unterminated string.
 _LONGEST_TOKEN = 16
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -30,7 +29,7 @@ def elements(path: Path, top: bytes) -> Iterator:
     """Yield the elements of a JSON array (top "["), or the (key, value) pairs of an object ("{").
 
     Raises:
-        UserError: the file cannot be read, is not a complete JSON array or object, or is nested too
+        UserError: the file is unreadable, incomplete, not a JSON array or object, or nested too
             deeply.
     """
     number = 0
@@ -39,7 +38,7 @@ def elements(path: Path, top: bytes) -> Iterator:
             first = handle.read(4096).removeprefix(codecs.BOM_UTF8).lstrip()[:1]
         if first != top:
             begins = f"begins with {first.decode(errors='replace')!r}" if first else "is empty"
-            raise UserError(f"{path}: a JSON {_TOP[top][0]} was expected; the file {begins}")
+            raise UserError(f"{path}: expected a JSON {_TOP[top][0]}, but the file {begins}")
         with path.open(encoding="utf-8-sig", errors="surrogateescape") as handle:
             for element in _elements(_Values(handle), top):
                 number += 1
@@ -47,13 +46,13 @@ def elements(path: Path, top: bytes) -> Iterator:
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except RecursionError:
-        raise UserError(f"{path}: after entry {number}: nested very deeply") from None
+        raise UserError(f"{path}: after entry {number}: nested too deeply") from None
     except UnicodeEncodeError:
-        raise UserError(f"{path}: after entry {number}: text that is not UTF-8") from None
+        raise UserError(f"{path}: after entry {number}: not UTF-8") from None
     except ValueError as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else error
         raise UserError(
-            f"{path}: the JSON is broken or cut off after entry {number} ({reason})"
+            f"{path}: invalid or truncated JSON after entry {number} ({reason})"
         ) from None
 
 
@@ -64,38 +63,38 @@ def _elements(values: "_Values", top: bytes) -> Iterator:
         element = values.value()
         if top == b"{":
             if not isinstance(element, str):
-                raise ValueError("a text was expected as a key")
+                raise ValueError("expected a string as key")
             values.take(":")
             element = element, values.value()
         yield element
         if values.mark() != close:
             values.take(",")
             if values.mark() == close:
-                raise ValueError(f"a value was expected before {close!r}")
+                raise ValueError(f"expected a value before {close!r}")
     values.take(close)
     if values.mark():
-        raise ValueError(f"more after the closing {close!r}")
+        raise ValueError(f"extra data after the closing {close!r}")
 
 
 class _Values:
-    """Reads values and punctuation marks, one after another, from the JSON text in `handle`."""
+    """Reads values and punctuation from the JSON text in `handle`."""
 
     def __init__(self, handle: TextIO) -> None:
         self._handle = handle
         self._text, self._at = "", 0
 
     def mark(self) -> str:
-        """Look at the next character that is not white space; "" at the end of the file."""
+        """Peek at the next character other than white space; "" at the end of the file."""
         while True:
             self._at = _SPACE.match(self._text, self._at).end()
             if self._at < len(self._text) or not self._read_on():
                 return self._text[self._at : self._at + 1]
 
     def take(self, mark: str) -> None:
-        """Skip the punctuation mark `mark`; ValueError if anything else comes next."""
+        """Consume `mark`; ValueError if the next character differs."""
         char = self.mark()
         if char != mark:
-            raise ValueError(f"{mark!r} was expected, not {char!r}" if char else "it ends early")
+            raise ValueError(f"expected {mark!r}, not {char!r}" if char else "unexpected end")
         self._at += 1
 
     def value(self) -> object:
@@ -104,7 +103,7 @@ class _Values:
         while True:
             try:
                 parsed, end = _DECODER.raw_decode(self._text, self._at)
-                # Near the buffer's end a number may be cut off: "0." would be read as 0.
+                # Near the buffer's end, a number may be truncated: "0." would be parsed as 0.
                 if end < len(self._text) - _LONGEST_TOKEN or not self._read_on():
                     break
             except json.JSONDecodeError as error:
@@ -115,15 +114,14 @@ class _Values:
         raw, self._at = self._text[self._at : end], end
         raw.encode()
         if "\\ud" in raw or "\\uD" in raw:
-            # Half a surrogate pair cannot be written to a file. Replace it with "?".
+            # Replace unpaired surrogates, which cannot be written to a file, with "?".
             return json.loads(json.dumps(parsed, ensure_ascii=False).encode(errors="replace"))
         return parsed
 
     def _read_on(self) -> bool:
-        """Drop what was taken, and read more. At the end of the file, only return False.
+        """Discard consumed text and read more; return False at the end of the file.
 
-        Each call reads at least as much as is left over, so that a long value is not decoded too
-        often.
+        Each call reads at least as much as the rest, so that long values are not parsed too often.
         """
         more = self._handle.read(max(_CHUNK, len(self._text) - self._at))
         if more:
@@ -132,9 +130,9 @@ class _Values:
 
 
 def checked(model: type[Model], value: object, place: str) -> Model:
-    """Build `model` from a JSON value; UserError with `place` and the first mistake.
+    """Validate a JSON value as `model`; UserError with `place` and the first mistake.
 
-    A value that is a UserError, for text that is not JSON, is raised.
+    A value that is itself a UserError (invalid JSON) is raised.
     """
     if isinstance(value, UserError):
         raise value

@@ -1,4 +1,4 @@
-"""Reads the official data files as streams, and cleans them as the original does.
+"""Streams the official data files, cleaned as in the original.
 
 The rules are those of WebShop's `web_agent_site/engine`: `load_products` in `engine.py`, and
 `goal.py`.
@@ -29,9 +29,9 @@ Phrases = tuple[str, ...]
 
 
 def _prices(pricing: object) -> tuple[float, ...]:
-    """One price, or the two ends of a range, in dollars; further prices are dropped.
+    """One price, or both ends of a range, in dollars; further prices are dropped.
 
-    Like the original, this keeps only digits and dots, so a negative price loses its sign.
+    As in the original, only digits and dots are kept, so negative prices lose their sign.
     """
     if not pricing:
         return _NO_PRICE
@@ -42,7 +42,7 @@ def _prices(pricing: object) -> tuple[float, ...]:
 
 
 def _dollars(text: str) -> float:
-    """The number that a text's digits and dots form; NaN if they form none."""
+    """Parse the digits and dots of a text as a number; NaN if invalid."""
     try:
         return float(Decimal(re.sub(r"[^\d.]", "", text)))
     except InvalidOperation:
@@ -54,7 +54,7 @@ class _Value(BaseModel):
 
 
 class _Record(BaseModel):
-    """A product of `items_shuffle*.json`; the file has more keys."""
+    """A product of `items_shuffle*.json`; other keys are ignored."""
 
     asin: str = Field(min_length=1)
     name: str
@@ -70,7 +70,7 @@ class _Record(BaseModel):
 
 
 class _Entry(BaseModel):
-    """An entry of `items_ins_v2*.json`. As in the original, only `attributes` must not be null."""
+    """An entry of `items_ins_v2*.json`; as in the original, only `attributes` is required."""
 
     attributes: Phrases = ()
     instruction: str | None = None
@@ -88,16 +88,16 @@ class _Wish(BaseModel):
 def products(
     items: Path, attributes: Mapping[str, dict], limit: int | None, counts: Counter[str]
 ) -> Iterator[Product]:
-    """Yield the products of an `items_shuffle*.json`, one in memory at a time.
+    """Stream the products of an `items_shuffle*.json`.
 
     Args:
         attributes: asin -> entry, from `attributes`.
-        limit: how many records to read, including those left out; None reads all.
-        counts: reason -> number of records left out, or with a default; updated here.
+        limit: maximum number of records to read, including excluded ones; None reads all.
+        counts: reason -> number of records excluded or set to a default; updated in place.
 
     Raises:
-        UserError: the file is missing, is not an array or is cut off; raised when the stream
-            reaches the mistake. A product whose field is missing or wrong is left out.
+        UserError: the file is missing, truncated or not an array; raised when the stream reaches
+            the mistake. Products with a missing or invalid field are excluded.
     """
     seen: set[str] = set()
     with closing(elements(items, b"[")) as records:
@@ -122,10 +122,10 @@ def products(
 
 
 def attributes(path: Path, counts: Counter[str]) -> dict[str, dict]:
-    """Read an `items_ins_v2*.json`: asin -> the part of its entry that this project uses.
+    """Read an `items_ins_v2*.json`: ASIN -> the used part of its entry.
 
     An entry may have the keys `attributes` (tuple of phrases), `instruction` (text) and
-    `instruction_attributes` (tuple of phrases). Equal phrases share memory, because the full file
+    `instruction_attributes` (tuple of phrases). Equal phrases are interned, because the full file
     has 1.18 M entries. For `counts` and errors see `products`.
     """
     entries: dict[str, dict] = {}
@@ -143,11 +143,11 @@ def attributes(path: Path, counts: Counter[str]) -> dict[str, dict]:
 
 
 def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instruction]]:
-    """Read `items_human_ins.json`: asin -> one or more instructions, in the file's order.
+    """Read `items_human_ins.json`: ASIN -> one or more instructions, in file order.
 
-    As in the original, a text loses the full stops at its ends, because a goal adds a price limit
-    after it. The key names the product; an entry's own `asin` is ignored. An instruction that names
-    no attributes is left out. For `counts` and errors see `products`.
+    As in the original, full stops are stripped, because goals append a price limit. The product is
+    identified by the key; an entry's `asin` is ignored. Instructions without attributes are
+    excluded. For `counts` and errors see `products`.
     """
     instructions: dict[str, list[Instruction]] = {}
     for asin, entries in elements(path, b"{"):
@@ -163,7 +163,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
                 usable.append(Instruction(text, phrases, wish.instruction_options))
             else:
                 counts["human instruction left out: no instruction_attributes"] += 1
-        # If a key occurs twice, the later one counts, as in the original's JSON reader.
+        # The last of duplicate keys is used, as in the original's JSON reader.
         instructions.pop(asin, None)
         if usable:
             instructions[asin] = usable
@@ -171,10 +171,10 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
 
 
 def synthetic_instruction(asin: str, entry: Mapping[str, Any]) -> Instruction:
-    """The synthetic instruction in an entry of `attributes`; UserError if it names no attribute."""
+    """The synthetic instruction in an entry of `attributes`; UserError if it has no attributes."""
     phrases = entry.get("instruction_attributes")
     if not phrases:
-        raise UserError(f"{asin}: instruction_attributes: an instruction needs at least one")
+        raise UserError(f"{asin}: instruction_attributes: at least one is required")
     return Instruction(entry["instruction"], phrases, None)
 
 

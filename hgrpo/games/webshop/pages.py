@@ -1,4 +1,4 @@
-"""The shop's pages, as the texts, buttons and links that a browser would show, in reading order."""
+"""The shop's pages as sequences of texts, buttons and links in reading order."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -15,10 +15,10 @@ _BLANK = " \t\n\f\r"
 
 
 class Piece(NamedTuple):
-    """One piece of a page. `text` keeps its spaces.
+    """One element of a page; `text` includes its spaces.
 
-    The headings above an instruction have the kind "instruction", too. If the piece is an option's
-    value, `option` is the option's name.
+    Headings above an instruction also have kind "instruction". For the value of an option, `option`
+    is the option's name.
     """
 
     kind: Literal["instruction", "text", "button", "product", "option"]
@@ -35,9 +35,9 @@ def index(instruction: str) -> Page:
 
 
 def results(instruction: str, number: int, total: int, items: Iterable[Item]) -> Page:
-    """Page `number` of the results of a search, counted from 1; the search has `total` results.
+    """Page `number` (from 1) of the results of a search with `total` results.
 
-    As in the original, every page has a button "Next >", even if the next page is empty.
+    As in the original, every page has a button "Next >", also if the next page is empty.
     """
     page = [*_head(instruction), *_texts(f"Page {number} (Total results: {total})")]
     if number > 1:
@@ -55,7 +55,7 @@ def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
     page = [*_head(instruction), _button(PREVIOUS)]
     for name, values in product.options.items():
         page += _texts(name)
-        # As in the original, an empty value prints nothing: its label has no text.
+        # As in the original, an empty value has a label without text.
         page += [Piece("option", value, name) for value in values if value]
     page += _texts(product.title, f"Price: {product.price_tag}", f"Rating: {_NO_RATING}")
     page += [_button(tab) for tab in TABS[: None if show_attributes else -1]]
@@ -64,7 +64,7 @@ def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
 
 
 def sub_page(instruction: str, item: Item, tab: str) -> Page:
-    """One of a product's `TABS`. "Reviews" is empty: the original's data files have no reviews."""
+    """One of a product's `TABS`; "Reviews" is empty, because the data files contain no reviews."""
     product = item.product
     paths = product.category, product.query, product.product_category
     details = {
@@ -76,7 +76,7 @@ def sub_page(instruction: str, item: Item, tab: str) -> Page:
 
 
 def done(asin: str, chosen: Mapping[str, str], reward: float) -> Page:
-    """The page after the purchase. Some of its fields are empty, as in the original."""
+    """The page after the purchase; as in the original, some of its fields are empty."""
     options = json.dumps(dict(sorted(chosen.items())))
     for character in "<>&'":
         options = options.replace(character, f"\\u{ord(character):04x}")
@@ -94,28 +94,27 @@ def done(asin: str, chosen: Mapping[str, str], reward: float) -> Page:
 
 
 def text(page: Page) -> str:
-    """The original's `text` observation: the pieces, joined by `SEPARATOR`."""
+    """The original's `text` observation: the elements joined by `SEPARATOR`."""
     return SEPARATOR.join(piece.text.strip() for piece in page)
 
 
 def address(query: str, chosen: Mapping[str, str]) -> str:
-    """The part of the original's URL that an agent fills: the search and the chosen options.
+    """The part of the original's URL with the search and the chosen options.
 
-    The original searches its URL for values in double quotes, which it marks as clicked, and for
-    the name of the page. It therefore also finds what the agent has typed.
+    The original searches its URL for values in double quotes, to mark them as clicked, and for page
+    names. It therefore also matches text typed by the agent.
     """
     return f"{query.replace(' ', '+')}/{json.dumps(dict(chosen))}"
 
 
 def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str], query: str = "") -> str:
-    """The original's `text_rich` observation: each piece on a line, with buttons marked.
+    """The original's `text_rich` observation: one element per line, with buttons marked.
 
-    Two kinds of text are marked as clicked: the values in `chosen` (option name -> value), and the
-    asins in `opened`, which were opened since the search page. Like the original, this function
-    looks for a value, in double quotes, in the `address` of the search `query`, and so makes the
-    original's three errors. A chosen value that JSON escapes, such as "café", is not marked. A
-    value that is spelt like a chosen option's name is marked. So is a value that the query puts in
-    double quotes.
+    The values in `chosen` (option name -> value) and the ASINs in `opened`, which were opened since
+    the search page, are marked as clicked. Values are looked up, in double quotes, in the `address`
+    of the search `query`. This reproduces three errors of the original: chosen values with JSON
+    escapes, such as "café", are not marked, while values that equal a chosen option's name or occur
+    in double quotes in the query are marked.
     """
     choices, opened = address(query, chosen), set(opened)
     lines: list[str] = []
@@ -136,9 +135,9 @@ def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str], query: st
 
 
 def clickables(page: Page) -> dict[str, Piece]:
-    """Text to click -> the piece that it clicks: buttons first, then products, then option values.
+    """Map clickable text to its element: buttons first, then products, then option values.
 
-    If two pieces have the same text, the later one is listed. For example, if two options share a
+    The last of several elements with the same text is used. For example, if two options share a
     value, a click on it chooses the value of the second option.
     """
     pieces: dict[str, Piece] = {}
@@ -161,10 +160,10 @@ def _button(label: str) -> Piece:
 
 
 def _texts(*texts: str, kind: Literal["instruction", "text"] = "text") -> Page:
-    """Pieces of these texts, without those that the original's HTML parser drops.
+    """Elements of these texts, except for those dropped by the original's HTML parser.
 
-    The parser drops empty texts, and texts of ASCII blanks with a line break. Other texts of ASCII
-    blanks become one space.
+    The parser drops empty texts and ASCII blanks with a line break. Other ASCII blanks become one
+    space.
     """
     pieces = []
     for content in texts:

@@ -11,8 +11,8 @@ The parts are:
 - the share of the goal's options that are chosen; a goal without options lacks this part;
 - whether the price is within the limit (0 or 1).
 
-Only buying the goal's product with all of the goal's options gives 1. Leaving the goal's product
-lowers the potential. The reward is less strict: it accepts other products with the same attributes.
+The potential is 1 only after buying the goal's product with all of the goal's options, while the
+reward accepts other products with the same attributes. Leaving the goal's product lowers it.
 """
 
 from hgrpo.games.webshop.reward import attribute_hits, option_hits

@@ -1,8 +1,7 @@
 """Prices of products and price limits of goals, drawn once from the seed of the panels.
 
-The original draws them before it seeds Python's generator, so each process has other prices and
-limits. Here each product and each instruction has its own random stream, so a task is the same
-everywhere.
+The original draws them before it seeds Python's generator, so they differ between processes. Here
+each product and each instruction has its own random stream, so tasks are reproducible.
 """
 
 import re
@@ -18,7 +17,7 @@ _NEXT = 4
 
 
 def price(prices: Sequence[float], seed: int, asin: str) -> float:
-    """A product's price in dollars: the given one, or a uniform draw from its range."""
+    """A product's price in dollars: its single price, or a uniform draw from its range."""
     if len(prices) == 1:
         return prices[0]
     low, high = prices
@@ -28,8 +27,8 @@ def price(prices: Sequence[float], seed: int, asin: str) -> float:
 def price_limit(price: float, seed: int, *name: object) -> float:
     """Draw the price limit of a goal, in dollars.
 
-    Two different numbers are drawn from the next four multiples of 10 above `price`, up to 990. The
-    larger number is the limit. If fewer than two such multiples exist, the result is `NO_LIMIT`.
+    The limit is the larger of two distinct draws from the next four multiples of 10 above `price`,
+    up to 990, or `NO_LIMIT` if there are fewer than two such multiples.
     """
     above = [limit for limit in _LIMITS if limit > price][:_NEXT]
     if len(above) < 2:
@@ -39,7 +38,7 @@ def price_limit(price: float, seed: int, *name: object) -> float:
 
 
 def limit_text(limit: float) -> str:
-    """The clause that states the price limit at an instruction's end; empty for `NO_LIMIT`."""
+    """The clause with the price limit at an instruction's end; empty for `NO_LIMIT`."""
     return "" if limit == NO_LIMIT else f", and price lower than {limit:.2f} dollars"
 
 

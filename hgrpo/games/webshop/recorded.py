@@ -1,4 +1,4 @@
-"""Matches people's trajectories to the tasks of this shop, and replays their actions."""
+"""Matches human trajectories to tasks of this shop, and replays their actions."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -22,15 +22,15 @@ def on_panel(
     panels: Panels,
     counts: Counter[str],
 ) -> list[tuple[HumanTrajectory, Task]]:
-    """The trajectories whose goal is on the train panel, in the given order, each with its task.
+    """The trajectories with a goal on the train panel, each with its task, in order.
 
-    A log names its goal only by the wording of the instruction. If several different goals have
-    this wording, the trajectory is left out. `counts` gets the number of trajectories left out, by
+    A log identifies its goal only by the wording of the instruction, so a trajectory is excluded if
+    several distinct goals have this wording. `counts` is updated with excluded trajectories by
     reason.
     """
     goals = open_goals(assets)
     trajectories = list(trajectories)
-    # Wording -> indices of the goals with that wording.
+    # Wording -> indices of its goals.
     numbers: dict[str, list[int]] = {_wording(trajectory.goal): [] for trajectory in trajectories}
     for number, text in enumerate(goals.texts()):
         if (wording := _wording(text)) in numbers:
@@ -55,7 +55,7 @@ def on_panel(
 def _wording(instruction: str) -> str:
     """An instruction in lower case, without its price limit, quotes and repeated blanks.
 
-    `process_goal` of the original's `train_choice_il.py` compares goals in the same way.
+    Same normalisation as `process_goal` of the original's `train_choice_il.py`.
     """
     text, _ = split_limit(instruction.strip().lower())
     return " ".join(text.translate(_QUOTES).split())
@@ -64,23 +64,23 @@ def _wording(instruction: str) -> str:
 def _task(
     goals: GoalList, candidates: list[int], held_out: dict[int, str], tasks: dict[int, Task]
 ) -> Task | str:
-    """The training task of the goals `candidates`, or the reason why there is none."""
+    """The training task among the goals `candidates`, or the reason for its absence."""
     if not candidates:
         return "its instruction is not one of this shop's"
     splits = {held_out[number] for number in candidates if number in held_out}
     if splits:
         return f"its goal is on the {min(splits)} panel"
-    # Goals that are equal in all fields count as one.
+    # Goals with equal fields are duplicates.
     if len({goals.goal(number) for number in candidates}) > 1:
         return "its instruction is that of several goals"
     return next((tasks[n] for n in candidates if n in tasks), "its goal is on no panel")
 
 
 def as_shown(actions: Iterable[str], session: Session) -> Iterator[str]:
-    """Yield a person's actions, spelt as an agent would spell them on the session's current page.
+    """Yield human actions in the spelling of the session's current page.
 
-    A log has clicks in lower case; the page shows their true spelling. Searches lose inner
-    brackets, because `search[...]` cannot contain them and they do not change the results.
+    Clicks in logs are in lower case. Inner brackets of searches are removed, because `search[...]`
+    cannot contain them and they do not affect the results.
     """
     for action in actions:
         verb, _, argument = action[:-1].partition("[")
@@ -92,14 +92,14 @@ def as_shown(actions: Iterable[str], session: Session) -> Iterator[str]:
 
 
 def reward_differs(recorded: float, session: Session) -> bool:
-    """Whether a recorded reward differs from the reward of the replayed session.
+    """Whether a recorded reward differs from that of the replayed session.
 
-    Each process of the original draws its own price limits. So in the recording, the price may have
-    been on the other side of the limit. A difference for this reason does not count.
+    Differences explained by the price limit are ignored, because each process of the original draws
+    its own limits.
     """
     purchase = session.bought
     paid = purchase.total if purchase else 0.0
     parts = len(session.goal.attributes) + len(session.goal.options) + 1
-    # How much the reward would change if the price were on the other side of the limit.
+    # Change of the reward if the price were on the other side of the limit.
     swing = 0.0 if purchase is None else (-1 if purchase.price_hit else 1) / parts * purchase.r_type
     return not any(abs(recorded - other) <= _CLOSE for other in (paid, paid + swing))

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One product as the shop shows it, with texts cleaned as in the original.
+    """One product of the shop, with texts cleaned as in the original.
 
     Attributes:
         asin: the product's identifier, at most 10 characters.
-        prices: one price in dollars, or the two ends of a range in the file's order.
-        query: the data set's search that lists the product, in lower case.
+        prices: one price in dollars, or both ends of a range in file order.
+        query: the data set's search query for the product, in lower case.
         product_category: path of categories, joined by " › ".
-        options: option name -> values, all in lower case, in the file's order.
-        attributes: phrases from which goals are made; ("DUMMY_ATTR",) if the file has none.
+        options: option name -> values, all in lower case, in file order.
+        attributes: phrases used in goals; ("DUMMY_ATTR",) if the file has none.
     """
 
     asin: str
@@ -29,12 +29,12 @@ class Product:
 
     @property
     def price_tag(self) -> str:
-        """The price as pages show it, such as `$26.44 to $69.99`."""
+        """The displayed price, such as `$26.44 to $69.99`."""
         return " to ".join(f"${price}" for price in self.prices)
 
     @property
     def document(self) -> str:
-        """The text that the search index covers, in lower case."""
+        """The indexed text, in lower case."""
         choices = ", and ".join(f"{name}: {', '.join(v)}" for name, v in self.options.items())
         first = self.bullet_points[0] if self.bullet_points else ""
         return " ".join((self.title, self.description, first, choices)).lower()
@@ -42,12 +42,12 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """A request for one product, without price limit.
+    """A request for a product, without price limit.
 
     Attributes:
-        attributes: one or more phrases that the bought product should have.
-        options: values that should be chosen. None marks a synthetic instruction: it gives one goal
-            for each combination of the product's option values.
+        attributes: one or more required phrases.
+        options: required option values. None for a synthetic instruction, which yields one goal per
+            combination of the product's option values.
     """
 
     text: str
@@ -61,7 +61,7 @@ class Item:
 
     Attributes:
         row: the product's row in the catalogue.
-        price: dollars. If the product has a range, one price was drawn from it for the catalogue.
+        price: dollars; drawn once for the catalogue if the product has a price range.
         nouns: lower-case nouns of the title, in order, with repetitions.
     """
 
@@ -76,9 +76,9 @@ class Goal:
     """The goal of a session: an instruction with options and price limit.
 
     Attributes:
-        row: catalogue row of the product from which the goal was made.
+        row: catalogue row of the goal's product.
         options: (name, value) pairs of a synthetic goal, bare values of a human one.
-        price_limit: dollars; `NO_LIMIT` if the instruction names none.
+        price_limit: dollars, or `NO_LIMIT`.
     """
 
     row: int

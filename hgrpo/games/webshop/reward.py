@@ -1,9 +1,9 @@
-"""The reward of a purchase, in [0, 1]: how well the bought product fits the goal.
+"""The reward of a purchase, in [0, 1]: the match between the bought product and the goal.
 
 R = r_type * (attribute hits + option hits + price hit) / (goal attributes + goal options + 1), from
 Yao et al., "WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents"
-(2022, https://arxiv.org/abs/2207.01206). Details follow its code. Two phrases match if thefuzz's
-`token_set_ratio`, an integer percentage, is above 85.
+(2022, https://arxiv.org/abs/2207.01206). Details follow the original code. Two phrases match if
+thefuzz's `token_set_ratio`, an integer percentage, exceeds 85.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ COLOURS = _COLOUR_WORDS.split()
 class Reward:
     """A purchase's reward in [0, 1], and the parts of the formula.
 
-    `r_type` is the factor for the kind of product: 1.0, 0.5, 0.1 or 0.0.
+    `r_type` is the factor for the product type: 1.0, 0.5, 0.1 or 0.0.
     """
 
     total: float
@@ -57,16 +57,16 @@ def reward(bought: Item, target: Item, goal: Goal, chosen: Mapping[str, str]) ->
 
 
 def title_score(bought: Sequence[str], target: Sequence[str]) -> float:
-    """Share of the target title's nouns in the bought title; 0.2 if the target has no nouns.
+    """Share of the target title's nouns that occur in the bought title; 0.2 without nouns.
 
-    If the target title repeats a noun, the numerator counts the noun once, and the denominator
-    counts every repetition.
+    A repeated noun of the target title counts once in the numerator, but every time in the
+    denominator.
     """
     return len(set(bought) & set(target)) / len(target) if target else _NO_NOUNS
 
 
 def type_reward(bought: Product, target: Product, score: float) -> float:
-    """The factor for the kind of product. The first rule that fits gives it:
+    """The factor for the product type, by the first matching rule:
 
     - 0.0 if the title score is 0
     - 0.1 if the title score is below 0.1
@@ -91,10 +91,10 @@ def _path(product: Product) -> set[str]:
 
 
 def attribute_hits(bought: Product, phrases: Sequence[str]) -> int:
-    """How many of the goal's attributes match a product attribute or occur in the product's texts.
+    """Number of the goal's attributes that match a product attribute or occur in its texts.
 
-    The texts are the title, the joined bullet points and the description, in lower case. The case
-    of the attribute is not changed.
+    The texts are the lower-case title, joined bullet points and description; the attribute's case
+    is unchanged.
     """
     written = bought.title, " ".join(bought.bullet_points), bought.description
     texts = [text.lower() for text in written]
@@ -106,9 +106,9 @@ def attribute_hits(bought: Product, phrases: Sequence[str]) -> int:
 
 
 def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]]) -> int:
-    """How many of the goal's options match a chosen value, both after `normalise`.
+    """Number of the goal's options that match a chosen value, both after `normalise`.
 
-    One chosen value may match several options. In a (name, value) pair, the name is compared too.
+    A chosen value may match several options. The name in a (name, value) pair is also compared.
     """
     values = [normalise(value) for value in chosen]
     texts = [normalise(option) for option in options]
@@ -116,10 +116,10 @@ def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]])
 
 
 def normalise(option: str | tuple[str, str]) -> str:
-    """The first of `COLOURS` that an option contains; if it contains none, the option as text.
+    """The first of `COLOURS` contained in an option, or the option as text.
 
-    As in the original, "navy blue" becomes "blue", and a part of a word counts: "tanned" becomes
-    "tan". A synthetic goal's option is a (name, value) pair. It contains a colour only if its name
-    or value is exactly that colour. Any other pair becomes the text of a Python tuple.
+    As in the original, "navy blue" becomes "blue", and parts of words match: "tanned" becomes
+    "tan". A (name, value) pair of a synthetic goal contains a colour only if its name or value
+    equals it. Other pairs become the string of a Python tuple.
     """
     return next((colour for colour in COLOURS if colour in option), str(option))

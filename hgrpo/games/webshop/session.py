@@ -1,8 +1,8 @@
-"""A shopper's session: its pages, and what its actions do.
+"""A shopper's session: its pages and the effects of actions.
 
-An action is `search[words]`, on any page, or `click[text]`. The text must be one that the page lets
-an agent click, in upper or lower case. All other actions change nothing and pay nothing. The
-original's hidden search commands (`<r>`, `<a>`, `<c>`, `<q>`) are ordinary words here.
+An action is `search[words]`, on any page, or `click[text]` with a clickable text of the page, in
+any case. All other actions have no effect and no reward. The original's hidden search commands
+(`<r>`, `<a>`, `<c>`, `<q>`) are ordinary words here.
 """
 
 from copy import copy
@@ -19,18 +19,18 @@ _TABS = {tab.lower(): tab for tab in pages.TABS}
 
 
 class Session:
-    """A session in a shared shop; it holds only its own state.
+    """A session in a shared shop.
 
     Attributes:
-        page: the current page; `kind` is its kind, and only "index" has a search bar.
-        clickables: text to click -> the piece of the page that it clicks.
-        query: the words of the last search since the search page; empty before one.
-        number: which page of results is open or was open last, counted from 1. "< Prev" on a
-            product can lead to page 0, which lists nothing, see `_taken_for`.
-        item: the product that is open or was bought; None on search and result pages.
+        page: the current page, of kind `kind`; only "index" has a search bar.
+        clickables: clickable text -> element of the page.
+        query: the words of the last search since the search page; initially empty.
+        number: number (from 1) of the current or last page of results. "< Prev" on a product can
+            lead to the empty page 0, see `_taken_for`.
+        item: the open or bought product; None on search and result pages.
         chosen: option name -> value, for that product.
-        opened: asins of the products opened since the search page.
-        bought: the reward of the purchase; None before it.
+        opened: ASINs of the products opened since the search page.
+        bought: the reward of the purchase; None before.
     """
 
     def __init__(self, shop: Shop, goal: Goal, show_attributes: bool = False) -> None:
@@ -41,23 +41,23 @@ class Session:
         self._restart()
 
     def fork(self) -> "Session":
-        """An independent session in the same state. Pages and lists are replaced, never changed."""
+        """An independent session in the same state; pages and lists are never mutated."""
         twin = copy(self)
         twin.chosen, twin.opened = self.chosen.copy(), self.opened.copy()
         return twin
 
     @property
     def clicks(self) -> list[str]:
-        """Each text X for which `click[X]` is admissible, in the order of `clickables`.
+        """Texts X for which `click[X]` is admissible, in the order of `clickables`.
 
-        As in the original, no action can click the search bar, an empty text, or a text with an
-        opening bracket or a line break.
+        As in the original, the search bar, empty texts, and texts with an opening bracket or a line
+        break cannot be clicked.
         """
         return [text for text in self.clickables if _parse(f"click[{text}]") == ("click", text)]
 
     @property
     def last_page(self) -> int:
-        """Number of the last page of results that has products; 0 if none has."""
+        """Number of the last non-empty page of results; 0 without results."""
         return -(-len(self._hits) // PAGE_SIZE)
 
     @property
@@ -66,7 +66,7 @@ class Session:
         return self._on_page() if self.kind == "results" else []
 
     def act(self, action: str) -> bool:
-        """Take an action and return whether it was admissible; if not, nothing changes.
+        """Execute an action and return whether it was admissible; otherwise it has no effect.
 
         RuntimeError if the session has ended with a purchase.
         """
@@ -83,8 +83,9 @@ class Session:
         return False
 
     def _click(self, text: str, piece: pages.Piece) -> None:
-        # As in the original, the text decides first: clicking an option value "buy now" buys. An
-        # asin may be spelt like a product's button, so these buttons need an open product.
+        # As in the original, button text is matched first: clicking an option value "buy now" buys.
+        # Because an ASIN can coincide with the label of a product page's button, these buttons are
+        # recognised only while a product is open.
         kind = self._taken_for()
         if text == pages.BUY.lower() and self.item is not None:
             target = self.shop.item(self.goal.row)
@@ -111,11 +112,11 @@ class Session:
             self._show("item", pages.item_page(self.goal.text, self.item, self._show_attributes))
 
     def _taken_for(self) -> Kind:
-        """The kind of page that the original takes this page for on "< Prev" and "Next >".
+        """The kind of page for which the original mistakes this page on "< Prev" and "Next >".
 
-        The original looks for the names of its pages anywhere in the URL, and the URL contains what
-        was searched and chosen. "search_results" there makes a product and its tabs look like a
-        page of results, and "item_page" makes a tab look like a product.
+        The original looks for page names anywhere in the URL, which includes the search and the
+        chosen options. If these contain "search_results", a product and its tabs are treated as a
+        page of results; if they contain "item_page", a tab is treated as a product.
         """
         filled = pages.address(self.query, self.chosen)
         if self.kind in ("item", "sub") and "search_results" in filled:
@@ -149,11 +150,11 @@ class Session:
 
 
 def _parse(action: str) -> tuple[str, str] | None:
-    """Verb and lower-case argument; None for `click[search]` and for text of another form.
+    """Parse verb and lower-case argument; None for `click[search]` and for invalid actions.
 
-    The original's pattern `(.+)\\[(.+)\\]` finds the same, but not in linear time. Only the first
-    line counts. The argument ends before the last `]`. It begins after the last `[` that leaves at
-    least one character for the argument.
+    Equivalent to the original's pattern `(.+)\\[(.+)\\]`, but in linear time. Only the first line
+    is used. The argument ends before the last `]` and begins after the last `[` for which it is not
+    empty.
     """
     line = action.partition("\n")[0]
     end = line.rfind("]")

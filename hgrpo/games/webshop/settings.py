@@ -1,4 +1,4 @@
-"""Settings of WebShop: its products, its goals, its panels and its scripted shopper."""
+"""Settings of WebShop: products, goals, panels and the scripted shopper."""
 
 from typing import Annotated, Literal
 
@@ -22,7 +22,7 @@ def _within(least: int, most: int) -> AfterValidator:
 
 
 class CatalogueSettings(Strict):
-    """Generated products and instructions, in the published format; all bounds are inclusive."""
+    """Generated products and instructions in the published format; all bounds are inclusive."""
 
     products: int = Field(2000, gt=0, le=10_000_000, description="products in the shop")
     departments: Annotated[tuple[Literal[DEPARTMENTS], ...], AfterValidator(distinct)] = Field(
@@ -30,28 +30,28 @@ class CatalogueSettings(Strict):
     )
     family: Annotated[tuple[int, int], _within(1, 12)] = Field(
         (3, 6),
-        description="[low, high] near-duplicates: products of one type that differ in one or two "
-        "attributes, options, brand or price; the last family may be cut short",
+        description="[low, high] products per family of near-duplicates that differ in one or two "
+        "attributes, options, brand or price; the last family may be smaller",
     )
     attributes: Annotated[tuple[int, int], _within(1, 8)] = Field(
-        (2, 5), description="[low, high] attributes of a product"
+        (2, 5), description="[low, high] attributes per product"
     )
     option_names: Annotated[tuple[int, int], _within(0, 3)] = Field(
-        (0, 2), description="[low, high] choices of a product, such as color and size"
+        (0, 2), description="[low, high] options per product, such as color and size"
     )
     option_values: Annotated[tuple[int, int], _within(1, 5)] = Field(
-        (2, 4), description="[low, high] values of each choice"
+        (2, 4), description="[low, high] values per option"
     )
     instructed: Share = Field(
         1.0, description="probability that a product has a synthetic instruction"
     )
     human: Share = Field(
-        0.2, description="probability that a product has an instruction in a shopper's words"
+        0.2, description="probability that a product has a human-style instruction"
     )
 
 
 class ProductsSettings(FolderOrGenerate):
-    """Where products come from: either official files or the generator."""
+    """Source of products: either official files or the generator."""
 
     OF_FOLDERS = ("download", "items_file", "attributes_file", "human_file", "limit")
     folder: str | None = Field(
@@ -59,76 +59,69 @@ class ProductsSettings(FolderOrGenerate):
     )
     download: bool = Field(
         False,
-        description="download official files that `folder` lacks, and check that the others are "
-        "the official ones",
+        description="download official files missing in `folder`, and verify the existing ones",
     )
     items_file: str = Field("items_shuffle.json", description="the products, in `folder`")
     attributes_file: str = Field(
         "items_ins_v2.json", description="attributes and synthetic instructions, in `folder`"
     )
-    human_file: str = Field(
-        "items_human_ins.json", description="people's instructions, in `folder`"
-    )
-    limit: int | None = Field(
-        None, gt=0, description="products read from the head of the file; null for all"
-    )
+    human_file: str = Field("items_human_ins.json", description="human instructions, in `folder`")
+    limit: int | None = Field(None, gt=0, description="number of products to read; null for all")
     generate: CatalogueSettings | None = Field(None, description="settings of the generator")
 
 
 class PanelsSettings(PanelSizes):
-    """Goals of each panel. By default those of the usual split; repeated goals are left out."""
+    """Goals per panel, by default those of the usual split; duplicate goals are excluded."""
 
     test: int = Field(500, gt=0, description="test goals")
     validation: int = Field(1000, gt=0, description="validation goals")
-    train: int | None = Field(None, gt=0, description="training goals; null for all that remain")
+    train: int | None = Field(None, gt=0, description="training goals; null for all remaining ones")
     apart: bool = Field(
-        False, description="leave out goals whose product is in another panel already"
+        False, description="exclude goals whose product is already in another panel"
     )
 
 
 class HabitsSettings(Strict):
-    """Habits of the scripted reader; they decide how poor its demonstrations are."""
+    """Habits of the scripted reader, which control the quality of its demonstrations."""
 
     forget_word: Share = Field(
-        0.2, description="probability that a word of the instruction is left out of the search"
+        0.2, description="probability of omitting a word of the instruction from the search"
     )
-    random_pick: Share = Field(
-        0.2, description="probability that the product to open is drawn at random instead"
-    )
-    skip_option: Share = Field(
-        0.2, description="probability that an option the instruction names is not chosen"
-    )
+    random_pick: Share = Field(0.2, description="probability of opening a random product instead")
+    skip_option: Share = Field(0.2, description="probability of not choosing a requested option")
     look: Share = Field(0.2, description="probability of reading a product's features")
     content_with: Share = Field(
-        0.8, description="share of the instruction's words that a product must show to be bought"
+        0.8, description="minimum share of the instruction's words on the pages of a bought product"
     )
-    patience: int = Field(3, ge=1, description="products opened before the best is bought")
+    patience: int = Field(
+        3, ge=1, description="maximum number of products opened before buying the best one"
+    )
 
 
 class ShopperSettings(ExpertSettings):
-    """The shopper whose trajectories are the data of supervised fine-tuning.
+    """The shopper whose trajectories are the SFT data.
 
-    It is a script, or people whose recorded actions are replayed.
+    Either a scripted shopper, or humans whose recorded actions are replayed.
     """
 
     recorded: str | None = Field(
         None,
-        description="people's trajectories, e.g. $WEBSHOP_DATA/all_trajs.zip: session logs or the "
-        "imitation file, as .jsonl, as .zip or as a folder; null for the scripted shopper",
+        description="human trajectories, e.g. $WEBSHOP_DATA/all_trajs.zip: session logs or the "
+        "imitation file, as .jsonl, .zip or folder; null for the scripted shopper",
     )
     trajectories: int = Field(
         20_000,
         gt=0,
-        description="trajectories played on the train panel; of people's, the first ones",
+        description="number of trajectories on the train panel; the first ones if human",
     )
     turn_cap: int = Field(15, gt=0, description="maximum turns of an expert trajectory")
     knows: Literal["instruction", "product"] = Field(
         "instruction",
-        description="what the scripted shopper knows: what an agent knows, or the product itself "
-        "with its title (the oracle)",
+        description="knowledge of the scripted shopper: the instruction, like an agent, or the "
+        "product with its title (the oracle)",
     )
     habits: HabitsSettings = Field(
-        HabitsSettings(), description="habits of the scripted shopper that knows the instruction"
+        HabitsSettings(), description="habits of the scripted shopper with `knows: instruction`"
     )
 
     @model_validator(mode="after")
@@ -137,7 +130,7 @@ class ShopperSettings(ExpertSettings):
         refuse_unread(self, ("knows", scripted, "a scripted shopper, without `recorded`"))
         reads_habits = scripted and self.knows == "instruction"
         if not reads_habits and self.habits != HabitsSettings():
-            raise ValueError("habits: read only with knows `instruction`, without `recorded`")
+            raise ValueError("habits: requires `knows: instruction`, without `recorded`")
         return self
 
 
@@ -145,31 +138,35 @@ class WebshopSettings(EnvSettings):
     """A file of configs/envs for WebShop."""
 
     name: Literal["webshop"] = Field(description="which environment")
-    turn_cap: int = Field(15, gt=0, description="turns of an episode in training and evaluation")
+    turn_cap: int = Field(
+        15, gt=0, description="maximum turns of an episode in training and evaluation"
+    )
     observation: Literal["text", "text_rich"] = Field(
-        "text", description="pages as pieces with [SEP] between, or with buttons marked"
+        "text", description="page format: texts separated by [SEP], or with buttons marked"
     )
     repeat_instruction: bool = Field(
-        True, description="every page repeats the instruction, as the original's do"
+        True, description="repeat the instruction on every page, as in the original"
     )
-    show_attributes: bool = Field(False, description="products have a tab of attributes")
+    show_attributes: bool = Field(False, description="add a tab of attributes to products")
     goals: Literal["synthetic", "human", "both"] = Field(
-        "synthetic", description="who wrote the instructions"
+        "synthetic", description="origin of the instructions"
     )
     products: ProductsSettings = Field(
-        ProductsSettings(generate=CatalogueSettings()), description="where products come from"
+        ProductsSettings(generate=CatalogueSettings()), description="source of the products"
     )
-    panels: PanelsSettings = Field(PanelsSettings(), description="goals of each panel")
-    expert: ShopperSettings = Field(ShopperSettings(), description="the shopper to be imitated")
+    panels: PanelsSettings = Field(PanelsSettings(), description="goals per panel")
+    expert: ShopperSettings = Field(
+        ShopperSettings(), description="the shopper that generates the SFT data"
+    )
 
     @property
     def source(self) -> str:
-        """Where the products come from: "generated" or "folder"."""
+        """Source of the products: "generated" or "folder"."""
         return "generated" if self.products.generate is not None else "folder"
 
     @property
     def data_names(self) -> tuple[str, ...]:
-        """Names of the files in `products.folder` that the shop is made of; none if generated."""
+        """Names of the shop's files in `products.folder`; empty if generated."""
         products = self.products
         if products.folder is None:
             return ()

@@ -1,7 +1,7 @@
-"""A shop: catalogue and search index, read-only and shared by any number of sessions.
+"""A shop: read-only catalogue and search index, shared by any number of sessions.
 
-As in the original, products with equal scores are listed in the order of their asins. For this, the
-index holds documents in the order of asins, and a table maps them to the catalogue's rows.
+As in the original, products with equal scores are listed in ASIN order. Therefore the documents of
+the index are in ASIN order, and a table maps them to catalogue rows.
 """
 
 from functools import lru_cache
@@ -21,7 +21,7 @@ _CACHED_QUERIES = 4096
 
 
 class Shop:
-    """The shop in a folder of assets; `item` gives the product in a row of the catalogue.
+    """The shop in a folder of assets; `item` returns the product in a catalogue row.
 
     UserError if the catalogue or the index is missing or damaged.
     """
@@ -37,12 +37,12 @@ class Shop:
         self.search = lru_cache(maxsize=_CACHED_QUERIES)(self._search)
 
     def _search(self, words: str) -> list[int]:
-        """Rows of the best 50 hits, best first. Callers share the list and must not change it."""
+        """Rows of the best 50 hits, best first. The list is shared and must not be modified."""
         return self._rows[self._index.search(words, _HITS)].tolist()
 
 
 def build_index(folder: Path) -> None:
-    """Index the catalogue of a folder."""
+    """Build the index of the catalogue in a folder."""
     catalogue = Catalogue(folder / CATALOGUE)
     rows = catalogue.by_asin()
     documents = (catalogue.read(row).product.document for row in rows.tolist())

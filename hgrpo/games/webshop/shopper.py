@@ -1,12 +1,12 @@
 """Scripted shoppers, for demonstrations and for the ceiling.
 
-The oracle knows the goal's product. It searches for the title, turns pages until it finds the
-product, chooses the goal's options, and buys. Its reward may be below 1.
+The oracle knows the goal's product. It searches for the title, pages until it finds the product,
+chooses the goal's options, and buys. Its reward may be below 1.
 
-`Reader` knows the instruction and the pages, as an agent does. It searches for the instruction's
-words, opens the product that fits best and is not too dear, and chooses the values that the
-instruction names. It buys once the product's pages hold enough of the words. When its
-patience ends, it buys the best product that it has opened.
+`Reader` knows only the instruction and the pages, like an agent. It searches for the instruction's
+words, opens the best-matching product within the price limit, and chooses the requested option
+values. It buys the product if its pages contain enough of the words. When its patience is used up,
+it buys the best opened product.
 """
 
 import re
@@ -21,7 +21,7 @@ from hgrpo.games.webshop.session import Session
 from hgrpo.games.webshop.settings import HabitsSettings
 
 _BRACKETS = str.maketrans("[]", "  ")
-# More words of instructions that say nothing about a product.
+# More words in instructions that do not describe a product.
 _MORE = "or something these am be has shop help flavor name scent material style pack"
 _PHRASES = PLAIN | set(_MORE.split())
 
@@ -46,7 +46,7 @@ def oracle(session: Session) -> str | None:
 
 
 class Reader:
-    """Plays a session from its start, with an agent's knowledge."""
+    """Plays a session from its start with the information of an agent."""
 
     def __init__(self, session: Session, knobs: HabitsSettings, rng: np.random.Generator) -> None:
         self._session = session
@@ -54,12 +54,12 @@ class Reader:
         self._rng = rng
         self._text, self._limit = split_limit(session.goal.text.lower())
         self._words = [w for w in words(self._text) if w not in _PHRASES]
-        self._matches: dict[str, float] = {}  # asin of each opened product -> its `_match`
+        self._matches: dict[str, float] = {}  # ASIN of each opened product -> its `_match`
         self._done: set[str] = set()  # options and tabs already handled for the open product
         self._settled = False  # whether to buy the open product
 
     def act(self, _: str | None = None) -> str:
-        """The next action. It ignores the last observation, because the session holds more."""
+        """The next action, based on the session instead of the last observation."""
         session = self._session
         if session.kind == "index":
             query = [w for w in self._words if self._rng.random() >= self._knobs.forget_word]
@@ -71,7 +71,7 @@ class Reader:
         return self._on_product(session.item.product)
 
     def _open(self) -> str:
-        """Open a new product. If patience or new products run out, reopen the best so far."""
+        """Open a new product, or reopen the best one if patience or new products run out."""
         session = self._session
         listed = [session.shop.item(row).product for row in session.listed]
         if not listed:
@@ -89,7 +89,7 @@ class Reader:
         return click(max(affordable, key=lambda product: self._match(product.title)).asin)
 
     def _on_product(self, product: Product) -> str:
-        """The next action on a product's page: choose an option, look, buy or go back."""
+        """The next action on a product's page: choose an option, open a tab, buy or go back."""
         if product.asin not in self._matches:
             self._matches[product.asin] = self._match(_visible_text(product))
         offered = set(self._session.clicks)
@@ -115,14 +115,14 @@ class Reader:
         return click(pages.PREVIOUS)
 
     def _match(self, text: str) -> float:
-        """Share of the instruction's words that occur in a text, with or without a final s."""
+        """Share of the instruction's words in a text, with or without a final s."""
         if not self._words:
             return 1.0
         text = text.lower()
         return sum(word.removesuffix("s") in text for word in self._words) / len(self._words)
 
     def _named(self, values: list[str]) -> str | None:
-        """The longest of the values that the instruction names, or None."""
+        """The longest of the values that occur in the instruction, or None."""
         named = [v for v in values if re.search(rf"(?<!\w){re.escape(v)}(?!\w)", self._text)]
         return max(named, key=len, default=None)
 
@@ -133,10 +133,10 @@ def _visible_text(product: Product) -> str:
 
 
 def click(text: str) -> str:
-    """A click, spelt as on the page. The shop ignores case, but LLMs copy what they see."""
+    """A click in the spelling of the page: the shop ignores case, but LLMs copy text verbatim."""
     return f"click[{text}]"
 
 
 def searchable(text: str) -> str:
-    """Words in a form that `search[...]` can contain: one line, no brackets, not empty."""
+    """Format words for `search[...]`: one line, no brackets, not empty."""
     return " ".join(text.lower().translate(_BRACKETS).split()) or "product"

@@ -1,6 +1,6 @@
-"""The products and goals of a shop on disk: Arrow files, memory-mapped and shared by all processes.
+"""Products and goals of a shop as memory-mapped Arrow files, shared by all processes.
 
-A product or goal is decoded when it is read, and only the most recent products are cached. So
+Products and goals are decoded on access, and only the most recent products are cached, so that
 memory does not grow with the size of the shop.
 """
 
@@ -21,7 +21,7 @@ from hgrpo.games.webshop.records import Goal, Item, Product
 _BATCH = 8192
 _CACHED = 8192
 _TEXTS = pa.list_(pa.string())
-# The fields of `Product`, with options as names and values, and the fields that `Item` adds.
+# The fields of `Product`, with options as names and values, and the additional fields of `Item`.
 _ITEMS = pa.schema(
     [
         ("asin", pa.string()),
@@ -44,7 +44,7 @@ _GOALS = pa.schema(
         ("row", pa.int32()),
         ("text", pa.string()),
         ("attributes", _TEXTS),
-        # Null if the goal has options without names, as people's goals do.
+        # Null if the goal's options have no names, as in human goals.
         ("option_names", _TEXTS),
         ("option_values", _TEXTS),
         ("price_limit", pa.float64()),
@@ -53,24 +53,24 @@ _GOALS = pa.schema(
 
 
 class _Rows:
-    """The records of a file that `_write` wrote.
+    """The records of a file written by `_write`.
 
     Args:
-        what: what error messages call this kind of file.
+        what: kind of the file, for error messages.
 
     Raises:
-        UserError: the file is missing, is not an Arrow file, or has another schema.
+        UserError: the file is missing, is not an Arrow file, or has a different schema.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, what: str) -> None:
         try:
             reader = pa.ipc.open_file(pa.memory_map(str(path)))
         except FileNotFoundError:
-            raise UserError(f"{path}: no such {what}; run the assets stage first") from None
+            raise UserError(f"{path}: {what} not found; run the assets stage first") from None
         except (pa.ArrowInvalid, OSError) as error:
             raise UserError(f"{path}: not a {what} ({error})") from None
         if reader.schema != schema:
-            raise UserError(f"{path}: not a {what} of this version; run the assets stage again")
+            raise UserError(f"{path}: {what} of a different version; run the assets stage again")
         self._source = f"{path}: the {what}"
         self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         self._length = sum(batch.num_rows for batch in self._batches)
@@ -79,42 +79,41 @@ class _Rows:
         return self._length
 
     def record(self, row: int) -> dict:
-        """The record of a row, counted from 0; UserError if there is no such row."""
+        """The record of a row, counted from 0; UserError if it does not exist."""
         if not 0 <= row < len(self):
             raise UserError(
-                f"{self._source} holds {len(self)} rows, so it has no row {row}; "
-                "run the assets stage again"
+                f"{self._source} has {len(self)} rows, no row {row}; run the assets stage again"
             )
-        # Every batch but the last is full.
+        # All batches except the last are full.
         batch, place = divmod(row, _BATCH)
         return self._batches[batch].slice(place, 1).to_pylist()[0]
 
 
 class Catalogue(_Rows):
-    """Gives the item in each row. Rows are in the order of the data files. Raises as `_Rows`."""
+    """The items by row, in the order of the data files; raises as `_Rows`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _ITEMS, "catalogue")
         self.item = lru_cache(maxsize=_CACHED)(self.read)
 
     def items(self) -> Iterator[Item]:
-        """Every item in order, read batch by batch and not cached."""
+        """Iterate over all items in order, batch by batch, without caching."""
         records = (record for batch in self._batches for record in batch.to_pylist())
         for row, record in enumerate(records):
             yield _item(row, record)
 
     def by_asin(self) -> np.ndarray:
-        """Row numbers, int32, in the order of the products' asins."""
+        """Row numbers, int32, in the order of the products' ASINs."""
         asins = [batch.column("asin") for batch in self._batches]
         return pc.sort_indices(pa.chunked_array(asins, pa.string())).to_numpy().astype(np.int32)
 
     def read(self, row: int) -> Item:
-        """The item of a row, not cached (`item` caches). Raises as `record`."""
+        """Read the item of a row without caching, unlike `item`; raises as `record`."""
         return _item(row, self.record(row))
 
 
 class GoalList(_Rows):
-    """Gives the goal at each index; raises as `_Rows`."""
+    """The goals by index; raises as `_Rows`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _GOALS, "file of goals")
@@ -134,7 +133,7 @@ class GoalList(_Rows):
 
 
 def write_catalogue(path: Path, items: Iterable[Item]) -> None:
-    """Write items; their `row` must be 0 for the first, 1 for the second, and so on."""
+    """Write items, whose `row` must count from 0."""
     _write(path, _ITEMS, map(_item_record, items))
 
 
@@ -144,7 +143,7 @@ def write_goals(path: Path, goals: Iterable[Goal]) -> None:
 
 
 def goal_hash(goal: Goal, item: Item) -> str:
-    """SHA-256 (hex) of a goal and of the product that it was made from."""
+    """SHA-256 (hex) of a goal and its product."""
     request = goal.text, goal.attributes, goal.options, goal.price_limit
     content = json.dumps((item.product.asin, item.price, *request))
     return hashlib.sha256(content.encode()).hexdigest()

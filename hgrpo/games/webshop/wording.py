@@ -1,4 +1,4 @@
-"""The texts of a generated shop: descriptions of products and requests of shoppers."""
+"""Texts of a generated shop: product descriptions and shoppers' requests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hgrpo.games.webshop.departments import DEPARTMENTS, ProductType
 from hgrpo.games.webshop.draws import Draws
 
-# Number of attributes in the title -> templates of the title.
+# Number of attributes in the title -> title templates.
 _TITLES = {
     1: ("{brand} {first} {type}", "{brand} {type}, {first}", "{first} {type} by {brand}"),
     2: (
@@ -31,9 +31,8 @@ _OPENINGS = (
 )
 _CLOSINGS = ("", "", "Made for {use}.", "Great for {use}.", "A good pick for {use}.")
 
-# Templates of synthetic instructions (`INSTRUCTIONS`), and of requests in a shopper's own words
-# (`WISHES`). No template ends with a full stop, because a goal appends text: always its price limit
-# and, to a synthetic instruction, its options.
+# Templates of synthetic (`INSTRUCTIONS`) and human-style instructions (`WISHES`). They have no full
+# stop at the end, because goals append the price limit and, to synthetic instructions, the options.
 INSTRUCTIONS = (
     "Find me {commas} {types}",
     "Find me {a_type} that is {ands}",
@@ -73,7 +72,7 @@ _IN_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A product before its texts are made; `prices` holds one price or both ends of a range."""
+    """A product without its texts; `prices` holds one price or both ends of a range."""
 
     department: str
     type: ProductType
@@ -84,15 +83,15 @@ class Draft:
 
 
 def listing(draft: Draft, draws: Draws) -> dict:
-    """A product's texts, by their keys in the official file.
+    """A product's texts, by key of the official file.
 
-    The title has 5 to 8 words. The description has one or two sentences. There are 3 to 5 bullet
-    points, of 3 to 5 words each. The title has one or two of the attributes; most others are in a
-    bullet point or in the description. No text mentions an attribute that the product lacks.
+    The title has 5 to 8 words with one or two of the attributes, the description one or two
+    sentences, and 3 to 5 bullet points 3 to 5 words each. Most other attributes are in a bullet
+    point or in the description. Texts mention only attributes of the product.
     """
     order = draws.some(draft.attributes, len(draft.attributes))
     named = min(len(order), draws.between((1, 2)))
-    # Attributes that the title leaves out come first. Those of the title may be repeated.
+    # Attributes that are not in the title come first; those in the title may be repeated.
     news = order[named:] + order[:named]
     uses = DEPARTMENTS[draft.department].uses
     return {
@@ -118,7 +117,7 @@ def _description(name: str, attribute: str, uses: tuple[str, ...], draws: Draws)
 
 def _bullet_points(attributes: list[str], uses: tuple[str, ...], draws: Draws) -> list[str]:
     count = draws.between((3, 5))
-    # At least one bullet point mentions no attribute, as in any shop.
+    # At least one bullet point mentions no attribute.
     head, rest = attributes[: count - 1], max(1, count - len(attributes))
     lines = [draws.pick(_POINTS).format(attribute=a, use=draws.pick(uses)) for a in head]
     lines += [line.format(use=draws.pick(uses)) for line in draws.some(_FILLERS, rest)]
@@ -132,7 +131,7 @@ def request(
     draws: Draws,
     option: tuple[str, str] | None = None,
 ) -> str:
-    """Fill in one of `sentences`. Only `WISHES` have a place for `option`, a pair (name, value)."""
+    """Fill in one of `sentences`; only `WISHES` use `option`, a (name, value) pair."""
     commas = ", ".join(attributes)
     *before, last = attributes
     return draws.pick(sentences).format(
@@ -147,7 +146,7 @@ def request(
 
 
 def _article(phrase: str) -> str:
-    # Of all phrases that begin with a vowel, only "uv resistant" takes "a".
+    # Among phrases that begin with a vowel, only "uv resistant" takes "a".
     return f"{'an' if phrase[0] in 'aeiou' and not phrase.startswith('uv ') else 'a'} {phrase}"
 
 

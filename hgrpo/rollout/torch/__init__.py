@@ -1,4 +1,4 @@
-"""The engine in PyTorch: the default, for Qwen2- and Llama-shaped models."""
+"""The default engine, in PyTorch, for models with Qwen2 or Llama architecture."""
 
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class Settings(Strict):
-    """Keys beside `kind: torch`."""
+    """Keys next to `kind: torch`."""
 
     compiled: bool = Field(
         False,
-        description="whether a kernel that numba compiles computes the attention: faster, on a CPU "
-        "only, equal up to rounding",
+        description="whether attention uses a kernel compiled by numba: faster, CPU only, equal up "
+        "to rounding",
     )
 
 
@@ -39,7 +39,7 @@ class TorchKind(EngineKind):
         try:
             check_supported(config)
         except UserError as error:
-            raise UserError(f"{error}; `engine: {{kind: vllm}}` in the study may play it") from None
+            raise UserError(f"{error}; try `engine: {{kind: vllm}}` in the study") from None
 
     def make(
         self,

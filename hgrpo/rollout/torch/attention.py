@@ -1,9 +1,9 @@
-"""Attention of ragged rows over a KV cache, also of rows that read another row's first positions.
+"""Attention of ragged rows over a KV cache with shared prefixes.
 
-A row may branch from a trunk, another row of the cache: it reads the trunk's first positions as its
-own beginning, and its own cache row holds only what follows. Rows of one trunk attend to it
-together, in one matrix product. Softmax over both parts is put together from the largest score and
-the sum of each, as in "Hydragen: High-Throughput LLM Inference with Shared Prefixes",
+A row may branch from a trunk, which is another row of the cache. The trunk's first positions serve
+as its prefix, and its own cache row holds only the suffix. Rows of one trunk attend to it together,
+in one matrix product. The softmax over both parts is combined from the maximum score and the sum of
+each, as in "Hydragen: High-Throughput LLM Inference with Shared Prefixes",
 https://arxiv.org/abs/2402.05099.
 """
 
@@ -13,22 +13,22 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-# Rows with 2 to this many new tokens form one attention group, rows with 1 new token another.
+# Rows with 2 up to this number of new tokens form one attention group, rows with 1 another.
 _NARROW = 8
-# Branches whose own part is no longer than this form one attention group.
+# Branches with a suffix of at most this length form one attention group.
 _SHORT = 64
 
 
 class Row(NamedTuple):
-    """Where the new tokens of a row stand.
+    """Positions of a row's new tokens.
 
     Attributes:
-        slot: the row's place in the cache.
+        slot: index of the row in the cache.
         offset: index of its first new token among the packed tokens of all rows.
         length: number of its new tokens.
         start: position of the first new token in the row's own part of the cache.
-        trunk: slot of the row that it branches from; None if it has all its positions itself.
-        shared: how many of the trunk's positions stand before the row's own; 0 without a trunk.
+        trunk: slot of the row from which it branches; None without a trunk.
+        shared: number of the trunk's positions in the row's prefix; 0 without a trunk.
     """
 
     slot: int
@@ -39,21 +39,21 @@ class Row(NamedTuple):
     shared: int = 0
 
     def ended(self, offset: int) -> "Row":
-        """The row's last new token alone, which stands at `offset`."""
+        """The row reduced to its last new token, which is at `offset`."""
         return self._replace(offset=offset, length=1, start=self.start + self.length - 1)
 
 
 class Attends(Protocol):
-    """The attention of one forward pass; it is made anew for each pass."""
+    """The attention of one forward pass; created for each pass."""
 
     def attend(self, q: Tensor, kv: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """Store the new keys and values in a layer's cache, and attend.
 
         Args:
-            q: float32 [queries, heads, head dim], not rotated yet. The queries are those of all
-                new tokens, or those of each row's last token.
-            kv: keys, not rotated yet, and values of all new tokens, float32
-                [tokens, 2, KV heads, head dim].
+            q: queries of all new tokens or of each row's last token, before rotation, float32
+                [queries, heads, head dim].
+            kv: keys, before rotation, and values of all new tokens, float32 [tokens, 2, KV heads,
+                head dim].
             keys, values: the layer's cache, float32 [slots, KV heads, max length, head dim].
 
         Returns:
@@ -65,7 +65,7 @@ class GroupedAttention:
     """See `Attends`. Rows of similar shape are padded to one shape and attend together.
 
     Args:
-        rows: those of one trunk stand next to each other.
+        rows: rows of one trunk must be adjacent.
         positions: position of each new token in its conversation, int64 [tokens].
         rope: cosines and sines of each position, [max length, head dim] each.
     """
@@ -92,13 +92,13 @@ class GroupedAttention:
             cos, sin = cos[ends.to(self._device)], sin[ends.to(self._device)]
             ended = [row.ended(index) for index, row in enumerate(self._rows)]
             attention = Attention(ended, self._device)
-        # Scaling the queries is cheaper than scaling the scores, of which there are more.
+        # Scale the queries, because there are fewer of them than scores.
         q = _rotate(q, cos, sin).mul_(q.shape[-1] ** -0.5)
         return attention.attend(q, keys, values)
 
 
 def _places(rows: Sequence[Row], cache: Tensor) -> Tensor:
-    """Where each new token and KV head stands in a layer's cache, viewed as [places, head dim]."""
+    """Index of each new token and KV head in a layer's cache viewed as [places, head dim]."""
     slots = torch.tensor([row.slot for row in rows for _ in range(row.length)])
     positions = torch.tensor([row.start + i for row in rows for i in range(row.length)])
     _, kv_heads, length, _ = cache.shape
@@ -113,7 +113,7 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 class Attention:
-    """The attention of one forward pass. Rows of one trunk stand next to each other."""
+    """The attention of one forward pass. Rows of one trunk must be adjacent."""
 
     def __init__(self, rows: Sequence[Row], device: torch.device):
         alone = [row for row in rows if row.trunk is None]
@@ -150,7 +150,7 @@ class Attention:
 def _parts(
     groups: Sequence["AttentionGroup"], q: Tensor, keys: Tensor, values: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Results of `AttentionGroup.part` for all groups; tokens outside the groups get no meaning."""
+    """Results of `AttentionGroup.part` for all groups; undefined for tokens outside the groups."""
     out, top, total = torch.zeros_like(q), *q.new_zeros(2, *q.shape[:2], 1)
     for group in groups:
         group.part(q, keys, values, out, top, total)
@@ -158,13 +158,13 @@ def _parts(
 
 
 def _width(row: Row) -> int:
-    """Rows of a group have similar numbers of new tokens: all are padded to the longest."""
+    """Group by number of new tokens, because rows are padded to the longest of the group."""
     width = row.length if row.length == 1 else max(_NARROW, row.length)
     return (width - 1).bit_length()
 
 
 def _width_and_span(row: Row) -> tuple[int, int]:
-    """Branches differ much in the length of their own part, which is padded, too."""
+    """Group branches also by the length of their suffix, which varies widely and is padded, too."""
     span = max(_SHORT, row.start + row.length)
     return _width(row), (span - 1).bit_length()
 
@@ -179,7 +179,7 @@ def _groups(
 
 
 def _trunk_groups(branches: Sequence[Row], device: torch.device) -> list["AttentionGroup"]:
-    """Groups of trunks with similar numbers of new tokens; each reads for all its branches."""
+    """Groups of trunks with similar numbers of new tokens in their branches."""
     trunks: dict[int, list[Row]] = {}
     for row in branches:
         trunks.setdefault(row.trunk, []).append(row)
@@ -188,7 +188,7 @@ def _trunk_groups(branches: Sequence[Row], device: torch.device) -> list["Attent
         length = sum(row.length for row in rows_of_trunk)
         rows, seen = buckets.setdefault((length - 1).bit_length(), ([], []))
         rows.append((slot, rows_of_trunk[0].offset, length, 0))
-        # A branch sees its whole share of the trunk from each of its tokens.
+        # Each token of a branch sees the whole shared prefix.
         seen += [row.shared - 1 for row in rows_of_trunk for _ in range(row.length)]
     return [AttentionGroup(rows, device, torch.tensor(seen)) for rows, seen in buckets.values()]
 
@@ -198,9 +198,9 @@ class AttentionGroup:
 
     Args:
         rows: for each row its cache slot, the index of its first new token among the packed tokens,
-            how many new tokens there are, and the position in the cache row at which they start.
-        device: where the cache lies.
-        seen: the last position that each new token sees, row by row; None: its own.
+            the number of new tokens, and their start position in the cache row.
+        device: device of the cache.
+        seen: the last position visible to each new token, row by row; None: its own.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class AttentionGroup:
         slots, offsets, lengths, starts = zip(*rows, strict=True)
         low, high = min(slots), max(slots) + 1
         # If at least half of the cache rows from `low` to `high` are in the group, attend over all
-        # of these rows. That is cheaper than copying the group's rows out of the cache.
+        # of them, because that is cheaper than copying the group's rows out of the cache.
         self.dense = len(slots) * 2 >= high - low
         height = high - low if self.dense else len(slots)
         place = torch.tensor(slots) - low if self.dense else torch.arange(len(slots))
@@ -236,7 +236,7 @@ class AttentionGroup:
         self.bias = bias.masked_fill_(hidden, float("-inf"))[:, None]
 
     def attend(self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor) -> None:
-        """Compute attention for the group's queries and write it to their places in `out`.
+        """Compute attention for the group's queries and write it to `out`.
 
         q (scaled) and out are [tokens, heads, head dim]. keys and values are a layer's whole cache.
         """
@@ -246,7 +246,7 @@ class AttentionGroup:
     def part(
         self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor, top: Tensor, total: Tensor
     ) -> None:
-        """As `attend`, for softmax over more positions than those of this group.
+        """As `attend`, for a softmax that also covers positions outside this group.
 
         Writes the values weighted with exp(score - top) to `out`, each query's largest score to
         `top`, and its sum of weights to `total`, both [tokens, heads, 1].
@@ -273,7 +273,7 @@ class AttentionGroup:
         padded = q.new_zeros(rows * width, heads * dim)
         padded.index_copy_(0, self.padded, q.view(-1, heads * dim).index_select(0, self.packed))
         share = heads // kv_heads
-        # Query heads that share a KV head are stacked, as if they were further query positions.
+        # Query heads that share a KV head are stacked as additional query positions.
         padded = padded.view(rows, width, kv_heads, share, dim).permute(0, 2, 3, 1, 4)
         scores = padded.reshape(rows, kv_heads, share * width, dim) @ self._part(keys).mT
         return scores.view(rows, kv_heads, share, width, -1).add_(self.bias[:, :, None])

@@ -1,9 +1,9 @@
-"""Attention over the KV cache in one kernel, which numba compiles; it needs no compiler.
+"""Attention over the KV cache in one numba kernel; no C compiler is required.
 
-For models of some million parameters, most of a step in attention.py is padding, copies of cache
-rows and the calls themselves. The kernel reads each row's keys and values where they lie, and as
-many as the row has. Softmax is exact, and a row's result does not depend on the other rows. The
-results differ from those of attention.py by rounding, because sums run in another order.
+For models with a few million parameters, a step of attention.py is dominated by padding, copies of
+cache rows and call overhead. The kernel reads each row's keys and values in place, without padding.
+Softmax is exact, and a row's result does not depend on other rows. Results differ from those of
+attention.py by rounding, because the summation order differs.
 """
 
 import contextlib
@@ -17,18 +17,17 @@ from torch import Tensor
 
 from hgrpo.rollout.torch.attention import Row
 
-# `fastmath` lets the sums of a dot product run in parallel lanes. It assumes that no number is
-# infinite.
+# `fastmath` vectorises the sums of a dot product. It assumes that all numbers are finite.
 _FAST = {"nogil": True, "fastmath": True, "error_model": "numpy"}
 _LOWEST = np.finfo(np.float32).min
 _LOG2_E = np.float32(math.log2(math.e))
-# A polynomial for 2^f with f in [0, 1]: it interpolates at Chebyshev's points, lowest power first.
+# Coefficients, lowest power first, of a polynomial for 2^f on [0, 1] (Chebyshev interpolation).
 _FIT = np.polynomial.Chebyshev.interpolate(np.exp2, 6, [0, 1])
 _POWER = tuple(_FIT.convert(kind=np.polynomial.Polynomial).coef.astype(np.float32))
 
 
 class CompiledAttention:
-    """See `Attends`; the arguments are those of `GroupedAttention`. It runs on one thread."""
+    """See `Attends`; takes the arguments of `GroupedAttention`. Single-threaded."""
 
     def __init__(self, rows: Sequence[Row], positions: Tensor, rope: tuple[Tensor, Tensor]):
         self._rope = rope[0].numpy(), rope[1].numpy()
@@ -51,7 +50,7 @@ class CompiledAttention:
 
 @numba.njit(inline="always", **_FAST)
 def _rotate(x, cos, sin, scale, out):
-    """Write x, rotated by its position's angles and scaled, to out; all have [head dim]."""
+    """Write x, rotated by its position's angles and scaled, to out; all [head dim]."""
     half = len(x) // 2
     for d in range(half):
         first, second = x[d], x[d + half]
@@ -97,7 +96,7 @@ def _exponentiate(scores, count, top, exponents):
 def _mix(weights, values, count, out):
     """Add the first `count` values, weighted, to out.
 
-    Four at a time, because then out is loaded and stored less often.
+    Processes four at a time to reduce loads and stores of out.
     """
     whole = count - count % 4
     for s in range(0, whole, 4):
@@ -139,7 +138,7 @@ def _attend(q, kv, keys, values, out, rows, queries, cos, sin):
         for head in range(heads):
             h = head // share
             for i in range(count):
-                # The query sees the trunk's share, and its row's own part up to itself.
+                # The query sees the shared prefix, and its row's suffix up to itself.
                 seen = start + length - count + i + 1
                 at, mixed = shared + seen - 1, out[first + i, head]
                 _rotate(q[first + i, head], cos[at], sin[at], scale, query)
@@ -153,6 +152,6 @@ def _attend(q, kv, keys, values, out, rows, queries, cos, sin):
                     mixed[d] /= total
 
 
-# Where neither the package's folder nor the user's cache can be written, every process compiles.
+# Every process compiles if neither the package's folder nor the user's cache is writable.
 with contextlib.suppress(RuntimeError):
     _attend.enable_caching()

@@ -1,4 +1,4 @@
-"""A forward pass over ragged rows with a static KV cache, for Qwen2- and Llama-shaped models.
+"""Forward pass over ragged rows with a static KV cache, for Qwen2 and Llama architectures.
 
 A row is one conversation. Linear layers run on the packed new tokens of all rows; attention runs
 over each row's part of the cache, see attention.py and compiled.py.
@@ -23,55 +23,57 @@ if TYPE_CHECKING:
     from hgrpo.base_model.architecture import PlainConfig
 
 _SUPPORTED = ("qwen2", "llama")
-# A private mapping keeps a forked process from writing into its parent's cache. Windows lacks it.
+# Map privately (not on Windows), so that forked processes do not share the parent's cache.
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
 def check_supported(config: "PlainConfig | PretrainedConfig") -> None:
-    """Check that the decoder runs LLMs with this config.
+    """Check that the decoder supports models with this config.
 
     Raises:
-        UserError: the decoder does not run them. The message names the key of the config.
+        UserError: the model is unsupported. The message contains the config key.
     """
     if config.model_type not in _SUPPORTED:
         raise UserError(
-            f"model_type: {config.model_type!r}: the torch engine runs {', '.join(_SUPPORTED)}"
+            f"model_type: {config.model_type!r}: the torch engine supports {', '.join(_SUPPORTED)}"
         )
     rope = config.rope_parameters or {}
     if rope.get("rope_type", "default") != "default":
-        raise UserError(f"rope_type: {rope['rope_type']!r}: the torch engine has plain RoPE only")
+        raise UserError(
+            f"rope_type: {rope['rope_type']!r}: the torch engine supports plain RoPE only"
+        )
     if config.hidden_act not in ("silu", "swish"):
-        raise UserError(f"hidden_act: {config.hidden_act!r}: the torch engine has silu only")
-    # Of the supported types only Qwen2 has layers with a sliding window.
+        raise UserError(f"hidden_act: {config.hidden_act!r}: the torch engine supports silu only")
+    # Among the supported types, only Qwen2 has layers with a sliding window.
     windows = config.model_type == "qwen2" and "sliding_attention" in (config.layer_types or ())
-    # A missing width counts as 0 and is refused: transformers cannot run such layers either.
+    # A missing width counts as 0 and is rejected, because transformers cannot run such layers.
     if windows and (config.sliding_window or 0) < config.max_position_embeddings:
         raise UserError(
-            f"sliding_window: {config.sliding_window}, of {config.max_position_embeddings} "
-            "positions: the torch engine attends to all earlier tokens; with max_length no larger "
-            "than the window both are the same"
+            f"sliding_window: {config.sliding_window} of {config.max_position_embeddings} "
+            "positions: the torch engine does not support sliding windows; set max_length to at "
+            "most the window, so that it has no effect"
         )
 
 
 @dataclass(frozen=True)
 class Branch:
-    """The row's first `length` positions are those of the cache row `slot`, its trunk."""
+    """The row shares the first `length` positions of the cache row `slot`, its trunk."""
 
     slot: int
     length: int
 
 
 class Decoder:
-    """The LLM's weights as plain tensors, and a KV cache of `slots` rows of `max_length` positions.
+    """The model's weights as plain tensors, and a KV cache of [slots, max_length] positions.
 
-    Weights and cache are float32 and lie on `device`.
+    Weights and cache are float32 on `device`.
 
     Args:
-        compiled: whether a compiled kernel attends, see compiled.py.
+        compiled: whether attention uses the compiled kernel, see compiled.py.
 
     Raises:
-        UserError: the decoder does not run LLMs with this config, memory cannot hold the cache, or
-            a kernel is to be compiled for a device that is no CPU.
+        UserError: the model is unsupported, the cache does not fit in memory, or `compiled` is set
+            for a device other than the CPU.
     """
 
     def __init__(
@@ -87,7 +89,7 @@ class Decoder:
         self.max_length = max_length
         self.heads = config.num_attention_heads
         self.kv_heads = config.num_key_value_heads
-        # A Qwen2 config has `head_dim` only if its file gives the key.
+        # A Qwen2 config has `head_dim` only if its file sets it.
         self.head_dim = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         self.eps = config.rms_norm_eps
         self.device = device
@@ -101,18 +103,18 @@ class Decoder:
         except (OSError, torch.OutOfMemoryError):
             room = 2 * math.prod(shape) * torch.float32.itemsize
             raise UserError(
-                f"no memory for a cache of {slots} conversations of {max_length} tokens "
-                f"({room / 2**30:.0f} GiB): lower in_flight of training and evaluation in the "
+                f"not enough memory for a cache of {slots} conversations of {max_length} tokens "
+                f"({room / 2**30:.0f} GiB): reduce in_flight of training and evaluation in the "
                 "study, or max_length of the model"
             ) from None
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        """Take new weights, under the names that they have in the base model.
+        """Load new weights, keyed by their names in the base model.
 
         Raises:
-            UserError: the decoder has no use for one of the tensors.
+            UserError: a tensor is unexpected.
         """
-        # Free the old weights first, so that memory never holds both.
+        # Free the old weights first, so that both are never in memory together.
         self._weights = fused = {}
         unknown = set(weights)
 
@@ -126,8 +128,8 @@ class Decoder:
         for layer in range(self.config.num_hidden_layers):
             prefix = f"model.layers.{layer}"
             attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
-            # Fused weights need one matrix product instead of three (qkv) or two (gate_up). In
-            # small models the call of a product costs more than its arithmetic.
+            # Fuse weights to save matrix products (one instead of three for qkv, of two for
+            # gate_up), because in small models call overhead exceeds arithmetic.
             take(f"{layer}.qkv", *(f"{attention}.{part}_proj" for part in "qkv"))
             take(f"{layer}.gate_up", f"{mlp}.gate_proj", f"{mlp}.up_proj")
             take(f"{layer}.o", f"{attention}.o_proj")
@@ -142,10 +144,10 @@ class Decoder:
         else:
             take("head", "lm_head")
         if unknown:
-            raise UserError(f"tensor {min(unknown)!r}: the torch engine has no use for it")
+            raise UserError(f"tensor {min(unknown)!r}: not supported by the torch engine")
 
     def _is_tied(self, weights: Mapping[str, Tensor]) -> bool:
-        """Whether the head equals the embeddings; an adapter may have changed only one of them."""
+        """Whether head and embeddings are equal; an adapter may have changed only one of them."""
         if not self.config.tie_word_embeddings:
             return False
         head = weights.get("lm_head.weight")
@@ -170,15 +172,15 @@ class Decoder:
         sums: bool = False,
         branches: Sequence[Branch | None] = (),
     ) -> tuple[Tensor, Tensor | None]:
-        """Feed each row its new tokens and return the logits after the last of them.
+        """Process each row's new tokens and return the logits after the last one.
 
         Args:
             slots: cache rows, distinct.
             tokens: new tokens of each row, at least one.
-            starts: position of each row's first new token; the cache holds all earlier positions.
-            sums: whether to return sums of hidden states too.
-            branches: where each row branches off; None for a row that does not, and () if none
-                does. Rows of one trunk stand next to each other.
+            starts: position of each row's first new token; earlier positions must be in the cache.
+            sums: whether to also return sums of hidden states.
+            branches: the branch of each row, or None for a row without trunk; () if no row has one.
+                Rows of one trunk must be adjacent.
 
         Returns:
             Logits, float32 [rows, vocabulary], on the decoder's device. With `sums`, the last
@@ -186,12 +188,14 @@ class Decoder:
             on the CPU; otherwise None.
 
         Raises:
-            RuntimeError: a row grows longer than `max_length`.
+            RuntimeError: a row would exceed `max_length`.
         """
         w = self._weights
         longest = max(s + len(t) for s, t in zip(starts, tokens, strict=True))
         if longest > self.max_length:
-            raise RuntimeError(f"position {longest} is beyond the {self.max_length} of the model")
+            raise RuntimeError(
+                f"position {longest} exceeds the model's max_length of {self.max_length}"
+            )
         counts = torch.tensor([len(t) for t in tokens])
         flat = torch.tensor([i for row in tokens for i in row])
         ends = counts.cumsum(0)
@@ -203,8 +207,8 @@ class Decoder:
         flat, ends, row_of = (t.to(self.device) for t in (flat, ends, row_of))
         x = w["embed"][flat]
         layers = self.config.num_hidden_layers
-        # Only plain rows compute all of the last layer: other shapes round differently, and a
-        # rollout must stay as it was.
+        # Without branches, compute the whole last layer, because other shapes round differently and
+        # rollouts must stay reproducible.
         lean = not sums and len(branches) > 0 and all(branches)
         for layer in range(layers - lean):
             x = self._layer(layer, x, attention)
@@ -221,11 +225,11 @@ class Decoder:
     def _layer(
         self, layer: int, x: Tensor, attention: Attends, last: Tensor | None = None
     ) -> Tensor:
-        """One layer of the LLM on hidden states [tokens, hidden size]; it extends the cache.
+        """Apply one layer to hidden states [tokens, hidden size], and extend the cache.
 
         Args:
-            last: index of each row's last token, to return the hidden states of these only; None
-                to return all.
+            last: index of each row's last token, to return only their hidden states; None to return
+                all.
         """
         w = self._weights
         q_size = self.heads * self.head_dim
@@ -251,15 +255,15 @@ class Decoder:
 def _attends(
     compiled: bool, device: torch.device
 ) -> Callable[[list[Row], Tensor, tuple[Tensor, Tensor]], Attends]:
-    """Choose the class of a forward pass's attention.
+    """Choose the attention class of a forward pass.
 
     Raises:
-        UserError: a kernel is to be compiled for a device that is no CPU.
+        UserError: `compiled` is set for a device other than the CPU.
     """
     if not compiled:
         return GroupedAttention
     if device.type != "cpu":
-        raise UserError(f"engine.compiled: the kernel runs on a CPU, and the policy is on {device}")
+        raise UserError(f"engine.compiled: requires a CPU, but the policy is on {device}")
     from hgrpo.rollout.torch.compiled import CompiledAttention
 
     return CompiledAttention
@@ -272,7 +276,7 @@ def _rows(
     ends: Tensor,
     branches: Sequence[Branch | None],
 ) -> list[Row]:
-    """Where the rows' new tokens stand; `ends` are the ends of the rows among the packed tokens."""
+    """Positions of the rows' new tokens; `ends` are the rows' ends among the packed tokens."""
     offsets = [0, *ends.tolist()[:-1]]
     lengths = map(len, tokens)
     if not branches:
@@ -290,9 +294,9 @@ def _rows(
 def _cache(shape: tuple[int, ...], device: torch.device) -> Tensor:
     if device.type != "cpu":
         return torch.zeros(shape, device=device)
-    # The system commits these zero pages on first use. Unused positions therefore cost no memory,
-    # and the cache never has to grow. Huge pages are off, because with them the first token of a
-    # row would commit the whole row.
+    # The system commits these zero pages on first use, so unused positions cost no memory and the
+    # cache never has to grow. Huge pages are disabled, because the first token of a row would then
+    # commit the whole row.
     room = mmap.mmap(-1, torch.float32.itemsize * math.prod(shape), **_PRIVATE)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         room.madvise(mmap.MADV_NOHUGEPAGE)

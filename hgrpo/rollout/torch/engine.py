@@ -1,9 +1,8 @@
 """The rollout engine in plain PyTorch.
 
-The engine keeps the KV cache across turns. New conversations that begin in the same step with the
-same prefix compute the prefix once. Conversations that begin with a held text read the text's part
-of the cache, and have only what follows in a cache slot of their own. A released conversation's
-cache slot is free at once.
+The KV cache persists across turns. New conversations with the same prefix that begin in the same
+step compute it once. Conversations that begin with a held text reuse its cache, and only their
+suffix occupies a slot of their own. A released conversation frees its slot immediately.
 """
 
 from collections.abc import Callable
@@ -22,19 +21,19 @@ from hgrpo.rollout.torch.decoder import Branch, Decoder
 
 @dataclass(eq=False)
 class _Row:
-    """Conversations with the same tokens so far, in one cache slot; mostly a single one.
+    """Conversations with identical tokens so far, in one cache slot; usually a single one.
 
     Attributes:
         slot: index of the row in the cache.
         streams: conversation -> key of its random stream.
-        queued: the conversations whose present reply is queued.
-        cached: tokens whose keys and values the cache holds.
+        queued: the conversations whose current reply is queued.
+        cached: tokens with keys and values in the cache.
         pending: tokens to feed next.
-        reply, logprobs: the present reply's tokens so far, and their log-probs.
-        hidden, read: sum of the hidden states of the tokens fed since the last finished reply, and
-            the number of these tokens.
-        cut: whether the reply was cut at the token limit and its last token is still to be fed.
-        branch: where the row branches off from a held text; None if it does not.
+        reply, logprobs: tokens of the current reply so far, and their log-probs.
+        hidden, read: sum of hidden states over the tokens fed since the last finished reply, and
+            their number.
+        cut: whether the reply was truncated at the token limit and its last token is not fed yet.
+        branch: the branch from a held text; None if there is none.
     """
 
     slot: int
@@ -51,7 +50,7 @@ class _Row:
 
 
 class TorchEngine:
-    """See `RolloutEngine`. Runs in float32 on the policy's device; a step draws a token per row."""
+    """See `RolloutEngine`. Runs in float32 on the policy's device."""
 
     dtype = torch.float32
 
@@ -77,13 +76,13 @@ class TorchEngine:
         self._rows: dict[int, _Row] = {}
         self._active: dict[int, _Row] = {}
         self._texts: dict[int, int] = {}
-        # Rows that branch off and were not fed yet, by text and length of the prefix.
+        # Branches that were not fed yet, by text and length of the prefix.
         self._fresh: dict[tuple[int, int], _Row] = {}
         self._free = list(range(self.capacity))
 
     def hold(self, text: int, tokens: list[int]) -> None:
         """See `HoldsTexts`."""
-        # The highest free slot, because conversations take the lowest.
+        # Take the highest free slot, because conversations take the lowest.
         self._texts[text] = slot = self._take(max)
         self._decoder.forward([slot], [tokens], [0])
 
@@ -103,7 +102,7 @@ class TorchEngine:
         row = self._rows.get(name) or self._begin(request)
         known = len(row.cached)
         if request.prefix[:known] != row.cached or len(request.prefix) <= known:
-            raise RuntimeError(f"conversation {name} does not extend its cache")
+            raise RuntimeError(f"conversation {name}: the prefix does not extend the cached tokens")
         pending = request.prefix[known:]
         if row.queued and pending != row.pending:
             shared, row = row, self._split(row, [name])
@@ -115,14 +114,13 @@ class TorchEngine:
         self._active[name] = row
 
     def _begin(self, request: Request) -> _Row:
-        """The row of a new conversation."""
         name, text = request.conversation, request.text
         if text is None:
             row = _Row(self._take(min))
         elif (place := (text, len(request.prefix))) in self._fresh:
             row = self._fresh[place]
         else:
-            # The last token is fed again: what follows it is drawn from its hidden state.
+            # Feed the last token again, because its hidden state is required for sampling.
             cached = request.prefix[:-1]
             branch = Branch(self._texts[text], len(cached))
             row = self._fresh[place] = _Row(self._take(min), cached=cached, branch=branch)
@@ -131,7 +129,7 @@ class TorchEngine:
         return row
 
     def _split(self, row: _Row, names: list[int]) -> _Row:
-        """Give some of a row's conversations a row of their own, with a copy of the cache."""
+        """Move some of a row's conversations to a new row with a copy of the cache."""
         part = replace(
             row,
             slot=self._take(min),
@@ -157,7 +155,7 @@ class TorchEngine:
             self._free.append(row.slot)
 
     def sleep(self) -> None:
-        """Do nothing: this engine keeps its memory."""
+        """Do nothing, because this engine keeps its memory."""
 
     def step(self) -> list[Completion]:
         if not self._active:
@@ -177,7 +175,7 @@ class TorchEngine:
             fed.append(row)
         branches = any(row.branch for row in fed)
         if branches:
-            # Rows of one held text stand together.
+            # Rows of one held text must be adjacent.
             fed.sort(key=lambda row: (row.branch.slot if row.branch else -1, row.slot))
         logits, sums = self._decoder.forward(
             [row.slot for row in fed],
@@ -201,7 +199,7 @@ class TorchEngine:
         return self._sample(rows, logits[source] if followers else logits)
 
     def _copy(self, row: _Row, others: list[_Row]) -> None:
-        """Copy the cache of a row that branches from a text to rows that were split from it."""
+        """Copy the cache of a branch to the rows that were split from it."""
         length = len(row.cached) - row.branch.length
         self._decoder.copy_prefix(row.slot, [other.slot for other in others], length)
 
@@ -213,7 +211,7 @@ class TorchEngine:
         return mean
 
     def _sample(self, rows: list[_Row], logits: Tensor) -> list[Completion]:
-        """Draw a token for each conversation of the rows, from the logits of its row."""
+        """Sample a token for each conversation, from the logits of its row."""
         for row in rows:
             row.cached.extend(row.pending)
         finished: list[Completion] = []
@@ -241,7 +239,7 @@ class TorchEngine:
         return finished
 
     def _follow(self, row: _Row, choices: dict[int, tuple[float, list[int]]]) -> list[Completion]:
-        """Go on with the drawn tokens, a row for each: token -> its log-prob, conversations."""
+        """Split the row by sampled token; `choices` maps tokens to (log-prob, conversations)."""
         parts = [row]
         if len(choices) > 1:
             parts += [self._split(row, names) for _, names in list(choices.values())[1:]]
@@ -253,15 +251,16 @@ class TorchEngine:
             part.pending = [token]
             overlong = token != self.end_id and len(part.reply) >= self.sampling.max_tokens
             if overlong and self.embeddings and part.branch is None:
-                # The embedding averages a cut reply's last token too, so feed that token first.
+                # Feed a truncated reply's last token first, because the embedding averages over it,
+                # too.
                 part.cut = True
             elif token == self.end_id or overlong:
-                # The last token is not in the cache yet. It is fed with the next observation.
+                # The last token is fed together with the next observation.
                 finished += self._complete(part, overlong)
         return finished
 
     def _complete(self, row: _Row, overlong: bool) -> list[Completion]:
-        """The finished reply, for each conversation of the row."""
+        """Return the finished reply for each conversation of the row."""
         embedding = self._embedding(row)
         row.queued.clear()
         for name in row.streams:
@@ -274,13 +273,13 @@ class TorchEngine:
 def draw(
     logits: Tensor, temperature: float, streams: np.ndarray, positions: np.ndarray
 ) -> tuple[list[int], list[float]]:
-    """Sample one token per row by inverting the distribution function.
+    """Sample one token per row by inverse transform sampling.
 
     Args:
         logits: float32 [rows, vocabulary].
         temperature: as in `Sampling`.
         streams: uint64 [rows], key of each row's random stream.
-        positions: integer [rows], which element of its stream a row uses.
+        positions: integer [rows], index of the element of each row's stream.
 
     Returns:
         The tokens and their log-probs, one per row.

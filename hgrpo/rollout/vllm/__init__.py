@@ -1,4 +1,4 @@
-"""The engine on vLLM, in this process: for a GPU, and for models the torch engine does not run."""
+"""The in-process vLLM engine, for GPUs and for models unsupported by the torch engine."""
 
 import importlib.util
 from typing import TYPE_CHECKING, Literal
@@ -22,27 +22,27 @@ INSTALL = (
 
 
 class Settings(Strict):
-    """Keys beside `kind: vllm`."""
+    """Keys next to `kind: vllm`."""
 
     dtype: Literal["float32", "bfloat16"] = Field(
         "float32",
-        description="type of vLLM's weights; where it is coarser than the trainer's, "
+        description="dtype of vLLM's weights; if it is coarser than the trainer's, "
         "training.importance_cap corrects the difference",
     )
     max_length: int | None = Field(
-        None, gt=0, description="longest conversation, in tokens; null: as long as the model's"
+        None, gt=0, description="maximum conversation length in tokens; null: the model's limit"
     )
     gpu_memory_utilization: float = Field(
-        0.5, gt=0, le=1, description="share of the GPU's memory, weights and cache; GPU only"
+        0.5, gt=0, le=1, description="share of GPU memory for weights and cache; GPU only"
     )
-    cpu_cache_gb: int = Field(1, gt=0, description="GiB of the cache of keys and values; CPU only")
+    cpu_cache_gb: int = Field(1, gt=0, description="size of the KV cache in GiB; CPU only")
 
 
 class VllmKind(EngineKind):
     """Makes `VllmEngine`.
 
-    vLLM has kernels and a dtype of its own. `plays_saved_weights` therefore stays False, and an
-    evaluation checks the engine's log-probs against the trainer's.
+    Because vLLM uses its own kernels and dtype, `plays_saved_weights` is False, and evaluations
+    check the engine's log-probs against the trainer's.
     """
 
     Settings = Settings

@@ -1,13 +1,12 @@
-"""The rollout engine on vLLM: it runs in this process, on a GPU if there is one.
+"""The in-process vLLM rollout engine, on a GPU if available.
 
-This module is written for vLLM 0.32.0. vLLM gets no tokenizer: requests and replies are tokens.
-After every update the trainer's weights replace vLLM's in place. The adapter is merged into them,
+This module is written for vLLM 0.32.0. vLLM runs without a tokenizer, because requests and replies
+are tokens. After every update, the trainer's weights replace vLLM's in place. Adapters are merged,
 because a separate adapter costs more than half of the throughput.
 
-An LLM with tied embeddings runs as if they were not tied, and its embedding matrix is loaded twice.
-The reason is vLLM's CPU build, which packs the output projection into a layout of its own when it
-loads the weights. With tied embeddings it does not pack the projection again when the embedding
-changes, and it gives no warning.
+Tied embeddings are untied, and the embedding matrix is loaded twice, because vLLM's CPU build packs
+the output projection into its own layout on loading. With tied embeddings, it silently fails to
+repack the projection when the embeddings change.
 """
 
 import copy
@@ -32,17 +31,16 @@ if TYPE_CHECKING:
     from vllm.v1.engine.llm_engine import LLMEngine
 
 _EMBEDDING, _HEAD = "model.embed_tokens.weight", "lm_head.weight"
-# Tokens in a block of the cache on the CPU. vLLM reuses a prefix only in whole blocks, and a short
-# conversation does not fill a block of 128, the default. The CPU's kernels need multiples of 32.
+# Tokens per cache block on the CPU. vLLM reuses prefixes only in whole blocks, and short
+# conversations do not fill the default block of 128. The CPU kernels require multiples of 32.
 _CPU_BLOCK = 32
 _CUT = "length"
 
 
 class VllmEngine:
-    """See `RolloutEngine`. Each reply is drawn with a seed made of its stream and its position.
+    """See `RolloutEngine`. The seed of each reply is derived from its stream and its position.
 
-    The engine does not pool hidden states. An assigner that reads embeddings computes them with
-    the trainer's LLM.
+    The engine does not pool hidden states; assigners compute embeddings with the trainer's model.
     """
 
     embeddings = False
@@ -62,10 +60,10 @@ class VllmEngine:
         self.load_weights(policy)
 
     def load_weights(self, policy: Policy | SavedPolicy) -> None:
-        """Take the policy's present weights and forget every conversation.
+        """Load the policy's current weights and close all conversations.
 
         Raises:
-            RuntimeError: vLLM did not drop the cached keys and values of the old weights.
+            RuntimeError: vLLM did not drop the KV cache of the old weights.
         """
         self._stop(self._active)
         self._open.clear()
@@ -78,7 +76,7 @@ class VllmEngine:
             self._llm.wake_up(["kv_cache"])
             self._asleep = False
         if not self._llm.reset_prefix_cache():
-            raise RuntimeError("vLLM did not drop its prefix cache after new weights")
+            raise RuntimeError("vLLM did not reset its prefix cache after a weight update")
 
     def submit(self, request: Request) -> None:
         from vllm import SamplingParams
@@ -90,8 +88,8 @@ class VllmEngine:
             raise RuntimeError(f"all {self.capacity} conversations of the engine are in use")
         if length + self.sampling.max_tokens > self.max_length:
             raise RuntimeError(
-                f"conversation {name}: {length} tokens and a reply of {self.sampling.max_tokens} "
-                f"are beyond the {self.max_length} of the model"
+                f"conversation {name}: {length} tokens plus a reply of {self.sampling.max_tokens} "
+                f"exceed max_length {self.max_length}"
             )
         parameters = SamplingParams(
             temperature=self.sampling.temperature,
@@ -108,7 +106,7 @@ class VllmEngine:
         self._llm.add_request(str(name), tokens_input(list(request.prefix)), parameters)
 
     def release(self, conversation: int) -> None:
-        """Forget a conversation; vLLM may keep its cached prefix for other conversations."""
+        """Close a conversation; vLLM may keep its cached prefix for other conversations."""
         self._open.remove(conversation)
         self._stop(self._active & {conversation})
 
@@ -118,14 +116,14 @@ class VllmEngine:
         return [self._complete(output) for output in self._llm.step() if output.finished]
 
     def sleep(self) -> None:
-        """Forget every conversation, and free the GPU's memory until the next `load_weights`.
+        """Close all conversations and free the GPU's memory until the next `load_weights`.
 
         Without a GPU no memory is freed.
         """
         self._stop(self._active)
         self._open.clear()
         if self._llm.model_config.enable_sleep_mode and not self._asleep:
-            # Level 2 drops the weights too, because `load_weights` loads new weights anyway.
+            # Level 2 also drops the weights, because `load_weights` loads new ones anyway.
             self._llm.sleep(level=2)
             self._asleep = True
 
@@ -134,7 +132,7 @@ class VllmEngine:
         name, tokens = int(output.request_id), list(reply.token_ids)
         self._active.discard(name)
         if reply.finish_reason not in ("stop", _CUT):
-            raise RuntimeError(f"vLLM ended a reply with the finish reason {reply.finish_reason!r}")
+            raise RuntimeError(f"unexpected finish reason of vLLM: {reply.finish_reason!r}")
         logprobs = [
             ranked[token].logprob for ranked, token in zip(reply.logprobs, tokens, strict=True)
         ]
@@ -147,7 +145,7 @@ class VllmEngine:
 
 
 def _untied(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """Yield all weights; if the output projection is missing, yield the embedding in its place."""
+    """Yield all weights, with the embedding as output projection if the latter is missing."""
     yield from weights.items()
     if _HEAD not in weights:
         yield _HEAD, weights[_EMBEDDING]
@@ -156,10 +154,10 @@ def _untied(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
 def _start(
     architecture: "PretrainedConfig", capacity: int, max_length: int, settings: Settings
 ) -> "LLMEngine":
-    """Make a vLLM engine for LLMs of this architecture, with random weights."""
+    """Create a vLLM engine for this architecture, with random weights."""
     for name, value in {
-        # vLLM reads these variables at its import. Without multiprocessing it runs in this process,
-        # so that it can take new weights straight from memory.
+        # vLLM reads these variables on import. Multiprocessing is disabled so that new weights can
+        # be passed in memory.
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_LOGGING_LEVEL": "ERROR",
@@ -176,8 +174,8 @@ def _start(
 
     on_cpu = current_platform.is_cpu()
     if on_cpu:
-        # Do not let vLLM compile a function that ranks tokens. Nobody reads the ranks, and the
-        # compilation needs half a minute and a C++ compiler.
+        # Skip compiling vLLM's function for token ranks, which are unused here; compilation takes
+        # half a minute and requires a C++ compiler.
         torch.compiler.set_stance("force_eager")
     shared = torch.distributed.is_available() and torch.distributed.is_initialized()
     untied = copy.deepcopy(architecture)
@@ -194,18 +192,18 @@ def _start(
             max_model_len=max_length,
             max_num_seqs=capacity,
             enable_prefix_caching=True,
-            # If vLLM reads a prompt in parts, it rewinds the reply's random generator. That
-            # changes the draws, and a generator on the CPU cannot be rewound.
+            # With chunked prefill, vLLM rewinds the reply's random generator, which changes the
+            # draws and is not possible for a CPU generator.
             enable_chunked_prefill=False,
             block_size=_CPU_BLOCK if on_cpu else None,
             gpu_memory_utilization=settings.gpu_memory_utilization,
             kv_cache_memory_bytes=settings.cpu_cache_gb * 2**30 if on_cpu else None,
             enforce_eager=on_cpu,
             enable_sleep_mode=current_platform.is_sleep_mode_available(),
-            # Record log-probs of the distribution that vLLM samples from, after the temperature.
+            # Record log-probs of the sampling distribution, after temperature scaling.
             logprobs_mode="processed_logprobs",
             disable_log_stats=True,
-            # If several processes share an update, each has its own engine on its own GPU.
+            # In distributed training, each process has its own engine on its own GPU.
             distributed_executor_backend="external_launcher" if shared else None,
             seed=0,
         )
@@ -213,5 +211,5 @@ def _start(
         try:
             return LLMEngine.from_engine_args(arguments)
         finally:
-            # vLLM's CPU build replaces this function by one that does nothing.
+            # vLLM's CPU build replaces this function with a no-op.
             torch.set_num_threads = set_threads

@@ -1,6 +1,6 @@
-"""Small networks with a leading axis of seeds: one flat row of weights a seed, batched products.
+"""Small networks with a leading seed axis, one flat row of weights per seed.
 
-A net is a frozen description; its weights are a tensor [S, P], P numbers a seed. A copy of a policy
-is a copy of that tensor. To get the gradient of every sample, repeat the row: each sample is then
-its own seed.
+A net is a frozen description; its weights are a tensor [S, P] with P parameters per seed. To copy a
+policy, copy the tensor. To get per-sample gradients, repeat the row, so that each sample is its own
+seed.
 """

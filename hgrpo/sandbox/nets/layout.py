@@ -1,4 +1,4 @@
-"""Which part of a seed's row of weights is which matrix, how it starts, and the smallest net."""
+"""Layout and initialisation of a seed's row of weights, and the smallest net."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,10 @@ Start = Literal["normal", "fan_in", "xavier", "zeros", "ones"]
 
 @dataclass(frozen=True)
 class Part:
-    """One tensor of a net: name, shape without the axis of seeds, and how it is drawn.
+    """One tensor of a net: name, shape without the seed axis, and initialisation.
 
-    `fan_in` is uniform within 1 / sqrt(inputs), PyTorch's default of a linear layer; `inputs`
-    is their number. `xavier` is uniform within sqrt(6 / (inputs + outputs)) of a matrix.
+    `fan_in` is uniform within 1 / sqrt(inputs), PyTorch's default for linear layers with `inputs`
+    inputs. `xavier` is uniform within sqrt(6 / (inputs + outputs)) of a matrix.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Part:
         return math.prod(self.shape)
 
     def draw(self, numbers: np.random.Generator) -> np.ndarray:
-        """First values of one seed, in `shape`."""
+        """Initial values for one seed, in `shape`."""
         if self.start == "normal":
             return numbers.standard_normal(self.shape)
         if self.start in ("zeros", "ones"):
@@ -42,7 +42,7 @@ class Part:
 
 
 def draw_weights(parts: Sequence[Part], seeds: Sequence[int], name: str) -> Tensor:
-    """First weights [S, P] of the net `name`; a seed's row does not depend on the other seeds."""
+    """Initial weights [S, P] of the net `name`; rows are independent of other seeds."""
     rows = []
     for seed in seeds:
         numbers = generator(seed, name)
@@ -59,7 +59,7 @@ def unpack(parts: Sequence[Part], weights: Tensor) -> Mapping[str, Tensor]:
 
 
 def linear_parts(name: str, inputs: int, outputs: int) -> tuple[Part, Part]:
-    """Matrix [inputs, outputs] and bias of a linear layer with PyTorch's default start."""
+    """Matrix [inputs, outputs] and bias of a linear layer with PyTorch's default initialisation."""
     return (
         Part(f"{name}.matrix", (inputs, outputs), "fan_in", inputs),
         Part(f"{name}.bias", (outputs,), "fan_in", inputs),
@@ -88,11 +88,11 @@ class MLP:
         )
 
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
-        """First weights [S, P]."""
+        """Initial weights [S, P]."""
         return draw_weights(self.parts, seeds, name)
 
     def logits(self, weights: Tensor, features: Tensor) -> Tensor:
-        """[S, R, outputs] of R inputs a seed, `features` [S, R, F]."""
+        """Logits [S, R, outputs] of `features` [S, R, F]."""
         tensors = unpack(self.parts, weights)
         hidden = torch.relu(linear(tensors, "first", features))
         hidden = torch.relu(linear(tensors, "second", hidden))

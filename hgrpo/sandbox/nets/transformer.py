@@ -1,15 +1,14 @@
-"""A causal transformer for stacked seeds: scoring in one pass, and sampling with a cache.
+"""A causal transformer for stacked seeds, with one-pass scoring and cached sampling.
 
-Token embeddings times sqrt(width) plus learned positions; blocks that normalise first, with ReLU
-feed-forward layers four times as wide; a last layer norm; a head without bias that shares nothing
-with the embeddings. All starts are PyTorch's defaults, and as in its `TransformerEncoder`
+Token embeddings times sqrt(width) plus learned positions; pre-norm blocks with ReLU feed-forward
+layers of four times the width; a final layer norm; an untied head without bias. Initialisation
+follows PyTorch's defaults, and as in its `TransformerEncoder`
 (https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoder.html) all blocks start
 with the same weights. There is no dropout.
 
-Rollouts of one prompt share its keys and values, so the prompt is computed once, whatever their
-number. Matrix products are small here, so moving memory takes most of the time. That is why tensors
-are changed in place. Keys and values are padded to at least 16: over fewer, PyTorch's batched
-products and its softmax take paths that are several times as slow.
+Rollouts of one prompt share its keys and values, so the prompt is computed once. Matrix products
+are small and memory traffic dominates, so tensors are modified in place. Keys and values are padded
+to at least 16, because PyTorch's batched products and softmax are several times slower below.
 """
 
 import math
@@ -24,16 +23,16 @@ from torch import Tensor
 from hgrpo.sandbox.every import Tree
 from hgrpo.sandbox.nets.layout import Part, draw_weights, linear, linear_parts, unpack
 
-# Attention gets at least so many keys; padding makes up the rest.
+# Minimum number of keys in attention, including padding.
 _FEWEST = 16
-# Layer norms of a block, and the layers that follow them.
+# Layer norms of a block, with the layers that follow them.
 _INTO = (("attend", "in"), ("feed", "wide"))
 
 
 class Prefix:
     """Keys and values of the tokens so far, per layer [S * N, heads, L, width / heads].
 
-    Joining further ones makes new tensors, which carry gradients.
+    Joining more tokens creates new tensors, which carry gradients.
     """
 
     def __init__(self, layers: Sequence[tuple[Tensor, Tensor]] = ()):
@@ -47,7 +46,7 @@ class Prefix:
     def join(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of all tokens up to the new ones, [S * N * R, ...] each, and padding.
 
-        R rows in succession share a row of the prefix.
+        R consecutive rows share a row of the prefix.
         """
         return tuple(
             _after(old, new) for old, new in zip(self.layers[layer], (keys, values), strict=True)
@@ -55,16 +54,16 @@ class Prefix:
 
 
 class Reading(NamedTuple):
-    """Prompts after their pass: the logits after each, [S, N, V], and its keys and values."""
+    """Processed prompts: the logits after each, [S, N, V], with keys and values."""
 
     logits: Tensor
     prefix: Prefix
 
 
 class Cache:
-    """Keys and values of `rows` rollouts a prompt, with room for `length` more tokens each.
+    """Keys and values of `rows` rollouts per prompt, with room for `length` more tokens each.
 
-    `join` fills the room in place.
+    `join` writes in place.
     """
 
     def __init__(self, prefix: Prefix, length: int, rows: int = 1):
@@ -78,7 +77,7 @@ class Cache:
         return room.flatten(0, 1)
 
     def join(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """As that of `Prefix`; the caller moves `size` on after the last layer."""
+        """As `Prefix.join`; the caller increases `size` after the last layer."""
         end = self.size + keys.shape[2]
         for room, new in zip(self.layers[layer], (keys, values), strict=True):
             room[:, :, self.size : end] = new
@@ -88,7 +87,7 @@ class Cache:
 
 @dataclass(frozen=True)
 class Transformer:
-    """`length` is the longest sequence, `width` must be a multiple of `heads`."""
+    """`length` is the maximum sequence length; `width` must be a multiple of `heads`."""
 
     vocabulary: int
     length: int
@@ -131,10 +130,10 @@ class Transformer:
         return weights
 
     def tensors(self, weights: Tensor) -> Mapping[str, Tensor]:
-        """The net's tensors by name, with each layer norm's scale and shift in the layer after it.
+        """The net's tensors by name, with layer norms folded into the next layer.
 
-        They are multiplied into that layer's matrix and bias, because that moves less memory than
-        to multiply them into hidden states.
+        Folding scale and shift into that layer's matrix and bias moves less memory than applying
+        them to hidden states.
         """
         tensors = dict(unpack(self.parts, weights))
         blocks = [
@@ -152,13 +151,13 @@ class Transformer:
         """Logits [S, R, L, V] after each token of R sequences, int64 [S, R, L], in one pass.
 
         Args:
-            last: only the logits after so many last tokens.
+            last: number of last tokens for which to return logits.
         """
         tensors = self.tensors(weights)
         return self._head(tensors, self._through(tensors, tokens, None, last)[0])
 
     def read(self, weights: Tensor, prompts: Tensor) -> Reading:
-        """Prompts int64 [S, N, L], in one pass."""
+        """Process prompts, int64 [S, N, L], in one pass."""
         tensors = self.tensors(weights)
         hidden, prefix = self._through(tensors, prompts, None, 1)
         return Reading(self._head(tensors, hidden).squeeze(-2), prefix)
@@ -167,7 +166,7 @@ class Transformer:
         """Logits after the prompts and after each token of their tails, [S, N, R, T + 1, V].
 
         Args:
-            read: of the prompts, under the same weights.
+            read: reading of the prompts under the same weights.
             tails: int64 [S, N, R, T], R continuations of each prompt.
         """
         tail_count, length = tails.shape[2:]
@@ -183,7 +182,7 @@ class Transformer:
         """Logits after the prompts and after each of the M nodes of a tree, [S, N, M + 1, V].
 
         Args:
-            read: of the prompts, under the same weights.
+            read: reading of the prompts under the same weights.
         """
         first = read.logits.unsqueeze(2)
         if not len(tree.tokens):
@@ -199,9 +198,9 @@ class Transformer:
         """Logits [S, R, V] after one more token for each row.
 
         Args:
-            tensors: of the net, see `tensors`.
+            tensors: the net's tensors, see `tensors`.
             tokens: int64 [S, R].
-            cache: of the tokens before.
+            cache: cache of the previous tokens.
         """
         hidden, _ = self._through(tensors, tokens.unsqueeze(-1), cache)
         cache.size += 1
@@ -215,10 +214,10 @@ class Transformer:
         last: int | None = None,
         tree: Tree | None = None,
     ) -> tuple[Tensor, Prefix]:
-        """Hidden states [S, R, L, d] after the blocks, and without a past all keys and values.
+        """Hidden states [S, R, L, d] after the blocks and, without a past, all keys and values.
 
-        With `last`, the last block computes only so many last tokens; the other tokens' keys and
-        values are there all the same. With `tree`, the tokens are its nodes.
+        With `last`, the last block computes only this number of last tokens, but keys and values of
+        all tokens. With `tree`, the tokens are its nodes.
         """
         seeds, rows, length = tokens.shape
         begin = past.size if past else 0
@@ -255,7 +254,7 @@ class Transformer:
 def _after(old: Tensor | None, new: Tensor) -> Tensor:
     """Keys or values `new` [N * R, heads, T, d] after `old` [N, heads, L, d], and padding.
 
-    R rows in succession share a row of `old`.
+    R consecutive rows share a row of `old`.
     """
     shared = new[:, :, :0] if old is None else old
     rows, size = new.shape[0] // shared.shape[0], shared.shape[2] + new.shape[2]
@@ -271,8 +270,8 @@ def _attend(queries: Tensor, keys: Tensor, values: Tensor, size: int, tree: Tree
     With `tree`, these T tokens are its nodes. Each attends to the tokens before the tree, to
     its ancestors and to itself.
 
-    Keys and values [R, heads, at least size, d] have padding from `size` on. For so short rows the
-    fused kernel takes up to twice as long, with its gradient.
+    Keys and values [R, heads, at least size, d] are padded from `size` on. The fused kernel is not
+    used, because including the gradient it takes up to twice as long for such short rows.
     """
     scores = torch.matmul(queries / math.sqrt(queries.shape[-1]), keys.transpose(-1, -2))
     new, width = scores.shape[-2:]
@@ -289,5 +288,5 @@ def _norm_parts(name: str, width: int) -> tuple[Part, Part]:
 
 
 def _normalised(x: Tensor) -> Tensor:
-    """x [S, R, d] with mean 0 and variance 1 over d."""
+    """Normalise x [S, R, d] to mean 0 and variance 1 over d."""
     return F.layer_norm(x, x.shape[-1:])

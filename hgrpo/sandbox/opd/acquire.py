@@ -1,4 +1,4 @@
-"""Sampling a batch from the student, with the teacher's word on every prefix."""
+"""Sampling a batch from the student, with the teacher's log-probs at every prefix."""
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ VIEW = "student"
 def sample(
     settings: OpdSettings, task: DistillTask, policy: Policy, weights: Tensor, step: int
 ) -> Rollout:
-    """The batch of a step, sampled by `weights` [S, P]; every input has one rollout."""
+    """Sample the batch of a step with `weights` [S, P], one rollout per input."""
     seeds = settings.seeds
     questions = task.sequences.draw(seeds, step, settings.batch_size)
     shape = (settings.batch_size, 1, 1, settings.seq_len)
@@ -27,13 +27,13 @@ def sample(
 def answer(
     task: DistillTask, policy: Policy, weights: Tensor, questions: Questions, uniform: Tensor
 ) -> Rollout:
-    """Rollouts [S, N, 1, 1, T] for the questions, sampled by `uniform` of that shape."""
+    """Rollouts [S, N, 1, 1, T] for the questions, sampled with `uniform` draws of this shape."""
     sampled = policy.sample(weights, questions.inputs, uniform)
     return build(task, questions, sampled.actions, sampled.logprobs)
 
 
 def build(task: DistillTask, questions: Questions, actions: Tensor, behaviour: Tensor) -> Rollout:
-    """The batch that the given actions make, both arguments [S, N, 1, 1, T]."""
+    """Build the batch of given actions and behaviour log-probs, both [S, N, 1, 1, T]."""
     rewards = task.sequences.rewards(actions, questions.labels[:, :, None, None])[..., 0]
     return Rollout(
         inputs={VIEW: questions.inputs},

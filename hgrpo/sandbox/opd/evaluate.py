@@ -1,7 +1,6 @@
-"""Columns of the log: those of an evaluation, and those of the batch that trains.
+"""Columns of the log for evaluations and training batches.
 
-An evaluation reads inputs that never change, and draws only from its own stream, so it changes
-nothing in training.
+Evaluations use fixed inputs and their own random stream, so they do not affect training.
 """
 
 import torch
@@ -22,9 +21,9 @@ def examine(
 ) -> dict[str, Tensor]:
     """Columns of the log, [S] each.
 
-    `test_error` and `entropy`, the mean entropy of a token in nats, are those of greedy outputs.
-    The others are those of one sampled output an input. `policy_reverse_kl` is the mean KL of a
-    token to the teacher, in nats.
+    `test_error` and `entropy` (mean entropy of a token in nats) are those of greedy outputs. The
+    others are those of one sampled output per input. `policy_reverse_kl` is the mean KL of a token
+    to the teacher in nats.
     """
     questions = task.examination(settings.seeds)
     labels = questions.labels[:, :, None, None]
@@ -48,12 +47,12 @@ def examine(
 
 
 def diagnose(seen: Seen, overlap: int) -> dict[str, Tensor]:
-    """How far the student is from the teacher on a batch, whatever the loss: means, [S] each.
+    """Mean distances of the student from the teacher on a batch, independent of the loss, [S] each.
 
     Divergences and entropies are in nats.
 
     Args:
-        overlap: size of the top-k sets that are compared.
+        overlap: size of the compared top-k sets.
     """
     student, teacher = seen.table.detach(), teacher_of(seen)
     sampled = seen.rollout.behaviour - taken(teacher, seen.rollout.actions)

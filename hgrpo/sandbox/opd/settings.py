@@ -19,7 +19,7 @@ RULES = kinds.of_piece("opd")
 
 @dataclass(frozen=True)
 class PhaseOfRun:
-    """A run, and the settings of the loss of one of its phases."""
+    """A run, and the loss settings of one of its phases."""
 
     run: "OpdSettings"
     rule: Rule
@@ -44,12 +44,12 @@ NEEDS: dict[str, Need[PhaseOfRun]] = {
 
 
 class Phase(RuleSettings):
-    """One loss, from a step on."""
+    """One loss, from a given step on."""
 
     RULES = RULES
 
     method: str = Field("OPDReverseKL", description="name of the loss")
-    start: int = Field(0, ge=0, description="first step that trains with it")
+    start: int = Field(0, ge=0, description="first step with this loss")
     label: str = Field("", description="the phase's name in the log; empty: the loss's name")
 
     @property
@@ -59,36 +59,36 @@ class Phase(RuleSettings):
 
 
 class OpdSettings(ArmSettings, TransformerSettings):
-    """One arm of opd for some seeds."""
+    """One arm of opd for a set of seeds."""
 
     task: Literal["reversal", "soft_reversal", "format_answer"] = Field(
         "reversal", description="the task"
     )
-    phases: tuple[Phase, ...] = Field((Phase(),), description="losses that train one after another")
-    num_steps: int = Field(500, gt=0, description="batches that a run samples")
-    batch_size: int = Field(64, gt=0, description="rollouts of a batch")
+    phases: tuple[Phase, ...] = Field((Phase(),), description="losses of consecutive phases")
+    num_steps: int = Field(500, gt=0, description="number of sampled batches")
+    batch_size: int = Field(64, gt=0, description="rollouts per batch")
     lr: float = Field(1e-3, gt=0, description="learning rate of Adam")
-    vocab_size: int = Field(2, ge=2, description="input tokens of the tasks")
-    seq_len: int = Field(10, gt=0, description="tokens of an input, and of an output")
+    vocab_size: int = Field(2, ge=2, description="number of input tokens of the tasks")
+    seq_len: int = Field(10, gt=0, description="length of inputs and outputs")
     teacher_epsilon: float = Field(
-        1e-3, description="reversal, format_answer: probability of all wrong tokens together"
+        1e-3, description="reversal, format_answer: total probability of wrong tokens"
     )
     teacher_temperature: float = Field(
-        1.0, gt=0, description="soft_reversal: distance at which a token's weight falls to 1/e"
+        1.0, gt=0, description="soft_reversal: distance at which a token's weight is 1/e"
     )
     special_token_weight: float = Field(
-        0.02, gt=0, description="soft_reversal: weight of a token that is no input token"
+        0.02, gt=0, description="soft_reversal: weight of all other tokens"
     )
     overlap_k: int = Field(2, gt=0, description="size of the top-k sets in the logged overlap")
 
     @property
     def actions(self) -> int:
-        """Size of the output vocabulary: input tokens, separator and, in format_answer, the tag."""
+        """Size of the vocabulary: input tokens, separator and, for format_answer, the tag."""
         return self.vocab_size + (2 if self.task == "format_answer" else 1)
 
     @property
     def overlap(self) -> int:
-        """`overlap_k`, or the number of actions if that is less."""
+        """`overlap_k`, at most the number of actions."""
         return min(self.overlap_k, self.actions)
 
     @property
@@ -97,7 +97,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
         return [phase.rule for phase in self.phases]
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """Checks of any loss: whether the run fails it, and a line."""
+        """Checks for all losses: (whether the run fails, message)."""
         return (
             *super().refusals(),
             (
@@ -106,7 +106,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
             ),
             (
                 self.task == "format_answer" and self.seq_len < 2,
-                "format_answer needs seq_len of at least 2",
+                "format_answer requires seq_len of at least 2",
             ),
             *unread(
                 self,
@@ -120,7 +120,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
         )
 
     def unmet(self) -> list[str]:
-        """A line for each degenerate need of a loss that is not met; others raise ValueError."""
+        """A line for each unmet degenerate requirement of a loss; others raise ValueError."""
         return [
             note
             for phase in self.phases
@@ -131,14 +131,14 @@ class OpdSettings(ArmSettings, TransformerSettings):
 
     def _wrong_phases(self) -> Sequence[tuple[bool, str]]:
         if not self.phases:
-            return ((True, "phases: at least one was expected"),)
+            return ((True, "phases: at least one is required"),)
         starts = [phase.start for phase in self.phases]
         rising = all(early < late for early, late in pairwise(starts))
         return (
-            (starts[0] != 0, f"phases: the first starts at step {starts[0]}; 0 was expected"),
-            (not rising, f"phases: starts {starts} do not rise"),
+            (starts[0] != 0, f"phases: the first must start at step 0, not {starts[0]}"),
+            (not rising, f"phases: starts {starts} must be increasing"),
             (
                 starts[-1] >= self.num_steps,
-                f"phases: one starts at step {starts[-1]}, and num_steps is {self.num_steps}",
+                f"phases: the start at step {starts[-1]} is not below num_steps {self.num_steps}",
             ),
         )

@@ -1,4 +1,4 @@
-"""The three tasks: sequences, with a teacher that knows the right answer."""
+"""The three sequence tasks, with a teacher that knows the right answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from hgrpo.formulas.batch import Questions
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.tasks.sequences import SequenceTask
 
-# Of inputs that are too many to list, an evaluation reads so many, the same ones every time.
+# Number of inputs, fixed across evaluations, if there are too many to list.
 _DRAWN_INPUTS = 256
-# A content token's weight grows by this with each id, so that no two are equal.
+# Relative increase of a content token's weight per id, so that no two weights are equal.
 _STEP = 1e-3
 
 
 @dataclass(frozen=True)
 class DistillTask:
-    """The task and the teacher that the settings name."""
+    """The configured task and teacher."""
 
     settings: OpdSettings
 
@@ -32,7 +32,7 @@ class DistillTask:
 
     @cached_property
     def _teacher(self) -> Tensor:
-        """Log-probs [V, V] by the right token; a teacher reads nothing else."""
+        """The teacher's log-probs [V, V], which depend only on the right token."""
         s = self.settings
         if s.task == "soft_reversal":
             return graded(s.vocab_size, s.actions, s.teacher_temperature, s.special_token_weight)
@@ -43,23 +43,23 @@ class DistillTask:
         return self._teacher[labels][:, :, None, None]
 
     def examination(self, seeds: Sequence[int]) -> Questions:
-        """Inputs of an evaluation, the same for all seeds: all of them, or some that were drawn."""
+        """Inputs of evaluations, the same for all seeds: all inputs, or a fixed sample."""
         questions, listed = self.sequences.examination()
         count = None if listed else _DRAWN_INPUTS
         return Questions(*(each[:, :count].expand(len(seeds), -1, -1) for each in questions))
 
 
 def smoothed(actions: int, epsilon: float) -> Tensor:
-    """1 - epsilon on the right token, and epsilon spread evenly over all others."""
+    """1 - epsilon for the right token, and epsilon spread evenly over all others."""
     table = torch.full((actions, actions), epsilon / (actions - 1), dtype=torch.float64)
     return table.fill_diagonal_(1.0 - epsilon).log().float()
 
 
 def graded(content: int, actions: int, temperature: float, special: float) -> Tensor:
-    """More for content tokens near the right one, on a circle, and little for the others.
+    """Higher weights for content tokens closer to the right one on a circle.
 
-    A content token a at distance d from the label, around the circle, weighs
-    exp(-d / temperature) (1 + 0.001 a). A token that is no content weighs `special`.
+    A content token a at circular distance d from the label has weight exp(-d / temperature) (1 +
+    0.001 a); other tokens have weight `special`.
     """
     ids = torch.arange(content, dtype=torch.float64)
     apart = (ids.unsqueeze(0) - ids.unsqueeze(1)).abs()

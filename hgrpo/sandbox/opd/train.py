@@ -1,4 +1,4 @@
-"""The training loop: evaluate, sample, update, log; all seeds in one tensor program."""
+"""The training loop (evaluate, sample, update, log), with all seeds in one tensor program."""
 
 from torch import Tensor
 
@@ -29,11 +29,11 @@ class Trainer(PolicyTrainer):
 
     @property
     def evaluates(self) -> bool:
-        """Whether the next step evaluates first: on schedule, and where a phase begins."""
+        """Whether to evaluate before the next step: on schedule, or at the beginning of a phase."""
         return self.step % self.settings.eval_every == 0 or self.step == self.phase.start
 
     def take_step(self) -> None:
-        """Sample a batch and update on it; evaluate before, if it is time."""
+        """Sample a batch and update on it; evaluate before if due."""
         s, due = self.settings, self.evaluates
         evaluation = self.examine() if due else {}
         batch = acquire.sample(s, self.task, self.policy, self.learner.leaf, self.step)
@@ -46,7 +46,7 @@ class Trainer(PolicyTrainer):
         self.step += 1
 
     def examine(self) -> Columns:
-        """Scores of the student, and costs so far."""
+        """Scores of the student and cumulative costs."""
         s = self.settings
         rollouts = self.step * s.batch_size
         return {

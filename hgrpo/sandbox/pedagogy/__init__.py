@@ -1,1 +1,1 @@
-"""A teacher that knows the answer looks for rollouts from which a student can learn."""
+"""A teacher that knows the answer searches for rollouts from which a student can learn."""

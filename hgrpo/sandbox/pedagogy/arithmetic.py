@@ -1,4 +1,4 @@
-"""The task hinted_arithmetic: sums modulo n, and a view of them that shows the answer."""
+"""The task hinted_arithmetic: sums modulo n, with a privileged view that contains the answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class HintedArithmetic:
     """Two numbers x0, x1 below n; the last tokens must be x0 + x1, x0 + 2 x1, ... modulo n.
 
     The student reads [x0, x1, QUERY], the teacher [x0, x1, HINT, answer, QUERY]. Tokens before the
-    answer are free.
+    answer are unconstrained.
     """
 
     settings: PedagogySettings
@@ -45,7 +45,7 @@ class HintedArithmetic:
 
     @property
     def scratch(self) -> int:
-        """Tokens that are free."""
+        """Number of unconstrained tokens."""
         return self.settings.completion_len - self.settings.answer_len
 
     def policy(self) -> SequencePolicy:
@@ -56,14 +56,14 @@ class HintedArithmetic:
 
     @cached_property
     def everything(self) -> Questions:
-        """All n^2 inputs, with one seed's axis."""
+        """All n^2 inputs, with a seed axis of size 1."""
         numbers = torch.arange(self.modulus)
         return self.questions(torch.cartesian_prod(numbers, numbers).unsqueeze(0))
 
     def draw(
         self, seeds: Sequence[int], purpose: draws.Purpose, name: Sequence[object], count: int
     ) -> Questions:
-        """`count` inputs for each seed; `name` names the draw."""
+        """`count` inputs for each seed; `name` is the name of the draw."""
         return self.questions(draws.integers(seeds, purpose, name, (count, 2), self.modulus))
 
     def questions(self, inputs: Tensor) -> Questions:

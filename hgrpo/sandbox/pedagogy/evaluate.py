@@ -1,6 +1,6 @@
 """Evaluation of student and teacher: greedy and sampled, on every input.
 
-An evaluation draws only from its own streams, so it changes nothing in training.
+Evaluations use their own random streams, so they do not affect training.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from hgrpo.sandbox.every import every
 from hgrpo.sandbox.pedagogy.arithmetic import HintedArithmetic, Questions, View
 from hgrpo.sandbox.policies import SequencePolicy, taken
 
-# Beginnings of rollouts, a seed, that an evaluation follows.
+# Number of rollout prefixes per seed in an evaluation.
 _MOST_BEGINNINGS = 2000
 _REFERENCE_INPUTS = 1000
 
@@ -30,16 +30,16 @@ class Examiner:
     policy: SequencePolicy
     seeds: Sequence[int]
     group_size: int
-    # Draws inputs anew for every evaluation, as the original does.
+    # As in the original, draw new inputs for every evaluation.
     draws_inputs: bool = False
 
     @torch.no_grad()
     def examine(self, weights: Tensor, view: View, step: int) -> dict[str, Tensor]:
-        """Columns of the log [S], under the original's names for each view.
+        """Columns of the log [S], with the original's names for each view.
 
-        `entropy` is the mean entropy of a token in nats along the greedy rollout.
-        `sampled_reward` is the probability of a right answer; `predicted_mixed_rate` is how often
-        it lets a group of rollouts differ. Both are exact where all rollouts can be listed.
+        `entropy` is the mean entropy of a token in nats along the greedy rollout. `sampled_reward`
+        is the probability of a right answer, and `predicted_mixed_rate` the resulting probability
+        of different rewards within a group. Both are exact if all rollouts can be listed.
         """
         questions = self._questions(view, step)
         done = self.policy.greedy(weights, questions.prompts[view])
@@ -86,8 +86,8 @@ def success(
 ) -> Tensor:
     """P(the last tokens are the answer | prompt), float [S, N].
 
-    Free tokens come first. Without `uniform` every sequence of them is followed, and the result is
-    exact. Else it is the mean over D drawn ones, each with the exact probability of the answer.
+    Without `uniform`, the result is the exact sum over all sequences of unconstrained tokens.
+    Otherwise it is the mean over D sampled ones, each with the exact probability of the answer.
 
     Args:
         prompts: int64 [S, N, L].

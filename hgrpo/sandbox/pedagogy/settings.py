@@ -28,44 +28,40 @@ NEEDS: dict[str, Need["PedagogySettings"]] = {
 
 
 class PedagogySettings(RunSettings, TransformerSettings):
-    """One arm of pedagogy for some seeds."""
+    """One arm of pedagogy for a set of seeds."""
 
     RULES = RULES
     NEEDS = NEEDS
 
     method: str = Field("PedagogicalRL", description="name of the update rule")
     num_steps: int = Field(300, gt=0, description="training steps")
-    batch_size: int = Field(96, gt=0, description="rollouts of a batch")
-    teacher_steps: int = Field(
-        1, ge=0, description="batches of a training step on which the teacher learns"
-    )
-    student_steps: int = Field(
-        1, gt=0, description="batches of a training step on which the student learns"
-    )
+    batch_size: int = Field(96, gt=0, description="rollouts per batch")
+    teacher_steps: int = Field(1, ge=0, description="teacher batches per training step")
+    student_steps: int = Field(1, gt=0, description="student batches per training step")
     inner_epochs: int = Field(
-        1, gt=0, description="GRPO's updates on each batch; of one, the clip never acts"
+        1, gt=0, description="GRPO updates on each batch; with one, the clip has no effect"
     )
     teacher_lr: float = Field(1e-3, gt=0, description="learning rate of the teacher's Adam")
     student_lr: float = Field(1e-3, gt=0, description="learning rate of the student's Adam")
     max_grad_norm: float = Field(1.0, gt=0, description="gradients are clipped to this norm")
-    content_vocab_size: int = Field(5, ge=2, le=64, description="numbers, and their modulus")
-    completion_len: int = Field(3, gt=0, description="tokens of a rollout")
+    content_vocab_size: int = Field(5, ge=2, le=64, description="number of numbers, and modulus")
+    completion_len: int = Field(3, gt=0, description="tokens per rollout")
     answer_len: int = Field(
-        1, gt=0, description="last tokens that must all be right: x0 + x1, x0 + 2 x1, ..."
+        1, gt=0, description="number of answer tokens at the end: x0 + x1, x0 + 2 x1, ..."
     )
     compat: Literal["none", "reference"] = Field(
         "none",
         description="reference: as in the original, an evaluation draws 1000 inputs; none: it "
-        "takes every input once",
+        "uses every input once",
     )
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """Checks of any rule: whether the run fails it, and a line."""
+        """Checks for all rules: (whether the run fails, message)."""
         return (
             *super().refusals(),
             (
                 self.answer_len > self.completion_len,
-                f"answer_len {self.answer_len} is above completion_len {self.completion_len}",
+                f"answer_len {self.answer_len} exceeds completion_len {self.completion_len}",
             ),
             *unread(self, self.method, teacher_lr=self.rule.teaches),
             (

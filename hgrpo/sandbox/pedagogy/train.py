@@ -1,4 +1,4 @@
-"""The training loop of pedagogy: evaluate, let the teacher explore, let the student imitate."""
+"""The training loop of pedagogy: evaluate, explore (teacher), imitate (student)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,9 +16,7 @@ from hgrpo.sandbox.trainer import ArmTrainer, Columns
 
 
 class Trainer(ArmTrainer):
-    """Trains one arm. Student and teacher start as copies of one policy, and see the task from two
-    views.
-    """
+    """Trains one arm; student and teacher start as copies of one policy with different views."""
 
     settings: PedagogySettings
 
@@ -39,7 +37,7 @@ class Trainer(ArmTrainer):
         )
 
     def take_step(self) -> None:
-        """All updates of one training step; evaluate before, if it is time."""
+        """All updates of one training step; evaluate before if due."""
         s = self.settings
         due = self.step % s.eval_every == 0
         columns = self.examine() if due else {}
@@ -55,7 +53,7 @@ class Trainer(ArmTrainer):
 
     @torch.no_grad()
     def sample(self, view: View, name: Sequence[object], groups: int, size: int) -> Rollout:
-        """`groups` groups of `size` rollouts of the policy that has the view."""
+        """Sample `groups` groups of `size` rollouts of the policy with the view."""
         s = self.settings
         questions = self.task.draw(s.seeds, "data", name, groups)
         uniform = draws.uniform(s.seeds, "action", name, (groups, size, 1, s.completion_len))
@@ -73,19 +71,19 @@ class Trainer(ArmTrainer):
         )
 
     def see(self, batch: Rollout, view: View, weights: Tensor) -> Seen:
-        """The batch as a policy with `weights` and the view sees it."""
+        """The batch under `weights` with the view."""
         table = self.policy.table(weights, batch.inputs[view], batch.actions)
         return Seen(batch, table, torch.zeros(()), torch.ones(batch.actions.shape[-1]))
 
     def lesson(self, batch: Rollout) -> tuple[Rollout, Columns]:
-        """The teacher's batch with its rewards, as the frozen student makes them."""
+        """The teacher's batch with rewards computed by the frozen student."""
         with torch.no_grad():
             table = self.see(batch, "student", self.learners["student"].weights).table
             paid, metrics = self.rule.pay(batch.clean, table, batch.actions)
         return replace(batch, rewards=paid), metrics
 
     def examine(self) -> Columns:
-        """Scores of the policies, and costs so far."""
+        """Scores of the policies and cumulative costs."""
         columns: Columns = {}
         for view, learner in self.learners.items():
             columns |= self.examiner.examine(learner.weights, view, self.step)
@@ -97,9 +95,9 @@ class Trainer(ArmTrainer):
         return {"step": self.step, "method": self.settings.method, "task": self.task.name}
 
     def _explore(self, view: View, part: int) -> Columns:
-        """A policy compares its own rollouts: the teacher by its lessons, a student by success."""
+        """Update a policy on its own rollouts, by lessons (teacher) or success (student)."""
         s = self.settings
-        # The view is no part of the name, so that arms explore the same inputs.
+        # The name excludes the view, so that arms explore the same inputs.
         batch = self.sample(view, (self.step, part), s.groups, s.group_size)
         metrics: Columns = {}
         if view == "teacher":
@@ -119,7 +117,7 @@ class Trainer(ArmTrainer):
         return metrics
 
     def _assimilate(self, part: int) -> Columns:
-        """The student imitates fresh rollouts of the teacher."""
+        """Update the student to imitate fresh rollouts of the teacher."""
         s = self.settings
         batch = self.sample("teacher", ("imitation", self.step, part), s.batch_size, 1)
         done = self._update("student", batch, self.rule.imitate)
@@ -149,5 +147,5 @@ class Trainer(ArmTrainer):
 
 
 def _varied(rewards: Tensor) -> Tensor:
-    """The share of groups whose rewards [S, N, K] differ, [S]."""
+    """Share [S] of groups with different rewards, from rewards [S, N, K]."""
     return (rewards.amax(-1) > rewards.amin(-1)).float().mean(1)

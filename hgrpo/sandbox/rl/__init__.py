@@ -1,1 +1,1 @@
-"""Which samples deserve gradient: 31 rules on bandits and short sequences, with a full log."""
+"""Comparison of 31 update rules on bandits and short sequences, with detailed logs."""

@@ -1,4 +1,4 @@
-"""Sampling a fresh batch: data, actions, candidates and rewards, with their noise and its rates."""
+"""Sampling a fresh batch: data, actions, candidates, rewards and reward noise."""
 
 from dataclasses import replace
 
@@ -13,13 +13,13 @@ from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Task, expected_rewards
 
 VIEW = "policy"
-# Rewards of a group that deviate by less are equal.
+# Rewards of a group with a smaller deviation count as equal.
 _EQUAL = 1e-6
 
 
 @torch.no_grad()
 def sample(settings: RlSettings, task: Task, policy: Policy, weights: Tensor, step: int) -> Rollout:
-    """The batch of a step, sampled by `weights` [S, P]."""
+    """Sample the batch of a step with `weights` [S, P]."""
     seeds = settings.seeds
     size = settings.group_size if settings.samples_groups else 1
     questions = task.draw(seeds, step, settings.batch_size // size)
@@ -52,17 +52,17 @@ def sample(settings: RlSettings, task: Task, policy: Policy, weights: Tensor, st
 
 
 def without_noise(settings: RlSettings, task: Task, rollout: Rollout) -> Rollout:
-    """The batch as it would have been sampled without reward noise."""
+    """The batch without reward noise."""
     whole = replace(rollout, rewards=rollout.clean, keep=torch.ones_like(rollout.keep))
     earned = task.rewards(rollout.actions, rollout.labels[:, :, None, None])[..., 0]
     return _compared(settings, whole, earned)
 
 
 def _compared(settings: RlSettings, rollout: Rollout, uncharged: Tensor) -> Rollout:
-    """For a grouped rule: the batch with `mixed` [S, N], 1 for groups of different rewards.
+    """For a grouped rule: the batch with `mixed` [S, N], 1 for groups with different rewards.
 
-    Under compat reference the other groups take no part, unless all are equal, and groups are
-    compared by `uncharged` rewards [S, N, K]: those before the task charges anything.
+    With `compat: reference`, the other groups are excluded unless all are equal, and groups are
+    compared by `uncharged` rewards [S, N, K], before the task's penalties.
     """
     if not settings.rule.grouped:
         return rollout
@@ -78,7 +78,7 @@ def _compared(settings: RlSettings, rollout: Rollout, uncharged: Tensor) -> Roll
 def _expected(
     settings: RlSettings, task: Task, policy: Policy, weights: Tensor, questions: Questions
 ) -> Tensor | None:
-    """E[R | input] without noise: exact for baseline exact, else as the task states it."""
+    """E[R | input] without noise: exact for `baseline: exact`, else the task's closed form."""
     if settings.baseline == "exact":
         return expected_rewards(task, policy, weights, questions)
     return None if settings.reward_noise else task.stated(policy, weights, questions)
@@ -87,7 +87,7 @@ def _expected(
 def _candidates(
     settings: RlSettings, task: Task, sampled: Sampled, questions: Questions, step: int
 ) -> Candidates:
-    """`group_size` candidates for every next token; the sampled one is the first."""
+    """`group_size` candidates for every next token; the first is the sampled one."""
     shape = (*sampled.actions.shape[1:], settings.group_size - 1)
     uniform = draws.uniform(settings.seeds, "candidate", (step,), shape)
     more = draws.pick(sampled.table.unsqueeze(-2), uniform)
@@ -108,16 +108,16 @@ def corrupt(
     clean: Tensor,
     draws: Tensor,
 ) -> Tensor:
-    """Noisy rewards [S, N, K] of clean ones.
+    """Add noise to clean rewards [S, N, K].
 
-    label_flip turns r into 1 - r, random_reward draws anew from [0, 1). The other modes turn the
-    reward of a wrong sample into 1 if it shows a mark: action 0 (false_positive_action0), the
-    separator (false_positive_rare_token), or the first input token as its first action
-    (spurious_feature; on bandits action 0).
+    label_flip replaces r by 1 - r, and random_reward by a draw from [0, 1). The other modes set the
+    reward of a wrong sample to 1 if it has a mark: action 0 (false_positive_action0), the separator
+    (false_positive_rare_token), or the first input token as first action (spurious_feature; on
+    bandits action 0).
 
     Args:
-        draws: uniform [S, N, K, 2]. The first decides whether noise strikes; the second is the
-            random reward.
+        draws: uniform [S, N, K, 2]. The first determines whether noise is applied; the second is
+            the random reward.
     """
     strikes = draws[..., 0] < settings.reward_noise
     mode = settings.reward_noise_mode
@@ -133,7 +133,7 @@ def corrupt(
 
 
 def _marked(mode: str, task: Task, questions: Questions, actions: Tensor) -> Tensor:
-    """Whether each rollout [S, N, K] shows the mark that the mode rewards."""
+    """Whether each rollout [S, N, K] has the mark rewarded in this mode."""
     first = actions[..., 0, 0]
     if mode == "spurious_feature":
         if task.separator is None:
@@ -144,8 +144,7 @@ def _marked(mode: str, task: Task, questions: Questions, actions: Tensor) -> Ten
 
 
 def false_rates(rewards: Tensor, clean: Tensor, right: Tensor) -> dict[str, Tensor]:
-    """The share of wrong samples whose reward the noise raised, and of right samples whose reward
-    it lowered, [S] each.
+    """Shares [S] of wrong samples with increased, and right samples with decreased rewards.
 
     Args:
         right: bool [S, N, K].

@@ -1,7 +1,7 @@
-"""Where a rule's gradient lies, how it stands to better gradients, and how an update moves entropy.
+"""Diagnostics of a rule's gradient: its location, its alignment, and its effect on entropy.
 
-The gradients compared are those of losses, so with a cosine above 0 the rule's step also lowers
-the other loss.
+Gradients are those of losses, so a positive cosine means that the rule's step also reduces the
+other loss.
 """
 
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from hgrpo.sandbox.rl.tasks.task import can_list, every_output
 if TYPE_CHECKING:
     from hgrpo.sandbox.rl.train import Trainer
 
-# The band for rules that have none of their own.
+# Default clip band for rules without one.
 _LOW, _HIGH = 0.2, 0.28
 _BUCKETS = ("low", "mid", "high")
 
@@ -30,12 +30,11 @@ def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
     """Columns [S] about the rule's gradient on a batch.
 
     cos_method_ce: cosine with the gradient of the cross-entropy to the labels, on the same inputs.
-    cos_method_clean: with the rule's own gradient for rewards without noise, which also decide
-    then which rollouts take part. cos_method_exact: with the gradient of -E[R] on the same inputs,
-    where outputs can be listed; R is without noise, less what the task charges. true_signal and
-    false_signal: see `_signals`. mass_*: share of the gradient over logits, by the size of each
-    token's row: by terciles of surprisal, by the sign of the advantage (see `token_advantages`),
-    and by position.
+    cos_method_clean: cosine with the rule's own gradient for noise-free rewards, which also
+    determine the included rollouts. cos_method_exact: cosine with the gradient of -E[R] on the same
+    inputs, if outputs can be listed; R is noise-free and includes the task's penalties. true_signal
+    and false_signal: see `_signals`. mass_*: share of the norm of the gradient over logits, by
+    terciles of surprisal, by the sign of the advantage (see `token_advantages`), and by position.
     """
     weights = trainer.weights.clone().requires_grad_()
     seen = trainer.see(batch, weights)
@@ -58,21 +57,20 @@ def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
 
 
 def _of_struck(seen: Seen, weights: Tensor, on_table: Tensor) -> Tensor:
-    """The part of the rule's gradient, [S, P], from rollouts with a reward changed by noise.
+    """The part of the rule's gradient, [S, P], from rollouts whose reward was changed by noise.
 
     Args:
-        on_table: the gradient over log-probs, with the weights that the rule gave in view of all
-            rewards.
+        on_table: the gradient over log-probs, with the rule's weights for all rewards.
     """
     struck = seen.over_tokens((seen.rollout.rewards != seen.rollout.clean).float())
     return torch.autograd.grad(seen.table, weights, on_table * struck.unsqueeze(-1))[0]
 
 
 def _signals(gradient: Tensor, struck: Tensor, exact: Tensor) -> dict[str, Tensor]:
-    """Columns [S]: how much true and how much false signal an update has, in units of a gradient.
+    """Columns [S]: true and false signal of an update, in units of a gradient.
 
-    true_signal is the length of the other rollouts' gradient along the exact one. false_signal is
-    the length of the gradient of the struck rollouts, wherever it points.
+    true_signal is the component of the noise-free rollouts' gradient along the exact gradient.
+    false_signal is the norm of the noisy rollouts' gradient.
     """
     along = torch.nn.functional.normalize(exact, dim=1)
     return {
@@ -82,10 +80,10 @@ def _signals(gradient: Tensor, struck: Tensor, exact: Tensor) -> dict[str, Tenso
 
 
 def ratio_columns(rule: Rule, seen: Seen) -> dict[str, Tensor]:
-    """Columns [S]: which ratios lie below and above the rule's clip band, and the largest one.
+    """Columns [S]: shares of ratios below and above the rule's clip band, and the largest ratio.
 
     Args:
-        rule: one without a clip gets the band from 0.8 to 1.28.
+        rule: the rule; without a clip, the band is from 0.8 to 1.28.
         seen: the batch under the weights of an update.
     """
     band = rule.model_dump()
@@ -103,8 +101,8 @@ def ratio_columns(rule: Rule, seen: Seen) -> dict[str, Tensor]:
 def token_advantages(trainer: "Trainer", seen: Seen) -> Tensor:
     """The advantage of each token, without a gradient, [S, N, K, M, T].
 
-    The rule's own, if it credits tokens. Else the reward: centred in its group if the rule is
-    grouped, or less the baseline.
+    The rule's own advantage if it credits tokens. Otherwise the reward, centred within its group
+    for grouped rules, or minus the baseline.
     """
     credit = trainer.rule.token_credit(seen)
     if credit is not None:
@@ -115,16 +113,16 @@ def token_advantages(trainer: "Trainer", seen: Seen) -> Tensor:
 
 
 def entropy_columns(before: Seen, after: Tensor, advantages: Tensor) -> dict[str, Tensor]:
-    """Columns [S] about how the updates on one batch changed entropy at its own prefixes, in nats.
+    """Columns [S]: changes of entropy at a batch's prefixes by the updates on it, in nats.
 
-    cov_prob_delta_logit is the covariance, over sampled tokens, of a token's probability before
-    with the change of its log-prob. entropy_drop_*: mean fall of entropy where the advantage is
-    above or below 0, and in terciles of surprisal and of delight; NaN if there are no such tokens.
+    cov_prob_delta_logit is the covariance, over sampled tokens, of a token's prior probability with
+    the change of its log-prob. entropy_drop_*: mean decrease of entropy for positive and negative
+    advantages, and by terciles of surprisal and delight; NaN without such tokens.
 
     Args:
         before: the batch before the first update.
         after: the table [S, N, K, M, T, V] after the last one.
-        advantages: those of the tokens before, [S, N, K, M, T].
+        advantages: the tokens' advantages before the updates, [S, N, K, M, T].
     """
     table, weight = before.table.detach(), before.rollout.taken
     was, now = entropy(table), entropy(after)
@@ -152,9 +150,9 @@ def entropy_columns(before: Seen, after: Tensor, advantages: Tensor) -> dict[str
 
 
 def terciles(values: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Masks of the low, the middle and the high third of each seed's values [S, ...].
+    """Masks of the low, middle and high third of each seed's values [S, ...].
 
-    Only values whose weight is above 0 count.
+    Values with weight 0 are excluded.
     """
     flat = values.flatten(1).masked_fill(weight.flatten(1) <= 0, torch.nan)
     shape = (-1, *(1,) * (values.dim() - 1))
@@ -190,7 +188,7 @@ def _gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
 
 
 def oracle_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
-    """Gradient of the mean cross-entropy to the labels, each after the right prefix."""
+    """Gradient of the mean cross-entropy to the labels, with teacher forcing."""
     weights = trainer.weights.clone().requires_grad_()
     answer = batch.labels[:, :, None, None]
     table = trainer.policy.table(weights, batch.inputs[VIEW], answer)
@@ -200,12 +198,12 @@ def oracle_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
 def exact_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
     """Gradient of -E[R] on the batch's inputs, summed over all outputs.
 
-    What the task charges depends on the policy. That needs no further term: the mean of the
+    The task's penalty depends on the policy, but requires no further term, because the mean of the
     gradient of log p is 0.
     """
     weights = trainer.weights.clone().requires_grad_()
     total = torch.zeros_like(weights)
-    # One input at a time: the graph of all outputs of all inputs would take gigabytes.
+    # One input at a time, because the graph of all outputs of all inputs would take gigabytes.
     parts = zip(batch.inputs[VIEW].split(1, 1), batch.labels.split(1, 1), strict=True)
     for part in parts:
         chances, rewards = every_output(trainer.task, trainer.policy, weights, Questions(*part))

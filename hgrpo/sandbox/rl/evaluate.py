@@ -1,6 +1,6 @@
-"""Evaluation of the greedy and of the sampled policy, on every input where they can be listed.
+"""Evaluation of the greedy and the sampled policy, on all inputs if they can be listed.
 
-An evaluation draws only from its own streams, so it changes nothing in training.
+Evaluations use their own random streams, so they do not affect training.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,28 +16,28 @@ from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Inputs, Policy, Sampled
 from hgrpo.sandbox.rl.tasks.task import Task, can_list, output_count
 
-# Outputs of all seeds in one pass; passes that fit into a processor's cache are faster.
-# Listed ones share most of their tokens.
+# Number of outputs of all seeds in one pass; passes that fit into the CPU cache are faster. Listed
+# outputs share most of their tokens.
 _DRAWN_AT_ONCE = 1280
 _LISTED_AT_ONCE = 10_000
-# Up to so many pairs of input and output are listed, and expectations are exact.
+# Maximum number of (input, output) pairs for exact expectations.
 _MOST_PAIRS = 5_000
 _REFERENCE_INPUTS = 1000
 
 
 @dataclass(frozen=True)
 class Examiner:
-    """Evaluates the policies of all seeds; `first` are their first weights [S, P]."""
+    """Evaluates the policies of all seeds; `first` are their initial weights [S, P]."""
 
     task: Task
     policy: Policy
     seeds: Sequence[int]
     first: Tensor
-    # Draws inputs anew for every evaluation, as the original does.
+    # As in the original, draw new inputs for every evaluation.
     draws_inputs: bool = False
 
     def questions(self, step: int) -> Questions:
-        """Inputs of all seeds, with an axis of seeds that may be broadcast."""
+        """Inputs of all seeds, with a seed axis that may be broadcast."""
         if self._redraws:
             return self.task.draw(self.seeds, ("evaluation", step), _REFERENCE_INPUTS)
         questions, _ = self.task.examination()
@@ -45,7 +45,7 @@ class Examiner:
 
     @property
     def _redraws(self) -> bool:
-        """Whether each evaluation draws new inputs. A bandit has a fixed set of them."""
+        """Whether each evaluation draws new inputs; a bandit has a fixed set."""
         return self.draws_inputs and self.task.separator is not None
 
     @cached_property
@@ -59,9 +59,9 @@ class Examiner:
         """Columns of the log, [S] each.
 
         `entropy` is the mean entropy of a token in nats along the greedy output, `policy_entropy`
-        along sampled outputs, `sequence_entropy` that of a whole output. `sep_probability` is the
-        mean probability of the separator along sampled outputs, and `kl_from_init` the KL of an
-        output to the first policy, in nats.
+        along sampled outputs, and `sequence_entropy` the entropy of a whole output.
+        `sep_probability` is the mean probability of the separator along sampled outputs, and
+        `kl_from_init` the KL of an output to the initial policy in nats.
         """
         questions = self.questions(step)
         labels = questions.labels[:, :, None, None]
@@ -76,9 +76,9 @@ class Examiner:
         }
 
     def _act(self, weights: Tensor, questions: Questions, step: int) -> tuple[Sampled, Sampled]:
-        """Outputs of the greedy and of the sampled policy.
+        """Outputs of the greedy and the sampled policy.
 
-        The sampled one gives all outputs if they are listed, else one drawn output for each input.
+        The latter are all outputs if they are listed, else one sampled output per input.
         """
         policy, listed = self.policy, self.lists_outputs
         shape = (questions.labels.shape[1], 1, 1, self.task.horizon)
@@ -98,7 +98,7 @@ class Examiner:
         return Sampled(likeliest, greedy_table), Sampled(actions, table)
 
     def _parts(self, *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
-        """Split tensors [S, N, ...] into parts of so many inputs as one pass computes."""
+        """Split tensors [S, N, ...] along inputs into parts for one pass."""
         size = _DRAWN_AT_ONCE // len(self.seeds)
         if self.lists_outputs:
             size = _LISTED_AT_ONCE // (len(self.seeds) * output_count(self.task))
@@ -110,14 +110,14 @@ class Examiner:
         return self._of_first(self.questions(0).inputs)
 
     def _of_first(self, inputs: Tensor) -> list[Inputs]:
-        """The first policy's table of all outputs, [S, N, K, M, T, V], or its readings by part."""
+        """The initial policy's table of all outputs, [S, N, K, M, T, V], or readings by part."""
         parts = self._parts(inputs)
         if self.lists_outputs:
             return [torch.cat([self.policy.listed(self.first, some).table for (some,) in parts], 1)]
         return [self.policy.read(self.first, some) for (some,) in parts]
 
     def _before(self, questions: Questions, done: Sampled) -> Tensor:
-        """Log-probs under the first weights along the outputs of the sampled policy."""
+        """Log-probs under the initial weights along the outputs of the sampled policy."""
         first = self._of_first(questions.inputs) if self._redraws else self._first
         if self.lists_outputs:
             return first[0]
@@ -125,7 +125,7 @@ class Examiner:
         return torch.cat([self.policy.table(self.first, read, some) for read, (some,) in parts], 1)
 
     def _sampled(self, questions: Questions, done: Sampled) -> dict[str, Tensor]:
-        """Columns of the sampled policy; outputs that are listed weigh their probability."""
+        """Columns of the sampled policy; listed outputs are weighted by probability."""
         labels = questions.labels[:, :, None, None]
         errors = self.task.errors(done.actions, labels)
         if self.lists_outputs:

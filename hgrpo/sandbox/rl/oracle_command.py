@@ -12,10 +12,10 @@ from hgrpo.sandbox import command_line as cli
 from hgrpo.sandbox.rl.settings import RlSettings
 
 TEXT = """\
-Check for each sample whether its own update would lower the cross-entropy to the labels.
+Check for each sample whether its own update would reduce the cross-entropy to the labels.
 
-A run trains by `--method`. At `--train_steps` each sample of a fresh batch gets a row; the page
-docs/sandbox/rl.md explains the columns.
+A run trains with `--method`. At each of `--train_steps`, every sample of a fresh batch gets a
+row; docs/sandbox/rl.md explains the columns.
 
 Example:
   python -m hgrpo.cli.sandbox rl_oracle --task token_reversal --train_steps 0,100,500 \\
@@ -28,13 +28,13 @@ _DEFAULTS = {
     "seq_len": 5,
     "allow_degenerate": True,
 }
-# Settings without a flag: `--train_steps` decides them, or they are those of one seed.
+# Settings without a flag: determined by `--train_steps`, or fixed for one seed.
 _DERIVED = ("seeds", "rule", "num_steps", "eval_every", "num_seeds")
 _FIRST = ("step", "seed", "sample", "projection", "update_projection")
 
 
 class OracleOptions(cli.Options):
-    """Options of the command beside the settings of the run."""
+    """Options of the command in addition to the settings of the run."""
 
     train_steps: tuple[Annotated[int, Field(ge=0)], ...] = Field(
         (0, 100, 500), min_length=1, description="steps, by comma"

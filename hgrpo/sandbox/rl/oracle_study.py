@@ -1,11 +1,10 @@
-"""The per-sample oracle study: does a sample's own update lower the cross-entropy to labels?
+"""The per-sample oracle study: does a sample's own update reduce the cross-entropy to labels?
 
-At chosen steps of a run, each sample of a fresh batch gets its own gradient of log p, which is
-compared with the gradient of the cross-entropy to the labels. The oracle's direction is that of
-descent: with a `projection` above 0, raising the sample's log-prob lowers the cross-entropy.
-The original takes the direction of ascent, so its projections have the other sign.
-`update_projection` is the advantage times the projection: the effect of a policy gradient's update
-from this sample.
+At selected steps of a run, each sample's gradient of log p in a fresh batch is compared with the
+gradient of the cross-entropy to the labels. The oracle's direction is that of descent: with a
+positive `projection`, raising the sample's log-prob reduces the cross-entropy. The original uses
+the direction of ascent, so its projections have the opposite sign. `update_projection` is the
+advantage times the projection, i.e. the effect of a policy gradient update on this sample.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,14 +20,14 @@ from hgrpo.sandbox.rl.diagnostics import oracle_gradient
 from hgrpo.sandbox.rl.train import Trainer
 from hgrpo.sandbox.trainer import Row
 
-# Samples whose gradients are in memory at the same time.
+# Number of samples with gradients in memory at the same time.
 _AT_ONCE = 64
 
 
 def study(
     trainer: Trainer, steps: Sequence[int], advance: Callable[[int], object] = lambda step: None
 ) -> list[Row]:
-    """Train to each of `steps`, and return a row for each seed's sample at each of them."""
+    """Train, and return a row for each sample of each seed at each of `steps`."""
     rows: list[Row] = []
     for step in sorted(set(steps)):
         while trainer.step < step:
@@ -64,7 +63,7 @@ def samples(trainer: Trainer) -> list[Row]:
 def projections(trainer: Trainer, batch: Rollout) -> Tensor:
     """Inner product of each sample's gradient of log p with the oracle's descent, [S, N * K].
 
-    The weights are repeated, so that every sample is its own seed and gets its own gradient.
+    The weights are repeated, so that every sample is its own seed with its own gradient.
     """
     oracle = oracle_gradient(trainer, batch)
     inputs, products = batch.inputs[acquire.VIEW], []
@@ -83,7 +82,7 @@ def projections(trainer: Trainer, batch: Rollout) -> Tensor:
 
 
 def correlations(rows: Sequence[Row]) -> list[Row]:
-    """Pearson's correlation of delight with both projections, for each step and seed."""
+    """Pearson correlation of delight with both projections, for each step and seed."""
     lines = []
     for step, seed in dict.fromkeys((row["step"], row["seed"]) for row in rows):
         samples = [row for row in rows if (row["step"], row["seed"]) == (step, seed)]

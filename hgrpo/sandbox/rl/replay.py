@@ -1,4 +1,4 @@
-"""Batches that train later: a queue with a fixed delay, and replay by priority."""
+"""Delayed batches: a queue with a fixed delay, and prioritised replay."""
 
 import torch
 from torch import Tensor
@@ -9,28 +9,26 @@ from hgrpo.sandbox.rl.settings import RlSettings
 
 
 class Supply:
-    """Takes the fresh batch of each step, and returns the batch to train on.
+    """Receives the fresh batch of each step, and returns the batch to train on.
 
-    Without replay, the batch has the age `delay`; fresh batches train until one is that old. With
-    replay, each seed draws one whole batch of at least age `delay` and `replay_min_age`, by
-    priority; fresh batches train until there is one, and before `replay_start`.
+    Without replay, the batch has age `delay`. With replay, each seed draws one whole batch by
+    priority, with an age of at least `delay` and `replay_min_age`. Fresh batches are used until
+    such a batch exists, and before `replay_start`.
     """
 
     def __init__(self, settings: RlSettings):
         self.settings = settings
         self.kept: list[Rollout] = []
-        # How often each age trained, by seed, [S, room].
+        # Number of trained batches by seed and age, [S, room].
         self.trained = torch.zeros(len(settings.seeds), self._room, dtype=torch.int64)
 
     @property
     def _room(self) -> int:
-        """The most batches that are kept."""
+        """Maximum number of stored batches."""
         return self.settings.replay_capacity or self.settings.delay + 1
 
     def next(self, fresh: Rollout, step: int) -> tuple[Rollout, dict[str, Tensor]]:
-        """The batch to train on, and metrics [S]: with replay its age and priority, the size of the
-        buffer, and how often each age has trained (`trained_age_*`).
-        """
+        """The batch to train on, and metrics [S] of replay (`trained_age_*`: batches by age)."""
         batch, metrics = self._next(fresh, step)
         self.trained.scatter_add_(1, batch.age.unsqueeze(1), torch.ones_like(self.trained[:, :1]))
         if self.settings.replay_capacity > 1:

@@ -14,10 +14,10 @@ from hgrpo.sandbox.tasks import CHAINS, REVERSALS
 
 _RARE = ("false_positive_rare_token", "false_positive_sep")
 RULES = kinds.of_piece("rl")
-# Sequences of actions up to which E[R | input] is added up one by one.
+# Maximum number of action sequences for exact sums of E[R | input].
 MOST_OUTPUTS = 729
 BANDITS = ("mnist", "lm_bandit")
-# No rewards within [0, 1] deviate by more.
+# Maximum deviation of rewards in [0, 1].
 _LARGEST_DEVIATION = 0.5
 
 
@@ -87,38 +87,44 @@ NEEDS: dict[str, Need["RlSettings"]] = {
 
 
 class RlSettings(RunSettings, TransformerSettings):
-    """One arm of rl for some seeds."""
+    """One arm of rl for a set of seeds."""
 
     RULES = RULES
     NEEDS = NEEDS
 
     task: Literal[BANDITS + REVERSALS + CHAINS] = Field("mnist", description="the task")
     method: str = Field("DG", description="name of the update rule")
-    delay: int = Field(0, ge=0, description="a batch trains so many steps after it was sampled")
-    num_steps: int = Field(1000, gt=0, description="batches that a run samples")
-    batch_size: int = Field(100, gt=0, description="rollouts of a batch")
+    delay: int = Field(
+        0, ge=0, description="number of steps between sampling a batch and training on it"
+    )
+    num_steps: int = Field(1000, gt=0, description="number of sampled batches")
+    batch_size: int = Field(100, gt=0, description="rollouts per batch")
     lr: float = Field(1e-3, gt=0, description="learning rate of Adam")
     seeds: Seeds = Field((0, 1, 2, 3, 4), description="trained at once")
     baseline: Literal["zero", "constant", "expected", "collision", "group", "exact"] = Field(
         "expected",
-        description="subtracted by REINFORCE, DG and their relatives. zero: 0; constant: 0.5; "
-        "expected: E[R | input] where the task states it, else as collision; collision: the sum of "
-        "squared probabilities of the current policy, token by token; group: the mean of the "
-        "other rollouts, of the group or, without groups, of the batch; exact: E[R | input], "
-        "added up over all outputs if need be",
+        description="baseline of REINFORCE, DG and their variants. zero: 0; constant: 0.5; "
+        "expected: E[R | input] if the task has a closed form, else as collision; collision: the "
+        "sum of squared probabilities of the current policy, per token; group: the mean of the "
+        "other rollouts in the group or, without groups, in the batch; exact: E[R | input], summed "
+        "over all outputs if necessary",
     )
-    diagnostics: bool = Field(False, description="compare gradients with the oracle's")
-    entropy_diagnostics: bool = Field(False, description="take apart how an update moves entropy")
-    hidden: int = Field(50, gt=0, description="units of each hidden layer of the bandit's net")
-    replay_capacity: int = Field(0, ge=0, description="batches that replay keeps; 0: no replay")
+    diagnostics: bool = Field(
+        False, description="log the comparison of gradients with the oracle's"
+    )
+    entropy_diagnostics: bool = Field(False, description="log the changes of entropy by updates")
+    hidden: int = Field(50, gt=0, description="units per hidden layer of the bandit's net")
+    replay_capacity: int = Field(
+        0, ge=0, description="number of batches in the replay buffer; 0: no replay"
+    )
     replay_priority: Literal[
         "uniform", "reward", "advantage", "surprisal", "delight", "fresh_delight"
-    ] = Field("fresh_delight", description="the priority of batches")
+    ] = Field("fresh_delight", description="replay priority of batches")
     replay_age_decay: float = Field(
-        0.02, ge=0, description="fresh_delight: a batch of age a counts exp(-decay a)"
+        0.02, ge=0, description="fresh_delight: weight exp(-decay a) for a batch of age a"
     )
-    replay_min_age: int = Field(0, ge=0, description="replay draws no batch younger than this")
-    replay_start: int = Field(0, ge=0, description="replay begins at this step")
+    replay_min_age: int = Field(0, ge=0, description="minimum age of replayed batches")
+    replay_start: int = Field(0, ge=0, description="first step with replay")
     reward_noise: float = Field(0.0, ge=0, le=1, description="probability that a reward is noisy")
     reward_noise_mode: Literal[
         (
@@ -130,29 +136,31 @@ class RlSettings(RunSettings, TransformerSettings):
             *_RARE,
         )
     ] = Field("none", description="the effect of noise on a reward")
-    group_size: int = Field(
-        4, gt=0, description="rollouts of a group, or candidates at each prefix"
-    )
+    group_size: int = Field(4, gt=0, description="rollouts per group, or candidates per prefix")
     grouped: bool = Field(
-        False, description="sample groups also for a rule that compares no rollouts"
+        False, description="sample groups also for rules that do not compare rollouts"
     )
-    vocab_size: int = Field(2, gt=0, description="input tokens of the sequence tasks")
-    seq_len: int = Field(10, gt=0, description="tokens of an input, and of an output")
-    score_len: int = Field(5, description="masked_reversal: last positions that are rewarded")
-    binary_reward: bool = Field(False, description="reversals: 1 if all is right, else 0")
+    vocab_size: int = Field(2, gt=0, description="number of input tokens of the sequence tasks")
+    seq_len: int = Field(10, gt=0, description="length of inputs and outputs")
+    score_len: int = Field(5, description="masked_reversal: number of rewarded last positions")
+    binary_reward: bool = Field(
+        False, description="reversals: reward 1 if the whole output is right, else 0"
+    )
     data: str | None = Field(
         None,
         description="mnist: an .npz with x_train, y_train, x_test, y_test; null: scikit-learn's "
-        "digits. lm_bandit: a text; null: made-up sentences",
+        "digits. lm_bandit: a text; null: synthetic sentences",
     )
     model_name: str = Field("distilgpt2", description="lm_bandit: the language model")
-    context_len: int = Field(128, gt=0, description="lm_bandit: tokens before the action")
-    kl_weight: float = Field(0.0, ge=0, description="lm_bandit: penalty to the first policy")
+    context_len: int = Field(128, gt=0, description="lm_bandit: context length in tokens")
+    kl_weight: float = Field(
+        0.0, ge=0, description="lm_bandit: weight of the KL penalty to the initial policy"
+    )
     compat: Literal["none", "reference"] = Field(
         "none",
-        description="reference: as in the original, groups of equal rewards are left out of the "
-        "mean, E[R | input] replaces zero and constant baselines where the task states it, and "
-        "evaluations draw inputs",
+        description="reference: as in the original, groups of equal rewards are excluded from the "
+        "mean, a closed-form E[R | input] replaces zero and constant baselines, and evaluations "
+        "draw inputs",
     )
 
     @property
@@ -161,17 +169,17 @@ class RlSettings(RunSettings, TransformerSettings):
         return self.rule.grouped or (self.grouped and not self.rule.candidates)
 
     def unmet(self) -> list[str]:
-        """Why the run is degenerate, by line; raise ValueError where that is not allowed."""
+        """Reasons why the run is degenerate; raise ValueError if that is not allowed."""
         notes = super().unmet()
         if self.delay >= self.num_steps:
-            line = f"delay {self.delay} never acts, because num_steps is {self.num_steps}"
+            line = f"delay {self.delay} has no effect, because num_steps is {self.num_steps}"
             if not self.allow_degenerate:
                 raise ValueError(line)
             notes.append(line)
         return notes
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """Checks of any rule: whether the run fails it, and a line."""
+        """Checks for all rules: (whether the run fails, message)."""
         noisy, mode = self.reward_noise > 0, self.reward_noise_mode
         horizon = 1 if self.task in BANDITS else self.seq_len
         listed = (self.vocab_size + 1) ** horizon <= MOST_OUTPUTS
@@ -182,40 +190,43 @@ class RlSettings(RunSettings, TransformerSettings):
             *self._unread(),
             (
                 0 < self.replay_capacity <= max(self.delay, self.replay_min_age),
-                f"replay_capacity {self.replay_capacity} holds no batch of age "
-                f"{max(self.delay, self.replay_min_age)}; it must be above that",
+                f"replay_capacity {self.replay_capacity} must exceed the minimum age of replayed "
+                f"batches, {max(self.delay, self.replay_min_age)}",
             ),
             (
                 self.task in ("chain_arithmetic", "format_answer") and self.seq_len < 2,
-                f"{self.task} needs seq_len of at least 2",
+                f"{self.task} requires seq_len of at least 2",
             ),
             (
                 self.task == "masked_reversal" and not 1 <= self.score_len <= self.seq_len,
-                f"score_len {self.score_len} must be from 1 to seq_len, {self.seq_len}",
+                f"score_len {self.score_len} must be from 1 to seq_len ({self.seq_len})",
             ),
-            (noisy and mode == "none", "reward_noise needs a reward_noise_mode"),
-            (not noisy and mode != "none", f"reward_noise_mode {mode} needs reward_noise above 0"),
+            (noisy and mode == "none", "reward_noise requires a reward_noise_mode"),
+            (
+                not noisy and mode != "none",
+                f"reward_noise_mode {mode} requires reward_noise above 0",
+            ),
             (
                 mode in _RARE and self.task in BANDITS,
-                f"reward_noise_mode {mode} needs a task with sequences",
+                f"reward_noise_mode {mode} requires a task with sequences",
             ),
             (
                 mode == "label_flip" and self.task in CHAINS,
-                "label_flip turns r into 1 - r, which is no flip of a reward of three steps",
+                "label_flip replaces r by 1 - r, which is undefined for a reward of three steps",
             ),
             (
                 self.baseline == "exact" and not (stated or listed),
-                f"baseline exact adds up over all outputs, and {self.task} has more than "
-                f"{MOST_OUTPUTS}; take a smaller seq_len or vocab_size",
+                f"baseline exact sums over all outputs, but {self.task} has more than "
+                f"{MOST_OUTPUTS}; reduce seq_len or vocab_size",
             ),
             (
                 self.baseline == "group" and not several and self.batch_size < 2,
-                "baseline group needs a batch of at least 2",
+                "baseline group requires a batch of at least 2",
             ),
         )
 
     def _unread(self) -> list[tuple[bool, str]]:
-        """Settings that the run's task, rule or replay lacks, each with its line."""
+        """Settings not applicable to the run's task, rule or replay, each with its message."""
         sequences, text = self.task not in BANDITS, self.task == "lm_bandit"
         replays, rule = self.replay_capacity > 0, self.rule
         return [

@@ -22,9 +22,9 @@ from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Task, can_list, every_output, make_task
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer, ReadsOnce
 
-# A seed stops after so many batches in a row without a group of different rewards.
+# A seed stops after this number of consecutive batches without a group with different rewards.
 _PATIENCE = 10
-# Gradients are compared at every so many evaluations.
+# Interval, in evaluations, of gradient comparisons.
 _DIAGNOSED = 5
 _CONSTANT = 0.5
 
@@ -50,7 +50,7 @@ class Trainer(PolicyTrainer):
         self.stopped = torch.full((len(settings.seeds),), -1)
 
     def take_step(self) -> None:
-        """Sample a batch and update on it; evaluate before, if it is time."""
+        """Sample a batch and update on it; evaluate before if due."""
         s = self.settings
         due = self.step >= s.delay and (self.step - s.delay) % s.eval_every == 0
         evaluation = self.examine() if due else {}
@@ -68,7 +68,7 @@ class Trainer(PolicyTrainer):
         for _ in range(s.inner_epochs - 1):
             self._update(batch)
         if diagnosed:
-            # Without delay and replay, ratios leave 1 only after the first update on a batch.
+            # Without delay and replay, ratios are 1 until the first update on a batch.
             metrics |= ratio_columns(self.rule, self._look(batch))
         update = self._update(batch)
         if before:
@@ -79,7 +79,7 @@ class Trainer(PolicyTrainer):
         self.step += 1
 
     def examine(self) -> Columns:
-        """Scores of the policy, costs of each seed, and the step at which it stopped, or -1."""
+        """Scores of the policy, costs of each seed, and the step at which it stopped (or -1)."""
         s = self.settings
         sampled = s.batch_size * torch.where(self.stopped < 0, self.step, self.stopped + 1)
         calls = s.group_size * self.task.horizon if self.rule.candidates else 1
@@ -97,7 +97,7 @@ class Trainer(PolicyTrainer):
         return {"step": self.step, "method": self.settings.method, "delay": self.settings.delay}
 
     def see(self, batch: Rollout, weights: Tensor) -> Seen:
-        """The batch under `weights`, as the rule sees it."""
+        """The batch under `weights`, as input of the rule."""
         inputs = batch.inputs[acquire.VIEW]
         table = self.policy.table(weights, inputs, batch.actions)
         oracle = None
@@ -117,7 +117,7 @@ class Trainer(PolicyTrainer):
 
     @property
     def _evaluations(self) -> int:
-        """How many evaluations came before this step's."""
+        """Number of evaluations before this step's."""
         return (self.step - self.settings.delay) // self.settings.eval_every
 
     @torch.no_grad()
@@ -132,7 +132,7 @@ class Trainer(PolicyTrainer):
         )
 
     def _count_futile(self, batch: Rollout) -> None:
-        """Stop seeds after too many batches in a row without a group of different rewards."""
+        """Stop seeds after too many consecutive batches without a group with different rewards."""
         if "mixed" not in batch.extras:
             return
         mixed = batch.extras["mixed"].amax(1) > 0
@@ -141,7 +141,7 @@ class Trainer(PolicyTrainer):
         self.stopped = torch.where(stops, self.step, self.stopped)
 
     def _describe(self, batch: Rollout) -> dict[str, Tensor]:
-        """Columns of the log about the batch that trained."""
+        """Columns of the log about the training batch."""
         labels = batch.labels[:, :, None, None]
         right = self.task.right(batch.actions, labels)[..., 0]
         columns = {
@@ -161,7 +161,7 @@ class Trainer(PolicyTrainer):
 
     @torch.no_grad()
     def _predicted_mixed_rate(self, batch: Rollout) -> Tensor | None:
-        """How often the policy that sampled a group makes its rewards differ, [S, N], if known."""
+        """Probability [S, N], if known, that rewards within a sampled group differ."""
         s = self.settings
         if s.reward_noise or s.kl_weight:
             return None
@@ -179,7 +179,7 @@ def _columns(update: Update) -> Columns:
 
 
 def baseline(settings: RlSettings, rollout: Rollout, table: Tensor) -> Tensor:
-    """The baseline that the settings name, without a gradient; it broadcasts to [S, N, K, M, T].
+    """The configured baseline, detached from the graph; broadcastable to [S, N, K, M, T].
 
     Args:
         table: log-probs under the current weights, [S, N, K, M, T, V].

@@ -1,7 +1,6 @@
 """Studies of the sandbox: arms over paired seeds, their statistics, figures and page.
 
-A file of configs/sandbox declares a study (`study`). `pieces` names the trainers,
-`training` trains one arm, `measures` reads one number a seed from a run's rows, `statistics`
-compares arms, `figures` draws them, and `page` puts all studies on one page. Only training
-imports torch.
+Files in configs/sandbox define studies (`study`). `pieces` registers the trainers, `training`
+trains one arm, `measures` computes one number per seed from a run's rows, `statistics` compares
+arms, `figures` draws them, and `page` renders all studies on one page. Only training imports torch.
 """

@@ -1,4 +1,4 @@
-"""Figures of a study: curves with mean, band and single seeds, and one point an arm."""
+"""Figures of a study: curves with mean, band and individual seeds, and points per arm."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,25 +24,25 @@ _PALETTE = (REFERENCE_COLOUR, *COLOURS)
 _PANEL = 1.75  # height of one panel in inches
 # Columns of a figure's table of curves.
 _CURVE = ["panel", "arm", "seed", "x", "value"]
-_LAST = "Each seed has its last logged values."
-# A point is the mean of these.
+_LAST = "Values are the last logged ones of each seed."
+# Quantity averaged in a point.
 _TAKEN = {"end": "the last values of all seeds", "mean": "evaluations and seeds"}
 _BAND = (
-    "The band is the mean plus and minus its standard error over seeds, evaluation by evaluation; "
-    "thin lines are seeds."
+    "Bands are the mean plus and minus its standard error over seeds, per evaluation; thin lines "
+    "are individual seeds."
 )
 
 
 @dataclass(frozen=True)
 class ArmRows:
-    """An arm's rows, and the settings that its figures may read."""
+    """An arm's rows, and its settings for figures."""
 
     rows: pd.DataFrame
     settings: Mapping[str, object]
 
 
 def drawings(study: str, specs: list[FigureSpec], arms: Mapping[str, ArmRows]) -> Iterator[Drawing]:
-    """Every figure that the study declares.
+    """Draw all figures of the study.
 
     Raises:
         UserError: no arm of a figure logs one of its columns.
@@ -73,18 +73,18 @@ def _curves(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawin
 
 
 def _run(rows: pd.DataFrame, x: str, column: str) -> pd.DataFrame:
-    """The points of a curve, one for each evaluation that logs both columns.
+    """The points of a curve, one per evaluation that logs both columns.
 
-    Columns are seed, place, x and value. `place` counts the evaluations of a seed from 0.
+    Columns are seed, place, x and value; `place` is the index of a seed's evaluation.
     """
     points = pd.DataFrame({"seed": rows["seed"], "x": rows[x], "value": rows[column]})
     return points.assign(place=rows.groupby("seed", sort=False).cumcount()).dropna()
 
 
 def _numbered(rows: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The last cells of the columns `name`_0, `name`_1, ..., as the points of a curve.
+    """The last values of the columns `name`_0, `name`_1, ..., as the points of a curve.
 
-    Columns are seed, place, x and value. `place` and x are the number in the column's name.
+    Columns are seed, place, x and value; `place` and x are the number in the column's name.
     """
     columns = [column for column in rows if re.fullmatch(rf"{re.escape(name)}_\d+", column)]
     numbers = {column: int(column.rpartition("_")[2]) for column in columns}
@@ -105,7 +105,7 @@ def _curve(ax: Axes, seeds: pd.DataFrame, colour: str, line: str, marker: str) -
 
 
 def _over_seeds(seeds: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Mean and standard error over the seeds that have a value at a place, at their mean x."""
+    """Mean and standard error over the seeds with a value at a place, at their mean x."""
     at = seeds.groupby("place")
     mean, error = at["value"].mean(), at["value"].sem().fillna(0.0)
     x = at["x"].mean()
@@ -168,7 +168,6 @@ def _finish(ax: Axes, spec: FigureSpec, column: str) -> None:
 
 
 def _look(index: int) -> tuple[str, str, str]:
-    """Colour, line and marker of an arm by its place."""
     turn, place = divmod(index, len(_PALETTE))
     return _PALETTE[place], LINES[turn % len(LINES)], MARKERS[index % len(MARKERS)]
 
@@ -207,7 +206,7 @@ def write_figures(
     """Write the study's figures, each with its CSV, and their index.
 
     Args:
-        settings: of each arm, by label, those that figures read.
+        settings: label -> the arm's settings for figures.
     """
     rows = read_rows(study, runs)
     declared = [label for label in rows if label != study.other]

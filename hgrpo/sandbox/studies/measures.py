@@ -1,4 +1,4 @@
-"""One number a seed from the rows of a run: a value, a mean, a slope, or a time to a threshold."""
+"""One number per seed from the rows of a run: a value, mean, slope, or time to a threshold."""
 
 from dataclasses import dataclass
 
@@ -12,11 +12,12 @@ from hgrpo.sandbox.studies.study import Metric
 
 @dataclass(frozen=True)
 class Measured:
-    """Values of an arm's seeds [S], in the order of its seeds.
+    """Values [S] of an arm's seeds, in order.
 
-    For a time, `reached` [S] is True for seeds that got there. The others have their last
-    evaluation in `values`, or inf if they had stopped to train by then, since they never get there.
-    `end` is the last time of any seed. For other metrics, `reached` is True for all.
+    For a time, `reached` [S] is True for seeds that reached the threshold. For the others, `values`
+    is the time of their last evaluation, or inf if they stopped training before it, because they
+    never reach the threshold. `end` is the last time of any seed. For other metrics, `reached` is
+    True for all seeds.
     """
 
     values: np.ndarray
@@ -24,27 +25,26 @@ class Measured:
     end: float
 
     def until(self, horizon: float) -> np.ndarray:
-        """Times restricted to a horizon; other metrics as they are."""
+        """Times restricted to a horizon; other metrics unchanged."""
         return np.minimum(self.values, horizon)
 
 
 def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
-    """The metric of every seed of an arm.
+    """Compute the metric for every seed of an arm.
 
-    Missing cells are left out: a column that only some evaluations write ends with the last of
-    them.
+    Missing cells are ignored, so the end of a sparse column is its last logged value.
 
     Args:
-        rows: has the columns step and seed, in the order of steps.
+        rows: rows with columns step and seed, in step order.
         arm: the arm's label, for messages.
 
     Raises:
-        UserError: the rows lack a column, or a seed has no cell in it.
+        UserError: a column is missing, or a seed has no value in it.
     """
     for column in metric.columns:
         if column not in rows:
             raise UserError(
-                f"metric: {column}: arm {arm!r} logs no such column"
+                f"metric: {column}: not a column of arm {arm!r}"
                 f"{did_you_mean(column, map(str, rows.columns))}"
             )
     each, end = [], -np.inf
@@ -60,16 +60,16 @@ def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
 
 
 def horizon(*arms: Measured) -> float:
-    """The time until which it is known of every seed of the arms whether it got there.
+    """The time up to which it is known for all seeds whether they reached the threshold.
 
-    It is inf if every seed got there, and at most the last time of all arms otherwise.
+    It is inf if all seeds reached it, and otherwise at most the last time of all arms.
     """
     missing = [value for arm in arms for value in arm.values[~arm.reached]]
     return min(*missing, max(arm.end for arm in arms)) if missing else np.inf
 
 
 def _read(rows: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """The rows that the metric reads: those with a cell in its column, up to `until`."""
+    """The metric's rows: those with a value in its column, up to `until`."""
     rows = rows[rows[metric.column].notna()]
     return rows if metric.until is None else rows[rows[metric.clock] <= metric.until]
 

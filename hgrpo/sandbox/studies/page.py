@@ -1,4 +1,4 @@
-"""The page of all studies: inferences with their verdicts, then every study by itself."""
+"""The page of all studies: inferences with their verdicts, then individual studies."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from hgrpo.sandbox.studies.study import Metric, SandboxStudy
 _BETTER = {
     "lower": "lower is better",
     "higher": "higher is better",
-    "neither": "neither way is better",
+    "neither": "neither direction is better",
 }
 
 
 @dataclass(frozen=True)
 class StudyReport:
-    """A study with its tables, as `hgrpo.sandbox.studies.results` wrote them."""
+    """A study with its tables and figures."""
 
     name: str
     study: SandboxStudy
@@ -33,7 +33,7 @@ class StudyReport:
 
 
 def read_report(name: str, study: SandboxStudy, folder: Path) -> StudyReport:
-    """A study's tables and figures from its folder of results.
+    """Read a study's tables and figures from its folder of results.
 
     Raises:
         UserError: a file is missing or damaged.
@@ -46,10 +46,10 @@ def read_report(name: str, study: SandboxStudy, folder: Path) -> StudyReport:
 
 
 def render(reports: Sequence[StudyReport], tiny: bool = False) -> str:
-    """The page as HTML text; the same inputs give the same text.
+    """Render the page as HTML; equal inputs give equal text.
 
     Args:
-        tiny: whether the runs were too short to mean anything; the page then warns.
+        tiny: whether to add a warning that the runs were too short to be meaningful.
     """
     environment = page_environment()
     environment.filters["number"] = number
@@ -96,7 +96,7 @@ def _has(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
 
 
 def _inferences(reports: Sequence[StudyReport]) -> list[dict[str, Any]]:
-    """The original's inferences in their order, each with the pairs that test it."""
+    """The original's inferences in order, each with the pairs that test it."""
     inferences = []
     for each in reports:
         inference = each.study.inference
@@ -110,21 +110,21 @@ def _inferences(reports: Sequence[StudyReport]) -> list[dict[str, Any]]:
 
 
 def metric_in_words(metric: Metric) -> str:
-    """The declared metric, as one sentence of the page."""
+    """Description of the metric on the page."""
     when = " at the end of the run" if metric.is_last else ""
     margin = ""
     if metric.margin is not None:
-        margin = f"; means that differ by less than {metric.margin:g} are as good as equal"
+        margin = f"; differences in means below {metric.margin:g} count as equivalent"
     return f"{metric.text}{when}; {_BETTER[metric.better]}{margin}"
 
 
 def number(value: float) -> str:
-    """Three digits, from a thousand on a whole number; or a dash."""
+    """Format with three digits, or as integer from 1000 on; a dash if missing."""
     return _digits(value, "")
 
 
 def signed(value: float) -> str:
-    """The same, always with a sign."""
+    """As `number`, always with a sign."""
     return _digits(value, "+")
 
 

@@ -1,4 +1,4 @@
-"""The pieces: the settings and the trainer of each."""
+"""The pieces with their settings and trainers."""
 
 import importlib
 from collections.abc import Mapping
@@ -13,20 +13,19 @@ _PIECES = "hgrpo.sandbox"
 
 @dataclass(frozen=True)
 class Piece:
-    """`settings` and `trains` name a member of a module, such as "rl.train.Trainer".
+    """`settings` and `trains` are paths such as "rl.train.Trainer".
 
     `trains` is a function from settings to rows, or a class with a method `run`.
     """
 
     settings: str
     trains: str
-    # Changes of the settings for a pass that only checks that the piece works, and those of some
-    # tasks besides.
+    # Changes of the settings for a tiny test run, and additional ones for some tasks.
     tiny: Mapping[str, Any]
     tiny_tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def shortened(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings of a tiny run; phases of training begin one step after another."""
+        """Settings of a tiny run; phases of training start at consecutive steps."""
         phases = settings.get("phases", ())
         early = [{**phase, "start": place} for place, phase in enumerate(phases)]
         of_task = self.tiny_tasks.get(settings.get("task", ""), {})
@@ -39,16 +38,16 @@ class Piece:
 
     @property
     def root(self) -> str:
-        """The module that a run starts from."""
+        """The entry module of a run."""
         return f"{_PIECES}.{self.trains.rpartition('.')[0]}"
 
     @property
     def trainer(self) -> Any:
-        """The member `trains`; it loads PyTorch."""
+        """The object at `trains`; imports PyTorch."""
         return _load(self.trains)
 
     def rows(self, settings: Strict) -> list[dict[str, Any]]:
-        """Train a run; one row for each evaluation and seed."""
+        """Train a run; return one row per evaluation and seed."""
         made = self.trainer
         return made(settings).run() if isinstance(made, type) else made(settings)
 

@@ -1,4 +1,4 @@
-"""Names of a study's files, and how they are read."""
+"""Names of a study's files, and functions to read them."""
 
 import json
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ from hgrpo.sandbox.studies.study import SandboxStudy
 from hgrpo.sandbox.studies.training import ROWS, SUMMARY
 
 ARMS, PAIRS, TABLES, FIGURES = "arms.csv", "pairs.csv", "tables.md", "figures"
-# Columns of texts, which may all be empty.
+# Text columns, which may be entirely empty.
 _TEXTS = ("of", "said", "verdict", "claim")
 
 
 def read_rows(study: SandboxStudy, runs: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
-    """The rows of every arm by label; `runs` are the folders of their runs.
+    """Read the rows of every arm, by label; `runs` are the folders of the runs.
 
     Raises:
         UserError: a run's file is missing or damaged.
@@ -28,7 +28,7 @@ def read_rows(study: SandboxStudy, runs: Mapping[str, Path]) -> dict[str, pd.Dat
         try:
             rows = pd.read_parquet(folder / ROWS, **parquet.READ)
         except (OSError, ValueError) as error:
-            raise UserError(f"{folder / ROWS}: no rows of a run ({one_line(error)})") from None
+            raise UserError(f"{folder / ROWS}: not a table of a run ({one_line(error)})") from None
         if study.series:
             arm = study.again if label == study.other else label
             rows = rows[rows[study.series] == arm]
@@ -37,7 +37,7 @@ def read_rows(study: SandboxStudy, runs: Mapping[str, Path]) -> dict[str, pd.Dat
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
-    """The summary of a run that `train_arm` wrote.
+    """Read the summary of a run written by `train_arm`.
 
     Raises:
         UserError: the file is missing or damaged.
@@ -45,11 +45,11 @@ def read_summary(folder: Path) -> dict[str, Any]:
     try:
         return json.loads((folder / SUMMARY).read_bytes())
     except (OSError, ValueError) as error:
-        raise UserError(f"{folder / SUMMARY}: no summary of a run ({one_line(error)})") from None
+        raise UserError(f"{folder / SUMMARY}: not a summary of a run ({one_line(error)})") from None
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A table that `write_statistics` wrote; without rows if the study compares nothing.
+    """Read a table written by `write_statistics`; empty if the study has no comparisons.
 
     Raises:
         UserError: the file is missing or damaged.
@@ -59,7 +59,7 @@ def read_table(path: Path) -> pd.DataFrame:
     except pd.errors.EmptyDataError:
         return pd.DataFrame()
     except (OSError, ValueError) as error:
-        raise UserError(f"{path}: no table of a study ({one_line(error)})") from None
+        raise UserError(f"{path}: not a table of a study ({one_line(error)})") from None
     texts = {name: table[name].astype(object) for name in _TEXTS if name in table}
     return table.assign(
         **{name: column.where(column.notna(), "") for name, column in texts.items()}

@@ -1,4 +1,4 @@
-"""Tables of a study: every arm with its intervals, and every pair with its verdict."""
+"""Tables of a study: arms with intervals, and pairs with verdicts."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,15 +18,15 @@ from hgrpo.sandbox.studies.measures import Measured, horizon, measure
 from hgrpo.sandbox.studies.results import ARMS, PAIRS, TABLES, read_rows, read_summary
 from hgrpo.sandbox.studies.study import Metric, Pair, SandboxStudy
 
-# Costs of an arm for each seed, where its rows have them.
+# Costs of an arm per seed, if logged.
 COSTS = ("rollouts", "verifier_calls", "tokens", "updates", "kl_from_init")
-# Deviations of the original beyond which a mean is marked.
+# A mean is marked if its distance exceeds this number of the original's deviations.
 FAR = 3.0
 _REPLICATES = 10_000
 _UNDECIDED = ("inconclusive", "one seed", "not reached")
-# Seeds of the original's runs.
+# Number of seeds of the original's runs.
 _PUBLISHED_SEEDS = 3
-# Last decimal that the original printed.
+# Last decimal printed by the original.
 _PRINTED = 1e-4
 # Columns of tables.md.
 _ARM_COLUMNS = ("metric", "arm", "n_seeds", "mean", "lower", "upper", "deviation", "reached")
@@ -36,7 +36,7 @@ _PAIR_COLUMNS += ("p_equivalent_holm", "verdict", "published", "said", "claim")
 
 
 def write_statistics(study: SandboxStudy, runs: Mapping[str, Path], target: Path) -> None:
-    """Write arms.csv, pairs.csv and tables.md into the folder `target`."""
+    """Write arms.csv, pairs.csv and tables.md to the folder `target`."""
     rows = read_rows(study, runs)
     seconds = {label: float(read_summary(folder)["seconds"]) for label, folder in runs.items()}
     arms, pairs = arm_table(study, rows, seconds), pair_table(study, rows)
@@ -53,13 +53,13 @@ def write_statistics(study: SandboxStudy, runs: Mapping[str, Path], target: Path
 def arm_table(
     study: SandboxStudy, rows: Mapping[str, pd.DataFrame], seconds: Mapping[str, float]
 ) -> pd.DataFrame:
-    """One row for each metric and arm: mean over seeds, t and bootstrap intervals, cost.
+    """One row per metric and arm: mean over seeds, t and bootstrap intervals, cost.
 
-    `reached` counts the seeds that reach a time's threshold; times are restricted to `horizon`, up
-    to which it is known of every seed whether it does.
-    `deviation` is that of single seeds. `published` and `published_deviation` are the original's,
-    `far` is the distance from it in its deviations, and `p_published` that of Welch's test between
-    our seeds and the original's three. Costs are means over seeds.
+    `reached` is the number of seeds that reach a time's threshold; times are restricted to
+    `horizon`, up to which this is known for all seeds. `deviation` is the standard deviation over
+    seeds. `published` and `published_deviation` are the original's, `far` is the distance from it
+    in its deviations, and `p_published` the p-value of Welch's test between our seeds and the
+    original's three. Costs are means over seeds.
 
     Raises:
         UserError: no arm logs a metric's column, or a seed has no value of a metric.
@@ -69,7 +69,7 @@ def arm_table(
         if metric is not study.metric and not any(metric.column in log for log in rows.values()):
             known = {str(name) for log in rows.values() for name in log}
             near = did_you_mean(metric.column, known)
-            raise UserError(f"also: {metric.column}: no arm logs such a column{near}")
+            raise UserError(f"also: {metric.column}: not a column of any arm{near}")
         for label, log in rows.items():
             if metric is not study.metric and metric.column not in log:
                 continue
@@ -92,10 +92,10 @@ def arm_table(
 
 
 def _distance(mean: float, published: float, deviation: float | None) -> float:
-    """How far a mean is from the original's, in the original's deviations; NaN if it gave none.
+    """Distance of a mean from the original's, in the original's deviations; NaN without one.
 
-    The original printed four decimals. If it printed a deviation of 0, a mean counts as equal when
-    it would be printed alike, and as infinitely far otherwise.
+    The original printed four decimals. If its printed deviation is 0, the distance is 0 for a mean
+    that would be printed identically, and infinite otherwise.
     """
     if deviation is None or np.isnan(deviation):
         return np.nan
@@ -106,9 +106,9 @@ def _distance(mean: float, published: float, deviation: float | None) -> float:
 
 
 def _p_published(line: Mapping[str, float]) -> float:
-    """Welch's test between our seeds and the original's; NaN where either has no deviation.
+    """Welch's test between our seeds and the original's; NaN if either has no deviation.
 
-    The deviation of three seeds is itself uncertain, so a mean may be many of them away by chance.
+    Because the deviation of three seeds is uncertain, a mean may be many deviations away by chance.
     Source: Welch 1947, "The generalization of 'Student's' problem when several different population
     variances are involved" (https://doi.org/10.1093/biomet/34.1-2.28).
     """
@@ -140,14 +140,13 @@ def _described(measured: Measured, metric: Metric, stream: str) -> dict[str, flo
 
 
 def pair_table(study: SandboxStudy, rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """One row a pair, by the study's metric: difference paired by seed, tests and verdict.
+    """One row per pair for the study's metric: difference paired by seed, tests and verdict.
 
-    `judge` gives verdicts to the pairs that the study lists under `pairs`. The others (`kind`
-    identical or again) test nothing, so they are not corrected and get no verdict. The two
-    halves of an A/A pair (again) have different seeds; the first of one half is compared with the
-    first of the other, and so on. `p_equivalent` is that of two one-sided tests against the
-    metric's margin. Times are equivalent only if every seed of
-    both arms gets there; `unreached` is the share that does not.
+    `judge` computes verdicts for the pairs listed under `pairs`. The others (`kind` identical or
+    again) test nothing, so they are not corrected and have no verdict. The two halves of an A/A
+    pair (again) have different seeds, which are paired in order. `p_equivalent` is the p-value of
+    two one-sided tests against the metric's margin. Times are equivalent only if all seeds of both
+    arms reach the threshold; `unreached` is the share that does not.
     """
     table = [_compared(study, rows, pair, "pair") for pair in study.pairs]
     judge(table, study.metric)
@@ -161,8 +160,8 @@ def pair_table(study: SandboxStudy, rows: Mapping[str, pd.DataFrame]) -> pd.Data
 def judge(pairs: Sequence[dict], metric: Metric) -> None:
     """Add `p_holm`, `p_equivalent_holm`, `verdict` and `claim` to the rows of a study's pairs.
 
-    The correction covers differences and equivalence together (`statistics.of_pairs`): at most 5 %
-    of studies make any false claim of either kind.
+    The correction covers tests of differences and of equivalence (`statistics.of_pairs`): at most 5
+    % of studies make any false claim of either kind.
     """
     margin = metric.margin is not None
     equivalent = [line["p_equivalent"] for line in pairs if margin]
@@ -208,11 +207,11 @@ def _compared(
 def _difference(
     rows: Mapping[str, pd.DataFrame], pair: Pair, metric: Metric
 ) -> tuple[np.ndarray, float]:
-    """The arm's value minus the other one's, [S], and the share of all seeds that never get there.
+    """The arm's value minus the other arm's, [S], and the share of seeds without a time.
 
-    Times are restricted to the horizon of both, so two seeds that never get there differ by 0; a
-    number that a time is compared with is restricted to the arm's horizon. Of other metrics, every
-    seed has a value, so the share is 0.
+    Times are restricted to the horizon of both arms, so two seeds that never reach the threshold
+    differ by 0; a number compared with a time is restricted to the arm's horizon. For other
+    metrics, the share is 0.
     """
     mine = measure(rows[pair.arm], metric, pair.arm)
     if isinstance(pair.against, float):
@@ -237,8 +236,8 @@ def _published(study: SandboxStudy, pair: Pair) -> float:
 def _verdict(line: Mapping[str, object], metric: Metric) -> str:
     """The verdict: equivalence within the margin, else a difference, else neither.
 
-    Equivalence is tested first: a difference below the declared margin counts as none, however
-    certain it is.
+    Equivalence has priority, because a difference below the declared margin is irrelevant even if
+    it is significant.
     """
     if line["n_seeds"] == 1:
         return "one seed"
@@ -255,7 +254,7 @@ def _verdict(line: Mapping[str, object], metric: Metric) -> str:
 
 
 def _claim(line: Mapping[str, object]) -> str:
-    """Whether the inference holds in this pair, fails, or stays open; "" if it implies nothing."""
+    """Whether the inference holds for this pair, fails, or is undecided; "" if not applicable."""
     if not line["said"]:
         return ""
     if line["verdict"] == line["said"]:
@@ -264,7 +263,7 @@ def _claim(line: Mapping[str, object]) -> str:
 
 
 def markdown(table: pd.DataFrame, columns: Sequence[str]) -> str:
-    """Some columns of a table as Markdown, with four digits."""
+    """Format selected columns of a table as Markdown, with four digits."""
     columns = [name for name in columns if name in table and not table[name].isna().all()]
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for row in table[columns].to_dict("records"):

@@ -1,4 +1,4 @@
-"""A study's file: question, arms, seeds, the metric that decides, comparisons and figures."""
+"""A study's file: question, arms, seeds, primary metric, comparisons and figures."""
 
 import importlib.util
 import itertools
@@ -15,48 +15,49 @@ from hgrpo.config.strict import Strict
 from hgrpo.errors import UserError, did_you_mean
 from hgrpo.sandbox.studies.pieces import PIECES
 
-# Seeds of the second half of an A/A pair start here.
+# First seed of the second half of an A/A pair.
 _OTHER_SEEDS = 1000
 _TINY_SEEDS = (0, 1)
 
 
 class Metric(Strict):
-    """One number a seed: a column's first or last value, its mean, the time until it is reached,
-    or the slope of its logarithm over the logarithm of the clock.
+    """One number per seed: first or last value, mean, time to a threshold, or log-log slope.
 
-    With `until`, the last value is that of the last evaluation at or before this time.
+    With `until`, the last value is taken at the last evaluation up to this time.
     """
 
     column: str
     at: Literal["first", "end", "mean", "time", "slope"] = "end"
-    until: float | None = Field(None, description="end: the last value up to this time")
-    below: float | None = Field(None, description="time: until the column is at most this")
-    above: float | None = Field(None, description="time: until the column is at least this")
-    clock: str = Field("updates", description="time, until, slope: the column of times")
+    until: float | None = Field(None, description="end: take the last value up to this time")
+    below: float | None = Field(None, description="time: threshold for decreasing columns")
+    above: float | None = Field(None, description="time: threshold for increasing columns")
+    clock: str = Field("updates", description="time, until, slope: column with the time")
     better: Literal["lower", "higher", "neither"] = "neither"
     margin: float | None = Field(
-        None, gt=0, description="means that differ by less are as good as equal"
+        None, gt=0, description="differences in means below this are equivalent"
     )
-    name: str = Field("", description="its name in tables; empty: made from the other keys")
+    name: str = Field("", description="name in tables; empty: derived from the other keys")
 
     @model_validator(mode="after")
     def _has_one_threshold(self) -> Self:
         thresholds = (self.below is not None) + (self.above is not None)
         if thresholds != (self.at == "time"):
-            raise ValueError("`at: time` needs one of below and above; nothing else reads them")
+            raise ValueError(
+                "`at: time` requires `below` or `above`; other metrics do not use them"
+            )
         if self.until is not None and self.at != "end":
-            raise ValueError("until: only `at: end` reads it")
+            raise ValueError("until: requires `at: end`")
         return self
 
     @property
     def columns(self) -> list[str]:
-        """The columns of the rows that it reads."""
+        """The columns used by the metric."""
         timed = self.at in ("time", "slope") or self.until is not None
         return [self.column, *([self.clock] if timed else [])]
 
     @property
     def verdicts(self) -> list[str]:
-        """The verdicts that decide something; without a margin nothing is equivalent."""
+        """The possible decisive verdicts; equivalence requires a margin."""
         differ = ["higher", "lower"] if self.better == "neither" else ["better", "worse"]
         return [*differ, *(["equivalent"] if self.margin else [])]
 
@@ -78,12 +79,12 @@ class Metric(Strict):
 
     @property
     def is_last(self) -> bool:
-        """Whether it is a column's value at the end of the run."""
+        """Whether the metric is a column's value at the end of the run."""
         return self.at == "end" and self.until is None
 
     @property
     def key(self) -> str:
-        """The metric's name in `published`: its column at the end of the run, else its text."""
+        """The metric's name in `published`: the column for a value at the end, else the text."""
         return self.column if self.is_last else self.text
 
 
@@ -93,9 +94,9 @@ class Pair(Strict):
     arm: str
     against: str | float
     said: Literal["better", "worse", "higher", "lower", "equivalent"] | None = Field(
-        None, description="the verdict that the inference implies"
+        None, description="the verdict implied by the inference"
     )
-    of: str = Field("", description="in which respect; for the table of inferences")
+    of: str = Field("", description="the compared aspect, for the table of inferences")
 
     @model_validator(mode="before")
     @classmethod
@@ -103,12 +104,12 @@ class Pair(Strict):
         if not isinstance(value, list):
             return value
         if not 2 <= len(value) <= 3:
-            raise ValueError("[arm, against] or [arm, against, said] was expected")
+            raise ValueError("must be [arm, against] or [arm, against, said]")
         return dict(zip(("arm", "against", "said"), value, strict=False))
 
 
 class Grid(Strict):
-    """Arms of all combinations; `label` is a format such as "{method}, delay {delay}"."""
+    """Arms for all combinations; `label` is a format such as "{method}, delay {delay}"."""
 
     label: str
     over: dict[str, list[Any]] = Field(min_length=1)
@@ -118,24 +119,26 @@ class Grid(Strict):
         named = {name for _, name, _, _ in Formatter().parse(self.label) if name is not None}
         if unknown := sorted(named - {*self.over}):
             near = did_you_mean(unknown[0], self.over)
-            raise ValueError(f"label: no setting {unknown[0]!r} under over{near}")
+            raise ValueError(f"label: {unknown[0]!r} is not a setting in `over`{near}")
         return self
 
 
 class FigureSpec(Strict):
-    """A figure: curves over a run, one point an arm, or curves over numbered columns.
+    """A figure: curves over a run, one point per arm, or curves over numbered columns.
 
-    `panels` are columns, from the top. Points lie at a metric `across`, or at a setting `setting`;
-    arms whose labels agree up to the last comma are joined by a line. A panel of a `numbered`
-    figure, such as trained_age, stands for the columns trained_age_0, trained_age_1 and so on.
+    `panels` are columns, from top to bottom. The x-axis of points is a metric `across` or a setting
+    `setting`; arms with equal labels up to the last comma are connected. A panel of a `numbered`
+    figure, such as trained_age, represents the columns trained_age_0, trained_age_1, ...
     """
 
     name: str
     title: str
     panels: list[str] = Field(min_length=1)
-    x: str = Field("step", description="curves: a column; numbered: the unit of the numbers")
+    x: str = Field(
+        "step", description="curves: column on the x-axis; numbered: unit of the numbers"
+    )
     kind: Literal["curves", "points", "numbered"] = "curves"
-    across: str = Field("", description="points: a column, whose mean over evaluations is taken")
+    across: str = Field("", description="points: a column, averaged over evaluations")
     setting: str = Field("", description="points: a setting, such as delay")
     at: Literal["end", "mean"] = Field(
         "mean", description="points: a seed's last value, or its mean over evaluations"
@@ -147,22 +150,22 @@ class FigureSpec(Strict):
     def _says_where_points_lie(self) -> Self:
         if bool(self.across) + bool(self.setting) != (self.kind == "points"):
             raise ValueError(
-                "`kind: points` needs one of across and setting; nothing else reads them"
+                "`kind: points` requires `across` or `setting`; other kinds do not use them"
             )
         if self.at == "end" and self.kind != "points":
-            raise ValueError("at: only `kind: points` reads it")
+            raise ValueError("at: requires `kind: points`")
         return self
 
 
 class Inference(Strict):
-    """One of the original's inferences, which this study's pairs with `said` put to the test."""
+    """One of the original's inferences, tested by this study's pairs with `said`."""
 
     number: int = Field(ge=1)
     said: str
 
 
 class SandboxStudy(Strict):
-    """A study as its file declares it."""
+    """A study, as declared in its file."""
 
     question: str
     piece: str = "rl"
@@ -171,44 +174,50 @@ class SandboxStudy(Strict):
     arms: dict[str, dict[str, Any]] = Field(default_factory=dict)
     grid: Grid | None = None
     metric: Metric
-    also: list[Metric] = Field(default_factory=list, description="shown, but nothing is tested")
+    also: list[Metric] = Field(
+        default_factory=list, description="additional metrics in tables, without tests"
+    )
     pairs: list[Pair] = Field(default_factory=list)
     identical: list[Pair] = Field(
-        default_factory=list, description="arms that differ only by rounding, so nothing is tested"
+        default_factory=list, description="arms that differ only by rounding, without tests"
     )
-    again: str | None = Field(None, description="an arm that runs again with other seeds: A/A")
+    again: str | None = Field(
+        None, description="arm of the A/A pair, which is repeated with different seeds"
+    )
     series: str | None = Field(
-        None, description="a column of the rows that holds the arm's label; one run has all arms"
+        None, description="the column with the arm's label, if one run contains all arms"
     )
     published: dict[str, dict[str, tuple[float, float | None]]] = Field(
-        default_factory=dict, description="arm -> metric -> published mean and deviation, if known"
+        default_factory=dict, description="arm -> metric -> published mean and (if known) deviation"
     )
     figures: list[FigureSpec] = Field(default_factory=list)
     inference: Inference | None = None
-    tiny: dict[str, Any] = Field(default_factory=dict, description="further changes of sandbox_ci")
+    tiny: dict[str, Any] = Field(
+        default_factory=dict, description="additional changes for tiny runs"
+    )
     packages: list[str] = Field(
-        default_factory=list, description="packages without which no arm can run, as imported"
+        default_factory=list, description="required packages, by import name"
     )
 
     @field_validator("piece")
     @classmethod
     def _is_a_piece(cls, value: str) -> str:
         if value not in PIECES:
-            raise ValueError(f"there is no such piece{did_you_mean(value, PIECES)}")
+            raise ValueError(f"unknown piece{did_you_mean(value, PIECES)}")
         return value
 
     @model_validator(mode="after")
     def _has_arms_of_its_seeds(self) -> Self:
         labels = Counter([*self.labels, self.other])
         if not self.labels:
-            raise ValueError("arms: at least one was expected")
+            raise ValueError("arms: at least one is required")
         if twice := [label for label, many in labels.items() if many > 1]:
-            raise ValueError(f"label {twice[0]!r} is that of another arm")
+            raise ValueError(f"label {twice[0]!r} is not unique")
         varied = [("grid", self.grid.over)] if self.grid else []
         for key, changes in [("base", self.base), *self.arms.items(), *varied]:
             if "seeds" in changes:
                 raise ValueError(
-                    f"{key}: seeds are the same in every arm; set `seeds` of the study"
+                    f"{key}: seeds cannot differ between arms; set `seeds` of the study"
                 )
         return self
 
@@ -217,8 +226,8 @@ class SandboxStudy(Strict):
         for pair in self.pairs:
             if pair.said is not None and pair.said not in self.metric.verdicts:
                 raise ValueError(
-                    f"pairs: {pair.arm!r}: {pair.said!r} is no verdict of this metric; possible: "
-                    f"{', '.join(self.metric.verdicts)}"
+                    f"pairs: {pair.arm!r}: {pair.said!r} is not a verdict of this metric; choose "
+                    f"from {', '.join(self.metric.verdicts)}"
                 )
         return self
 
@@ -235,16 +244,16 @@ class SandboxStudy(Strict):
         for key, names in named.items():
             for name in names:
                 if isinstance(name, str) and name not in labels:
-                    raise ValueError(f"{key}: no arm {name!r}{did_you_mean(name, labels)}")
+                    raise ValueError(f"{key}: unknown arm {name!r}{did_you_mean(name, labels)}")
         metrics = [metric.key for metric in (self.metric, *self.also)]
         for name in {name for each in self.published.values() for name in each}:
             if name not in metrics:
-                raise ValueError(f"published: no metric {name!r}{did_you_mean(name, metrics)}")
+                raise ValueError(f"published: unknown metric {name!r}{did_you_mean(name, metrics)}")
         return self
 
     @property
     def lacks(self) -> list[str]:
-        """Those of its packages that are not installed."""
+        """Required packages that are not installed."""
         return [name for name in self.packages if importlib.util.find_spec(name) is None]
 
     @property
@@ -258,7 +267,7 @@ class SandboxStudy(Strict):
         return f"{self.again}, other seeds" if self.again else None
 
     def overrides(self) -> dict[str, dict[str, Any]]:
-        """Label -> the arm's changes of `base`."""
+        """Label -> changes of `base` in the arm."""
         changes = dict(self.arms) | dict(self._of_grid())
         if self.again:
             seeds = tuple(range(_OTHER_SEEDS, _OTHER_SEEDS + self.seeds))
@@ -276,23 +285,23 @@ class SandboxStudy(Strict):
 
 
 def read_study(path: Path) -> SandboxStudy:
-    """The study in a file.
+    """Read a study.
 
     Raises:
-        UserError: the file is no such study; one line a mistake.
+        UserError: the file is invalid; the message has one line per mistake.
     """
     return validate(SandboxStudy, read_yaml(path), str(path))
 
 
 def resolve(study: SandboxStudy, source: str, tiny: bool = False) -> dict[str, Strict]:
-    """Label -> the whole settings of every arm, checked by its piece.
+    """Label -> complete settings of each arm, checked by its piece.
 
     Args:
         source: the study's file, for messages.
         tiny: whether to shorten every arm to a few steps and two seeds.
 
     Raises:
-        UserError: an arm cannot run, or a figure names a setting that the piece lacks.
+        UserError: an arm is invalid, or a figure uses an unknown setting.
     """
     piece, resolved = PIECES[study.piece], {}
     for label, changes in study.overrides().items():
@@ -306,7 +315,7 @@ def resolve(study: SandboxStudy, source: str, tiny: bool = False) -> dict[str, S
         if figure.setting and figure.setting not in piece.model.model_fields:
             near = did_you_mean(figure.setting, piece.model.model_fields)
             raise UserError(
-                f"{source}: figures: {figure.name}: no setting {figure.setting!r}{near}"
+                f"{source}: figures: {figure.name}: unknown setting {figure.setting!r}{near}"
             )
     return resolved
 

@@ -15,13 +15,13 @@ ROWS, SUMMARY = "rows.parquet", "summary.json"
 
 
 def train_arm(piece: str, values: Mapping[str, Any], code: str, target: Path) -> None:
-    """Train the run with the settings `values`; the folder `target` appears whole or not at all.
+    """Train a run with the settings `values` and create the folder `target` atomically.
 
-    rows.parquet has one row for each evaluation and seed; summary.json has the piece, the settings,
-    the hash of the code and the seconds of training.
+    rows.parquet has one row per evaluation and seed; summary.json has the piece, the settings, the
+    hash of the code and the training time in seconds.
 
     Raises:
-        UserError: the settings are not the piece's, or training fails.
+        UserError: the settings are invalid, or training fails.
     """
     import pandas as pd
     import torch

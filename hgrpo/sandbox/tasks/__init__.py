@@ -1,4 +1,4 @@
-"""Tasks that several pieces share. Importing this package imports no torch."""
+"""Tasks shared by several pieces; importing this package does not import torch."""
 
 REVERSALS = ("token_reversal", "masked_reversal")
 CHAINS = ("chain_reversal", "chain_arithmetic", "format_answer")

@@ -1,7 +1,7 @@
-"""Tasks of sequences: an input, a separator, and as many output tokens with one right answer.
+"""Sequence tasks: an input, a separator, and an output of equal length with one right answer.
 
-Inputs are `seq_len` tokens below `vocab_size`; the separator is the next token, a legal action that
-is never right. format_answer has one more token, the tag that must come first.
+Inputs are `seq_len` tokens below `vocab_size`. The separator has the next id and is a possible
+action, but never right. format_answer has one more token, the tag, which must come first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from hgrpo.sandbox.policies import Policy, Sampled, SequencePolicy, taken
 from hgrpo.sandbox.run_settings import TransformerSettings
 from hgrpo.sandbox.tasks import CHAINS, REVERSALS
 
-# More inputs than this are not all evaluated.
+# Maximum number of inputs for evaluating all of them.
 _MOST_INPUTS = 4096
 _DRAWN = 1000
 
@@ -27,8 +27,8 @@ _DRAWN = 1000
 class SequenceTask:
     """The task `name`, one of REVERSALS or CHAINS, with outputs of `horizon` tokens.
 
-    `score_len` counts the last positions that masked_reversal rewards; `binary` rewards a reversal
-    only if all of it is right.
+    `score_len` is the number of last positions rewarded in masked_reversal; with `binary`, a
+    reversal is rewarded only if it is entirely right.
     """
 
     name: str
@@ -98,7 +98,7 @@ class SequenceTask:
         return (correct * self.scored).sum(-1) / self.scored.sum()
 
     def _steps(self, correct: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The three parts of a chain's answer; each pays a third if all of it is right."""
+        """The three parts of a chain's answer; each gives a reward of 1/3 if right."""
         if self.name == "chain_reversal":
             half = self.horizon // 2
             return correct[..., :half], correct[..., half:], correct
@@ -130,7 +130,7 @@ class SequenceTask:
         return {}
 
     def stated(self, policy: Policy, weights: Tensor, questions: Questions) -> Tensor | None:
-        """With the binary reward of a reversal: the probability of the whole right answer."""
+        """Probability of the right answer, for reversals with binary reward."""
         if self.name not in REVERSALS or not self.binary or bool((self.scored == 0).any()):
             return None
         answer = questions.labels[:, :, None, None]

@@ -1,1 +1,1 @@
-"""Sets of answers with two rewards each: which set is worth most, and which slot earned it."""
+"""Sets of answers with two rewards each: values of sets, and credit of slots."""

@@ -1,6 +1,6 @@
-"""The worth of a policy's sets, for every prompt: exact, or sampled as in the original.
+"""The value of a policy's sets for every prompt: exact, or sampled as in the original.
 
-An evaluation draws only from its own streams, so it changes nothing in training.
+Evaluations use their own random streams, so they do not affect training.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from hgrpo.sandbox.vpo.set_metrics import (
     worst_regret,
 )
 
-# Answers that are pooled, set after set: policies of any set size get as many.
+# Number of pooled answers, independent of the set size.
 _POOLS = (1, 3, 9)
 _REFERENCE_SETS = 12
 
@@ -37,18 +37,18 @@ class Examiner:
     task: ParetoFront
     policy: SetPolicy
     seeds: Sequence[int]
-    # Samples the original's columns instead of adding up their expectations.
+    # Sample the original's columns instead of computing exact expectations.
     samples: bool = False
 
     @torch.no_grad()
     def examine(self, weights: Tensor, step: int) -> dict[str, Tensor]:
         """Columns of the log, [S] each; means over prompts.
 
-        `best_at_k` is the best of the first k pooled answers under the gold weights. `set_score`
-        is the mean over weights of the best answer of one set, `set_score_at_k` that of k pooled
-        answers. `hypervolume_at_k`, `worst_regret_at_k` and `coverage_at_k` are those of
-        `set_metrics`, `pool_diversity_l1` is the mean distance of two answers of one set, and
-        `across_diversity_l1` that of answers of two sets. `entropy` is a slot's mean, in nats.
+        `best_at_k` is the best of the first k pooled answers under the gold weights. `set_score` is
+        the mean over weights of the best answer of one set, `set_score_at_k` that of k pooled
+        answers. `hypervolume_at_k`, `worst_regret_at_k` and `coverage_at_k` are defined in
+        `set_metrics`. `pool_diversity_l1` is the mean distance between two answers of one set, and
+        `across_diversity_l1` between answers of two sets. `entropy` is the mean over slots in nats.
         """
         table = self.policy.slot_table(weights)
         chances = table.double().exp()
@@ -70,14 +70,14 @@ class Examiner:
         return {name: column.float() for name, column in columns.items()}
 
     def expected_set_score(self, weights: Tensor) -> Tensor:
-        """E[set score] of one set [S], averaged over prompts; exact, and with a gradient."""
+        """E[set score] of one set [S], averaged over prompts; exact and differentiable."""
         chances = self.policy.slot_table(weights).double().exp()
         counts = self._counts(self.policy.slots)
         return seed_mean(self._expected(chances, counts, self._worths["set_score"]))
 
     @cached_property
     def _worths(self) -> dict[str, Tensor]:
-        """The worth of each subset of answers, float64 [prompts, 2^V] by name."""
+        """The value of each subset of answers, float64 [prompts, 2^V] by metric."""
         available = self.task.vectors.double().unsqueeze(1)
         return {
             "set_score": self._of_subsets(exact_set_score),
@@ -91,12 +91,12 @@ class Examiner:
         return self._of_subsets(lambda sets: best_scalar(sets, GOLD.double()))
 
     def _of_subsets(self, worth: Callable[[Tensor], Tensor]) -> Tensor:
-        """`worth` of every subset of each prompt's answers; the empty one never occurs."""
+        """`worth` of every non-empty subset of each prompt's answers."""
         worths = worth(subset_vectors(self.task.vectors.double())).double()
         return torch.nn.functional.pad(worths, (1, 0))
 
     def _counts(self, answers: int) -> Tensor:
-        """How often each slot occurs among the first `answers` answers, int64 [M]."""
+        """Number of occurrences of each slot among the first `answers` answers, int64 [M]."""
         whole, rest = divmod(answers, self.policy.slots)
         return whole + (torch.arange(self.policy.slots) < rest).long()
 
@@ -119,7 +119,7 @@ class Examiner:
         }
 
     def _apart(self, chances: Tensor) -> Tensor:
-        """Mean distance of answers of each two slots, drawn independently, [S, prompts, M, M]."""
+        """Mean distance of independent answers of each pair of slots, [S, prompts, M, M]."""
         apart = distances(self.task.vectors.double())
         return torch.einsum("spma,pab,spnb->spmn", chances, apart, chances)
 

@@ -10,14 +10,14 @@ from hgrpo.formulas import set_score
 from hgrpo.sandbox import draws
 
 GOLD = torch.tensor(set_score.GOLD)
-# Five answers on the front, two below it.
+# Five answers on the Pareto front, two below it.
 _BASE = torch.tensor(
     [[1.0, 0.0], [0.85, 0.25], [0.6, 0.6], [0.25, 0.85], [0.0, 1.0], [0.3, 0.2], [0.05, 0.05]]
 )
 
 
 class ParetoFront:
-    """Prompt i rolls the table of answers by i mod 7; if i is odd, the two rewards swap."""
+    """Prompt i rotates the table of answers by i mod 7, and swaps the two rewards if i is odd."""
 
     actions = len(_BASE)
 
@@ -33,7 +33,7 @@ class ParetoFront:
         )
 
     def draw(self, seeds: Sequence[int], step: int, count: int) -> Tensor:
-        """`count` prompts for each seed, int64 [S, count]; `step` names the draw."""
+        """`count` prompts for each seed, int64 [S, count]; `step` is part of the draw's name."""
         return draws.integers(seeds, "data", (step,), (count,), self.prompts)
 
     def rewards(self, prompts: Tensor, actions: Tensor) -> Tensor:

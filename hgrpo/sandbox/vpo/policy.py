@@ -1,4 +1,4 @@
-"""A policy with slots that answer independently, given the prompt."""
+"""A policy whose slots answer independently given the prompt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from hgrpo.sandbox.policies import Sampled
 class SetPolicy:
     """Embedding of the prompt plus embedding of the slot -> tanh layer -> actions.
 
-    `inputs` are the numbers of prompts, int64 [S, N]; an answer is one token, so T is 1.
+    `inputs` are prompt indices, int64 [S, N]; an answer is one token, so T is 1.
     """
 
     prompts: int
@@ -25,7 +25,8 @@ class SetPolicy:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        # Slots come last, so that policies with sets of any size share their other first weights.
+        # Slots come last, so that policies with different set sizes share all other initial
+        # weights.
         return (
             Part("prompts", (self.prompts, self.hidden), "normal"),
             *linear_parts("hidden", self.hidden, self.hidden),
@@ -34,7 +35,7 @@ class SetPolicy:
         )
 
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
-        """First weights [S, P]."""
+        """Initial weights [S, P]."""
         return draw_weights(self.parts, seeds, name)
 
     def slot_table(self, weights: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
-"""Metrics of a set of answers under weights that are not known yet.
+"""Metrics of a set of answers under unknown weights of the two rewards.
 
-Sets are float [..., M, 2]; `available` [..., V, 2] holds the rewards of all answers there are. The
-worth of a set depends only on which of the V actions occur in it, however many answers it has, so
-expectations over sets of independently drawn answers are sums over the 2^V subsets of actions.
+Sets are float [..., M, 2]; `available` [..., V, 2] holds the rewards of all possible answers. The
+value of a set depends only on which of the V actions occur in it, so expectations over sets of
+independent answers are sums over the 2^V subsets of actions.
 """
 
 import torch
@@ -12,7 +12,7 @@ from hgrpo.formulas.set_score import crossings, envelope
 
 
 def hypervolume(vectors: Tensor) -> Tensor:
-    """Area of the reward vectors that an answer of the set reaches in both parts, above (0, 0).
+    """Area above (0, 0) dominated by the reward vectors of the set.
 
     Zitzler and Thiele 1998, "Multiobjective Optimization Using Evolutionary Algorithms",
     https://doi.org/10.1007/BFb0056872.
@@ -26,51 +26,51 @@ def hypervolume(vectors: Tensor) -> Tensor:
 
 
 def worst_regret(vectors: Tensor, available: Tensor) -> Tensor:
-    """max over w of (best w . r there is - best w . r in the set); float [...].
+    """max over w of (best available w . r - best w . r in the set); float [...].
 
-    The difference is linear between crossings of all answers, so one of them has the maximum.
+    The difference is linear between crossings of answers, so the maximum is at a crossing.
     """
     places = crossings(available)
     return (envelope(available, places) - envelope(vectors, places)).amax(-1)
 
 
 def on_front(available: Tensor) -> Tensor:
-    """Whether no other answer is as good in both rewards and better in one; bool [..., V]."""
+    """Whether an answer is Pareto optimal; bool [..., V]."""
     one, other = available.unsqueeze(-2), available.unsqueeze(-3)
     beaten = (other >= one).all(-1) & (other > one).any(-1)
     return ~beaten.any(-1)
 
 
 def coverage(vectors: Tensor, available: Tensor) -> Tensor:
-    """The share of the front's answers that are in the set, float [...]."""
+    """Share of the Pareto front's answers in the set, float [...]."""
     held = (available.unsqueeze(-2) == vectors.unsqueeze(-3)).all(-1).any(-1)
     front = on_front(available)
     return (held & front).float().sum(-1) / front.float().sum(-1)
 
 
 def distances(vectors: Tensor) -> Tensor:
-    """L1 distance of the rewards of each two answers, float [..., V, V]."""
+    """Pairwise L1 distances between the rewards of answers, float [..., V, V]."""
     return (vectors.unsqueeze(-2) - vectors.unsqueeze(-3)).abs().sum(-1)
 
 
 def members(actions: int) -> Tensor:
-    """Whether each subset holds each action, bool [2^V, V].
+    """Whether each subset contains each action, bool [2^V, V].
 
-    Subset number u holds action a if bit a of u is set.
+    Subset u contains action a if bit a of u is set.
     """
     numbers = torch.arange(2**actions).unsqueeze(1)
     return (numbers >> torch.arange(actions)) % 2 == 1
 
 
 def subset_chances(chances: Tensor, counts: Tensor) -> Tensor:
-    """The probability that exactly the actions of each subset occur, float64 [..., 2^V].
+    """Probability that exactly the actions of each subset occur, float64 [..., 2^V].
 
     Args:
         chances: probabilities [..., M, V] of each slot's actions.
-        counts: how often each slot answers, int64 [M].
+        counts: number of answers per slot, int64 [M].
 
-    All answers lie within a subset with the product of the slots' probabilities of it. Moebius
-    inversion over the lattice of subsets turns "within" into "exactly".
+    The probability that all answers are within a subset is a product over slots. Moebius inversion
+    over the lattice of subsets converts "within" to "exactly".
     """
     actions = chances.shape[-1]
     inside = chances.double() @ members(actions).double().T
@@ -82,10 +82,10 @@ def subset_chances(chances: Tensor, counts: Tensor) -> Tensor:
 
 
 def subset_vectors(vectors: Tensor) -> Tensor:
-    """Each subset but the empty one as a set of V answers, [..., 2^V - 1, V, 2].
+    """Each non-empty subset as a set of V answers, [..., 2^V - 1, V, 2].
 
-    An answer that is not in the subset is replaced by one that is; duplicates do not change the
-    worth of a set.
+    Answers outside the subset are replaced by answers in it, because duplicates do not change the
+    value of a set.
 
     Args:
         vectors: rewards of the V actions, float [..., V, 2].

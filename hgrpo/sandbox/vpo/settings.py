@@ -24,20 +24,20 @@ NEEDS: dict[str, Need["VpoSettings"]] = {
 
 
 class VpoSettings(RunSettings):
-    """One arm of vpo for some seeds."""
+    """One arm of vpo for a set of seeds."""
 
     RULES = RULES
     NEEDS = NEEDS
 
     method: str = Field("VPOGRPO", description="name of the update rule")
     task: Literal["pareto_front"] = Field("pareto_front", description="the task")
-    num_steps: int = Field(500, gt=0, description="batches that a run samples")
-    batch_size: int = Field(128, gt=0, description="sets of a batch")
+    num_steps: int = Field(500, gt=0, description="number of sampled batches")
+    batch_size: int = Field(128, gt=0, description="sets per batch")
     inner_epochs: int = Field(4, gt=0, description="updates on each batch")
     lr: float = Field(3e-3, gt=0, description="learning rate of Adam")
     hidden: int = Field(32, gt=0, description="width of the policy's embeddings and hidden layer")
-    num_prompts: int = Field(8, gt=0, description="prompts of the task")
-    num_candidates: int = Field(3, gt=0, description="answers of a set")
+    num_prompts: int = Field(8, gt=0, description="number of prompts of the task")
+    num_candidates: int = Field(3, gt=0, description="answers per set")
     compat: Literal["none", "reference"] = Field(
         "none",
         description="reference: as in the original, an evaluation samples 12 sets for each prompt; "

@@ -29,7 +29,7 @@ class Trainer(PolicyTrainer):
         self.examiner = Examiner(self.task, self.policy, s.seeds, s.compat == "reference")
 
     def take_step(self) -> None:
-        """Sample a batch of sets, score them and update on it; evaluate before, if it is time."""
+        """Sample and score a batch of sets, and update on it; evaluate before if due."""
         s = self.settings
         due = self.step % s.eval_every == 0
         evaluation = self.examine() if due else {}
@@ -49,7 +49,7 @@ class Trainer(PolicyTrainer):
 
     @torch.no_grad()
     def sample(self) -> Rollout:
-        """A batch of sets, with their scores and the credit of each slot."""
+        """Sample a batch of sets, with scores and credit per slot."""
         s = self.settings
         prompts = self.task.draw(s.seeds, self.step, s.groups)
         shape = (s.groups, s.group_size, s.num_candidates, 1)
@@ -70,13 +70,13 @@ class Trainer(PolicyTrainer):
         )
 
     def loss(self, batch: Rollout, weights: Tensor) -> Term:
-        """The rule's term of the batch under `weights`."""
+        """The rule's term for the batch under `weights`."""
         table = self.policy.table(weights, batch.inputs[VIEW], batch.actions)
         nothing = torch.zeros(())
         return self.rule.term(Seen(batch, table, nothing, torch.ones(1)))
 
     def preferences(self) -> Tensor:
-        """Weights [S, N, W, 2] ~ Dirichlet(1, 1) that the sets of a group share."""
+        """Weights [S, N, W, 2] ~ Dirichlet(1, 1), shared by the sets of a group."""
         s = self.settings
         shape = (s.groups, getattr(s.rule, "draws", 1))
         place = draws.uniform(s.seeds, "weight", (self.step,), shape)
@@ -89,7 +89,7 @@ class Trainer(PolicyTrainer):
         return gradient.double()
 
     def examine(self) -> Columns:
-        """Scores of the policy, and costs so far."""
+        """Scores of the policy and cumulative costs."""
         sets = self.step * self.settings.batch_size
         answers = sets * self.settings.num_candidates
         return {
@@ -103,7 +103,7 @@ class Trainer(PolicyTrainer):
         return {"step": self.step, "method": self.settings.method, "task": self.settings.task}
 
     def _describe(self, batch: Rollout) -> dict[str, Tensor]:
-        """Columns of the log about the batch that trained."""
+        """Columns of the log about the training batch."""
         gold = (batch.extras["vectors"] @ GOLD).amax(-1)
         mixed = batch.rewards.amax(-1) > batch.rewards.amin(-1)
         return {

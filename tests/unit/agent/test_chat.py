@@ -139,12 +139,12 @@ MOVED = (
         (chat(ROLE + "{{ message.content | trim }}" + END), "spaces and line ends around"),
         (chat(ROLE + THOUGHTS + END), "thoughts in the replies"),
         (chat(ROLE + "{{ message.content | lower }}" + END), "letters of all kinds"),
-        (chat(ROLE + "{{ message.content * 2 }}" + END), "every message back"),
-        (chat(MOVED), "only append|before a first reply"),
+        (chat(ROLE + "{{ message.content * 2 }}" + END), "every message exactly once"),
+        (chat(MOVED), "not append-only|before the first reply"),
         (chat(SAID.replace("content", "content[:300]")), "with many turns, and long ones"),
-        (chat("{{ loop.index }}" + SAID), "before a first reply"),
+        (chat("{{ loop.index }}" + SAID), "before the first reply"),
         (chat(ROLE + "{{ message.content }} " + END), "the template puts ' <.* after a reply"),
-        (chat(SAID, prompt=f"{START}assistant\n<think>\n"), "does not only append: with plain"),
+        (chat(SAID, prompt=f"{START}assistant\n<think>\n"), "is not append-only: with plain"),
         (chat(SAID, head="{{ strftime_now('%d %b %Y') }}"), "'strftime_now' is undefined"),
         (chat(SAID, head="{{ raise_exception('no chats') }}"), r"a conversation \(no chats"),
         ("{% for message in messages %}", "not a chat template"),
@@ -204,9 +204,7 @@ def test_a_template_may_name_its_tokens_and_mark_replies(tmp_path):
 def test_a_tokenizer_that_puts_a_space_before_texts_is_refused(tmp_path):
     tokenizer = chat_tokenizer()
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    message = (
-        r"tokenizer\.json: a conversation has other tokens as a .*, Tokenizers that are refused"
-    )
+    message = r"tokenizer\.json: tokenising a conversation .*, Tokenizers that are refused"
     with pytest.raises(UserError, match=message):
         conversation_for(write_chat(tmp_path, tokenizer=tokenizer))
 
@@ -215,7 +213,7 @@ def test_a_tokenizer_that_merges_across_turns_is_refused_and_the_remedy_helps(tm
     tokenizer = chat_tokenizer(texts=["assistant: go to it", "assistant: open it"] * 9)
     message = "{{ '<|im_start|>' + message.role + ': ' + message.content + '<|im_end|>' }}"
     write_chat(tmp_path, chat(message, prompt="{{ '<|im_start|>assistant: ' }}"), tokenizer)
-    with pytest.raises(UserError, match="has other tokens as a whole than turn by turn"):
+    with pytest.raises(UserError, match="as a whole and turn by turn gives different tokens"):
         conversation_for(tmp_path)
     message = message.replace("': '", "':\\n'")
     write_chat(tmp_path, chat(message, prompt="{{ '<|im_start|>assistant:\\n' }}"), tokenizer)
@@ -227,7 +225,7 @@ def test_a_tokenizer_that_spells_out_its_special_tokens_is_refused(tmp_path):
     tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, "?"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.add_special_tokens([AddedToken(START), AddedToken(END)])
-    with pytest.raises(UserError, match=r"makes the special token <\|im_"):
+    with pytest.raises(UserError, match=r"as the special token <\|im_"):
         conversation_for(write_chat(tmp_path, QWEN, tokenizer))
 
 

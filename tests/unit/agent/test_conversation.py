@@ -85,7 +85,7 @@ def test_a_tokenizer_with_nothing_but_a_special_token_for_a_text_is_named():
     vocabulary = {token: i for i, token in enumerate([*SPECIALS, "a", "b"])}
     unknowing = Tokenizer(WordLevel(vocabulary, unk_token=PAD))
     assert Conversation(unknowing).observation("ab")[:-1] == [4, 5]
-    with pytest.raises(UserError, match=r"makes a special token out of '\?'"):
+    with pytest.raises(UserError, match=r"encodes '\?' as a special token"):
         Conversation(unknowing).observation("a?")
 
 
@@ -116,5 +116,5 @@ def test_a_tokenizer_with_the_layouts_tokens_has_the_plain_layout(tmp_path):
     TOKENIZER.save(str(tmp_path / "tokenizer.json"))
     conversation = conversation_for(tmp_path)
     assert conversation.opening(TEXTS[0]) == Conversation(TOKENIZER).opening(TEXTS[0])
-    with pytest.raises(UserError, match="system: .* has this project's plain format"):
+    with pytest.raises(UserError, match="system: .* uses the plain format"):
         conversation_for(tmp_path, "Be brief.")

@@ -201,9 +201,9 @@ def test_pickled_weights_are_refused_by_name(command, source, capsys, name):
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        ('{"auto_map": {"AutoModelForCausalLM": "its.Own"}}', "auto_map: the model brings code"),
-        ('{"quantization_config": {"quant_method": "awq"}}', "quantization_config: the weights"),
-        ("[]", "a mapping was expected"),
+        ('{"auto_map": {"AutoModelForCausalLM": "its.Own"}}', "auto_map: models with custom code"),
+        ('{"quantization_config": {"quant_method": "awq"}}', "quantization_config: training"),
+        ("[]", "must be a mapping"),
     ],
 )
 def test_a_config_that_cannot_be_used_is_refused(command, source, capsys, config, expected):
@@ -222,7 +222,7 @@ def test_a_config_that_cannot_be_used_is_refused(command, source, capsys, config
 def test_damaged_weights_are_named(command, source, capsys, content, expected):
     (source / "model.safetensors").write_bytes(content)
     message = refused(command, capsys, source)
-    assert f"{source / 'model.safetensors'}: not a whole safetensors file (" in message
+    assert f"{source / 'model.safetensors'}: not a complete safetensors file (" in message
     assert expected in message
 
 
@@ -238,7 +238,7 @@ def test_weights_that_are_cut_off_are_named(command, source, capsys):
 @pytest.mark.parametrize(
     ("index", "expected"),
     [
-        ('{"weight_map": ["a"]}', "not an index of weights"),
+        ('{"weight_map": ["a"]}', "not a weights index"),
         ('{"weight_map": {"a": "../model.safetensors"}}', "../model.safetensors: no such file"),
     ],
 )
@@ -253,7 +253,7 @@ def test_a_tensor_in_two_files_is_named(command, source, capsys):
     second = source / "model-2.safetensors"
     first = next(iter(TENSORS))
     save_file(load_file(second) | {first: TENSORS[first]}, second)
-    assert f"tensor {first!r} is in another file too" in refused(command, capsys, source)
+    assert f"tensor {first!r} is also in another file" in refused(command, capsys, source)
 
 
 FAMILIES = [LlamaConfig, Qwen2Config]
@@ -291,15 +291,15 @@ def test_a_tied_head_that_differs_is_refused(command, source, capsys):
     tied = LlamaConfig(**SIZES, tie_word_embeddings=True)
     write_model(source, tied, **{HEAD: torch.zeros(5, 4)})
     message = refused(command, capsys, source)
-    assert f"tensor '{HEAD}' differs from '{EMBEDDINGS}', though config.json has tie_" in message
+    assert f"tensor '{HEAD}' differs from '{EMBEDDINGS}', but config.json sets `tie_" in message
 
 
 WRONG = [
     ({MATRIX: None}, rf"tensor '{MATRIX}' is missing (1 of the "),
     ({HEAD: None}, rf"tensor '{HEAD}' is missing (1 of the "),
-    ({MATRIX: torch.zeros(6, 5)}, f"'{MATRIX}' has shape [6, 5] and type F32; config.json asks"),
-    ({"a": torch.zeros(1)}, "config.json asks for no such tensor"),
-    ({MATRIX: torch.zeros(6, 4, dtype=torch.int8)}, "has shape [6, 4] and type I8; config.json"),
+    ({MATRIX: torch.zeros(6, 5)}, f"'{MATRIX}' has shape [6, 5] and type F32; expected by"),
+    ({"a": torch.zeros(1)}, "expected by config.json: no such tensor"),
+    ({MATRIX: torch.zeros(6, 4, dtype=torch.int8)}, "has shape [6, 4] and type I8; expected by"),
 ]
 
 
@@ -312,10 +312,10 @@ def test_a_tensor_that_does_not_fit_is_named(command, source, capsys, changed, e
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        (LlamaConfig(**SIZES | {"vocab_size": 6}), "config.json asks for [6, 4]"),
+        (LlamaConfig(**SIZES | {"vocab_size": 6}), "expected by config.json: [6, 4]"),
         (LlamaConfig(**SIZES | {"num_hidden_layers": 2}), "is missing (9 of the 21"),
-        (BertConfig(), "config.json: model_type: 'bert' is no causal language model"),
-        (T5Config(), "config.json: model_type: 't5' is no causal language model"),
+        (BertConfig(), "config.json: model_type: 'bert' is not a causal language model"),
+        (T5Config(), "config.json: model_type: 't5' is not a causal language model"),
     ],
 )
 def test_a_config_of_another_model_is_refused(command, source, capsys, config, expected):
@@ -324,12 +324,12 @@ def test_a_config_of_another_model_is_refused(command, source, capsys, config, e
 
 
 UNPLAYED = [
-    (MistralConfig(**SIZES), "model_type: 'mistral': the torch engine runs qwen2, llama"),
+    (MistralConfig(**SIZES), "model_type: 'mistral': the torch engine supports qwen2, llama"),
     (
         LlamaConfig(**SIZES, rope_parameters={"rope_type": "linear", "factor": 2.0}),
-        "rope_type: 'linear': the torch engine has plain RoPE only",
+        "rope_type: 'linear': the torch engine supports plain RoPE only",
     ),
-    (LlamaConfig(**SIZES, hidden_act="gelu"), "hidden_act: 'gelu': the torch engine has silu only"),
+    (LlamaConfig(**SIZES, hidden_act="gelu"), "hidden_act: 'gelu': the torch engine supports silu"),
     (
         Qwen2Config(
             **SIZES,
@@ -338,11 +338,11 @@ UNPLAYED = [
             max_window_layers=0,
             max_position_embeddings=512,
         ),
-        "sliding_window: 511, of 512 positions: the torch engine attends to all earlier tokens; "
-        "with max_length no larger than the window both are the same",
+        "sliding_window: 511 of 512 positions: the torch engine does not support sliding windows; "
+        "set max_length to at most the window, so that it has no effect",
     ),
 ]
-HINT = "; `engine: {kind: vllm}` in the study may play it\n"
+HINT = "; try `engine: {kind: vllm}` in the study\n"
 
 
 @pytest.mark.parametrize(("config", "expected"), UNPLAYED)
@@ -372,6 +372,6 @@ def test_values_that_are_not_finite_are_refused(command, source, capsys, value, 
     broken = torch.zeros(6, 4, dtype=dtype)
     broken[5, 3] = value
     write_model(source, LlamaConfig(**SIZES), **{MATRIX: broken})
-    assert f"{source / 'model.safetensors'}: tensor '{MATRIX}' has values that are not finite" in (
+    assert f"{source / 'model.safetensors'}: tensor '{MATRIX}' has non-finite values" in (
         refused(command, capsys, source)
     )

@@ -79,7 +79,9 @@ def test_a_damaged_summary_is_named(base, text, expected):
 def test_weights_of_another_size_than_recorded_are_named(base):
     weights = base / "model.safetensors"
     os.truncate(weights, weights.stat().st_size - 1)
-    with pytest.raises(UserError, match=rf"{weights}: [\d,]+ bytes, but summary\.json beside it"):
+    with pytest.raises(
+        UserError, match=rf"{weights}: [\d,]+ bytes, but summary\.json in the same folder"
+    ):
         base_digest(base)
 
 

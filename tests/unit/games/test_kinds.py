@@ -91,7 +91,7 @@ def test_a_mistaken_environment_is_one_line(data, message):
     ("text", "message"),
     [
         ("import nosuchmodule\n", "ModuleNotFoundError: .*nosuchmodule.* .__init__.py, line 1.$"),
-        ("ENVIRONMENT = 7\n", "ENVIRONMENT: an instance of Environment was expected"),
+        ("ENVIRONMENT = 7\n", "ENVIRONMENT: must be an instance of Environment"),
     ],
 )
 def test_a_broken_environment_is_one_line(monkeypatch, tmp_path, text, message):
@@ -195,7 +195,7 @@ def test_a_step_that_is_no_step_names_the_environment():
             return None
 
     env = Broken()
-    with pytest.raises(UserError, match=r"Broken\.step: a Step was expected, not NoneType$"):
+    with pytest.raises(UserError, match=r"Broken\.step: expected a Step, not NoneType$"):
         play(env, task(), env.reset(task()), "me", replayed(["go"]), 10)
 
 

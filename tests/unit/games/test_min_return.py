@@ -66,7 +66,7 @@ def test_an_expert_of_whom_nothing_is_left_is_named(assets, tmp_path):
 @pytest.mark.parametrize("score", [float("inf"), "1"])
 def test_a_score_of_an_expert_that_is_not_finite_is_named(score):
     row = {"task_id": "door-3", "task_type": "door", "success": True, "n_turns": 2, "score": score}
-    with pytest.raises(UserError, match="task door-3: score is .*; a finite number of float32"):
+    with pytest.raises(UserError, match="task door-3: score is .*; it must be a finite float32"):
         success([row], 5)
 
 

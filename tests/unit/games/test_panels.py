@@ -62,8 +62,8 @@ def test_a_missing_file_says_what_to_run(tmp_path):
 @pytest.mark.parametrize(
     ("made", "line"),
     [
-        ((26, 6, 4), "test: too few tasks (10 wanted, 4 made); the panels got train 26, "),
-        ((36, 0, 10), "validation: too few tasks (1 wanted, 0 made); the panels got train 36, "),
+        ((26, 6, 4), "test: too few tasks (10 required, 4 available); panel sizes: train 26, "),
+        ((36, 0, 10), "validation: too few tasks (1 required, 0 available); panel sizes: train"),
     ],
 )
 def test_a_panel_that_gets_too_few_tasks_names_what_the_others_took(made, line):

@@ -22,8 +22,8 @@ def made(tmp_path):
     ("changed", "expected"),
     [
         ({MATRIX: None}, f"tensor '{MATRIX}' is missing"),
-        ({MATRIX: torch.zeros(3, 3)}, f"tensor '{MATRIX}' has another shape"),
-        ({"model.more": torch.zeros(1)}, "tensor 'model.more' is not one of the model"),
+        ({MATRIX: torch.zeros(3, 3)}, f"tensor '{MATRIX}' has a different shape"),
+        ({"model.more": torch.zeros(1)}, "tensor 'model.more' does not belong to the model"),
     ],
 )
 @pytest.mark.parametrize("adapt", ["full", "lora"])
@@ -41,7 +41,7 @@ def test_a_base_that_safetensors_cannot_read_is_named(made):
     path = made.base_folder / "model.safetensors"
     save_file(load_file(path), path, metadata={"format": "pt"})
     path.write_bytes(path.read_bytes().replace(b'"F32"', b'"X32"', 1))
-    with pytest.raises(UserError, match="not a whole safetensors file"):
+    with pytest.raises(UserError, match="not a complete safetensors file"):
         load_policy(made.config, made.base_folder)
 
 

@@ -120,7 +120,7 @@ def test_a_small_change_of_an_adapter_survives_merging_into_a_bfloat16_base(base
 @pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without a GPU")
 def test_without_a_gpu():
     assert chosen_device(settings()).type == "cpu"
-    with pytest.raises(UserError, match="model test: device: cuda: this machine shows no GPU"):
+    with pytest.raises(UserError, match="model test: `device: cuda`, but torch detects no GPU"):
         chosen_device(settings(device="cuda"))
 
 

@@ -81,7 +81,7 @@ def test_an_edited_folder_is_noticed(folder, take):
     before = adapter_digest(folder)
     edit(folder / "summary.json", weights="f" * 16)
     assert adapter_digest(folder) != before
-    assert "its weights have the hash" in take()
+    assert "the weights have hash" in take()
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"trained_on": 1}', "\ud800"])
@@ -92,20 +92,20 @@ def test_a_summary_of_another_kind_is_named(folder, take, text):
 
 def test_a_path_that_is_no_folder_of_the_stage_is_named(take, tmp_path):
     path = tmp_path / "none"
-    assert take(path).startswith(f"sft.adapter: {path}/summary.json: No such file or directory; a ")
+    assert take(path).startswith(f"sft.adapter: {path}/summary.json: No such file or directory; ")
 
 
 def test_another_rank_is_named(made, take):
     lora = made[0].config.lora.model_copy(update={"rank": 8})
-    assert "r: 4, but lora.rank of the model is 8" in take(lora=lora)
+    assert "r: 4, but `lora.rank` of the model is 8" in take(lora=lora)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"peft_type": "IA3"}, "peft_type: 'IA3'; only LORA is loaded"),
+        ({"peft_type": "IA3"}, "peft_type: 'IA3'; only LORA is supported"),
         ({"modules_to_save": ["lm_head"]}, "modules_to_save: ['lm_head']; only plain LoRA"),
-        ({"auto_map": {"x": "y"}}, "auto_map: the model brings code"),
+        ({"auto_map": {"x": "y"}}, "auto_map: models with custom code"),
     ],
 )
 def test_an_adapter_of_another_kind_is_named(folder, take, changes, message):
@@ -131,21 +131,15 @@ MORE = "base_model.model.model.layers.7.self_attn.q_proj.lora_A.weight"
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda name, tensor: {name: None}, "'{}' is missing; the base needs [4, 32]"),
-        (
-            lambda name, tensor: {name: torch.zeros(8, 32)},
-            "'{}' has the shape [8, 32]; the base needs [4, 32]",
-        ),
-        (lambda name, tensor: {name: tensor * float("nan")}, "'{}' has values that are not finite"),
-        (
-            lambda name, tensor: {MORE: torch.zeros(4, 32)},
-            f"'{MORE}' belongs to no module of the base",
-        ),
+        (lambda name, tensor: {name: None}, "'{}' is missing; the base requires [4, 32]"),
+        (lambda name, tensor: {name: torch.zeros(8, 32)}, "'{}' has shape [8, 32]; the base"),
+        (lambda name, tensor: {name: tensor * float("nan")}, "'{}' has non-finite values"),
+        (lambda name, tensor: {MORE: torch.zeros(4, 32)}, f"'{MORE}' does not belong to a module"),
     ],
 )
 def test_weights_that_do_not_fit_the_base_are_named(folder, take, change, message):
     path, name = change_weights(folder, change)
-    assert take() == f"{path}: tensor {message.format(name)}"
+    assert take().startswith(f"{path}: tensor {message.format(name)}")
 
 
 def test_a_file_that_was_cut_off_is_named(folder, take):
@@ -181,5 +175,7 @@ def test_a_fully_tuned_policy_travels_too(tmp_path):
     name = "model.safetensors"
     assert (out / name).read_bytes() == (tmp_path / "sft/adapter" / name).read_bytes()
     lora = policy.config.model_copy(update={"adapt": "lora"})
-    with pytest.raises(UserError, match=r"adapter_config\.json: missing; an adapter \(adapt: LoRA"):
+    with pytest.raises(
+        UserError, match=r"adapter_config\.json: missing; expected an adapter \(`adapt: LoRA"
+    ):
         take_adapter(tmp_path / "sft", lora, tmp_path / "base", "alfworld", tmp_path / "other")

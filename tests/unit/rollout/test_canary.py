@@ -27,7 +27,9 @@ def test_canary_passes_on_loaded_weights_and_stops_on_stale_ones(tmp_path, capac
     with torch.no_grad():
         for _, parameter in policy.trainable:
             parameter.mul_(1.5)
-    with pytest.raises(TrainingError, match="sync canary: engine and trainer differ by"):
+    with pytest.raises(
+        TrainingError, match="sync canary: engine and trainer log-probabilities differ by"
+    ):
         check_sync(engine, policy, "probe")
     engine.load_weights(policy)
     check_sync(engine, policy, "probe")
@@ -59,7 +61,7 @@ def test_an_engine_that_never_took_new_weights_is_found_within_a_coarse_toleranc
     engine = Coarse(policy, 8, Sampling(1.0, 4))
     check_sync(engine, policy, "probe")
     move(policy, 1e-4)
-    with pytest.raises(TrainingError, match="those of the untrained policy"):
+    with pytest.raises(TrainingError, match="from the untrained policy's"):
         check_sync(engine, policy, "probe")
     engine.load_weights(policy)
     row = check_sync(engine, policy, "probe")

@@ -44,7 +44,7 @@ def test_settings_are_those_of_the_engine():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"kind": "vlm"}, "kind: no rollout engine 'vlm'; did you mean 'vllm'?"),
+        ({"kind": "vlm"}, "kind: unknown rollout engine 'vlm'; did you mean 'vllm'?"),
         ({"dtype": "bfloat16"}, "dtype: unknown key; known: compiled, kind"),
         ({"kind": "vllm", "dtyp": "float32"}, "dtyp: unknown key; did you mean 'dtype'?"),
     ],

@@ -65,7 +65,7 @@ def test_an_invalid_number_or_flag_names_task_and_turn(change):
 
 def test_an_invalid_step_stops_the_play(policy, monkeypatch):
     monkeypatch.setattr(HallEnv, "step", lambda *each: None)
-    with pytest.raises(UserError, match=r"HallEnv\.step: a Step was expected, not NoneType"):
+    with pytest.raises(UserError, match=r"HallEnv\.step: expected a Step, not NoneType"):
         collect(policy, 8, tasks=1)
 
 

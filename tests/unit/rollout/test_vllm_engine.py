@@ -212,7 +212,7 @@ def test_what_the_engine_refuses(engine):
     while len(finished) < CAPACITY - 1:
         finished |= {reply.conversation for reply in engine.step()}
     assert 0 not in finished and engine.step() == []
-    with pytest.raises(RuntimeError, match=f"beyond the {LENGTH} of the model"):
+    with pytest.raises(RuntimeError, match=f"exceed max_length {LENGTH}"):
         engine.submit(Request(0, [5] * (LENGTH - MAX_TOKENS + 1), 1))
 
 

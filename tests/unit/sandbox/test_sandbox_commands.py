@@ -214,10 +214,10 @@ def test_the_defaults_are_those_of_the_original(piece):
     [
         ("r", "r: no such piece; did you mean 'rl'"),
         ("rl --bach_size 3", "unrecognized arguments: --bach_size"),
-        ("rl --method TPX", "there is no such rule; did you mean 'TPO'"),
+        ("rl --method TPX", "unknown rule; did you mean 'TPO'"),
         ("rl --task digits", "rl: task: input should be 'mnist', "),
         ("rl --verbose maybe", "verbose: input should be a valid boolean"),
-        ("vpo --method MultiRLVR --set_score exact", "--set_score: MultiRLVR has no such setting"),
+        ("vpo --method MultiRLVR --set_score exact", "--set_score: not a setting of MultiRLVR"),
         ("rl --task token_reversal --eta 0", "rl: rule.eta: input should be greater than 0"),
         ("opd --top_k 0 --method OPDTopKTail", "opd: phases.0.rule.k: input should be"),
         ("rl --task token_reversal --rule eta", "rl: Parsing error encountered for rule"),
@@ -247,7 +247,7 @@ def test_a_run_that_fails_keeps_the_file_of_an_earlier_one(tmp_path, capsys):
     with pytest.raises(UserError, match="not finite"):
         sandbox.main([*words.split(), "--lr", "1e30", "--output", str(target)])
     assert target.read_text(encoding="utf-8") == "earlier" and list(tmp_path.iterdir()) == [target]
-    assert "rows.csv is there already; the run replaces it" in capsys.readouterr().err
+    assert "rows.csv already exists and will be replaced" in capsys.readouterr().err
 
 
 def test_spellings_of_flags_notes_and_the_closing_line(tmp_path, capsys):
@@ -263,7 +263,10 @@ def test_spellings_of_flags_notes_and_the_closing_line(tmp_path, capsys):
     with pytest.raises(SystemExit):
         sandbox.main(["pedagogy", "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "teacher learns (default: 1)" in text and "without effect (default: True)" in text
+    assert (
+        "teacher batches per training step (default: 1)" in text
+        and "without effect (default: True)" in text
+    )
     assert "--gate_kappa str PedagogicalRL: gated: steepness of the gate" in text
 
 

@@ -22,27 +22,27 @@ def top_k(method, **rule):
 
 
 RL = [
-    ({"method": "TPOX"}, "method: 'TPOX': there is no such rule; did you mean 'TPO'?"),
+    ({"method": "TPOX"}, "method: 'TPOX': unknown rule; did you mean 'TPO'?"),
     ({"method": "DG", "rule": {"cap": 3}}, "rule.cap: unknown key"),
     ({"method": "Kondo", "rule": {"keep": 1.1}}, "rule.keep: input should be less than"),
     # At 0, rounding would decide which tokens train.
     (GROUPS | {"method": "GRPO", "rule": {"clip": 0}}, "rule.clip: input should be greater"),
     ({"seeds": (1, 1)}, "seeds: a list of distinct"),
     ({"lr": float("nan")}, "lr"),
-    (GROUPS | {"method": "TPO", "group_size": 7}, "batch_size 96 is no multiple of group_size 7"),
-    (SEQUENCE | {"d_model": 63}, "d_model 63 is no multiple of nhead 2"),
-    ({"replay_capacity": 4, "delay": 4}, "replay_capacity 4 holds no batch of age 4"),
-    ({"delay": 5, "num_steps": 5}, "delay 5 never acts, because num_steps is 5"),
+    (GROUPS | {"method": "TPO", "group_size": 7}, "batch_size 96 is not a multiple of group_size"),
+    (SEQUENCE | {"d_model": 63}, "d_model 63 is not a multiple of nhead 2"),
+    ({"replay_capacity": 4, "delay": 4}, "replay_capacity 4 must exceed the minimum age"),
+    ({"delay": 5, "num_steps": 5}, "delay 5 has no effect, because num_steps is 5"),
     ({"replay_min_age": 2}, "replay_min_age: a run without replay does not"),
     (CHAIN | {"binary_reward": True}, "binary_reward: task chain_reversal does not"),
-    ({"task": "chain_arithmetic", "seq_len": 1}, "chain_arithmetic needs seq_len"),
+    ({"task": "chain_arithmetic", "seq_len": 1}, "chain_arithmetic requires seq_len"),
     ({"task": "masked_reversal", "score_len": 11}, "score_len 11"),
-    ({"reward_noise": 0.5}, "reward_noise needs a reward_noise_mode"),
-    ({"reward_noise_mode": "label_flip"}, "needs reward_noise above 0"),
+    ({"reward_noise": 0.5}, "reward_noise requires a reward_noise_mode"),
+    ({"reward_noise_mode": "label_flip"}, "requires reward_noise above 0"),
     (NOISE | {"reward_noise_mode": "false_positive_sep"}, "a task with sequences"),
-    (CHAIN | NOISE | {"reward_noise_mode": "label_flip"}, "no flip of a reward of three"),
-    (SEQUENCE | {"baseline": "exact"}, "baseline exact adds up over all outputs"),
-    ({"baseline": "group", "batch_size": 1}, "baseline group needs a batch of at least 2"),
+    (CHAIN | NOISE | {"reward_noise_mode": "label_flip"}, "undefined for a reward of three"),
+    (SEQUENCE | {"baseline": "exact"}, "baseline exact sums over all outputs"),
+    ({"baseline": "group", "batch_size": 1}, "baseline group requires a batch of at least 2"),
     # Needs of rules.
     (GROUPS | {"method": "GRPO", "group_size": 1}, "GRPO needs groups: group_size above 1"),
     (GROUPS | {"method": "TEMPO", "replay_capacity": 8}, "TEMPO needs fresh groups: replay_cap"),
@@ -75,11 +75,11 @@ RL = [
 ]
 OPD = [
     ({"teacher_epsilon": 1.0}, "teacher_epsilon 1.0 must be above 0 and below 1"),
-    ({"task": "format_answer", "seq_len": 1}, "format_answer needs seq_len of at least 2"),
-    ({"phases": []}, "phases: at least one was expected"),
-    ({"phases": [{"start": 3}]}, "phases: the first starts at step 3; 0 was expected"),
-    ({"phases": [{}, {"start": 5}, {"start": 5}]}, "phases: starts [0, 5, 5] do not rise"),
-    ({"phases": [{}, {"start": 500}]}, "phases: one starts at step 500, and num_steps is 500"),
+    ({"task": "format_answer", "seq_len": 1}, "format_answer requires seq_len of at least 2"),
+    ({"phases": []}, "phases: at least one is required"),
+    ({"phases": [{"start": 3}]}, "phases: the first must start at step 0, not 3"),
+    ({"phases": [{}, {"start": 5}, {"start": 5}]}, "phases: starts [0, 5, 5] must be increasing"),
+    ({"phases": [{}, {"start": 500}]}, "phases: the start at step 500 is not below num_steps 500"),
     ({"phases": [{"rule": {"k": 3}}]}, "phases.0.rule.k: unknown key"),
     (top_k("OPDTopKTail", k=0), "phases.0.rule.k: input should be"),
     # Needs of losses.
@@ -97,7 +97,7 @@ VPO = [
     ({"inner_epochs": 1}, "VPOGRPO needs ratios other than 1"),
 ]
 PEDAGOGY = [
-    ({"answer_len": 4}, "answer_len 4 is above completion_len 3"),
+    ({"answer_len": 4}, "answer_len 4 exceeds completion_len 3"),
     ({"rule": {"penalty": "mean", "beta": 2.0}}, "beta: 2.0 is read only with penalty spike"),
     ({"rule": {"imitation": "plain", "kappa": 2.0}}, "kappa: 2.0 is read only with imitation"),
     # Needs of rules.
@@ -109,7 +109,7 @@ PEDAGOGY = [
 MICROSCOPE = [
     ({"horizons": []}, "horizons: tuple should have at least 1 item"),
     ({"num_batches": 1}, "num_batches"),
-    ({"d_model": 31}, "d_model 31 is no multiple of nhead 2"),
+    ({"d_model": 31}, "d_model 31 is not a multiple of nhead 2"),
 ]
 PIECES = [
     (rl, rl.RlSettings, RL),

@@ -219,13 +219,13 @@ MISTAKES = [
     ("methods/LLMJudge", {"credit": {"kind": "judge"}}, "credit.model: required"),
     ("methods/flatGRPO", {"alpha": 0.5}, "alpha: credit.kind 'flat' needs 1.0, not 0.5: its"),
     ("methods/Progressive", {"training": {"learning": 1}}, "training.learning: unknown key"),
-    ("models/tiny", {"path": "somewhere"}, "tiny: give exactly one of `tiny`, `path`"),
+    ("models/tiny", {"path": "somewhere"}, "tiny: set exactly one of `tiny`, `path`"),
     ("models/tiny", {"system": "Be brief."}, "system: Be brief. is read only with"),
     ("models/tiny", {"lora": {"rank": 64}}, "lora.rank: 64 is read only with adapt: lora"),
     (
         "models/tiny",
         {"adapt": "lora", "lora": {"targets": ["q_proj", "lm_head"]}},
-        "lora.targets: 'lm_head': the head has no adapter",
+        "lora.targets: 'lm_head': an adapter on the head",
     ),
     ("envs/alfworld-laptop", {"turn_caps": 3}, "turn_caps: unknown key"),
 ]

@@ -117,12 +117,16 @@ def test_the_order_of_rows_does_not_matter_inside_a_group(steps, folder):
 @pytest.mark.parametrize(
     ("name", "change", "expected"),
     [
-        ("turns", lambda rows: rows[1:], "are turns.parquet and sequences.parquet whole"),
-        ("turns", lambda rows: [*rows, rows[0]], "are turns.parquet and sequences.parquet whole"),
+        ("turns", lambda rows: rows[1:], "are turns.parquet and sequences.parquet complete"),
+        (
+            "turns",
+            lambda rows: [*rows, rows[0]],
+            "are turns.parquet and sequences.parquet complete",
+        ),
         ("sequences", lambda rows: [*rows, rows[0]], "are turns.parquet and sequences.parquet"),
         ("sequences", lambda rows: first(rows, behaviour_logprobs=[0.0]), "1 log-probs and turns"),
         ("sequences", lambda rows: first(rows, embeddings=b"123"), "3 bytes of embeddings"),
-        ("sequences", lambda rows: first(rows, goal_embedding=INFINITE), "embeddings that are not"),
+        ("sequences", lambda rows: first(rows, goal_embedding=INFINITE), "non-finite embeddings"),
         ("sequences", lambda rows: first(rows, env_return=float("nan")), "env_return is nan"),
         ("turns", lambda rows: first(rows, progress=float("inf")), "progress is inf"),
         ("turns", lambda rows: first(rows, credit=float("nan")), "a finite number or null was"),
@@ -138,7 +142,7 @@ def test_files_that_disagree_or_hold_no_numbers_are_named(folder, name, change, 
 def test_an_empty_round_is_an_error(folder):
     for name in ("turns", "sequences"):
         edit(folder, name, lambda rows: [])
-    with pytest.raises(UserError, match="it holds no trajectory"):
+    with pytest.raises(UserError, match="contains no trajectories"):
         read_groups(folder, TASKS)
 
 
@@ -149,5 +153,5 @@ def test_a_task_outside_the_panel_is_named(folder):
 
 def test_a_task_with_another_content_is_named(folder):
     changed = dataclasses.replace(TASKS[0], content_hash="new")
-    with pytest.raises(UserError, match="played with content hash-0, but the panel has new"):
+    with pytest.raises(UserError, match="has content hash hash-0, but new in the panel"):
         read_groups(folder, [changed, *TASKS[1:]])

@@ -1,1 +1,1 @@
-"""The variance microscope: estimators of the gradient at weights that never change."""
+"""The variance microscope: gradient estimators at fixed weights."""

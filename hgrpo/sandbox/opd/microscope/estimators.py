@@ -2,13 +2,12 @@
 
 With the student p, the teacher q, and KL_t the reverse KL at the prefix before token t:
 
-- The token objective is the mean over t of E[KL_t], where prefixes are sampled by p but held fixed:
-  no gradient flows through the sampling. OPDReverseKL trains by it.
-- The sequence objective is KL(p(y | x) || q(y | x)) = E[sum over t of KL_t], with its whole
-  gradient.
+- The token objective is the mean over t of E[KL_t], with prefixes sampled from p but without
+gradient through the sampling. OPDReverseKL uses this objective. - The sequence objective is KL(p(y
+| x) || q(y | x)) = E[sum over t of KL_t], with its full gradient.
 
-Each estimator's mean is the gradient of its own objective. The names of the first three are the
-original's.
+Each estimator is unbiased for the gradient of its own objective. The first three have the
+original's names.
 """
 
 from collections.abc import Callable
@@ -25,32 +24,32 @@ from hgrpo.formulas.pg import policy_gradient
 from hgrpo.sandbox.policies import taken
 
 Objective = Literal["token", "sequence"]
-# The axis of a batch's inputs.
+# Axis of a batch's inputs.
 _INPUTS = 1
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """A loss whose gradient estimates that of its objective."""
+    """A loss whose gradient estimates the gradient of its objective."""
 
     loss: Callable[[Seen], Tensor]
     objective: Objective
 
 
 def sequence_pg(seen: Seen) -> Tensor:
-    """A token is credited with all rewards from it on; tokens add up."""
+    """Policy gradient with the reward-to-go of each token, summed over tokens."""
     return _summed(seen, policy_gradient(seen.logprobs, rewards_to_go(_rewards(seen))))
 
 
 def sequence_pg_loo(seen: Seen) -> Tensor:
-    """`sequence_pg`, less the mean of the batch's other rollouts at the same position."""
+    """`sequence_pg` with a leave-one-out baseline per position."""
     return _summed(seen, policy_gradient(seen.logprobs, _centred(rewards_to_go(_rewards(seen)))))
 
 
 def sequence_exact_rewards(seen: Seen) -> Tensor:
-    """A token's own KL is differentiated; the exact KL of later tokens, centred, credits it.
+    """Exact gradient of each token's KL, with the centred exact KL of later tokens as reward.
 
-    Only the sampling of prefixes is left to chance.
+    Only the prefixes are sampled.
     """
     exact = reverse_kl(seen.table, teacher_of(seen))
     later = rewards_to_go(exact.detach()) - exact.detach()
@@ -58,12 +57,12 @@ def sequence_exact_rewards(seen: Seen) -> Tensor:
 
 
 def token_pg(seen: Seen) -> Tensor:
-    """A token is credited with its own reward."""
+    """Policy gradient with the immediate reward of each token."""
     return seen.mean(policy_gradient(seen.logprobs, _rewards(seen)))
 
 
 def token_pg_loo(seen: Seen) -> Tensor:
-    """`token_pg`, less the mean of the batch's other rollouts at the same position."""
+    """`token_pg` with a leave-one-out baseline per position."""
     return seen.mean(policy_gradient(seen.logprobs, _centred(_rewards(seen))))
 
 
@@ -80,12 +79,12 @@ ESTIMATORS = {
     "token_pg_loo": Estimator(token_pg_loo, "token"),
     "sequence_exact_rewards": Estimator(sequence_exact_rewards, "sequence"),
 }
-# The estimator of each objective that varies least.
+# The estimator with the lowest variance for each objective.
 BEST: dict[Objective, str] = {"token": "full_vocab_rkl", "sequence": "sequence_exact_rewards"}
 
 
 def _rewards(seen: Seen) -> Tensor:
-    """Of each sampled token, [S, N, K, M, T]."""
+    """Reward of each sampled token, [S, N, K, M, T]."""
     return teacher_rewards(seen.rollout.behaviour, taken(teacher_of(seen), seen.rollout.actions))
 
 

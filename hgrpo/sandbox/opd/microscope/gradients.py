@@ -1,4 +1,4 @@
-"""The gradient of every batch and estimator, and the exact ones, at weights that never change."""
+"""Gradients of all batches and estimators, and the exact gradients, at fixed weights."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from hgrpo.sandbox.opd.microscope.estimators import ESTIMATORS, Objective
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy, taken
 
-# Tokens that are differentiated in one pass; bounds memory.
+# Maximum number of tokens differentiated in one pass, to limit memory.
 _AT_ONCE = 40_000
-# Pairs of input and output up to which they are listed.
+# Maximum number of (input, output) pairs for exact sums.
 _MOST_PAIRS = 10_000
 
 
 @dataclass(frozen=True)
 class Batches:
-    """`count` batches of `size` rollouts; `name` names their draws."""
+    """`count` batches of `size` rollouts; `name` is the name of their draws."""
 
     name: str
     count: int
@@ -33,7 +33,7 @@ class Batches:
 def sampled(
     task: DistillTask, policy: Policy, seed: int, weights: Tensor, batches: Batches
 ) -> Iterator[Rollout]:
-    """The batches of one seed, a few at a time, each as a seed of its own; `weights` are [1, P]."""
+    """The batches of one seed, a few at a time, each as its own seed; `weights` are [1, P]."""
     s, name = task.settings, ("microscope", batches.name, task.settings.seq_len)
     count = batches.count * batches.size
     tokens = draws.integers((seed,), "data", name, (count, s.seq_len), s.vocab_size)
@@ -50,11 +50,11 @@ def sampled(
 def gradients(
     policy: Policy, weights: Tensor, batches: Iterable[Rollout], names: Sequence[str]
 ) -> dict[str, tuple[Tensor, Tensor]]:
-    """For each estimator the loss [C] and the gradient [C, P] of each of C batches.
+    """Losses [C] and gradients [C, P] of C batches, for each estimator.
 
     Args:
         weights: [1, P].
-        batches: as `sampled` gives them.
+        batches: as returned by `sampled`.
     """
     parts = [_some(policy, weights, some, names) for some in batches]
     return {
@@ -83,7 +83,7 @@ def can_be_listed(task: DistillTask) -> bool:
 
 
 def exact_gradients(task: DistillTask, policy: Policy, weights: Tensor) -> dict[Objective, Tensor]:
-    """Gradients [S, P] of the objectives that `estimators` states, at `weights` [S, P]."""
+    """Exact gradients [S, P] of the objectives in `estimators` at `weights` [S, P]."""
     weights = weights.detach().requires_grad_()
     s, seeds = task.settings, len(weights)
     questions = task.sequences.questions(every(s.vocab_size, s.seq_len).expand(seeds, -1, -1))
@@ -93,7 +93,7 @@ def exact_gradients(task: DistillTask, policy: Policy, weights: Tensor) -> dict[
     chances, kl = ours.exp(), reverse_kl(table, teacher).mean(-1)
 
     def gradient(values: Tensor) -> Tensor:
-        """Of the sum over outputs, averaged over inputs; `values` [S, N, K, M]."""
+        """Gradient of the sum over outputs, averaged over inputs; `values` are [S, N, K, M]."""
         loss = values.sum((2, 3)).mean(1).sum()
         return torch.autograd.grad(loss, weights, retain_graph=True)[0]
 

@@ -1,4 +1,4 @@
-"""The rows of the microscope: how far single batches' gradients are from the exact one."""
+"""The rows of the microscope: deviations of single batches' gradients from the exact gradient."""
 
 from collections.abc import Callable, Mapping
 
@@ -20,7 +20,7 @@ from hgrpo.sandbox.opd.microscope.settings import MicroscopeSettings
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy, SequencePolicy
 
-# Batches that stand for the exact gradient are so many times as large.
+# Size, relative to a batch, of the batches that estimate the exact gradient.
 _LARGER = 8
 
 Row = dict[str, float | int | str]
@@ -29,7 +29,7 @@ Row = dict[str, float | int | str]
 def measure(
     settings: MicroscopeSettings, advance: Callable[[], object] = lambda: None
 ) -> list[Row]:
-    """A row for each horizon, seed and estimator; `advance` is called for each horizon and seed.
+    """One row per horizon, seed and estimator; `advance` is called for each horizon and seed.
 
     Raises:
         TrainingError: a gradient is not finite.
@@ -111,7 +111,7 @@ def scatter(each: Tensor) -> float:
 
 
 def original(losses: Tensor, each: Tensor, direction: Tensor) -> dict[str, float]:
-    """The original's columns: the loss, the gradient along a fixed unit vector, and its norm."""
+    """The original's columns: loss, gradient along a fixed unit vector, and gradient norm."""
     projections, norms = each @ direction, each.norm(dim=1)
     return {
         "loss_mean": float(losses.mean()),
@@ -127,18 +127,18 @@ def original(losses: Tensor, each: Tensor, direction: Tensor) -> dict[str, float
 def against(
     each: Tensor, exact: Mapping[Objective, Tensor], objective: Objective, doubt: float
 ) -> dict[str, float]:
-    """How gradients [C, P] of batches compare with the exact gradients [P] of both objectives.
+    """Compare gradients [C, P] of batches with the exact gradients [P] of both objectives.
 
     `relative_variance` is the trace of the covariance, divided by the squared norm of the exact
-    gradient. It does not depend on whether a loss adds up over tokens or takes their mean.
-    `bias` is the distance of the mean over batches from the exact gradient, divided by the latter's
-    norm, and `bias_noise` is its average without any bias. `cosine` is the mean
-    cosine of a batch's gradient to the exact one, `cosine_of_mean` that of the mean over batches,
-    and `cosine_other` that of the mean to the other objective's exact gradient.
+    gradient. It is invariant to summing or averaging a loss over tokens. `bias` is the distance of
+    the mean over batches from the exact gradient, divided by the latter's norm, and `bias_noise` is
+    its expectation for an unbiased estimator. `cosine` is the mean cosine of a batch's gradient to
+    the exact one, `cosine_of_mean` that of the mean over batches, and `cosine_other` that of the
+    mean to the other objective's exact gradient.
 
     Args:
-        objective: the one whose gradient the estimator estimates.
-        doubt: squared standard error of the exact gradient, 0 where it is exact.
+        objective: the estimator's own objective.
+        doubt: squared standard error of the reference gradient, 0 if it is exact.
     """
     target, mean = exact[objective], each.mean(0)
     (other,) = (gradient for name, gradient in exact.items() if name != objective)

@@ -1,4 +1,4 @@
-"""Settings of the variance microscope, under the original's names."""
+"""Settings of the variance microscope, with the original's names."""
 
 from typing import Annotated
 
@@ -10,36 +10,36 @@ from hgrpo.sandbox.run_settings import Seeds, TransformerSettings
 
 
 class MicroscopeSettings(TransformerSettings):
-    """One measurement for some seeds."""
+    """One measurement for a set of seeds."""
 
     horizons: tuple[Annotated[int, Field(ge=1)], ...] = Field(
-        (4, 8, 16, 32), min_length=1, description="lengths of an output"
+        (4, 8, 16, 32), min_length=1, description="output lengths"
     )
-    num_batches: int = Field(40, ge=2, description="batches whose gradients are compared")
+    num_batches: int = Field(40, ge=2, description="number of batches")
     batch_size: int = Field(
-        16, ge=2, description="rollouts of a batch; some estimators centre on the others of them"
+        16, ge=2, description="rollouts per batch; some estimators use a leave-one-out baseline"
     )
-    seeds: Seeds = Field((0, 1, 2), description="measured one by one")
+    seeds: Seeds = Field((0, 1, 2), description="seeds, measured separately")
     vocab_size: int = Field(2, ge=2, description="input tokens")
     d_model: int = Field(32, gt=0, description="width of the transformer")
     num_layers: int = Field(1, gt=0, description="blocks of the transformer")
     teacher_epsilon: float = Field(
-        1e-3, gt=0, lt=1, description="probability of all wrong tokens together"
+        1e-3, gt=0, lt=1, description="total probability of wrong tokens"
     )
     reference_batches: int = Field(
         16,
         ge=2,
-        description="batches, 8 times as large; if outputs are too many to list, their mean "
-        "replaces the exact gradient",
+        description="number of 8 times larger batches; if there are too many outputs for an exact "
+        "gradient, their mean replaces it",
     )
 
     @property
     def rules(self) -> list[Rule]:
-        """None: it trains nothing."""
+        """Empty, because nothing is trained."""
         return []
 
     def at(self, horizon: int) -> OpdSettings:
-        """The task of one horizon."""
+        """Settings of the task for one horizon."""
         return OpdSettings(
             vocab_size=self.vocab_size,
             seq_len=horizon,

@@ -1,1 +1,1 @@
-"""The tasks of rl: bandits of one action, and short sequences with a right answer."""
+"""The tasks of rl: single-action bandits, and short sequences with a right answer."""

@@ -1,8 +1,8 @@
-"""A language model as the net of a bandit, whose action is the token that follows a context.
+"""Language models as nets of a bandit whose action is the next token after a context.
 
-The one made here is a small character model, trained on the spot by cross-entropy. The other is a
-causal language model of Hugging Face (extra `lm-bandit`). All seeds share its module; each has its
-own row of weights, and is scored by itself.
+Either a small character model, pretrained here with cross-entropy, or a causal language model of
+Hugging Face (extra `lm-bandit`). All seeds share the module; each has its own row of weights and is
+scored separately.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ _STEPS, _ROWS, _LR, _LARGEST_NORM = 150, 16, 3e-3, 1.0
 
 @dataclass(frozen=True)
 class NextToken:
-    """The first weights [1, P] of a model, and its logits [S, R, V] of contexts int64 [S, R, C].
+    """Initial weights [1, P] of a model, and its logits [S, R, V] for contexts int64 [S, R, C].
 
     `logits` takes weights [S, P] and contexts.
     """
@@ -34,21 +34,21 @@ class NextToken:
     logits: Callable[[Tensor, Tensor], Tensor]
 
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
-        """The first weights, once for each seed."""
+        """The initial weights, repeated for each seed."""
         return self.first.repeat(len(seeds), 1)
 
 
 def encode(text: str) -> tuple[Tensor, int]:
-    """The text as codes of its characters, int64 [n], and how many characters there are."""
+    """Encode a text as character codes, int64 [n]; also return the vocabulary size."""
     known = sorted(set(text))
     code = {character: index for index, character in enumerate(known)}
     return torch.tensor([code[character] for character in text]), len(known)
 
 
 def char_model(settings: RlSettings, codes: Tensor, vocabulary: int) -> NextToken:
-    """A transformer of the run's size that was trained on every character of drawn windows.
+    """A transformer of the run's size, pretrained on random windows of the text.
 
-    It is the same for the same text and sizes, whatever the seeds of the run are.
+    The result depends on the text and the sizes, but not on the seeds of the run.
     """
     context = settings.context_len
     sizes = (settings.d_model, settings.nhead, settings.num_layers)
@@ -71,35 +71,35 @@ def char_model(settings: RlSettings, codes: Tensor, vocabulary: int) -> NextToke
 
 
 def windows(codes: Tensor, begins: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Contexts [S, N, size] that begin at `begins` [S, N], and the codes after them [S, N, 1]."""
+    """Contexts [S, N, size] at offsets `begins` [S, N], and the next codes [S, N, 1]."""
     places = begins.unsqueeze(-1) + torch.arange(size + 1)
     tokens = codes[places]
     return tokens[..., :-1], tokens[..., -1:]
 
 
 def hf_model(name: str) -> tuple[Callable[[str], Tensor], NextToken]:
-    """Its tokenizer, from a text to int64 [n], and the model itself in float32.
+    """The model's tokenizer, from text to int64 [n], and the model in float32.
 
     Args:
         name: a folder, or a name on the hub.
 
     Raises:
-        UserError: transformers is not installed, or there is no such model.
+        UserError: transformers is not installed, or the model is not found.
     """
     try:
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError:
         raise UserError(
-            f"--model_name: {name}: transformers is not installed; it comes with the extra "
-            "`lm-bandit`. The model `char` needs none"
+            f"--model_name: {name}: requires transformers (extra `lm-bandit`); alternatively use "
+            "`char`"
         ) from None
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
         model = AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32)
     except (OSError, ValueError) as error:
         raise UserError(
-            f"--model_name: {name}: no such model here, and the hub sent none; give a model's "
-            f"folder, or `char` for a small model that needs no files ({one_line(error)[:100]}...)"
+            f"--model_name: {name}: not found locally or on the hub; give a model's folder, or "
+            f"`char` for a small model without files ({one_line(error)[:100]}...)"
         ) from None
     model.to(torch.get_default_device()).eval().requires_grad_(False)
     parts = dict(model.named_parameters())

@@ -1,7 +1,7 @@
-"""The bandit of digits: which of ten digits a picture shows.
+"""The digits bandit: classify images of ten digits.
 
-Pictures come from scikit-learn's digits, 8 by 8, or from the user's MNIST file. Of scikit-learn's
-1,797 pictures every fifth is for the test.
+Images are scikit-learn's 8 by 8 digits, or the user's MNIST file. Every fifth of scikit-learn's
+1,797 images is a test image.
 """
 
 import zipfile
@@ -25,13 +25,13 @@ from hgrpo.sandbox.rl.tasks.task import Bandit
 _CLASSES = 10
 _TEST_EVERY = 5
 _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
-# Errors of a file that is damaged, cut off or of another kind.
+# Errors for a file that is damaged, truncated or of the wrong kind.
 _DAMAGED = (KeyError, ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True)
 class Digits(Bandit):
-    """Pictures as rows of pixels in [0, 1], float [n, F], and their digits int64 [n]."""
+    """Images as rows of pixels in [0, 1], float [n, F], and labels int64 [n]."""
 
     pictures: Tensor
     digits: Tensor
@@ -44,10 +44,10 @@ class Digits(Bandit):
 
     @classmethod
     def load(cls, settings: RlSettings) -> "Digits":
-        """Read the pictures.
+        """Load the images.
 
         Raises:
-            UserError: there are none, or the file is not MNIST.
+            UserError: the images are missing, or the file is not MNIST.
         """
         arrays = _read(Path(settings.data)) if settings.data else _scikit()
         pictures, digits, test_pictures, test_digits = arrays
@@ -58,8 +58,8 @@ class Digits(Bandit):
             fits = x.ndim > 1 and y.ndim == 1 and len(x) == len(y) > 0
             if not fits or y.min() < 0 or y.max() >= _CLASSES:
                 raise UserError(
-                    f"{settings.data}: {name} pictures {x.shape} and labels {y.shape}: rows of "
-                    "pixels and as many labels from 0 to 9 were expected"
+                    f"{settings.data}: {name} images {x.shape} and labels {y.shape}: expected rows "
+                    "of pixels and the same number of labels from 0 to 9"
                 )
         rows = [torch.as_tensor(x.reshape(len(x), -1), dtype=torch.float32) for x in arrays[::2]]
         labels = [torch.as_tensor(y.astype(np.int64)) for y in arrays[1::2]]
@@ -88,8 +88,8 @@ def _scikit() -> tuple[np.ndarray, ...]:
         from sklearn.datasets import load_digits
     except ImportError:
         raise UserError(
-            "task mnist: scikit-learn, which holds the digits, is not installed; install the extra "
-            "digits, or give --data: an .npz with x_train, y_train, x_test, y_test"
+            "task mnist: requires scikit-learn (extra `digits`), or --data: an .npz with x_train, "
+            "y_train, x_test, y_test"
         ) from None
     bunch = load_digits()
     test = np.arange(len(bunch.target)) % _TEST_EVERY == 0
@@ -98,7 +98,7 @@ def _scikit() -> tuple[np.ndarray, ...]:
 
 
 def _read(path: Path) -> tuple[np.ndarray, ...]:
-    """Pictures in [0, 1] and digits, for training and for the test."""
+    """Images in [0, 1] and labels, for training and test."""
     try:
         if path.is_file() and not zipfile.is_zipfile(path):
             raise ValueError("no .npz file")
@@ -106,6 +106,6 @@ def _read(path: Path) -> tuple[np.ndarray, ...]:
             x, y, test_x, test_y = (file[name] for name in _ARRAYS)
         return x / 255.0, y, test_x / 255.0, test_y
     except FileNotFoundError:
-        raise UserError(f"--data: no such file: {path}") from None
+        raise UserError(f"--data: file not found: {path}") from None
     except _DAMAGED as error:
         raise UserError(f"--data: {path}: not MNIST ({one_line(error)})") from None

@@ -1,8 +1,8 @@
-"""The bandit of a language model: the next token after a context.
+"""The language model bandit: predict the next token after a context.
 
-The policy starts as a small character model that is trained on the spot, or as a model of Hugging
-Face. All seeds start from the same model. The text is the user's, or sentences of a made-up
-grammar. A fifth of it, its end, is for the test.
+The initial policy, shared by all seeds, is a small character model pretrained here, or a model of
+Hugging Face. The text is the user's, or sentences of a synthetic grammar. Its last fifth is the
+test set.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ _WHEN = ("before dawn", "after supper", "on monday", "all winter long", "once ag
 
 @dataclass(frozen=True)
 class LmBandit(Bandit):
-    """Tokens int64 [n] for training and for the test, and the policy that starts every seed."""
+    """Tokens int64 [n] for training and test, and the initial policy of all seeds."""
 
     text: Tensor
     test_text: Tensor
@@ -54,7 +54,7 @@ class LmBandit(Bandit):
 
     @classmethod
     def load(cls, settings: RlSettings) -> "LmBandit":
-        """Read the text, and train the first model.
+        """Read the text, and pretrain the initial model.
 
         Raises:
             UserError: the model is unknown, or the text is missing or too short.
@@ -68,8 +68,8 @@ class LmBandit(Bandit):
         cut = len(codes) - len(codes) // _TEST_SHARE
         if len(codes) - cut <= context:
             raise UserError(
-                f"--data: {settings.data or 'the made-up text'}: {len(codes)} tokens are too "
-                f"few for contexts of {context}"
+                f"--data: {settings.data or 'the synthetic text'}: {len(codes)} tokens are too few "
+                f"for contexts of {context}"
             )
         if settings.model_name == MODEL:
             model = char_model(settings, codes[:cut], vocabulary)
@@ -81,7 +81,7 @@ class LmBandit(Bandit):
 
     @property
     def binary(self) -> bool:
-        """With a penalty, rewards are not 0 or 1."""
+        """With a penalty, rewards are not binary."""
         return self.kl_weight == 0
 
     def policy(self) -> Policy:
@@ -92,7 +92,7 @@ class LmBandit(Bandit):
         return self._questions(self.text, draws.integers(seeds, "data", (step,), (count,), room))
 
     def examination(self) -> tuple[Questions, bool]:
-        """Contexts that do not overlap."""
+        """Non-overlapping contexts."""
         begins = torch.arange(0, len(self.test_text) - self.context, self.context)
         return self._questions(self.test_text, begins[:_MOST_CONTEXTS].unsqueeze(0)), True
 
@@ -100,7 +100,7 @@ class LmBandit(Bandit):
         return Questions(*windows(text, begins, self.context))
 
     def more(self, greedy: Sampled, questions: Questions) -> dict[str, Tensor]:
-        """Perplexity, and the error in thirds of the contexts by the first model's loss."""
+        """Perplexity, and the error by terciles of the initial model's loss."""
         labels = questions.labels[:, :, None, None]
         wrong = 1.0 - self.rewards(greedy.actions, labels).flatten(1)
         losses = self._losses(questions)
@@ -112,17 +112,17 @@ class LmBandit(Bandit):
         return columns
 
     def _losses(self, questions: Questions) -> Tensor:
-        """-log p of the right tokens under the first model, [S, N]."""
+        """-log p of the right tokens under the initial model, [S, N]."""
         return -taken(self._reference(questions.inputs), questions.labels[..., 0])
 
     def _reference(self, inputs: Tensor) -> Tensor:
-        """The first model's log-probs [S, N, V]."""
+        """The initial model's log-probs [S, N, V]."""
         first = self.start.init(range(len(inputs)))
         return self.start.net.logits(first, inputs).log_softmax(-1)
 
     @torch.no_grad()
     def stated(self, policy: Policy, weights: Tensor, questions: Questions) -> Tensor:
-        """The probability of the right token, less the penalty's expectation."""
+        """The probability of the right token minus the expected penalty."""
         answer = questions.labels[:, :, None, None]
         table = policy.table(weights, questions.inputs, answer)
         expected = taken(table, answer).exp()[:, :, 0, 0, 0]
@@ -134,7 +134,7 @@ class LmBandit(Bandit):
 
     @torch.no_grad()
     def adjust(self, rewards: Tensor, sampled: Sampled, questions: Questions) -> Tensor:
-        """Rewards less kl_weight times the log-ratio to the first model."""
+        """Rewards minus kl_weight times the log-ratio to the initial model."""
         if not self.kl_weight:
             return rewards
         reference = self._reference(questions.inputs)[:, :, None, None, None]
@@ -143,16 +143,15 @@ class LmBandit(Bandit):
 
 
 def _read(settings: RlSettings) -> str:
-    """The user's text, or the made-up one."""
     made_up = settings.data is None
     return made_up_text(_SENTENCES, "lm_bandit") if made_up else user_text(Path(settings.data))
 
 
 def made_up_text(sentences: int, name: str) -> str:
-    """So many sentences, the same for the same `name`.
+    """A synthetic text of `sentences` sentences, determined by `name`.
 
-    Each picks a pattern and words. A second sentence about the same person says `there`, so that
-    the text has something to remember.
+    Each sentence is a random pattern with random words. Second sentences about a person contain
+    `there`, so that the text has longer dependencies.
     """
     numbers = streams.generator("sandbox", "text", name)
     return " ".join(_sentence(numbers) for _ in range(sentences))

@@ -11,14 +11,14 @@ from hgrpo.sandbox.policies import Policy, Sampled
 from hgrpo.sandbox.rl.settings import MOST_OUTPUTS, RlSettings
 from hgrpo.sandbox.tasks import REVERSALS
 
-# Outputs of all seeds that are scored in one pass; with more, memory is slower.
+# Number of outputs of all seeds per pass; larger passes are slower because of memory access.
 _AT_ONCE = 2_000
 
 
 class Task(Protocol):
-    """Actions and labels are int64 with T last; rewards lose that axis.
+    """Actions and labels are int64 with last axis T, which rewards do not have.
 
-    `scored` [T] is 1 where the reward reads the position. `separator` is the action that is never
+    `scored` [T] is 1 for positions that affect the reward. `separator` is the action that is never
     right, or None.
     """
 
@@ -32,38 +32,38 @@ class Task(Protocol):
     def policy(self) -> Policy: ...
 
     def draw(self, seeds: Sequence[int], step: object, count: int) -> Questions:
-        """`count` inputs for each seed; `step` names the draw."""
+        """`count` inputs for each seed; `step` is part of the draw's name."""
         ...
 
     def examination(self) -> tuple[Questions, bool]:
-        """Inputs of an evaluation with one seed's axis, and whether they are all there are."""
+        """Inputs of an evaluation, with seed axis 1, and whether they are all inputs."""
         ...
 
     def rewards(self, actions: Tensor, labels: Tensor) -> Tensor: ...
 
     def right(self, actions: Tensor, labels: Tensor) -> Tensor:
-        """Whether a sample is wholly right, as far as the reward reads it; bool."""
+        """Whether all scored positions of a sample are right; bool."""
         ...
 
     def errors(self, actions: Tensor, labels: Tensor) -> Mapping[str, Tensor]:
-        """By column of the log, such as `test_error`; each in the shape of the rewards."""
+        """Column of the log, such as `test_error`, -> values in the shape of the rewards."""
         ...
 
     def more(self, greedy: Sampled, questions: Questions) -> dict[str, Tensor]:
-        """Further columns [S] of an evaluation."""
+        """Additional columns [S] of an evaluation."""
         ...
 
     def stated(self, policy: Policy, weights: Tensor, questions: Questions) -> Tensor | None:
-        """E[R | input] [S, N] of the policy in closed form; None if there is none."""
+        """Closed form of E[R | input] [S, N] of the policy, or None."""
         ...
 
     def adjust(self, rewards: Tensor, sampled: Sampled, questions: Questions) -> Tensor:
-        """Rewards [S, N, K], less what the task charges, such as a KL to the first policy."""
+        """Rewards [S, N, K] minus the task's penalty, such as a KL to the initial policy."""
         ...
 
 
 class Bandit:
-    """A task of one action, which is right or wrong and charges nothing."""
+    """A task with one action, which is right or wrong, and without penalty."""
 
     horizon = 1
     separator = None
@@ -89,10 +89,10 @@ class Bandit:
 
 
 def make_task(settings: RlSettings) -> Task:
-    """The task that the settings name.
+    """Create the configured task.
 
     Raises:
-        UserError: its data or its model is missing.
+        UserError: data or model is missing.
     """
     if settings.task == "mnist":
         from hgrpo.sandbox.rl.tasks.digits import Digits
@@ -110,22 +110,21 @@ def make_task(settings: RlSettings) -> Task:
 
 
 def output_count(task: Task) -> int:
-    """How many sequences of actions there are."""
+    """Number of possible action sequences."""
     return task.actions**task.horizon
 
 
 def can_list(task: Task) -> bool:
-    """Whether outputs are few enough to add up over all of them."""
+    """Whether outputs are few enough for exact sums."""
     return output_count(task) <= MOST_OUTPUTS
 
 
 def every_output(
     task: Task, policy: Policy, weights: Tensor, questions: Questions
 ) -> tuple[Tensor, Tensor]:
-    """The chance of every output, with its gradient, and its reward, [S, N, O] each.
+    """Probability (differentiable) and reward of every output, [S, N, O] each.
 
-    Rewards are without noise, and less what the task charges under `weights`; they have no
-    gradient.
+    Rewards are noise-free, include the task's penalty under `weights`, and have no gradient.
     """
     seeds, count = questions.labels.shape[:2]
     size = max(1, _AT_ONCE // (seeds * output_count(task)))
@@ -141,7 +140,7 @@ def every_output(
 
 @torch.no_grad()
 def expected_rewards(task: Task, policy: Policy, weights: Tensor, questions: Questions) -> Tensor:
-    """E[R | input] [S, N]: stated by the task, or added up over all outputs."""
+    """E[R | input] [S, N]: the task's closed form, or the sum over all outputs."""
     stated = task.stated(policy, weights, questions)
     if stated is not None:
         return stated

@@ -119,7 +119,7 @@ def test_games_of_somebody_else_are_left_alone(shelf, games):
 
 def test_another_number_of_games_is_refused(games, tmp_path):
     config = official(games, download=False, expected=EXPECTED | {"validation": 4})
-    message = rf"games\.expected\.validation: 4 games were expected, {games}/valid_seen has 3"
+    message = rf"games\.expected\.validation: expected 4 games, but {games}/valid_seen has 3"
     with pytest.raises(UserError, match=message):
         run_assets(config, tmp_path / "assets")
     assert not (tmp_path / "assets").exists()

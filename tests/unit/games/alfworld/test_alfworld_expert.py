@@ -168,7 +168,7 @@ def test_a_missing_target_never_stops_it():
 
 def test_what_it_cannot_read_is_an_error():
     opening = "You see a shelf 1.\n\nYour task is to: Tidy up."
-    with pytest.raises(UserError, match="does not understand the goal 'Tidy up.'"):
+    with pytest.raises(UserError, match="cannot parse the goal 'Tidy up.'"):
         Searcher(opening, "Tidy up.", SearcherSettings(), np.random.default_rng(0))
     with pytest.raises(UserError, match="no receptacle"):
         Searcher("Nothing here.", "put a pen in bed", SearcherSettings(), np.random.default_rng(0))

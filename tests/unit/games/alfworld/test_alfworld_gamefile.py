@@ -32,9 +32,9 @@ def write(folder, data=None, task="pick_and_place_simple", text=None):
 
 
 MALFORMED = [
-    ({"text": "[1]"}, "a JSON object was expected, not list"),
-    ({"data": household() | {"grammar": 3}}, "the key 'grammar' must hold text"),
-    ({"data": household() | {"walkthrough": ["look", None]}}, "must hold a list of commands"),
+    ({"text": "[1]"}, "expected a JSON object, not list"),
+    ({"data": household() | {"grammar": 3}}, "`grammar` must be a string"),
+    ({"data": household() | {"walkthrough": ["look", None]}}, "must be a list of commands"),
     ({"data": household() | {"solvable": False}}, "solvable: false"),
     ({"data": household("(inside Desk_bar_1)")}, "unknown predicate 'inside'"),
     ({"data": household("(opened ?r)")}, r"variable '\?r' of 'opened' is not declared"),
@@ -45,7 +45,7 @@ MALFORMED = [
     ({"data": household("(not (opened Drawer_bar_1))")}, "the game is already won at reset"),
     ({"data": household(extra="(isHot Mug_bar_1 Mug_bar_2)")}, "'ishot' takes 1 arguments, not 2"),
     ({"data": household(extra="(isHot Mug_bar_9)")}, "undeclared object 'mug_bar_9'"),
-    ({"data": household(extra="(atLocation Mug_bar_1 spot1)")}, "'atlocation' holds an object"),
+    ({"data": household(extra="(atLocation Mug_bar_1 spot1)")}, "'atlocation' has an object"),
 ]
 
 
@@ -184,7 +184,7 @@ def test_wrong_arguments_are_refused_and_change_nothing(tmp_path):
     task = task_of(write(tmp_path / "game"))
     env = AlfworldEnv(tmp_path)
     env.reset(task)
-    with pytest.raises(TypeError, match="step: an action is text, not "):
+    with pytest.raises(TypeError, match="step: an action must be a string, not "):
         env.step(None)
     with pytest.raises(UserError, match="content hash"):
         env.reset(replace(task, content_hash="0" * 64))

@@ -130,8 +130,8 @@ def test_file_with_comments_rules_and_actions():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("action A { template :: \"x\"; }", "action A: template and feedback were expected"),
-        ("nonsense", "cannot read the grammar at 'nonsense'"),
+        ("action A { template :: \"x\"; }", "action A: template and feedback are required"),
+        ("nonsense", "cannot parse the grammar at 'nonsense'"),
         ('grammar :: """{"a": 1}"""', "malformed grammar rules"),
     ],
 )  # fmt: skip
@@ -146,11 +146,11 @@ def test_malformed_files_are_named(text, message):
         ("#OpenObject.feedback#", "#missing#", "no rule 'missing'"),
         ("You close the {r.name}.", "#CloseObject.feedback#", "calls itself"),
         ("You close the {r.name}.", "{nobody.name}", "unknown variable 'nobody'"),
-        ("action help", "action aid", "no text for the action 'help'"),
-        ("| holds(a:agent, o:object)", "| holds(a:agent, o:agent)", "declares as object"),
+        ("action help", "action aid", "no text for action 'help'"),
+        ("| holds(a:agent, o:object)", "| holds(a:agent, o:agent)", "domain declares object"),
         # The planner derives these in ways of its own, and no text of ALFRED's reads them.
-        ('"iscool(o:object)"', '"not_iscool(o:object)"', "reads 'not_iscool', which this engine"),
-        ("& istoggled(o:object)", "& ison(o:object)", "reads 'ison', which this engine does not"),
+        ('"iscool(o:object)"', '"not_iscool(o:object)"', "uses 'not_iscool', which this engine"),
+        ("& istoggled(o:object)", "& ison(o:object)", "uses 'ison', which this engine does not"),
     ],
 )
 def test_what_the_grammar_refers_to_must_exist(old, new, message):

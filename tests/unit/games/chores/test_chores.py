@@ -134,7 +134,7 @@ def test_a_command_that_is_not_admissible_changes_nothing():
     before = env.admissible_commands(), env.situation()
     step = env.step("leave")
     assert (step.info["admissible"], step.env_reward, step.progress) == (False, 0, 0)
-    with pytest.raises(TypeError, match="an action is text, not None"):
+    with pytest.raises(TypeError, match="an action must be a string, not None"):
         env.step(None)
     assert (env.admissible_commands(), env.situation()) == before
     assert step.observation.text.startswith("Nothing happens. Where does the ")
@@ -202,7 +202,7 @@ def test_the_given_share_of_chores_counts_in_every_game():
 
 def test_a_world_with_too_few_games_is_refused():
     settings = world(chores=1, kinds=2, turn_cap=1, expert={"turn_cap": 1})
-    with pytest.raises(UserError, match=r"panels\.train: 1000 draws gave no new game after 16"):
+    with pytest.raises(UserError, match=r"panels\.train: no new game in 1000 draws after 16"):
         panels(settings)
 
 
@@ -216,9 +216,9 @@ def test_a_game_of_another_world_is_refused(changed):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"chores": 30}, "turn_cap: a game takes 30 turns, but only 20 fit"),
+        ({"chores": 30}, "turn_cap: a game takes 30 turns, which exceeds the limit of 20"),
         ({"expert": {"turn_cap": 3}}, "expert.turn_cap: a game takes 4 turns"),
-        ({"expert": {"routine": 0.5}}, "expert.routine: needs counted: kinds"),
+        ({"expert": {"routine": 0.5}}, "expert.routine: requires `counted: kinds`"),
     ],
 )
 def test_settings_that_do_not_fit_together_are_refused(settings, message):

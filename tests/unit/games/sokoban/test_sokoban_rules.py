@@ -154,7 +154,7 @@ def test_misuse_is_refused(tmp_path):
     assert env.admissible_commands() == []
     task = level_task(tmp_path, LINE)
     env.reset(task)
-    with pytest.raises(TypeError, match="an action is text, not None"):
+    with pytest.raises(TypeError, match="an action must be a string, not None"):
         env.step(None)
     other = read_level(CORNER).text
     (tmp_path / "two.xsb").write_text(f"; a\n{other}\n", encoding="utf-8")

@@ -70,7 +70,7 @@ def test_the_opening_states_the_real_limits(tmp_path, settings, line):
 
 @pytest.mark.parametrize("symbols", ["#_OX√P", "#_OX√PP", "#_OX√P\n"])
 def test_symbols_that_cannot_be_told_apart_are_refused(symbols):
-    with pytest.raises(UserError, match="symbols: .*seven different printable characters"):
+    with pytest.raises(UserError, match="symbols: .*seven distinct printable characters"):
         world(symbols=symbols)
 
 

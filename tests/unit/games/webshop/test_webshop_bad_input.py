@@ -189,7 +189,7 @@ def test_a_product_opens_whatever_its_asin_reads_like(tmp_path, asin):
 
 def test_an_action_that_is_no_text_changes_nothing(tmp_path):
     env = start(tmp_path, record())
-    with pytest.raises(TypeError, match="step: an action is text, not "):
+    with pytest.raises(TypeError, match="step: an action must be a string, not "):
         env.step(None)
     assert pickle.loads(pickle.dumps(env)).step("search[mug]") == env.step("search[mug]")
 
@@ -235,11 +235,11 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no index": (lambda folder: shutil.rmtree(folder / "index"), "index: not a search index"),
     "a table of another kind": (
         lambda folder: np.save(folder / "index/rows.npy", np.zeros((13, 2))),
-        r"not a table of rows \(rows.npy holds float64 \[13, 2\]",
+        r"not a table of rows \(rows.npy contains float64 \[13, 2\]",
     ),
     "the goals for the catalogue": (
         lambda folder: shutil.copy(folder / GOALS, folder / CATALOGUE),
-        "not a catalogue of this version",
+        "catalogue of a different version",
     ),
     "a catalogue with another price": (
         lambda folder: write_catalogue(
@@ -251,7 +251,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: write_goals(
             folder / GOALS, [replace(GoalList(folder / GOALS).goal(0), row=4000)]
         ),
-        "the catalogue holds 13 rows, so it has no row 4000; run the assets stage again",
+        "the catalogue has 13 rows, no row 4000; run the assets stage again",
     ),
 }
 
@@ -275,6 +275,6 @@ def test_a_reset_that_fails_leaves_the_session_as_it_was(whole):
     env = WebshopEnv(folder)
     env.reset(tasks[0])
     env.step("search[mug]")
-    with pytest.raises(UserError, match="goals.arrow: the file of goals holds 3 rows"):
+    with pytest.raises(UserError, match="goals.arrow: the file of goals has 3 rows"):
         env.reset(replace(tasks[0], path="1000"))
     assert env.step("click[b0mug]").info["admissible"]

@@ -144,14 +144,14 @@ def test_without_a_network_one_line_says_what_to_do(shelf, tmp_path, monkeypatch
         data_files(config(folder=str(tmp_path / "data"), download=True))
     assert str(caught.value) == (
         "products.download: http://127.0.0.1:9/file: no connection (ConnectionError); "
-        f"is there a network? (a copy from elsewhere can be put at {tmp_path}/data/{NAMES[0]})"
+        f"check the network (alternatively, copy the file to {tmp_path}/data/{NAMES[0]})"
     )
 
 
 @pytest.mark.parametrize("download", [True, False])
 def test_a_missing_file_that_cannot_be_fetched_is_named(tmp_path, download):
     env = config(folder=str(tmp_path), attributes_file="mine.json", download=download)
-    with pytest.raises(UserError, match=rf"^{tmp_path}/mine.json: no such file; `products.downl"):
+    with pytest.raises(UserError, match=rf"^{tmp_path}/mine.json: not found; set `products.downl"):
         data_files(env)
 
 

@@ -139,7 +139,7 @@ def test_any_keywords_and_choices_come_back(tmp_path_factory, words, choices):
         (page("done", "x", asin=7), "line 2: content: asin: Input should be a valid string, not 7"),
         (done("B01", reward=float("nan")), "line 2: reward: Input should be a finite number"),
         (page("search_results", "x", page="one"), "line 2: content: keywords: Field required"),
-        (sub("Photos", "B01", MUG), "line 2: url: no sub page is named in"),
+        (sub("Photos", "B01", MUG), "line 2: url: no sub page in"),
     ],
 )
 def test_a_page_of_another_form_is_named(tmp_path, row, message):
@@ -193,7 +193,7 @@ def test_unusable_trajectories_of_the_imitation_file_are_left_out(tmp_path):
     ("changes", "message"),
     [
         ({"states": STATES[:2]}, "2 states, but 3 actions"),
-        ({"states": STATES[::-1]}, "states: the first has no instruction before its search button"),
+        ({"states": STATES[::-1]}, "states: no instruction before the search button in the first"),
     ],
 )
 def test_a_wrong_trajectory_of_the_imitation_file_is_named(tmp_path, changes, message):
@@ -228,7 +228,7 @@ def test_a_broken_archive_is_named(tmp_path):
     whole = path.read_bytes()
     for content in (whole[:-10], whole.replace(b"index", b"Index"), b"<html>"):
         path.write_bytes(content)
-        with pytest.raises(UserError, match=r"logs\.zip: the archive is broken or cut off"):
+        with pytest.raises(UserError, match=r"logs\.zip: the archive is damaged or truncated"):
             list(read(path, Counter()))
 
 
@@ -256,6 +256,6 @@ def test_a_bad_line_costs_the_session_and_no_other(tmp_path):
         (folder / "more/b.jsonl").write_bytes(b"".join(lines))
         counts: Counter[str] = Counter()
         assert len(list(read(folder, counts))) == 1
-        line = f"logs/more/b.jsonl: line {number + 1}: not JSON"
+        line = f"logs/more/b.jsonl: line {number + 1}: invalid or truncated JSON"
         ((reason, count),) = counts.items()
         assert line in reason and count == 1

@@ -43,11 +43,11 @@ def test_the_pairs_of_an_object(path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"a" 1}', "after entry 0 (':' was expected, not '1')"),
-        ("{1: 2}", "after entry 0 (a text was expected as a key)"),
+        ('{"a" 1}', "after entry 0 (expected ':', not '1')"),
+        ("{1: 2}", "after entry 0 (expected a string as key)"),
         ('{"a": 1, "b": tru}', "after entry 1 (Expecting value)"),
         ('{"a": "no end, ', "after entry 0 (Unterminated string starting at)"),
-        ('{"a": 1} {', "after entry 1 (more after the closing '}')"),
+        ('{"a": 1} {', "after entry 1 (extra data after the closing '}')"),
     ],
 )
 def test_a_broken_object_is_one_line(path, text, message):
@@ -60,9 +60,9 @@ def test_a_broken_object_is_one_line(path, text, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[1 2]", "after entry 1 (',' was expected, not '2')"),
-        ("[1,]", "after entry 1 (a value was expected before ']')"),
-        ("[1", "after entry 1 (it ends early)"),
+        ("[1 2]", "after entry 1 (expected ',', not '2')"),
+        ("[1,]", "after entry 1 (expected a value before ']')"),
+        ("[1", "after entry 1 (unexpected end)"),
     ],
 )
 def test_a_broken_array_is_one_line(path, text, message):

@@ -162,25 +162,27 @@ def test_no_cut_passes_as_a_whole_file(tmp_path):
     assert len(list(products(path, {}, None, Counter()))) == 2
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
-        with pytest.raises(UserError, match=r"items\.json: .*(cut off after entry|is empty)"):
+        with pytest.raises(
+            UserError, match=r"items\.json: .*(truncated JSON after entry|is empty)"
+        ):
             list(products(path, {}, None, Counter()))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b" \n", "a JSON array was expected; the file is empty"),
-        (b"\xef\xbb\xbf{}", "a JSON array was expected; the file begins with '{'"),
-        (b'["\xff"]', "after entry 0: text that is not UTF-8"),
-        (b'[{"asin": 0x1}]', "broken or cut off after entry 0 (Expecting ',' delimiter)"),
-        (b"[" * 200_000, "after entry 0: nested very deeply"),
+        (b" \n", "expected a JSON array, but the file is empty"),
+        (b"\xef\xbb\xbf{}", "expected a JSON array, but the file begins with '{'"),
+        (b'["\xff"]', "after entry 0: not UTF-8"),
+        (b'[{"asin": 0x1}]', "truncated JSON after entry 0 (Expecting ',' delimiter)"),
+        (b"[" * 200_000, "after entry 0: nested too deeply"),
     ],
 )
 def test_a_file_of_another_kind_is_named(tmp_path, content, message):
     path = tmp_path / "items.json"
     path.write_bytes(content)
     pattern = re.escape(message)
-    with pytest.raises(UserError, match=rf"^{path}: (the JSON is )?{pattern}"):
+    with pytest.raises(UserError, match=rf"^{path}: (invalid or )?{pattern}"):
         list(products(path, {}, None, Counter()))
 
 
@@ -214,7 +216,7 @@ def test_attribute_entries_keep_three_keys(tmp_path):
 
 
 def test_a_synthetic_instruction_needs_attributes():
-    with pytest.raises(UserError, match="^A: instruction_attributes: an instruction needs"):
+    with pytest.raises(UserError, match="^A: instruction_attributes: at least one"):
         synthetic_instruction("A", {"instruction": "Find me mugs", "instruction_attributes": []})
 
 

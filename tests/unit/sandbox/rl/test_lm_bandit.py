@@ -123,7 +123,7 @@ def test_the_exact_gradient_is_that_of_the_penalised_reward():
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"model_name": "no/such/model"}, "no/such/model: no such model here, and the hub"),
+        ({"model_name": "no/such/model"}, "no/such/model: not found locally or on the hub"),
         ({"data": "no/such.txt"}, "no/such.txt: No such file"),
         ({"context_len": 10**6}, "too few for contexts of 1000000"),
     ],

@@ -146,7 +146,7 @@ def test_statistics_figures_and_page_import_no_torch(ran):
 def test_a_lost_run_is_named_and_nothing_is_written(ran, tmp_path, job):
     _, config = ran
     lost = config | {"runs": config["runs"] | {"A": str(tmp_path / "lost")}}
-    with pytest.raises(UserError, match=r"lost/rows\.parquet: no rows of a run"):
+    with pytest.raises(UserError, match=r"lost/rows\.parquet: not a table of a run"):
         main([job, "--config", json.dumps(lost), "--output", str(tmp_path / "out")])
     assert not (tmp_path / "out").exists()
 
