@@ -25,9 +25,7 @@ _OF_ONE_METHOD = tuple(stage for stage in STAGES if belongs_to_an_arm(stage))
 def main() -> None:
     """Print the study or the settings of a stage."""
     parser = command_parser(__doc__)
-    parser.add_argument(
-        "study", type=Path, help="name of a study, or its file in configs/studies"
-    )
+    parser.add_argument("study", type=Path, help="name of a study, or its file in configs/studies")
     add_settings(parser, "override a key of the study")
     parser.add_argument("--stage", choices=STAGES, help="print the settings of this stage as JSON")
     parser.add_argument("--method", help=f"required by the stages {', '.join(_OF_ONE_METHOD)}")

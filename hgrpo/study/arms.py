@@ -63,8 +63,8 @@ def _variant(variant: Variant, name: str, files: NamedFiles, where: str) -> Meth
 def _changed(base: dict, credit: CreditConfig, changes: Mapping[str, object]) -> dict:
     """The method `base`, whose credit section is `credit`, with a variant's changes merged in.
 
-    The label is dropped because it belongs to `base`. If the variant changes the kind of credit, the
-    old kind's settings are dropped, and so is `alpha` if the old kind required a value of it.
+    The label is dropped because it belongs to `base`. If the variant changes the kind of credit,
+    the old kind's settings are dropped, and so is `alpha` if the old kind required a value of it.
     """
     left_out = {"label"}
     new = changes.get("credit")

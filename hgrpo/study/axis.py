@@ -31,9 +31,7 @@ class Axis(Strict):
         pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$",
         description="the method's key to vary, with dots: `training.lr`",
     )
-    values: list[Value] = Field(
-        description="two or more distinct numbers or words, one per arm"
-    )
+    values: list[Value] = Field(description="two or more distinct numbers or words, one per arm")
     without: str | None = Field(
         None,
         description="an entry of `values`, such as `nofilter`, whose arm sets the section of `key` "

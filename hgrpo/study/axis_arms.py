@@ -60,8 +60,8 @@ def check_axes(axes: Mapping[str, Axis], arms: Mapping[str, Mapping], where: str
         names = [arm_name(axis, value) for value in settings.values]
         if not any(arms[name]["train"] for name in names):
             raise UserError(
-                f"{where}: axes.{axis}.of: {settings.of} is not a trained method, so all arms would "
-                "be the SFT policy; choose a trained method"
+                f"{where}: axes.{axis}.of: {settings.of} is not a trained method, so all arms "
+                "would be the SFT policy; choose a trained method"
             )
         for index, name in enumerate(names):
             equal = next((o for o in names[:index] if not differing(arms[o], arms[name])), None)
