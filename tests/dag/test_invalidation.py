@@ -207,8 +207,7 @@ def test_a_job_never_mixes_code(real, edited):
     done = real.snakemake("assets")
     assert done.returncode != 0
     message = (
-        "error: the code that this job runs has changed since the run was planned; start the run "
-        "again, and it plans anew"
+        "error: the code of this job has changed since the run was planned; start the run again"
     )
     assert message in done.stdout + done.stderr and "Traceback" not in done.stdout + done.stderr
     assert list(real.root.glob("results/store/*/made.json")) == []

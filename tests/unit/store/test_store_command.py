@@ -62,10 +62,10 @@ def test_a_result_is_explained_by_its_key_and_by_every_path_that_leads_to_it(com
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("0123456789abcdef", "0123456789abcdef: the beginning of the key of no result"),
-        ("configs", "configs: not of one result"),
+        ("0123456789abcdef", "0123456789abcdef: prefix of the key of no result"),
+        ("configs", "configs: not a single result"),
         ("results/smoke/rl/Progresive/seed_11", ": results/smoke/rl has no .*'Progressive'"),
-        ("results/smoke/sft", "results/smoke/sft: leads to results/store/.*, where no result is"),
+        ("results/smoke/sft", "results/smoke/sft: links to results/store/.*, which has no result"),
     ],
 )
 def test_what_is_no_result_is_named(command, name, message):
@@ -77,7 +77,7 @@ def test_what_is_no_result_is_named(command, name, message):
 def test_the_reasons_of_jobs_that_would_run(command):
     assert all(line.endswith("never ran") for line in command("why", *WORDS)[2:])
     finished_study()
-    assert command("why", *WORDS) == ["nothing to run: all results are there"]
+    assert command("why", *WORDS) == ["nothing to run: all results exist"]
     text = "\n".join(command("why", *WORDS, "methods.Progressive.alpha=0.25"))
     assert re.search(r"Progressive seed 11 round 1 .*: method\.alpha 0\.\d+ -> 0\.25", text)
     assert re.search(r"Progressive seed 11 round 2 .*inputs from rl", text)
@@ -171,7 +171,7 @@ def test_an_archive_from_one_folder_to_another(command, tmp_path, monkeypatch):
     words = ("study=smoke", "methods=Progressive", "seeds=11", "truth=null", "reference=null")
     (line,) = command("export", *words[:3], "--out", archive)
     assert line.startswith(f"{archive}: ") and "Progressive" in line
-    with pytest.raises(UserError, match=f"^{archive}: is there already"):
+    with pytest.raises(UserError, match=f"^{archive}: already exists"):
         command("export", *words[:3], "--out", archive)
     other = tmp_path / "other"
     other.mkdir()
