@@ -106,7 +106,7 @@ def _data(study: Study) -> Iterator[Finding]:
     for file in user_paths(study):
         text = problem(file)
         if not text and file.sha256 and sha256(user_path(file.path, file.key)) != file.sha256:
-            text = f"damaged: its SHA-256 differs from the official file's; remove it, {file.hint}"
+            text = f"damaged: not the official file's SHA-256; remove it, then {file.hint}"
         if not text and file.path == study.model.path:
             text = _refusal(study)
         yield Finding(file.path, text or "exists", lacking=bool(text))

@@ -124,8 +124,8 @@ BAKEOFF = f"{CONFIGS}/studies/bakeoff.yaml"
         ({"env.name": "x"}, "env.name: unknown key; names cannot be changed"),
         ({"model.max_length": ""}, "model.max_length=: a value was expected"),
         ({"Vine.alpha": 1}, "Vine.alpha: unknown key; did you mean 'methods.Vine.alpha'?"),
-        ({"methods.Vin.alpha": 1}, "methods.Vin.alpha: not a method of the study's file;  did"),
-        ({"methods.GiGPO.alpha": 1}, "methods.GiGPO.alpha: not a method of the study's file;  add"),
+        ({"methods.Vin.alpha": 1}, "methods.Vin.alpha: not a method of the study's file; did"),
+        ({"methods.GiGPO.alpha": 1}, "methods.GiGPO.alpha: not a method of the study's file; add"),
         (
             {"set": "methods.Vine={alpha: 0.3}"},
             "methods.Vine: expected a key of the method, such as alpha",
