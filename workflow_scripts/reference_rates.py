@@ -51,9 +51,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("results", nargs="+", type=Path, help="folders of finished studies")
-    parser.add_argument(
-        "--starts", nargs="+", type=Path, help="folders of whole runs, idle machine"
-    )
+    parser.add_argument("--starts", nargs="+", type=Path, help="folders of whole runs")
     parser.add_argument("--games-only", action="store_true", help="keep the players' rows")
     parser.add_argument("--players-only", action="store_true", help="keep the games' rows")
     parser.add_argument("--tokens", type=Path, help="cost.csv of a whole run of the study")
