@@ -174,8 +174,8 @@ def test_jobs_copy_their_results_if_an_edit_changed_no_content(real):
     run(real, target)
     after = real.links()
     assert all(after[stage] != before[stage] for stage in ("assets", "expert"))
-    assert "taken from" not in logged(real, "assets")
-    assert f"taken from results/store/{before['expert']}, where" in logged(real, "expert")
+    assert "copied from" not in logged(real, "assets")
+    assert f"copied from results/store/{before['expert']}, a" in logged(real, "expert")
     for name in ("trajectories.parquet", "summary.json"):
         old, new = (real.root / f"results/store/{at['expert']}/expert" for at in (before, after))
         assert (old / name).read_bytes() == (new / name).read_bytes()

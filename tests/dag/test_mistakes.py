@@ -29,7 +29,7 @@ from project_copy import paths_below
         ("study=gird", "configs/studies/gird.yaml: no such file; did you mean 'grid'?"),
         (
             "set=axes.a={of: PPO, key: training.lr, values: [1.0, 1]}",
-            "configs/studies/grid.yaml with axes overridden: axes.a.values: 1 is listed twice",
+            "configs/studies/grid.yaml with axes overridden: axes.a.values: 1: duplicate",
         ),
         (
             "set=axes.a={of: PPO, key: training.lrr, values: [1, 2]}",

@@ -64,7 +64,10 @@ def test_a_result_is_explained_by_its_key_and_by_every_path_that_leads_to_it(com
     [
         ("0123456789abcdef", "0123456789abcdef: prefix of the key of no result"),
         ("configs", "configs: not a single result"),
-        ("results/smoke/rl/Progresive/seed_11", ": results/smoke/rl has no .*'Progressive'"),
+        (
+            "results/smoke/rl/Progresive/seed_11",
+            ": no Progresive in results/smoke/rl.*'Progressive'",
+        ),
         ("results/smoke/sft", "results/smoke/sft: links to results/store/.*, which has no result"),
     ],
 )
@@ -121,7 +124,7 @@ def test_a_result_without_files_is_named_with_the_command_that_makes_it(command,
     assert command("why", *WORDS)[-1].endswith(make)
     with pytest.raises(UserError, match=f"^{planned.name}: .*{re.escape(make)}$"):
         command("export", *WORDS, "--out", tmp_path / "again.tar")
-    assert ": 1 jobs taken, " in command("import", archive)[0] and planned.whole
+    assert ": 1 jobs imported, " in command("import", archive)[0] and planned.whole
     # A run makes a report without files.
     Path("results/smoke/report/report.html").resolve().unlink()
     assert re.fullmatch("report +its files are gone", command("why", *WORDS)[-1])
@@ -177,12 +180,12 @@ def test_an_archive_from_one_folder_to_another(command, tmp_path, monkeypatch):
     other.mkdir()
     monkeypatch.chdir(other)
     (line,) = command("import", archive)
-    assert re.match(rf"{archive}: \d+ jobs taken, 0 were here before", line)
+    assert re.match(rf"{archive}: \d+ jobs imported, 0 already existed", line)
     assert command("gc") == ["nothing to remove"]
     planned = plan.find("rl_round", "Progressive", 11, 2)
     assert planned.made and all(Path(path).is_file() for path in flat(planned.outputs))
     (line,) = command("import", archive)
-    assert re.match(rf"{archive}: 0 jobs taken, \d+ were here before", line)
+    assert re.match(rf"{archive}: 0 jobs imported, \d+ already existed", line)
     shutil.rmtree("results/imported")
     command("gc", "--yes")
     assert not planned.made

@@ -229,7 +229,7 @@ def test_results_of_an_earlier_version_are_not_replaced(name):
     if "." not in name:
         place.mkdir()
     (place if "." in name else place / "old").write_text("old", encoding="utf-8")
-    message = f"^{place}: written by an earlier version of hgrpo.* move it away"
+    message = f"^{place}: written by an earlier version of hgrpo.* move it or all"
     # Before a job runs, and when it has ended.
     with pytest.raises(UserError, match=message):
         unlink(Path(plan.root), plan.jobs())

@@ -53,7 +53,7 @@ def refused(configs: Path, axes: dict, **keys: object) -> str:
 def test_values_of_an_axis_without_an_arm_are_refused():
     with pytest.raises(UserError) as caught:
         interventions(**{"axes.kl.values": "0.1,0.2", "methods": "entropy_0.01"})
-    message = "command line: axes.kl: not used by any arm of this run (entropy_0.01"
+    message = "command line: axes.kl: not used by any arm of this run (entropy_0.01)"
     assert str(caught.value) == message
     assert list(interventions(**{"axes.kl.values": "0.1,0.2", "methods": "kl_0.2"}).methods)
 
@@ -207,7 +207,7 @@ def test_numbers_given_as_text_are_numbers(values):
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({"values": [1, 1.0, 2]}, "axes.a.values: 1 is listed twice"),
+        ({"values": [1, 1.0, 2]}, "axes.a.values: 1: duplicate"),
         ({"values": [0.1]}, "axes.a.values: an axis requires at least two values, not [0.1]"),
         ({"values": [0.1, {"lr": 1}]}, "axes.a.values: {'lr': 1} is neither a number nor a word"),
         ({"values": [0.1, float("nan")]}, "axes.a.values: nan is not a finite number"),

@@ -119,7 +119,7 @@ def test_a_rule_of_groups_is_refused_where_tokens_have_weights(configs):
     study = configs / "studies/bakeoff_plateau.yaml"
     assert load_study(study).methods["Progressive"].objective.declared.eta == 1.0
     edit(study, training={"importance_cap": 2.0})
-    assert "Progressive: objective.rule: TPO weighs whole trajectories" in error_of(configs)
+    assert "Progressive: objective.rule: TPO has trajectory-level weights" in error_of(configs)
 
 
 def test_gradients_are_analysed_of_the_surrogate_alone():
@@ -246,7 +246,7 @@ def test_a_critic_that_warms_up_until_the_end_is_refused_but_not_in_a_first_look
     study["training"]["critic"] = {"warmup_steps": 60}
     path.write_text(yaml.safe_dump(study), encoding="utf-8")
     steps = study["rounds"] * study["training"]["steps_per_round"]
-    expected = f"training.critic.warmup_steps: 60: PPO has {steps} steps in all"
+    expected = f"training.critic.warmup_steps: 60: PPO has only {steps} steps in total"
     with pytest.raises(UserError, match=expected):
         load_study(path)
     load_study(path, {"rounds": 1})
@@ -327,7 +327,7 @@ def test_a_mistaken_override_is_named_as_one(configs, overrides, expected):
 def test_a_mistake_that_the_file_makes_alone_is_not_blamed_on_the_command_line(configs):
     path = configs / "studies/bakeoff_plateau.yaml"
     games = {"evaluation.test_games": "99999"}
-    mistake = "evaluation.test_games: 99999 games are wanted, but the test panel"
+    mistake = "evaluation.test_games: 99999 games requested, but the test panel"
     assert error_of(configs, games).startswith(
         f"command line: {path} with evaluation overridden: {mistake}"
     )
@@ -341,7 +341,7 @@ def test_a_mistake_that_the_file_makes_alone_is_not_blamed_on_the_command_line(c
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("name: bakeoff\nname: twice\n", ":2: key 'name' stands twice"),
+        ("name: bakeoff\nname: twice\n", ":2: duplicate key 'name'"),
         ("name: bakeoff\nseeds: [011]\n", ":2: 011: YAML reads this as 9"),
         ("rounds: 1:30\n", ":1: 1:30: YAML reads this as 90"),
         ("seeds: [11\n", ": "),
@@ -362,7 +362,7 @@ def test_a_judge_for_an_environment_without_a_judge_text_is_refused(configs, mon
     environment = type(load("alfworld"))
     monkeypatch.delattr(environment, "judge_text")
     assert error_of(configs).endswith(
-        "bakeoff_plateau.yaml: methods: LLMJudge: credit.kind 'judge' needs `judge_text` in "
+        "bakeoff_plateau.yaml: methods: LLMJudge: credit.kind 'judge' requires `judge_text` in "
         "hgrpo/games/alfworld/__init__.py"
     )
 

@@ -10,7 +10,7 @@ from hgrpo.study.study import load_study
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ({"after_rounds": [0, 9]}, "gradients.after_rounds: 9: the study has 6 rounds"),
+        ({"after_rounds": [0, 9]}, "gradients.after_rounds: 9: the study has only 6 rounds"),
         (
             {"after_rounds": [3, 0]},
             "gradients.after_rounds: expected distinct rounds in increasing order",

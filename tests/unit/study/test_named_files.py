@@ -122,7 +122,7 @@ BAKEOFF = f"{CONFIGS}/studies/bakeoff.yaml"
     [
         ({"env.turn_cp": 5}, "env.turn_cp: unknown key; did you mean 'turn_cap'?"),
         ({"env.name": "x"}, "env.name: unknown key; names cannot be changed"),
-        ({"model.max_length": ""}, "model.max_length=: a value was expected"),
+        ({"model.max_length": ""}, "model.max_length=: expected a value"),
         ({"Vine.alpha": 1}, "Vine.alpha: unknown key; did you mean 'methods.Vine.alpha'?"),
         ({"methods.Vin.alpha": 1}, "methods.Vin.alpha: not a method of the study's file; did"),
         ({"methods.GiGPO.alpha": 1}, "methods.GiGPO.alpha: not a method of the study's file; add"),
@@ -144,7 +144,7 @@ BAKEOFF = f"{CONFIGS}/studies/bakeoff.yaml"
         ),
         (
             {"env.panels.test": 3},
-            f"{BAKEOFF} with env overridden: evaluation.test_games: 500 games are wanted, but",
+            f"{BAKEOFF} with env overridden: evaluation.test_games: 500 games requested, but",
         ),
     ],
 )

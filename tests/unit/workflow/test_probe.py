@@ -113,7 +113,7 @@ def test_a_package_that_is_missing_or_too_old_is_named_with_what_is_needed(monke
 
     monkeypatch.setattr("importlib.metadata.version", pretended)
     needs = lacking("webshop_5x40")
-    assert needs["transformers"].startswith("4.45.2; >=")
+    assert needs["transformers"].startswith("4.45.2; required: >=")
     assert needs["openai"].startswith("not installed; required: >=3 (EXTRAS=judge)")
     assert needs["spacy"].endswith("(EXTRAS=webshop)")
     assert "wandb" not in needs
