@@ -34,7 +34,6 @@ from hgrpo.credit.turnrd.model import build_model, save_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations, compute
 from hgrpo.learning.batch import group_advantages, training_sequences
-from hgrpo.learning.kl import KlController
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.update import Learner
@@ -167,7 +166,7 @@ def _learner(laptop: Laptop, policy: Policy, training: TrainingConfig) -> Learne
     policy.load_reference(laptop.folder / "sft" / "adapter")
     optimiser = AdamW([parameter for _, parameter in policy.trainable], lr=training.lr)
     dtype = autocast_dtype(laptop.model, policy.device)
-    return Learner(policy, optimiser, KlController(training.kl), training, dtype)
+    return Learner(policy, optimiser, training.kl.init, training, dtype)
 
 
 def _collect(laptop: Laptop, collector: Collector) -> list[Group]:

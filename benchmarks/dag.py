@@ -25,7 +25,7 @@ from pathlib import Path
 
 import yaml
 
-from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
+from hgrpo.learning.scratch import CRITIC, TRAINER_STATE
 from hgrpo.stages.order import STAGES, belongs_to_an_arm, load
 from hgrpo.stages.paths import Job
 from hgrpo.store.plan import below, outputs_of

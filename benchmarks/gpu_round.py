@@ -38,7 +38,6 @@ from hgrpo.games.alfworld import assets
 from hgrpo.games.alfworld.settings import AlfworldSettings
 from hgrpo.games.kinds import load
 from hgrpo.learning.batch import TrainingSequence, training_sequences
-from hgrpo.learning.kl import KlController
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.update import Learner
 from hgrpo.policy.load import load_policy
@@ -211,8 +210,8 @@ def _learner(folder: Path, shape: str, args: argparse.Namespace) -> Learner:
         lr=1e-5,
     )
     optimiser = AdamW([parameter for _, parameter in policy.trainable], lr=training.lr)
-    kl = KlController(training.kl)
-    return Learner(policy, optimiser, kl, training, autocast_dtype(model, policy.device))
+    dtype = autocast_dtype(model, policy.device)
+    return Learner(policy, optimiser, training.kl.init, training, dtype)
 
 
 def _random_advantages(trajectories: Sequence[Trajectory], step: int) -> list[TrainingSequence]:

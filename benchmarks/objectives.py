@@ -24,12 +24,10 @@ from transformers.utils import logging
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.learning.batch import group_advantages, training_sequences
 from hgrpo.learning.chosen import measures
-from hgrpo.learning.critic import Critic, value_head
-from hgrpo.learning.critic_advantages import estimate, store_advantages
+from hgrpo.learning.critic import Critic, estimates, store_advantages, value_head
 from hgrpo.learning.filters.batch import filter_batch
 from hgrpo.learning.filters.settings import FilterConfig
 from hgrpo.learning.gradients.components import Measuring, group_gradients, group_products
-from hgrpo.learning.kl import KlController
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import KlConfig, TrainingConfig
 from hgrpo.learning.update import Learner
@@ -66,20 +64,20 @@ def measure(laptop: Laptop) -> dict:
     def grpo(training: TrainingConfig = TRAINING) -> None:
         policy.load_trained_state(start)
         optimiser = AdamW([p for _, p in policy.trainable], lr=training.lr)
-        learner = Learner(policy, optimiser, KlController(training.kl), training, dtype)
+        learner = Learner(policy, optimiser, training.kl.init, training, dtype)
         learner.update(training_sequences(flat), order)
 
     def ppo() -> None:
         sequences = training_sequences(flat)
         before = critic.values(sequences)
-        estimates = [estimate(t, v, PPO, TRAINING) for t, v in zip(flat, before, strict=True)]
-        store_advantages(flat, sequences, estimates, [True] * len(flat))
-        critic.update(sequences, before, estimates, order)
+        made = estimates(critic, flat, before, PPO, TRAINING)
+        store_advantages(flat, sequences, made, [True] * len(flat))
+        critic.update(sequences, before, made, order)
         grpo()
 
     policy.load_reference(laptop.folder / "sft" / "adapter")
     optimiser = AdamW([p for _, p in policy.trainable])
-    scorer = Learner(policy, optimiser, KlController(KL), TRAINING, dtype)
+    scorer = Learner(policy, optimiser, KL.init, TRAINING, dtype)
     measuring = Measuring(TRAINING, "k3", dtype)
 
     def analysis() -> None:
@@ -106,7 +104,7 @@ def measure(laptop: Laptop) -> dict:
     filters = FilterConfig(strategy="top_p", value=0.9, include_zero=False)
     small = {
         "filter": lambda: filter_batch(measures(played, TRAINING), filters),
-        "gae": lambda: [estimate(t, v, PPO, TRAINING) for t, v in zip(flat, values, strict=True)],
+        "gae": lambda: estimates(critic, flat, values, PPO, TRAINING),
     }
     return {
         "trajectories": len(flat),

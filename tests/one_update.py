@@ -4,8 +4,7 @@ import numpy as np
 import torch
 from torch.optim import SGD
 
-from hgrpo.learning.kl import KlController
-from hgrpo.learning.objective import ObjectiveConfig
+from hgrpo.learning.method import ObjectiveConfig
 from hgrpo.learning.settings import KlConfig, TrainingConfig
 from hgrpo.learning.update import Learner
 
@@ -21,7 +20,7 @@ def rewarded(trajectories):
         trajectory.turns[-1].env_reward = float(rng.integers(2))
         for turn in trajectory.turns:
             turn.progress = float(rng.normal())
-    return [trajectories[i : i + 8] for i in range(0, 64, 8)]
+    return [trajectories[i : i + 8] for i in range(0, len(trajectories), 8)]
 
 
 def gradient(policy, batch, training=TRAINING, order=None, **objective):
@@ -34,7 +33,7 @@ def gradient(policy, batch, training=TRAINING, order=None, **objective):
     learner = Learner(
         policy,
         SGD(parameters, lr=1.0),
-        KlController(training.kl),
+        training.kl.init,
         training,
         None,
         objective=ObjectiveConfig(**objective),

@@ -11,7 +11,6 @@ from torch.optim import SGD
 from toy_round import TRAINING, imitate_random_doors, make_round
 
 from hgrpo.learning.batch import training_sequences
-from hgrpo.learning.kl import KlController
 from hgrpo.learning.ranks import Ranks, joined_ranks
 from hgrpo.learning.settings import KlConfig
 from hgrpo.learning.update import Learner
@@ -35,8 +34,7 @@ def shared_gradient(policy, reference: Path, ranks: Ranks, cap: float | None) ->
         }
     )
     parameters = [parameter for _, parameter in policy.trainable]
-    kl = KlController(training.kl)
-    learner = Learner(policy, SGD(parameters, lr=1.0), kl, training, None, ranks)
+    learner = Learner(policy, SGD(parameters, lr=1.0), 0.1, training, None, ranks)
     before = policy.trained_state()
     row = learner.update(sequences, range(len(sequences)))
     moved = {name: before[name] - parameter.detach() for name, parameter in policy.trainable}
@@ -67,7 +65,7 @@ def main() -> None:
     root = Path(sys.argv[1])
     folder = root / f"rank_{ranks.index}"
     folder.mkdir()
-    torch.save(measure(folder, ranks), root / f"{ranks.index}_of_{ranks.size}.pt")
+    torch.save(measure(folder, ranks), folder / "measured.pt")
 
 
 if __name__ == "__main__":

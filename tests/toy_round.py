@@ -12,10 +12,9 @@ from toy_teacher import teach
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.credit.base import Context, make_assigner
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.learning.checkpoints import Checkpoints, write_state
 from hgrpo.learning.critic import Critic, value_head
-from hgrpo.learning.kl import KlController
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.round import Round, RoundId
 from hgrpo.learning.settings import KlConfig, TrainingConfig
@@ -61,7 +60,7 @@ def make_round(policy: Policy, reference: Path, scratch: Path, index: int = 1) -
     return Round(
         RoundId(method, seed=1, index=index),
         panel=[task for task in hall_tasks(90) if task.task_id.endswith("2")],
-        learner=Learner(policy, optimiser, KlController(TRAINING.kl), TRAINING, None),
+        learner=Learner(policy, optimiser, TRAINING.kl.init, TRAINING, None),
         collector=Collector(engine, conversation, HallEnv, TURN_CAP, TRAINING.max_action_tokens),
         assigner=make_assigner(method.credit, Context()),
         checkpoints=Checkpoints(scratch),
@@ -88,7 +87,7 @@ def small_round(
     play.assigner = make_assigner(method.credit, Context())
     play.panel = hall_tasks(60)
     training = play.learner.training = TRAINING.model_copy(update=_SMALL | changes)
-    play.learner.kl.coefficient = training.kl.init
+    play.learner.kl_coefficient = training.kl.init
     if method.uses_critic:
         body = load_policy(config, base, sft)
         head = value_head(body)

@@ -19,11 +19,10 @@ from pydantic.fields import FieldInfo
 from hgrpo.atomic import atomic_file
 from hgrpo.config.kind_section import KindSection
 from hgrpo.credit import kinds as credits
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.formulas import kinds as rules
 from hgrpo.games import kinds as environments
-from hgrpo.learning.method import MethodConfig
-from hgrpo.learning.objective import ObjectiveConfig
+from hgrpo.learning.method import MethodConfig, ObjectiveConfig
 from hgrpo.policy.settings import ModelConfig
 from hgrpo.rollout import engine_kind as engines
 from hgrpo.rollout.settings import EngineConfig

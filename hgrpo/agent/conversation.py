@@ -32,7 +32,7 @@ class Replies(ABC):
         self._decode = lru_cache(maxsize=200_000)(lambda ids: tokenizer.decode(list(ids)))
 
     def reply(self, action: str) -> list[int]:
-        """Tokens of a reply that is given as text, such as an expert's, with the closing token."""
+        """Tokens of a reply in text form, such as an expert's, with the closing token."""
         return [*self._encode(action), self.end_id]
 
     def command(self, reply: list[int]) -> str:

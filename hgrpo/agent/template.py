@@ -19,7 +19,7 @@ from hgrpo.games.user_path import user_text
 
 _NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token")
 # Messages that no template contains. They mark where a template puts the messages.
-_SYSTEM, _ASKED, _REPLIED = (
+_SYSTEM, _OBSERVATIONS, _REPLIES = (
     "the-system-says",
     ("first-seen", "then-seen"),
     ("first-done", "then-done"),
@@ -140,10 +140,10 @@ class ChatTemplate:
         Raises UserError if the template does more than put messages between fixed texts. Some
         templates trim messages, remove thoughts from earlier replies, or move a system prompt.
         """
-        text = self.render(_ASKED, _REPLIED, None if system is None else _SYSTEM)
+        text = self.render(_OBSERVATIONS, _REPLIES, None if system is None else _SYSTEM)
         marks = [] if system is None else [_SYSTEM]
         cut = []
-        for mark in [*marks, _ASKED[0], _REPLIED[0], _ASKED[1], _REPLIED[1]]:
+        for mark in [*marks, _OBSERVATIONS[0], _REPLIES[0], _OBSERVATIONS[1], _REPLIES[1]]:
             before, separator, text = text.partition(mark)
             if not separator or mark in text:
                 raise UserError(

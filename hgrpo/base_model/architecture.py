@@ -1,4 +1,4 @@
-"""Reads the config of a model or an adapter. Code that a config asks for is never run."""
+"""Reads the config of a model or an adapter, without running the code that it may name."""
 
 import json
 from pathlib import Path

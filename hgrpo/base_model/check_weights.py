@@ -94,7 +94,7 @@ def _compare(folder: Path, parts: list[Path], model: "PreTrainedModel") -> None:
     if missing:
         raise UserError(
             f"{folder}: tensor {missing[0]!r} is missing ({len(missing)} of the {len(expected)} "
-            "that config.json asks for)"
+            "of config.json)"
         )
 
 
@@ -112,7 +112,7 @@ def _check_finite(part: Path) -> None:
 
 
 def _check_tied(parts: list[Path], tied: Mapping[str, str]) -> None:
-    """Raise UserError if tied tensors differ: nothing says which of the two is right."""
+    """Raise UserError if tied tensors differ, because either may be the right one."""
     places = {name: part for part in parts for name in read_header(part)}
 
     def read(name: str) -> torch.Tensor:

@@ -6,11 +6,12 @@ the digest from there instead of hashing gigabytes again.
 
 import hashlib
 import json
+import math
 from pathlib import Path
 
 from hgrpo.atomic import write_json
 from hgrpo.base_model.folder import companions
-from hgrpo.base_model.safetensors_file import WEIGHTS, file_digest, parameters, read_header
+from hgrpo.base_model.safetensors_file import WEIGHTS, file_digest, read_header
 from hgrpo.errors import UserError
 from hgrpo.games.user_path import user_path
 
@@ -35,7 +36,7 @@ def write_summary(folder: Path, vocabulary: int, **more: object) -> dict:
     hashed = file_digest(weights)
     summary = {
         "vocabulary": vocabulary,
-        "parameters": parameters(read_header(weights)),
+        "parameters": sum(math.prod(entry["shape"]) for entry in read_header(weights).values()),
         "bytes": weights.stat().st_size,
         "companions": beside,
         "digest": hashlib.sha256(f"{beside}\0{hashed}".encode()).hexdigest()[:16],
@@ -61,7 +62,7 @@ def base_digest(folder: Path) -> str:
 
 
 def identity(folder: Path) -> dict[str, str]:
-    """What makes two bases one and the same: hashes of all of it, and of what is not weights.
+    """Hashes that identify a base: of the whole base, and of its files without the weights.
 
     Raises:
         UserError: as `any_digest`.

@@ -9,7 +9,6 @@ Format: github.com/huggingface/safetensors.
 
 import hashlib
 import json
-import math
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -63,11 +62,6 @@ def file_digest(path: Path) -> str:
     """SHA-256 (64 hex digits) of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def parameters(header: dict[str, dict]) -> int:
-    """Number of values in the tensors of a header."""
-    return sum(math.prod(entry["shape"]) for entry in header.values())
 
 
 def write_with_checksum(content: bytes, path: Path) -> None:

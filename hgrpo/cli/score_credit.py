@@ -29,7 +29,7 @@ from hgrpo.credit.base import ORDER_DEPENDENT, ROUNDING
 from hgrpo.evaluation.truth.measured import MeasuredTruth
 from hgrpo.evaluation.truth.published import TURN, read_credits, read_published
 from hgrpo.evaluation.truth.scoring import score
-from hgrpo.learning.advantages import offset_share, size_caution, top_share, turn_share
+from hgrpo.learning.advantages import advantage_shares, size_caution
 from hgrpo.report.csv_file import write_csv
 from hgrpo.report.truth_section import SHOWN, table_rows
 from hgrpo.standardise import standardise
@@ -66,7 +66,7 @@ def main() -> None:
         path = PROJECT / "configs/methods" / f"{args.method}.yaml"
         method = validate(MethodConfig, read_yaml(path), str(path))
         credit, advantage = credited(method, args.truth)
-        name = args.name or method.shown_label
+        name = args.name or method.full_label
         flat = not truth.centred(advantage).any()
         # Only unnormalised credit can differ in scale from the trajectory's advantage.
         turns = credit if method.turn_norm == "none" else np.zeros(1)
@@ -108,10 +108,9 @@ def main() -> None:
 
 
 def shares(advantage: np.ndarray, truth: MeasuredTruth) -> dict[str, float | None]:
-    """`turn_share`, `top_share` and `offset_share` of advantages [N]; NaN counts as 0."""
+    """`advantage_shares` of advantages [N]; NaN counts as 0."""
     scaled = np.nan_to_num(advantage) / (np.nanmax(np.abs(advantage)) or 1.0)
-    rows = np.split(scaled, np.cumsum(truth.lengths)[:-1])
-    return {share.__name__: share(rows) for share in (turn_share, top_share, offset_share)}
+    return advantage_shares(np.split(scaled, np.cumsum(truth.lengths)[:-1]))
 
 
 def against_truth(row: pd.Series) -> str:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
@@ -26,10 +27,12 @@ from hgrpo.credit.base import Context, CreditAssigner, Group, Progress
 from hgrpo.credit.counterfactual import CounterfactualCredit
 from hgrpo.credit.counterfactual import Settings as CounterfactualSettings
 from hgrpo.credit.prompt_states import prompt_states
-from hgrpo.credit.replay import ReplayRow, read_replay, split
 from hgrpo.credit.settings import CreditSettings, StoredCredit
 from hgrpo.errors import UserError
 from hgrpo.trajectories.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from hgrpo.credit.replay import ReplayRow
 
 WEIGHTS, CARD, LOG = "model.safetensors", "model.json", "train_log.json"
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, np.inf)
@@ -112,20 +115,9 @@ def ridge(states: np.ndarray, values: np.ndarray, weights: np.ndarray, penalty: 
     return Values(intercept, mean, slope)
 
 
-def losses(
-    training: tuple[np.ndarray, np.ndarray, np.ndarray],
-    validation: tuple[np.ndarray, np.ndarray, np.ndarray],
-    penalties: Sequence[float] = PENALTIES,
-) -> list[float]:
-    """Weighted mean squared error on `validation` of each penalty's fit on `training`.
-
-    Both are (states [N, D], values [N], weights [N]).
-    """
-    states, values, weights = validation
-    return [
-        float(np.average((ridge(*training, penalty)(states) - values) ** 2, weights=weights))
-        for penalty in penalties
-    ]
+def loss(fitted: Values, states: np.ndarray, values: np.ndarray, weights: np.ndarray) -> float:
+    """Weighted mean squared error of the fit at states [N, D] with values [N] and weights [N]."""
+    return float(np.average((fitted(states) - values) ** 2, weights=weights))
 
 
 def save_values(fitted: Values, metrics: dict, folder: Path) -> None:
@@ -171,9 +163,9 @@ class AmortisedCredit(CreditAssigner):
     """
 
     def __init__(self, settings: Settings, context: Context):
+        super().__init__(settings, context)
         play = settings.counterfactual
         self._player = None if play is None else CounterfactualCredit(play, context)
-        self._policy = context.policy
         self._values = load_values(context.fitted) if context.fitted else None
 
     def assign(self, group: Group) -> list[np.ndarray]:
@@ -185,13 +177,9 @@ class AmortisedCredit(CreditAssigner):
         rows = [self._from_fit(trajectory) for trajectory in group.trajectories]
         if self._player is None:
             return rows
-        verdicts = self._player.verdicts(group)
-        for trajectory, row in zip(group.trajectories, verdicts, strict=True):
-            for turn, verdict in zip(trajectory.turns, row, strict=True):
-                turn.target = None if np.isnan(verdict) else float(verdict)
         return [
             np.where(np.isnan(verdict), row, verdict)
-            for verdict, row in zip(verdicts, rows, strict=True)
+            for verdict, row in zip(self._player.teach(group), rows, strict=True)
         ]
 
     def report(self) -> dict[str, float]:
@@ -203,7 +191,7 @@ class AmortisedCredit(CreditAssigner):
             return np.zeros(0)
         # The policy reads the trajectory on its own, so that the numbers depend on no batch. Rounds
         # store embeddings as float16. Rounding here gives stored rollouts the same credit.
-        states = prompt_states(self._policy, [trajectory]).astype(np.float16)
+        states = prompt_states(self.context.policy, [trajectory]).astype(np.float16)
         for turn, state in zip(trajectory.turns, states, strict=True):
             turn.embedding = state
         if self._values is None:
@@ -211,9 +199,7 @@ class AmortisedCredit(CreditAssigner):
         return trajectory.env_return - self._values(states)
 
 
-def make(settings: Settings, context: Context) -> AmortisedCredit:
-    """Make the assigner, which plays with the context's collector and reads its policy."""
-    return AmortisedCredit(settings, context)
+make = AmortisedCredit
 
 
 def fit(
@@ -232,13 +218,17 @@ def fit(
     Raises:
         UserError: a round cannot be used.
     """
+    # Reading a study imports this module and must not need pyarrow.
+    from hgrpo.credit.replay import read_replay
+
     began = time.perf_counter()
     rows = read_replay(rounds)
     drawn = [row for row in rows if row.targets is not None]
     if drawn:
         values, log = _fitted(settings, drawn, seed, round, show)
     else:
-        values, log = _constant(rows), []
+        zeros = np.zeros(rows[0].embeddings.shape[1])
+        values, log = Values(float(np.mean([row.env_return for row in rows])), zeros, zeros), []
     n_values = sum(int((~np.isnan(row.targets)).sum()) for row in drawn)
     metrics = {"n_values": n_values, "rounds": sorted({row.round for row in rows})}
     if log:
@@ -255,31 +245,28 @@ def fit(
 
 
 def _fitted(
-    settings: Settings, rows: Sequence[ReplayRow], seed: int, round: int, show: Progress
+    settings: Settings, rows: Sequence["ReplayRow"], seed: int, round: int, show: Progress
 ) -> tuple[Values, list[dict]]:
     """V with the penalty that is best on held-out tasks, and a log row for each penalty."""
+    from hgrpo.credit.replay import split
+
     advance = show(len(PENALTIES), "penalty")
     training, held_out = split(rows, settings.validation_share, seed)
     validation = held_out or training  # a lone task is used for both
-    parts = [points(part, round, settings.half_life) for part in (training, validation)]
-    validation_losses = losses(*parts)
+    fitting, checking = (points(part, round, settings.half_life) for part in (training, validation))
     log = []
-    for index, (penalty, loss) in enumerate(zip(PENALTIES, validation_losses, strict=True)):
-        advance(f"validation={loss:.4f}")
+    for index, penalty in enumerate(PENALTIES):
+        error = loss(ridge(*fitting, penalty), *checking)
+        advance(f"validation={error:.4f}")
         # JSON has no infinity; null stands for the penalty that leaves only the mean.
         finite = penalty if np.isfinite(penalty) else None
-        log.append({"epoch": index, "penalty": finite, "validation_loss": loss})
-    best = PENALTIES[int(np.argmin(validation_losses))]
+        log.append({"epoch": index, "penalty": finite, "validation_loss": error})
+    best = PENALTIES[int(np.argmin([row["validation_loss"] for row in log]))]
     return ridge(*points(rows, round, settings.half_life), best), log
 
 
-def _constant(rows: Sequence[ReplayRow]) -> Values:
-    nothing = np.zeros(rows[0].embeddings.shape[1])
-    return Values(float(np.mean([row.env_return for row in rows])), nothing, nothing)
-
-
 def points(
-    rows: Sequence[ReplayRow], newest: int, half_life: float | None
+    rows: Sequence["ReplayRow"], newest: int, half_life: float | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """States [N, D], values [N] and weights [N] of the turns with a counterfactual.
 

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from hgrpo.trajectories.trajectory import Trajectory, Turn
 
 if TYPE_CHECKING:
     from hgrpo.agent.conversation import Conversation
-    from hgrpo.credit.section import CreditConfig
+    from hgrpo.credit.kinds import CreditConfig
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.collector import Collector
 
@@ -74,6 +74,9 @@ class CreditAssigner:
 
     A subclass overrides `assign`, or `assign_many` if it gains from several groups at once.
     """
+
+    def __init__(self, settings: Any = None, context: Context = Context()):
+        self.settings, self.context = settings, context
 
     def assign(self, group: Group) -> list[np.ndarray]:
         """Credit of every turn: K float64 arrays [T_k], one number for each turn."""
@@ -136,7 +139,7 @@ def is_order_dependent(
     """Whether copies of a group, alone and in `other_orders`, get other credit.
 
     Args:
-        make: makes an assigner without the state of the one that gave the credit.
+        make: makes a fresh assigner; the one that gave `credit` may hold state.
         group: a group that has been credited.
         credit: K arrays [T_k]. Differences up to `ROUNDING` of the largest value do not count.
     """
@@ -175,7 +178,7 @@ def _checked(credit: object, group: Group, name: str) -> list[np.ndarray]:
 
 
 def _check_length(rows: object, length: int, where: str, items: str) -> None:
-    # Of an array [K, K], nothing shows which axis is the trajectories'.
+    # In an array [K, K], the axis of the trajectories would be ambiguous.
     if not isinstance(rows, Sequence):
         raise UserError(f"{where}: a list was expected, not {type(rows).__name__}")
     if len(rows) != length:

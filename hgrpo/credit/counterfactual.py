@@ -70,8 +70,8 @@ class CounterfactualCredit(CreditAssigner):
     """Plays the alternatives of a group together."""
 
     def __init__(self, settings: Settings, context: Context):
-        self._settings, self._continuations = settings, Continuations(context.collector)
-        self._policy, self._collector = context.policy, context.collector
+        super().__init__(settings, context)
+        self._continuations = Continuations(context.collector)
 
     def assign(self, group: Group) -> list[np.ndarray]:
         """`verdicts` with 0 in place of NaN; K float64 arrays [T_k]."""
@@ -85,28 +85,32 @@ class CounterfactualCredit(CreditAssigner):
         Raises:
             ReplayError: the environment answered differently when a turn was played again.
         """
-        chosen = []
-        if self._is_played(group):
+        chosen, share = [], self.settings.share_of_groups
+        if share == 1 or generator("counterfactual-groups", *group.stream).random() < share:
             chosen = [(k, t) for k in range(len(group.trajectories)) for t in self._turns(group, k)]
         stream = ("counterfactual", *group.stream)
         points = [Point(group.trajectories[k], t, stream) for k, t in chosen]
-        settings = self._settings
+        settings = self.settings
         returns = self._continuations.returns(points, settings.alternatives, settings.horizon)
         rows = [np.full(len(t.turns), np.nan) for t in group.trajectories]
         for (k, t), alternatives in zip(chosen, returns, strict=True):
             rows[k][t] = group.trajectories[k].env_return - alternatives.mean()
         return rows
 
+    def teach(self, group: Group) -> list[np.ndarray]:
+        """`verdicts`, which also become the turns' targets of later fits."""
+        rows = self.verdicts(group)
+        for trajectory, row in zip(group.trajectories, rows, strict=True):
+            for turn, verdict in zip(trajectory.turns, row, strict=True):
+                turn.target = None if np.isnan(verdict) else float(verdict)
+        return rows
+
     def report(self) -> dict[str, float]:
         """Counts of alternatives, and of their new replies, replayed turns and tokens."""
         return self._continuations.report()
 
-    def _is_played(self, group: Group) -> bool:
-        share = self._settings.share_of_groups
-        return share == 1 or generator("counterfactual-groups", *group.stream).random() < share
-
     def _turns(self, group: Group, k: int) -> list[int]:
-        trajectory, settings = group.trajectories[k], self._settings
+        trajectory, settings = group.trajectories[k], self.settings
         rng = generator("counterfactual-turns", *group.stream, trajectory.rollout)
         if settings.least_entropy == 0:
             return draw_turns(len(trajectory.turns), settings.turns_per_trajectory, rng)
@@ -117,16 +121,14 @@ class CounterfactualCredit(CreditAssigner):
 
     def _entropies(self, trajectory: Trajectory) -> np.ndarray:
         """Entropy of the policy at each turn, float64 [T], in nats."""
-        from hgrpo.policy.entropies import reply_entropies
+        from hgrpo.policy.logprobs import reply_entropies
 
-        tokens, temperature = trajectory.token_ids, self._collector.temperature
-        replies = reply_entropies(self._policy, tokens, trajectory.spans, temperature)
+        tokens, temperature = trajectory.token_ids, self.context.collector.temperature
+        replies = reply_entropies(self.context.policy, tokens, trajectory.spans, temperature)
         return np.array([reply.sum() for reply in replies])
 
 
-def make(settings: Settings, context: Context) -> CounterfactualCredit:
-    """Make the assigner, which plays with the context's collector."""
-    return CounterfactualCredit(settings, context)
+make = CounterfactualCredit
 
 
 def draw_turns(length: int, number: int | None, rng: np.random.Generator) -> list[int]:

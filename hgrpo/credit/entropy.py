@@ -56,7 +56,7 @@ class Settings(CreditSettings):
     share: float = Field(0.5, gt=0, le=1, description="chosen: share of a group's turns that count")
 
     @model_validator(mode="after")
-    def _reads_what_is_given(self) -> Self:
+    def _fits_together(self) -> Self:
         scaled = self.rule == "scaled"
         refuse_unread(
             self,
@@ -73,23 +73,22 @@ class EntropyCredit(CreditAssigner):
     """Reads the policy's entropies in one forward pass over each trajectory."""
 
     def __init__(self, settings: Settings, context: Context):
-        self._settings = settings
-        self._policy, self._collector = context.policy, context.collector
+        super().__init__(settings, context)
         self._seen: list[float] = []
 
     def assign(self, group: Group) -> list[np.ndarray]:
         """The final advantages, K float64 arrays [T_k]."""
-        from hgrpo.policy.entropies import reply_entropies
+        from hgrpo.policy.logprobs import reply_entropies
 
-        temperature = self._collector.temperature
+        policy, temperature = self.context.policy, self.context.collector.temperature
         tokens = [
-            reply_entropies(self._policy, played.token_ids, played.spans, temperature)
+            reply_entropies(policy, played.token_ids, played.spans, temperature)
             for played in group.trajectories
         ]
         self._seen += [float(reply.sum()) for row in tokens for reply in row]
         returns = np.array([trajectory.env_return for trajectory in group.trajectories])
         advantages = standardise(returns, _FLOOR)
-        settings = self._settings
+        settings = self.settings
         if settings.rule == "chosen":
             sums = [np.array([reply.sum() for reply in row]) for row in tokens]
             return most_uncertain(advantages, sums, settings.share)
@@ -149,6 +148,4 @@ def most_uncertain(
     ]
 
 
-def make(settings: Settings, context: Context) -> EntropyCredit:
-    """Make the assigner, which reads the context's policy."""
-    return EntropyCredit(settings, context)
+make = EntropyCredit

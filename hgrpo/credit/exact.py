@@ -71,10 +71,15 @@ class Values:
 
 
 class ExactCredit(CreditAssigner):
-    """Plays each trajectory again, and computes the values of its states backwards."""
+    """Plays each trajectory again, and computes the values of its states backwards.
 
-    def __init__(self, settings: Settings, context: Context, state: ExactState):
-        self._settings, self._context, self._state = settings, context, state
+    Raises:
+        UserError: the environment has no `exact_state`.
+    """
+
+    def __init__(self, settings: Settings, context: Context):
+        super().__init__(settings, context)
+        self._state = load(context.environment).exact_state
 
     def assign(self, group: Group) -> list[np.ndarray]:
         """The exact advantage of each turn, K float64 arrays [T_k], altered by the settings.
@@ -82,12 +87,12 @@ class ExactCredit(CreditAssigner):
         Raises:
             ReplayError: the environment answered differently when a turn was played again.
         """
-        collector, played = self._context.collector, []
+        collector, played = self.context.collector, []
         for trajectory in group.trajectories:
             replay = Replay(trajectory, collector.make_env)
             played.append([replay.before(turn)[0] for turn in range(len(trajectory.turns))])
         commands = [{t: env.admissible_commands() for t, env in enumerate(row)} for row in played]
-        shares = command_shares(self._context, group.trajectories, commands)
+        shares = command_shares(self.context, group.trajectories, commands)
         answers = defaultdict(list)
         for envs, known in zip(played, shares, strict=True):
             for turn, env in enumerate(envs):
@@ -102,13 +107,7 @@ class ExactCredit(CreditAssigner):
                 # Differences first: exactly 0 where no choice matters.
                 row[turn] = known[turn] @ (taken - values.of_commands(env, left))
             rows.append(row)
-        return alter(rows, self._settings, group)
+        return alter(rows, self.settings, group)
 
 
-def make(settings: Settings, context: Context) -> ExactCredit:
-    """Make the assigner.
-
-    Raises:
-        UserError: the environment has no `exact_state`.
-    """
-    return ExactCredit(settings, context, load(context.environment).exact_state)
+make = ExactCredit

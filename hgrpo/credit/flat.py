@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hgrpo.credit.base import Context, CreditAssigner, Group
+from hgrpo.credit.base import CreditAssigner, Group
 from hgrpo.credit.settings import CreditSettings
 
 
@@ -20,6 +20,4 @@ class FlatCredit(CreditAssigner):
         return [np.zeros(len(trajectory.turns)) for trajectory in group.trajectories]
 
 
-def make(settings: Settings, context: Context) -> FlatCredit:
-    """Make the assigner; neither argument is used."""
-    return FlatCredit()
+make = FlatCredit

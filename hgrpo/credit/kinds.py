@@ -1,6 +1,6 @@
-"""Finds credit assigners by name. An assigner's name is that of its file or folder in this package.
+"""Finds credit assigners by name, and the section `credit` of a method, which names one.
 
-An assigner's module has
+An assigner's name is that of its file or folder in this package. Its module has
     make(settings, context) -> CreditAssigner
 and may have
     Settings    a subclass of `CreditSettings`: the assigner's keys and declarations;
@@ -15,11 +15,14 @@ Reading a study imports the module. Importing it must therefore not import torch
 import pkgutil
 from types import ModuleType
 
+from pydantic import Field
+
 import hgrpo.credit
+from hgrpo.config.kind_section import KindSection
 from hgrpo.credit.settings import CreditSettings
 from hgrpo.errors import did_you_mean, import_plug_in
 
-_SHARED = {*("altered", "base", "kinds", "prompt_states", "replay", "section", "settings", "to_go")}
+_SHARED = {"altered", "base", "kinds", "prompt_states", "replay", "settings", "to_go"}
 
 
 def known() -> list[str]:
@@ -47,10 +50,11 @@ def load(kind: str) -> ModuleType:
         raise ValueError(f"kind: {error}") from error
 
 
-def settings_of(kind: str) -> type[CreditSettings]:
-    """The pydantic class of an assigner's settings.
+class CreditConfig(KindSection):
+    """`kind` names a file in hgrpo/credit; the other keys are what its `Settings` accept."""
 
-    Raises:
-        ValueError: no assigner has that name, or its module cannot be imported.
-    """
-    return vars(load(kind)).get("Settings", CreditSettings)
+    kind: str = Field("flat", description="name of a file in hgrpo/credit")
+
+    @classmethod
+    def settings_model(cls, kind: str) -> type[CreditSettings]:
+        return vars(load(kind)).get("Settings", CreditSettings)

@@ -11,18 +11,16 @@ has at most the advantage's sign: in chores-hard the two correlate by 0.62. `exa
 advantage of the return itself.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from hgrpo.credit.altered import AlterableSettings, alter
 from hgrpo.credit.base import Context, CreditAssigner, Group
-from hgrpo.games.base import TextEnv, finite
+from hgrpo.games.base import finite
 from hgrpo.games.kinds import load
 from hgrpo.trajectories.replay import play_again
 from hgrpo.trajectories.trajectory import Trajectory
-
-Worths = Callable[[TextEnv], dict[str, float]]
 
 
 class Settings(AlterableSettings):
@@ -46,8 +44,9 @@ class Settings(AlterableSettings):
 class OracleCredit(CreditAssigner):
     """Plays each trajectory again and reads the environment's worths before every turn."""
 
-    def __init__(self, settings: Settings, context: Context, worths: Worths):
-        self._settings, self._context, self._worths = settings, context, worths
+    def __init__(self, settings: Settings, context: Context):
+        super().__init__(settings, context)
+        self._worths = load(context.environment).worths
 
     def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
         """Worth of each turn's command minus the mean under the policy, altered by the settings.
@@ -57,7 +56,7 @@ class OracleCredit(CreditAssigner):
         """
         credited = iter(self._credit([t for group in groups for t in group.trajectories]))
         return [
-            alter([next(credited) for _ in group.trajectories], self._settings, group)
+            alter([next(credited) for _ in group.trajectories], self.settings, group)
             for group in groups
         ]
 
@@ -68,7 +67,7 @@ class OracleCredit(CreditAssigner):
             {t: list(worth) for t, worth in enumerate(row) if len(set(worth.values())) > 1}
             for row in worths
         ]
-        shares = command_shares(self._context, trajectories, matter)
+        shares = command_shares(self.context, trajectories, matter)
         rows = [np.zeros(len(trajectory.turns)) for trajectory in trajectories]
         for credit, played, worth, known in zip(rows, trajectories, worths, shares, strict=True):
             for t, share in known.items():
@@ -77,7 +76,7 @@ class OracleCredit(CreditAssigner):
         return rows
 
     def _worths_of_turns(self, trajectory: Trajectory) -> list[dict[str, float]]:
-        env, length = self._context.collector.make_env(), len(trajectory.turns)
+        env, length = self.context.collector.make_env(), len(trajectory.turns)
         states = zip(range(length), play_again(env, trajectory, length), strict=False)
         where = f"worths: task {trajectory.task.task_id} turn"
         return [
@@ -109,10 +108,4 @@ def command_shares(
     return [dict(zip(row, part, strict=True)) for row, part in zip(commands, shares, strict=True)]
 
 
-def make(settings: Settings, context: Context) -> OracleCredit:
-    """Make the assigner.
-
-    Raises:
-        UserError: the environment has no `worths`.
-    """
-    return OracleCredit(settings, context, load(context.environment).worths)
+make = OracleCredit

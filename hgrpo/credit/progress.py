@@ -6,9 +6,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from hgrpo.config.strict import refuse_unread
-from hgrpo.credit.base import Context, CreditAssigner, Group
+from hgrpo.credit.base import CreditAssigner, Group
 from hgrpo.credit.settings import SumsTo
-from hgrpo.credit.to_go import ToGo, ToGoSettings, credit_to_go
+from hgrpo.credit.to_go import ToGoSettings, credit_to_go
 
 
 class Settings(ToGoSettings):
@@ -31,6 +31,14 @@ class Settings(ToGoSettings):
         return self
 
 
+def progress(group: Group) -> list[np.ndarray]:
+    """Progress of each turn, K arrays [T_k] that sum to the final minus the first potential."""
+    return [
+        np.array([turn.progress for turn in trajectory.turns], dtype=np.float64)
+        for trajectory in group.trajectories
+    ]
+
+
 class ProgressCredit(CreditAssigner):
     """Gives each turn the change of the task's potential that its action caused.
 
@@ -38,20 +46,11 @@ class ProgressCredit(CreditAssigner):
     each turn gets all changes of its trajectory.
     """
 
-    def __init__(self, to_go: ToGo | None = None, spread: str = "turns"):
-        self._to_go, self._spread = to_go, spread
-
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Progress of each turn, K arrays [T_k] that sum to the final minus the first potential."""
-        rows = [
-            np.array([turn.progress for turn in trajectory.turns], dtype=np.float64)
-            for trajectory in group.trajectories
-        ]
-        if self._spread == "trajectory":
+        rows = progress(group)
+        if self.settings.spread == "trajectory":
             return [np.full(len(row), row.sum()) for row in rows]
-        return credit_to_go(rows, self._to_go)
+        return credit_to_go(rows, self.settings.to_go)
 
 
-def make(settings: Settings, context: Context) -> ProgressCredit:
-    """Make the assigner; the context is not used."""
-    return ProgressCredit(settings.to_go, settings.spread)
+make = ProgressCredit

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from hgrpo.credit.base import Context, CreditAssigner, Group
-from hgrpo.credit.progress import ProgressCredit
+from hgrpo.credit.base import CreditAssigner, Group
+from hgrpo.credit.progress import progress
 from hgrpo.credit.settings import CreditSettings
 from hgrpo.games.streams import generator
 
@@ -25,12 +25,8 @@ class RandomCredit(CreditAssigner):
     def assign(self, group: Group) -> list[np.ndarray]:
         return [
             generator("random-credit", *group.stream, trajectory.rollout).permutation(row)
-            for trajectory, row in zip(
-                group.trajectories, ProgressCredit().assign(group), strict=True
-            )
+            for trajectory, row in zip(group.trajectories, progress(group), strict=True)
         ]
 
 
-def make(settings: Settings, context: Context) -> RandomCredit:
-    """Make the assigner; neither argument is used."""
-    return RandomCredit()
+make = RandomCredit

@@ -9,9 +9,9 @@ action of turn t, so its own ending does not enter. A mean that includes the tra
 in the turn norm `position`, is not such a baseline: it shrinks the credit of turn t by (n - 1) / n,
 where n trajectories reached turn t, and a lone survivor gets 0.
 
-This holds if the credit of a turn does not depend on later turns, as with progress. If it does, as
-with shares of the return, the early turns' credit that G_t leaves out holds some of what the
-action of turn t earned, and the sum is biased.
+This holds if the credit of a turn does not depend on later turns, as with progress. Shares of the
+return do: earlier turns then hold a part of the reward of turn t, which G_t leaves out, so the sum
+is biased.
 """
 
 from collections.abc import Mapping, Sequence

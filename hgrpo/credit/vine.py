@@ -14,7 +14,6 @@ from pydantic import Field
 
 from hgrpo.credit.altered import AlterableSettings, alter
 from hgrpo.credit.base import Context, CreditAssigner, Group
-from hgrpo.rollout.collector import Collector
 from hgrpo.rollout.continuations import Continuations, Point
 
 
@@ -31,8 +30,9 @@ class Settings(AlterableSettings):
 class VineCredit(CreditAssigner):
     """Plays continuations from the state before every turn of a group."""
 
-    def __init__(self, settings: Settings, collector: Collector):
-        self._settings, self._continuations = settings, Continuations(collector)
+    def __init__(self, settings: Settings, context: Context):
+        super().__init__(settings, context)
+        self._continuations = Continuations(context.collector)
 
     def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
         """V(after) - V(before) of each turn, altered by the settings.
@@ -46,7 +46,7 @@ class VineCredit(CreditAssigner):
             for trajectory, group in played
             for turn in range(len(trajectory.turns))
         ]
-        returns = self._continuations.returns(points, self._settings.continuations)
+        returns = self._continuations.returns(points, self.settings.continuations)
         ends = np.cumsum([len(trajectory.turns) for trajectory, _ in played], dtype=int)
         values = np.split(returns.mean(axis=1), ends[:-1])
         rows = (
@@ -55,7 +55,7 @@ class VineCredit(CreditAssigner):
             for row, (trajectory, _) in zip(values, played, strict=True)
         )
         return [
-            alter([next(rows) for _ in group.trajectories], self._settings, group)
+            alter([next(rows) for _ in group.trajectories], self.settings, group)
             for group in groups
         ]
 
@@ -64,6 +64,4 @@ class VineCredit(CreditAssigner):
         return self._continuations.report()
 
 
-def make(settings: Settings, context: Context) -> VineCredit:
-    """Make the assigner, which plays with the context's collector."""
-    return VineCredit(settings, context.collector)
+make = VineCredit

@@ -1,6 +1,5 @@
 """A control: the same blend as an arm with turn credit, but every turn's credit is 0."""
 
-from hgrpo.credit.base import Context
 from hgrpo.credit.flat import FlatCredit
 from hgrpo.credit.settings import CreditSettings
 
@@ -12,6 +11,4 @@ class Settings(CreditSettings):
     is_control = True
 
 
-def make(settings: Settings, context: Context) -> FlatCredit:
-    """Make the assigner; neither argument is used."""
-    return FlatCredit()
+make = FlatCredit

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 
 # These settings of an arm change neither play nor learning.
 WORDS = {"name", "label"}

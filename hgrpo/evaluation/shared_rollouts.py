@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from hgrpo.credit.base import Context, Group, assign_all, make_assigner
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.credit.settings import CreditSettings, SumsTo
 from hgrpo.errors import UserError
 from hgrpo.games.streams import training_step

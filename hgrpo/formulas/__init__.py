@@ -1,9 +1,9 @@
 """Formulas of update rules: losses, weights, advantages and divergences, and the rules themselves.
 
-An update rule is one class in one file: its fields are its settings, its method `term` is its loss
-in the sandbox, and its method `terms` or `loss` is that of agents. The file also holds the formulas
-that the rule is the first to need; `rule` documents the class. `kinds` finds rules by name,
-so a new rule is a new file, and a study or a method that names it.
+An update rule is one class: its fields are its settings, its method `term` is its loss in the
+sandbox, and its method `terms` or `loss` is that of agents. Its formulas stand in the same file;
+`rule` documents the class. `kinds` finds rules by name, so a new rule is a new file, and a study or
+a method that names it.
 
 Formulas are pure functions of log-probs, behaviour log-probs, advantages and rewards. Most are
 elementwise: their tensors have equal shapes, one entry per sampled token. A function that compares

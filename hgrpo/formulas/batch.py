@@ -32,8 +32,8 @@ class Candidates:
 class Rollout:
     """A batch with the axes S seeds, N groups, K rollouts, M slots or segments, T tokens.
 
-    A group is K rollouts of one input; ungrouped batches have K = 1. Nothing is ever dropped: what
-    must not train has a 0 in `mask` or `keep`. Every tensor begins with the axis of seeds.
+    A group is K rollouts of one input; ungrouped batches have K = 1. Tokens and rollouts are masked
+    by `mask` and `keep`, never dropped. Every tensor begins with the axis of seeds.
     """
 
     # By the name of a view (a policy's way to see the task): prompts or features [S, N, ...].
@@ -58,7 +58,7 @@ class Rollout:
     # E[R | input] of the policy that sampled, [S, N].
     expected: Tensor | None = None
     candidates: Candidates | None = None
-    # Tensors of some pieces alone, such as a teacher's log-probs, by name.
+    # Tensors of single pieces, such as a teacher's log-probs, by name.
     extras: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
@@ -72,7 +72,7 @@ class Rollout:
         return self.actions.shape[2]
 
     def restricted(self, keep: Tensor) -> "Rollout":
-        """The same batch, of which only rollouts with a 1 in `keep` [S, N, K] still take part."""
+        """The batch in which only rollouts with a 1 in `keep` [S, N, K] still take part."""
         return replace(self, keep=self.keep * keep)
 
 
@@ -88,7 +88,7 @@ def choose(batches: Sequence[Rollout], which: Sequence[int], age: Tensor) -> Rol
 
 
 def _combined(objects: Sequence, combine: Callable[[list[Tensor]], Tensor]):
-    """An object like the first, whose tensors `combine` makes of those of all objects."""
+    """The objects merged field by field; `combine` merges corresponding tensors."""
     first = objects[0]
     if isinstance(first, torch.Tensor):
         return combine(list(objects))
@@ -186,6 +186,10 @@ class Seen:
     def mean(self, values: Tensor) -> Tensor:
         """Mean over the tokens that take part, [S]."""
         return seed_mean(values, self.rollout.taken)
+
+    def means(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """`mean` of each column."""
+        return {name: self.mean(values) for name, values in columns.items()}
 
     def group_mean(self, values: Tensor) -> Tensor:
         """Mean of values [S, N] over the groups that take part, [S]."""

@@ -2,6 +2,8 @@
 
 from pydantic import Field
 
+from hgrpo.formulas.batch import Seen
+from hgrpo.formulas.importance import ratios
 from hgrpo.formulas.rule import TokenRule
 from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
@@ -49,6 +51,15 @@ def clip_fraction(
     high = (advantages > 0) & (ratio > 1.0 + clip_high)
     low = (advantages < 0) & (ratio < 1.0 - clip_low)
     return (high | low).float().mean()
+
+
+def surrogate(
+    seen: Seen, advantages: Tensor, low: float, high: float
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The terms of `ppo_clip` on a batch of the sandbox, and columns of the log, [S] each."""
+    old = seen.rollout.behaviour
+    columns = {"adv_abs_mean": advantages.abs(), "ratio_mean": ratios(seen.logprobs, old)}
+    return ppo_clip(seen.logprobs, old, advantages, low, high), seen.means(columns)
 
 
 class PPOClip(TokenRule):

@@ -10,12 +10,11 @@ from pydantic import Field
 from hgrpo.formulas.batch import Seen
 from hgrpo.formulas.pg import policy_gradient
 from hgrpo.formulas.rule import Rule, TokenRule
-from hgrpo.formulas.tensors import Tensor, check_shapes, torch
+from hgrpo.formulas.tensors import Tensor, torch
 
 
 def delight(logprobs: Tensor, advantages: Tensor) -> Tensor:
     """A s with the surprisal s = -log p, in nats; without a gradient."""
-    check_shapes(logprobs, advantages)
     return (advantages * -logprobs).detach()
 
 
@@ -30,7 +29,7 @@ def dg_weights(logprobs: Tensor, advantages: Tensor, eta: float) -> Tensor:
 
 
 class Gate(Rule):
-    """The temperature of the gate, for DG and all that builds on it."""
+    """The temperature of the gate, for DG and its variants."""
 
     eta: float = Field(
         1.0, gt=0, description="temperature of the gate sigmoid(advantage * surprisal / eta)"

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from hgrpo.formulas.batch import Seen, Term, seed_mean
-from hgrpo.formulas.clip import ppo_clip
+from hgrpo.formulas.clip import ppo_clip, surrogate
 from hgrpo.formulas.group import centred, z_scores
 from hgrpo.formulas.importance import ratios
 from hgrpo.formulas.kl import kl_k3
@@ -125,7 +125,7 @@ class GRPOToken(Clip):
             **candidates.columns(),
         }
         loss = seen.mean((terms + self.beta * divergence).sum(-1))
-        return Term(loss, {name: seen.mean(values) for name, values in means.items()})
+        return Term(loss, seen.means(means))
 
 
 def _over_rollouts(seen: Seen, terms: Tensor) -> Tensor:
@@ -137,11 +137,6 @@ def _clipped(
     seen: Seen, advantages: Tensor, low: float, high: float, beta: float
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Clipped terms [S, N, K, M, T] of advantages [S, N, K], and columns of the log."""
-    old, every = seen.rollout.behaviour, seen.over_tokens(advantages)
-    divergence = kl_k3(seen.logprobs, old)
-    terms = ppo_clip(seen.logprobs, old, every, low, high) + beta * divergence
-    return terms, {
-        "adv_abs_mean": seen.mean(every.abs()),
-        "ratio_mean": seen.mean(ratios(seen.logprobs, old)),
-        "reverse_kl_mean": seen.mean(divergence.detach()),
-    }
+    terms, columns = surrogate(seen, seen.over_tokens(advantages), low, high)
+    divergence = kl_k3(seen.logprobs, seen.rollout.behaviour)
+    return terms + beta * divergence, columns | {"reverse_kl_mean": seen.mean(divergence.detach())}

@@ -1,4 +1,4 @@
-"""A teacher's reward: success, less what keeps the student from following.
+"""A teacher's reward: success, less a penalty for surprising the student.
 
 See "Pedagogical RL", https://noahziems.com/pedagogical-rl. Tensors have one entry a rollout;
 `penalty` is at least 0, for example `surprise.spike`.
@@ -11,9 +11,8 @@ from pydantic import Field, model_validator
 
 from hgrpo.config.strict import refuse_unread
 from hgrpo.formulas.batch import Seen, Term, seed_mean, taken
-from hgrpo.formulas.clip import ppo_clip
+from hgrpo.formulas.clip import surrogate
 from hgrpo.formulas.group import z_scores
-from hgrpo.formulas.importance import ratios
 from hgrpo.formulas.rule import Rule
 from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
@@ -27,13 +26,11 @@ def learnability(penalty: Tensor, strength: float) -> Tensor:
 
 def product_reward(success: Tensor, penalty: Tensor, strength: float) -> Tensor:
     """Success times learnability: a failure earns 0, however easy it is to follow."""
-    check_shapes(success, penalty)
     return success * learnability(penalty, strength)
 
 
 def additive_reward(success: Tensor, penalty: Tensor, strength: float) -> Tensor:
     """Success - strength penalty: an easy failure can earn more than a hard success."""
-    check_shapes(success, penalty)
     return success - strength * penalty
 
 
@@ -84,15 +81,9 @@ class StudentGRPO(Rule):
 
     def term(self, seen: Seen) -> Term:
         """The clipped surrogate of the policy that compares its rollouts: teacher or student."""
-        old, advantages = seen.rollout.behaviour, z_scores(seen.rollout.rewards, -1)
-        every = seen.over_tokens(advantages)
-        return Term(
-            seen.mean(ppo_clip(seen.logprobs, old, every, self.clip, self.clip)),
-            {
-                "adv_abs_mean": seen.mean(every.abs()),
-                "ratio_mean": seen.mean(ratios(seen.logprobs, old)),
-            },
-        )
+        advantages = seen.over_tokens(z_scores(seen.rollout.rewards, -1))
+        terms, columns = surrogate(seen, advantages, self.clip, self.clip)
+        return Term(seen.mean(terms), columns)
 
 
 class TeacherRL(StudentGRPO):
@@ -134,7 +125,7 @@ class TeacherRL(StudentGRPO):
         return Term(loss, {"sft_loss": loss.detach()})
 
     def imitation_loss(self, seen: Seen, weights: Tensor) -> Tensor:
-        """Cross-entropy [S] to the rollouts that are imitated, whose tokens have `weights`."""
+        """Cross-entropy [S] to the imitated rollouts, with `weights` of their tokens."""
         rollout = seen.rollout
         keep = rollout.keep * rollout.clean if self.imitated == "correct" else rollout.keep
         return seed_mean(weighted_imitation(seen.logprobs, weights).squeeze(-1), keep)
@@ -167,7 +158,7 @@ class PedagogicalRL(TeacherRL):
     gamma: float = Field(-2.5, description="gated: log-prob at which the gate is a half")
 
     @model_validator(mode="after")
-    def _reads_what_is_set(self) -> Self:
+    def _fits_together(self) -> Self:
         gated = self.imitation == "gated"
         refuse_unread(
             self,

@@ -25,7 +25,6 @@ def pg_weights(logprobs: Tensor, behaviour: Tensor, advantages: Tensor, cap: flo
 
     Ionides 2008, "Truncated Importance Sampling", https://doi.org/10.1198/106186008X320456.
     """
-    check_shapes(logprobs, advantages)
     return importance_weights(logprobs, behaviour, cap) * advantages.detach()
 
 
@@ -42,7 +41,6 @@ def traj_pg_weights(
         logprobs: float [..., T]; tokens lie along the last axis.
         mask: float [..., T], 1 for tokens that exist and 0 for others.
     """
-    check_shapes(logprobs, behaviour, advantages, mask)
     whole = ((logprobs - behaviour) * mask).sum(-1, keepdim=True)
     return torch.exp(whole).clamp(max=cap).detach() * advantages.detach()
 
@@ -56,7 +54,7 @@ class Capped(Rule):
 class REINFORCE(TokenRule):
     """The weight of a token is its advantage, whatever its ratio.
 
-    Kept whole. The run's `baseline` says what is subtracted.
+    Kept whole. The run's `baseline` is subtracted.
     """
 
     agents = True
@@ -98,5 +96,4 @@ class TrajPG(Capped):
 
 def weighted(seen: Seen, weights: Tensor, **metrics: Tensor) -> Term:
     """The mean of -w log p over the tokens that take part; the log gets the means of `metrics`."""
-    loss = seen.mean(policy_gradient(seen.logprobs, weights))
-    return Term(loss, {name: seen.mean(values) for name, values in metrics.items()})
+    return Term(seen.mean(policy_gradient(seen.logprobs, weights)), seen.means(metrics))

@@ -25,8 +25,8 @@ class Rule(Strict, ABC):
     Attributes:
         piece: the piece of the sandbox that trains by it; "" if none does.
         agents: whether it trains agents.
-        agents_lack: what it needs and an agent's task does not have; "" if nothing.
-        needs: names of what it needs of a run; the settings of its piece explain them.
+        agents_lack: the need that no agent's task meets; "" if there is none.
+        needs: names of its needs; the settings of its piece explain them.
         of_training: its settings that agents read from the study's `training`, by their name there.
         grouped: whether it compares the rollouts of a group.
         oracle: whether it reads log-probs along the right answer.
@@ -75,13 +75,12 @@ class TokenRule(Rule):
         """The share of tokens whose gradient a clip sets to 0; None if the rule clips nothing."""
 
     def columns(self, seen: Seen) -> Mapping[str, Tensor]:
-        """Values whose means the log has, by column, [S, N, K, M, T] each."""
+        """Values whose means go to the log, by column, [S, N, K, M, T] each."""
         return {}
 
     def term(self, seen: Seen) -> Term:
         terms = self.terms(seen.logprobs, seen.rollout.behaviour, seen.advantages)
-        means = {name: seen.mean(values) for name, values in self.columns(seen).items()}
-        return Term(seen.mean(terms), means)
+        return Term(seen.mean(terms), seen.means(self.columns(seen)))
 
 
 class GroupRule(Rule):
@@ -102,10 +101,10 @@ class GroupRule(Rule):
 
 @dataclass(frozen=True)
 class Need(Generic[Run]):
-    """Something that a rule may need of a run: its description, and whether a run has it.
+    """A need of a rule: its description, and whether a run meets it.
 
-    A run without a `degenerate` need computes something, but not what the rule is for: its arm
-    equals another one, or a switch of it can never act.
+    Without a `degenerate` need a run still computes, but its arm equals another one, or one of its
+    settings has no effect.
     """
 
     text: str

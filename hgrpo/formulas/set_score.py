@@ -1,6 +1,4 @@
-"""The worth of a set of answers under an unknown weighting of two objectives.
-
-And the credit of each slot.
+"""The worth of a set of answers under an unknown weighting of two objectives; credit of its slots.
 
 An answer has a vector of rewards, r. A set is worth E_w[max_m w . r_m]: under weights w, the best
 of its M answers counts.
@@ -14,9 +12,8 @@ from typing import Literal
 from pydantic import Field
 
 from hgrpo.formulas.batch import Seen, Term
-from hgrpo.formulas.clip import ppo_clip
+from hgrpo.formulas.clip import surrogate
 from hgrpo.formulas.group import centred
-from hgrpo.formulas.importance import ratios
 from hgrpo.formulas.rule import Rule
 from hgrpo.formulas.tensors import Tensor, torch
 
@@ -135,15 +132,9 @@ class SetRule(Rule):
         """
 
     def term(self, seen: Seen) -> Term:
-        old = seen.rollout.behaviour
         advantages = slot_advantages(seen.rollout.extras["credit"]).unsqueeze(-1)
-        return Term(
-            seen.mean(ppo_clip(seen.logprobs, old, advantages, self.clip, self.clip)),
-            {
-                "adv_abs_mean": seen.mean(advantages.abs()),
-                "ratio_mean": seen.mean(ratios(seen.logprobs, old)),
-            },
-        )
+        terms, columns = surrogate(seen, advantages, self.clip, self.clip)
+        return Term(seen.mean(terms), columns)
 
 
 class ScalarGRPO(SetRule):

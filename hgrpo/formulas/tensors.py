@@ -1,7 +1,6 @@
 """PyTorch, loaded at its first use, and a check of shapes.
 
-Settings stand beside the formulas that they set. A study's plan reads settings, and must not wait
-for PyTorch.
+Rules hold settings and formulas. Planning a study reads the settings and must not wait for PyTorch.
 """
 
 from importlib import import_module
@@ -24,7 +23,10 @@ else:
 
 
 def check_shapes(*tensors: Tensor) -> None:
-    """Raise ValueError if the shapes differ; a term would silently be broadcast otherwise."""
+    """Raise ValueError if the shapes differ, before a loss is silently broadcast.
+
+    Formulas check that end in a loss or a divergence; formulas of weights rely on those.
+    """
     shapes = {tuple(tensor.shape) for tensor in tensors}
     if len(shapes) > 1:
         raise ValueError(f"tensors of shapes {sorted(shapes)}; equal shapes [N] were expected")

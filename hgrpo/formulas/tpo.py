@@ -32,7 +32,6 @@ def target_cross_entropy(scores: Tensor, target: Tensor, dim: int) -> Tensor:
 
 def group_pg(scores: Tensor, skills: Tensor, eta: float, dim: int) -> Tensor:
     """-sum u / eta scores over `dim`: a policy gradient with the skills as advantages."""
-    check_shapes(scores, skills)
     return -(skills.detach() / eta * scores).sum(dim)
 
 
@@ -119,7 +118,7 @@ class TPOFullAction(Target):
         target = tpo_target(seen.table.detach(), skills, self.eta, -1)
         loss = seen.mean(target_cross_entropy(seen.table, target, -1))
         means = {**_about(target, skills), "tpo_sample_adv_mean": excess}
-        return Term(loss, {name: seen.mean(values) for name, values in means.items()})
+        return Term(loss, seen.means(means))
 
 
 class TPOToken(Target):
@@ -139,7 +138,7 @@ class TPOToken(Target):
         target = tpo_target(candidates.behaviour, skills, self.eta, -1)
         loss = seen.mean(target_cross_entropy(current, target, -1))
         means = {**_about(target, skills), **candidates.columns()}
-        return Term(loss, {name: seen.mean(values) for name, values in means.items()})
+        return Term(loss, seen.means(means))
 
 
 def _about(target: Tensor, skills: Tensor) -> dict[str, Tensor]:

@@ -75,53 +75,35 @@ def is_flat(credit: Sequence[np.ndarray]) -> bool:
     return all(np.ptp(row) <= 1e-6 * largest for row in rows if len(row))
 
 
-def turn_share(advantages: Sequence[np.ndarray]) -> float | None:
-    """Share of the sum of squares of advantages that lies between turns of one trajectory, 0 to 1.
+def advantage_shares(advantages: Sequence[np.ndarray]) -> dict[str, float | None]:
+    """Log entries about advantages, arrays [T_k] of trajectories: numbers from 0 to 1, or None.
 
-    0 is flat GRPO. Only trajectories of two or more turns count; None if their advantages are 0.
+    - `turn_share`: share of the sum of squares that lies between turns of one trajectory, over
+      trajectories of two or more turns. 0 is flat GRPO.
+    - `top_share`: share of the sum of squares of the largest hundredth of the turns. None for fewer
+      than a hundred turns.
+    - `offset_share`: absolute sum over the sum of absolute values: 1 if all have one sign, 0 if
+      their mean is 0.
 
-    Args:
-        advantages: arrays [T_k], one for each trajectory.
+    All are None if the advantages are 0.
     """
     rows = [row for row in advantages if len(row) > 1]
-    total = sum(float(np.square(row).sum()) for row in rows)
+    within = sum(float(np.square(row).sum()) for row in rows)
     between = sum(float(np.square(row - row.mean()).sum()) for row in rows)
-    return between / total if total else None
-
-
-def top_share(advantages: Sequence[np.ndarray]) -> float | None:
-    """Share of the sum of squares of advantages that the largest hundredth of turns holds, 0 to 1.
-
-    None for fewer than a hundred turns, or if all advantages are 0.
-
-    Args:
-        advantages: arrays [T_k], one for each trajectory.
-    """
-    squares = np.sort(np.square(np.concatenate([*advantages, np.zeros(0)])))
-    total = float(squares.sum())
-    largest = len(squares) // 100
-    return float(squares[-largest:].sum()) / total if total and largest else None
-
-
-def offset_share(advantages: Sequence[np.ndarray]) -> float | None:
-    """Absolute sum of advantages over the sum of their absolute values, 0 to 1.
-
-    1 if all have one sign, 0 if their mean is 0; None if all advantages are 0.
-
-    Args:
-        advantages: arrays [T_k], one for each trajectory.
-    """
     values = np.concatenate([*advantages, np.zeros(0)])
-    total = float(np.abs(values).sum())
-    return abs(float(values.sum())) / total if total else None
+    squares, absolute = np.sort(np.square(values)), float(np.abs(values).sum())
+    total, largest = float(squares.sum()), len(squares) // 100
+    return {
+        "turn_share": between / within if within else None,
+        "top_share": float(squares[-largest:].sum()) / total if total and largest else None,
+        "offset_share": abs(float(values.sum())) / absolute if absolute else None,
+    }
 
 
 def size_caution(
     sizes: Mapping[str, float | None], alpha: float, floor: float, flat: str = ""
 ) -> str:
-    """Why the size of turn credit keeps it, or the return, from having an effect, or "".
-
-    Several reasons stand beside each other.
+    """Why the size of turn credit leaves it, or the return, without effect; "" without a reason.
 
     Args:
         sizes: entries of `log_row.advantage_row`; a missing entry and None give no caution.

@@ -30,7 +30,7 @@ class SampledSequence:
 
     Attributes:
         spans: [start, end) of each sampled part of `token_ids`.
-        name: what errors call the sequence.
+        name: the sequence's name in errors.
     """
 
     token_ids: list[int]
@@ -155,9 +155,9 @@ def scale_advantages(trajectories: Sequence[Trajectory], rms: float) -> float:
 
 
 def forget_advantages(trajectories: Sequence[Trajectory], trained: Sequence[bool]) -> None:
-    """Set the advantages of trajectories that were not `trained` on to None: the loss saw none."""
-    for trajectory, seen in zip(trajectories, trained, strict=True):
-        for turn in [] if seen else trajectory.turns:
+    """Set the advantages of trajectories outside the update to None."""
+    for trajectory, part in zip(trajectories, trained, strict=True):
+        for turn in [] if part else trajectory.turns:
             turn.advantage = None
 
 

@@ -1,14 +1,16 @@
 """Step checkpoints: a run that is killed at any point and run again gives the same outputs.
 
 `write_state` and `read_state` also serve the trainer state that a finished round hands on.
+`resume_key` decides which run may resume from the steps of a stopped one.
 """
 
+import hashlib
 import io
 import json
 import shutil
 import struct
 import zipfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from pickle import UnpicklingError
 from time import monotonic
@@ -17,6 +19,7 @@ from typing import Protocol
 import torch
 
 from hgrpo.atomic import atomic_folder
+from hgrpo.base_model.digest import SUMMARY, base_digest
 from hgrpo.errors import BROKEN_ZIP, UserError
 from hgrpo.learning.scratch import rows_file, step_folder, step_folders
 
@@ -38,7 +41,7 @@ class Trained(Protocol):
 
 
 class Checkpoints:
-    """Saves and restores the newest step of a run, in a folder from `locked_scratch`.
+    """Saves and restores the newest step of a run, in a folder from `job_scratch`.
 
     Args:
         folder: where steps are saved. It may also hold other files, such as trajectories.
@@ -128,3 +131,31 @@ def read_state(path: Path, keys: Collection[str]) -> dict:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UserError(f"{path}: damaged ({reason})") from None
     return state
+
+
+def resume_key(settings: Mapping[str, object], base: Path, inputs: Iterable[Path]) -> str:
+    """Hash (16 hex digits) of everything that a resumed run must share with the stopped run.
+
+    Args:
+        settings: the configuration, the code's hash, the seed and so on, in JSON's types.
+        base: folder of the base model. If it has a summary, the digest in the summary is used,
+            which saves reading gigabytes. Otherwise every file in the folder is read.
+        inputs: the other files that the run reads.
+
+    Raises:
+        UserError: the base's summary is damaged, or records another size of the weights.
+    """
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    if (base / SUMMARY).is_file():
+        digest.update(base_digest(base).encode())
+    else:
+        inputs = [*files_in(base), *inputs]
+    for path in inputs:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The files directly in `folder`, sorted by name."""
+    return sorted(path for path in folder.iterdir() if path.is_file())

@@ -1,7 +1,7 @@
-"""What of a step's play the update learns from, and with which weight."""
+"""The trajectories of a step that the update uses, and the weights of their groups."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,10 +31,6 @@ class Chosen:
     weights: np.ndarray
     empty: bool
     row: dict[str, float | None]
-
-    def none(self) -> "Chosen":
-        """The choice of no trajectory at all."""
-        return replace(self, trajectories=[np.zeros_like(mask) for mask in self.trajectories])
 
     @property
     def flat(self) -> np.ndarray:
@@ -67,7 +63,7 @@ def measures(
     training: TrainingConfig,
     entropies: Sequence[np.ndarray] | None = None,
 ) -> list[Measures]:
-    """What the filter's scores are computed from, group by group."""
+    """The inputs of the filter's scores, group by group."""
     return [
         Measures(
             training_returns(group, training),
@@ -92,8 +88,12 @@ def scale_living(
 ) -> float:
     """`scale_advantages` of the chosen trajectories of groups that are not dead."""
     alive = np.repeat([not each.dead for each in advantages], [len(group) for group in groups])
-    flat = [trajectory for group in groups for trajectory in group]
-    return scale_advantages(where(flat, alive & chosen.flat), rms)
+    return scale_advantages(where(flat(groups), alive & chosen.flat), rms)
+
+
+def flat(groups: Sequence[Sequence[Trajectory]]) -> list[Trajectory]:
+    """The trajectories of all groups, group by group."""
+    return [trajectory for group in groups for trajectory in group]
 
 
 def where(trajectories: Sequence[Trajectory], mask: np.ndarray) -> list[Trajectory]:
@@ -108,8 +108,7 @@ def weigh(
 ) -> None:
     """Multiply the advantages of each group's turns, and of its sequences' tokens, by a weight."""
     factors = np.repeat(weights, [len(group) for group in groups])
-    flat = [trajectory for group in groups for trajectory in group]
-    for trajectory, factor in zip(flat, factors, strict=True):
+    for trajectory, factor in zip(flat(groups), factors, strict=True):
         for turn in trajectory.turns:
             if turn.advantage is not None:
                 turn.advantage *= float(factor)

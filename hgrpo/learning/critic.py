@@ -1,4 +1,4 @@
-"""The critic: what the policy will still earn, estimated before every sampled token.
+"""The critic: expected rewards to go before every sampled token, and advantages from them.
 
 It is the SFT policy with a value head in the place of its language-model head, and a model of its
 own: it shares no weights with the policy. The head's output is in units of the first batch's
@@ -21,16 +21,25 @@ from torch.optim import Optimizer
 
 from hgrpo.base_model.safetensors_file import check_checksum, write_tensors
 from hgrpo.errors import UserError
-from hgrpo.learning.batch import SampledSequence, TrainingSequence, by_sequence
-from hgrpo.learning.gae import Estimate
+from hgrpo.learning.batch import (
+    SampledSequence,
+    TrainingSequence,
+    by_sequence,
+    training_return,
+)
+from hgrpo.learning.gae import ESTIMATORS, Estimate
+from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.optimisers import descend
 from hgrpo.learning.ranks import ALONE, Ranks
-from hgrpo.learning.settings import CriticConfig
+from hgrpo.learning.settings import CriticConfig, TrainingConfig
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_states
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import cast
+from hgrpo.trajectories.trajectory import Trajectory
 
 _HEAD, _SCALE, _BASE = "value_head.", "value_scale", "base"
+# The least deviation that whitening divides by.
+FLOOR = 1e-8
 DIAGNOSTICS = ("critic_loss", "critic_grad_norm", "critic_clip_fraction", "explained_variance")
 
 
@@ -45,7 +54,7 @@ def value_loss(values: Tensor, before: Tensor, targets: Tensor, clip: float) -> 
 
 
 def explained_variance(values: np.ndarray, targets: np.ndarray) -> float | None:
-    """1 - Var(target - V) / Var(target): 1 is a perfect critic, 0 one that knows only the mean.
+    """1 - Var(target - V) / Var(target): 1 for a perfect critic, 0 for a constant one.
 
     None if the targets do not vary.
     """
@@ -66,7 +75,7 @@ class Critic:
     """Values tokens, and learns from estimates; `ranks` share the work as the learner's do.
 
     Attributes:
-        body: the model whose decoder the values are read from; its language-model head is unused.
+        body: the model that gives the hidden states; its language-model head is unused.
         optimiser: of the body's trainable tensors and of the head's.
         scale: float64 [2], mean and deviation of the first batch's returns; NaN before it.
     """
@@ -81,7 +90,7 @@ class Critic:
     scale: Tensor = field(default_factory=lambda: torch.full((2,), math.nan, dtype=torch.float64))
 
     def calibrate(self, returns: np.ndarray) -> None:
-        """Take the head's units from the returns of the first batch; later calls do nothing.
+        """Set the head's units by the first batch's returns; later calls do nothing.
 
         If all returns are equal, the unit is 1.
         """
@@ -200,6 +209,69 @@ class Critic:
         with cast(self.body.device, self.autocast):
             states = sampled_states(self.body.causal_lm, batch)
         return self.head(states).squeeze(1).cpu()
+
+
+def estimates(
+    critic: Critic,
+    trajectories: Sequence[Trajectory],
+    values: Sequence[np.ndarray],
+    method: MethodConfig,
+    training: TrainingConfig,
+) -> list[Estimate]:
+    """The trajectories' estimates; `values` are the critic's of their sampled tokens, [N] each.
+
+    The penalty for inadmissible turns is subtracted from the last turn's reward. With `truncation:
+    bootstrap`, the critic also values the state after the last turn of each truncated trajectory:
+    all its tokens with the environment's last answer, as before any reply, as far as the critic has
+    positions.
+    """
+    bootstraps = training.gae.truncation == "bootstrap"
+    cut = [k for k, t in enumerate(trajectories) if bootstraps and t.truncated]
+    finals = np.zeros(len(trajectories))
+    longest = critic.body.architecture.max_position_embeddings
+    finals[cut] = [row[0] for row in critic.values([_after(trajectories[k], longest) for k in cut])]
+    made = []
+    for trajectory, row, final in zip(trajectories, values, finals, strict=True):
+        rewards = np.array([turn.env_reward for turn in trajectory.turns], dtype=np.float64)
+        penalised = training_return(trajectory, training.invalid_action_penalty)
+        rewards[-1] += penalised - trajectory.env_return
+        ends = np.zeros(len(row), dtype=bool)
+        ends[np.cumsum([turn.span[1] - turn.span[0] for turn in trajectory.turns]) - 1] = True
+        made.append(ESTIMATORS[method.advantage](rewards, row, ends, training.gae, final))
+    return made
+
+
+def _after(trajectory: Trajectory, longest: int) -> SampledSequence:
+    state = [*trajectory.token_ids, *trajectory.unread][: longest - 1]
+    # The value before a token does not depend on the token, so 0 stands for any reply.
+    return SampledSequence([*state, 0], [(len(state), len(state) + 1)], name=trajectory.name)
+
+
+def store_advantages(
+    trajectories: Sequence[Trajectory],
+    sequences: Sequence[TrainingSequence],
+    estimates: Sequence[Estimate],
+    trained: Sequence[bool],
+) -> dict[str, float]:
+    """Whiten the estimates and store them, in the sequences per token and in the turns as means.
+
+    A turn's credit is the mean of its tokens' advantages before the whitening. The constants come
+    from the trajectories that are `trained` on.
+
+    Returns:
+        Log entries: the constants.
+    """
+    used = [e.advantages for e, part in zip(estimates, trained, strict=True) if part]
+    tokens = np.concatenate(used) if used else np.zeros(1)
+    mean, deviation = float(tokens.mean()), float(tokens.std())
+    for trajectory, sequence, made in zip(trajectories, sequences, estimates, strict=True):
+        white = (made.advantages - mean) / max(deviation, FLOOR)
+        sequence.advantages = torch.from_numpy(white).float()
+        cuts = np.cumsum([turn.span[1] - turn.span[0] for turn in trajectory.turns])[:-1]
+        raw, whitened = np.split(made.advantages, cuts), np.split(white, cuts)
+        for turn, credit, advantage in zip(trajectory.turns, raw, whitened, strict=True):
+            turn.credit, turn.advantage = float(credit.mean()), float(advantage.mean())
+    return {"advantage_mean": mean, "advantage_deviation": deviation}
 
 
 def save_critic(critic: Critic | None, path: Path, base: str) -> None:

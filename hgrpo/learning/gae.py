@@ -24,11 +24,11 @@ from hgrpo.learning.settings import GaeConfig
 
 @dataclass(frozen=True)
 class Estimate:
-    """Advantages of one trajectory's tokens, and what the critic is to learn from it.
+    """Advantages of one trajectory's tokens, and the critic's targets.
 
     Attributes:
         advantages: float64 [N].
-        targets: float64 [N], the values that the critic should have given.
+        targets: float64 [N], targets of the critic's values.
         learnt: bool [N], the tokens at which the critic learns its target.
     """
 

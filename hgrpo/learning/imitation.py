@@ -1,4 +1,7 @@
-"""Imitation: cross-entropy on spans of expert trajectories (for SFT and pretraining)."""
+"""Imitation: cross-entropy on spans of expert trajectories, for SFT, or on all of their text.
+
+The second is next-token prediction, which pretrains the tiny base model.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,17 +21,30 @@ from hgrpo.agent.conversation import Conversation
 from hgrpo.errors import TrainingError, UserError, one_line
 from hgrpo.games.streams import generator
 from hgrpo.learning.checkpoints import Checkpoints
-from hgrpo.learning.optimisers import descend, set_lr, warmup_linear
+from hgrpo.learning.optimisers import descend, set_lr, sft_optimisers, warmup_linear
 from hgrpo.learning.sft_settings import SftConfig
+from hgrpo.policy.load import load_policy
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import autocast_dtype, cast
+from hgrpo.policy.settings import ModelConfig
 
 _MAX_GRAD_NORM = 1.0
 _EVALUATIONS = 5
 # Operations of a tiny model are too short to split between threads: on two cores, two shares of a
 # batch side by side take 0.6 of the time of two threads in every operation.
 _CPU_SHARES = 2
+# Set every value that training reads, even to its default. The code hash covers this file, but not
+# the defaults of settings.
+_PRETRAINING = SftConfig(
+    epochs=1.0,
+    batch_trajectories=32,
+    matrix_lr=0.012,
+    lr=2e-3,
+    warmup_steps=10,
+    weight_decay=0.0,
+    microbatch_tokens=2048,
+)
 
 T = TypeVar("T")
 
@@ -258,3 +274,28 @@ def examples(
     ]
     fitting = [example for example in made if len(example.token_ids) <= max_length]
     return fitting, len(made) - len(fitting)
+
+
+def pretrain(
+    config: ModelConfig,
+    demonstrations: list[dict],
+    seed: int,
+    folder: Path,
+    on_step: Callable[[dict, int], None] = lambda row, steps: None,
+) -> list[dict]:
+    """Train the tiny model in `folder` in place for one epoch, and return the rows of `imitate`.
+
+    The stream ("pretrain", seed) chooses `tiny.pretrain_trajectories` of the demonstrations. Those
+    longer than `tiny.max_positions` tokens are skipped. `on_step` is called after each step with
+    the row of this step and the total number of steps.
+    """
+    policy = load_policy(config.model_copy(update={"adapt": "full"}), folder)
+    order = generator("pretrain", seed).permutation(len(demonstrations))
+    chosen = [demonstrations[i] for i in order[: config.tiny.pretrain_trajectories]]
+    train, _ = examples(chosen, policy.conversation, config.tiny.max_positions, whole_text=True)
+    settings = _PRETRAINING.model_copy(update={"seed": seed})
+    steps = -(-len(train) // settings.batch_trajectories)
+    optimisers = sft_optimisers(policy, settings)
+    rows = imitate(policy, optimisers, train, [], settings, on_step=lambda row: on_step(row, steps))
+    policy.save_adapter(folder)
+    return rows

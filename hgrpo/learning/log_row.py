@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from hgrpo.formulas.kl import kl_k3
-from hgrpo.learning.advantages import offset_share, top_share, turn_share
+from hgrpo.learning.advantages import advantage_shares
 from hgrpo.learning.batch import GroupAdvantages
-from hgrpo.learning.chosen import spread_of_returns
+from hgrpo.learning.chosen import flat, spread_of_returns
 from hgrpo.learning.filters.batch import mean_deviation
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory
@@ -23,7 +23,7 @@ STEP_DIAGNOSTICS = (
 # Diagnostics of a minibatch that are sums over its micro-batches.
 SUMS = ("policy_loss", "kl_term", "entropy_term", "entropy", "clip_fraction")
 
-# What `advantages.size_caution` reads.
+# Inputs of `advantages.size_caution`.
 SIZES = (
     *("turn_share", "top_share", "offset_share"),
     *("max_abs_credit", "mean_abs_traj_adv", "mean_abs_turn_adv"),
@@ -31,27 +31,27 @@ SIZES = (
 
 
 def rollout_row(groups: Sequence[Sequence[Trajectory]]) -> dict:
-    """Log entries: rewards and counts of a step's trajectories, which are given group by group."""
-    flat = [trajectory for group in groups for trajectory in group]
-    returns = np.array([trajectory.env_return for trajectory in flat])
-    turns = sum(len(trajectory.turns) for trajectory in flat)
+    """Log entries: rewards and counts of a step's groups of trajectories."""
+    played = flat(groups)
+    returns = np.array([trajectory.env_return for trajectory in played])
+    turns = sum(len(trajectory.turns) for trajectory in played)
     return {
         "mean_reward": float(returns.mean()),
         "std_reward": float(returns.std()),
-        "success_rate": sum(t.success for t in flat) / len(flat),
+        "success_rate": sum(t.success for t in played) / len(played),
         "n_turns": turns,
-        "mean_turns": turns / len(flat),
-        "completed": sum(not t.truncated for t in flat),
-        "truncated": sum(t.truncated for t in flat),
-        "context_overflow": sum(t.context_overflow for t in flat),
-        "n_trajectories": len(flat),
+        "mean_turns": turns / len(played),
+        "completed": sum(not t.truncated for t in played),
+        "truncated": sum(t.truncated for t in played),
+        "context_overflow": sum(t.context_overflow for t in played),
+        "n_trajectories": len(played),
         "n_groups": len(groups),
-        "n_action_tokens": sum(t.action_tokens for t in flat),
-        "n_forward_tokens": sum(len(t.token_ids) for t in flat),
-        "inadmissible_share": sum(t.inadmissible for t in flat) / turns,
-        "inadmissible": sum(t.inadmissible for t in flat),
-        "overlong": sum(t.overlong for t in flat),
-        "empty": sum(t.empty for t in flat),
+        "n_action_tokens": sum(t.action_tokens for t in played),
+        "n_forward_tokens": sum(len(t.token_ids) for t in played),
+        "inadmissible_share": sum(t.inadmissible for t in played) / turns,
+        "inadmissible": sum(t.inadmissible for t in played),
+        "overlong": sum(t.overlong for t in played),
+        "empty": sum(t.empty for t in played),
     }
 
 
@@ -81,7 +81,7 @@ def advantage_row(
     `advantages`, in the order of `groups`, gives the advantages per trajectory and per turn. The
     turns in `groups` hold the blended advantages, which are averaged over tokens.
     """
-    played = [trajectory for group in groups for trajectory in group]
+    played = flat(groups)
     turns = [turn for trajectory in played for turn in trajectory.turns]
     per_token = np.concatenate([np.full(t.span[1] - t.span[0], t.advantage) for t in turns])
     per_turn = np.concatenate([row for group in advantages for row in group.turns])
@@ -90,9 +90,7 @@ def advantage_row(
     return {
         "dead_groups": sum(group.dead for group in advantages),
         "flat_credit_groups": sum(group.flat for group in advantages),
-        "turn_share": turn_share(blended),
-        "top_share": top_share(blended),
-        "offset_share": offset_share(blended),
+        **advantage_shares(blended),
         "max_abs_credit": max(abs(turn.credit) for turn in turns),
         "mean_abs_traj_adv": float(np.abs(per_trajectory).mean()),
         "mean_abs_turn_adv": float(np.abs(per_turn).mean()),

@@ -1,14 +1,54 @@
-"""A method: one arm of a study."""
+"""A method: one arm of a study, with its credit assigner and its update rule."""
 
 from collections.abc import Mapping
-from typing import Literal, Self
+from functools import cache
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
+from hgrpo.config.kind_section import KindSection
 from hgrpo.config.strict import Strict
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
+from hgrpo.formulas import kinds
+from hgrpo.formulas.rule import Rule
 from hgrpo.learning.advantages import DeadGroups, GroupNorm, TurnNorm, size_caution
-from hgrpo.learning.objective import ObjectiveConfig
+from hgrpo.learning.settings import TrainingConfig
+
+
+class ObjectiveConfig(KindSection):
+    """`rule` names an update rule; the other keys are the rule's settings."""
+
+    key: ClassVar[str] = "rule"
+
+    rule: str = Field("PPOClip", description=f"{', '.join(kinds.known())}")
+
+    @property
+    def grouped(self) -> bool:
+        """Whether the rule compares the rollouts of a group."""
+        return kinds.load(self.rule).grouped
+
+    @classmethod
+    def settings_model(cls, kind: str) -> type[Strict]:
+        return _without_shared(kinds.load(kind))
+
+    def make(self, training: TrainingConfig) -> Rule:
+        """The rule, with its settings and its shared ones from `training`."""
+        rule = kinds.load(self.rule)
+        shared = {key: getattr(training, name) for key, name in rule.of_training.items()}
+        return rule(**self.settings, **shared)
+
+
+@cache
+def _without_shared(rule: type[Rule]) -> type[Strict]:
+    """The rule's settings, except its shared ones from `training`."""
+    if not rule.of_training:
+        return rule
+    fields = {
+        name: (field.annotation, field)
+        for name, field in rule.model_fields.items()
+        if name not in rule.of_training
+    }
+    return create_model(rule.__name__, __base__=Strict, __doc__=rule.__doc__, **fields)
 
 
 class MethodConfig(Strict):
@@ -28,7 +68,7 @@ class MethodConfig(Strict):
     advantage: Literal["group", "gae", "turn_gae", "bi_level_gae"] = Field(
         "group",
         description="group: a trajectory is compared with its group, and turns get their credit; "
-        "the others ask a critic what was still to be earned: before every token (gae), before "
+        "the others take the critic's estimate of rewards to go: before every token (gae), before "
         "every turn (turn_gae), or first over turns and then over tokens (bi_level_gae)",
     )
     objective: ObjectiveConfig = Field(
@@ -58,8 +98,8 @@ class MethodConfig(Strict):
     dead_groups: DeadGroups = Field(
         "skip",
         description="skip: groups whose advantages are all zero take no part in the update, unless "
-        "a KL penalty has something to say of them; skip_equal_returns: those whose returns are "
-        "all equal take none, whatever the turns' credit says (the guard of H-GRPO); keep: all do",
+        "a KL penalty acts on them; skip_equal_returns: groups of equal returns take no part, also "
+        "with turn credit (the guard of H-GRPO); keep: all groups take part",
     )
     stream: int = Field(
         0,
@@ -73,41 +113,28 @@ class MethodConfig(Strict):
     )
 
     @model_validator(mode="after")
-    def _takes_credit_from_one_source(self) -> Self:
+    def _fits_together(self) -> Self:
         if self.uses_critic and (self.credit.kind != "flat" or self.alpha != 1.0):
             raise ValueError(
                 f"advantage: {self.advantage} takes the turns' credit from the critic, so "
                 f"credit.kind: {self.credit.kind} with alpha: {self.alpha:g} would not be used; "
                 "leave both out"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _suits_its_rule(self) -> Self:
         compares = self.advantage == "group" and self.alpha == 1.0
         if self.objective.grouped and not compares:
             raise ValueError(
                 f"objective.rule: {self.objective.rule} compares whole trajectories of a group, so "
                 f"it needs advantage: group and alpha: 1, not {self.advantage} and {self.alpha:g}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _states_alpha(self) -> Self:
         if self._chooses_alpha and "alpha" not in self.model_fields_set:
             raise ValueError(
                 f"alpha: required with credit.kind {self.credit.kind!r}: an advantage is alpha x "
                 "the trajectory's advantage + (1 - alpha) x turn credit; `alpha: 0.5` uses both"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _suits_its_credit(self) -> Self:
-        if not self.train:
-            return self
+        demands = self.credit.declared.demands if self.train else {}
         wrong = [
             f"{key}: credit.kind {self.credit.kind!r} needs {value!r}, not {setting!r}: {why}"
-            for key, (value, why) in self.credit.declared.demands.items()
+            for key, (value, why) in demands.items()
             if (setting := getattr(self, key)) != value
         ]
         if wrong:
@@ -121,7 +148,7 @@ class MethodConfig(Strict):
         return compares and "alpha" not in self.credit.declared.demands
 
     def credit_caution(self, flat: bool, sizes: Mapping[str, float | None] | None = None) -> str:
-        """Why turn credit, or the return beside it, has little or no effect, or "".
+        """Why turn credit, or the return beside it, has little effect; "" without a reason.
 
         Args:
             flat: whether `is_flat` held for it in all groups.
@@ -141,6 +168,6 @@ class MethodConfig(Strict):
         return self.train and self.advantage != "group"
 
     @property
-    def shown_label(self) -> str:
-        """The label for readers, with the assigner's remark; without a `label`, `name` is used."""
-        return self.credit.labelled(self.label or self.name)
+    def full_label(self) -> str:
+        """`label`, or else `name`, with the assigner's remark, such as "(offline rubric)"."""
+        return f"{self.label or self.name} {self.credit.declared.label_remark}".strip()

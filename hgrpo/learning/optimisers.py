@@ -62,23 +62,23 @@ def descend(
     optimisers: Sequence[Optimizer],
     parameters: Sequence[torch.Tensor],
     max_norm: float,
-    whose: str = "",
+    prefix: str = "",
 ) -> float:
     """Scale gradients to a norm of at most `max_norm`, step all optimisers; return the first norm.
 
-    Messages begin with `whose`.
+    Errors begin with `prefix`.
 
     Raises:
         TrainingError: the norm, or a weight after the step, is not finite.
     """
     norm = float(nn.utils.clip_grad_norm_(parameters, max_norm))
     if not math.isfinite(norm):
-        raise TrainingError(f"{whose}the gradient is not finite; lower the learning rate")
+        raise TrainingError(f"{prefix}the gradient is not finite; lower the learning rate")
     for optimiser in optimisers:
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
     if not all(bool(parameter.isfinite().all()) for parameter in parameters):
-        raise TrainingError(f"{whose}an optimiser step left weights that are not finite")
+        raise TrainingError(f"{prefix}an optimiser step left weights that are not finite")
     return norm
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,14 +21,14 @@ from hgrpo.learning.checkpoints import Checkpoints
 from hgrpo.learning.chosen import (
     Chosen,
     choose,
+    flat,
     scale_living,
     spread_of_returns,
     weigh,
     where,
 )
-from hgrpo.learning.collapse_pairs import measure_step
-from hgrpo.learning.critic import Critic
-from hgrpo.learning.critic_advantages import estimates, store_advantages
+from hgrpo.learning.collapse import measure_step
+from hgrpo.learning.critic import Critic, estimates, store_advantages
 from hgrpo.learning.log_row import advantage_row, rollout_row, spread_row, trained_row
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.optimisers import set_lr
@@ -103,13 +103,15 @@ class Round:
         began = time.perf_counter()
         training = self.learner.training
         groups, advantages, synced, seconds = self._play(step, on_trajectory)
-        reported = self._report()
+        ranks = self.learner.ranks
+        reported = dict(ranks.broadcast(self.assigner.report() if ranks.first else None))
         self.collector.engine.sleep()
         played = [group.trajectories for group in groups]
         chosen = self.choose(played, advantages)
         self._apply_stops(played, chosen, step)
         if self.learner.stop.over:
-            chosen = chosen.none()
+            nothing = [np.zeros_like(mask) for mask in chosen.trajectories]
+            chosen = replace(chosen, trajectories=nothing)
         measuring = time.perf_counter()
         if collapse := self._measure_collapse(played, step):
             seconds["collapse_s"] = time.perf_counter() - measuring
@@ -134,8 +136,10 @@ class Round:
         )
         leaves_out = training.dynamic_sampling is not None or training.filter is not None
         if leaves_out or self.learner.stop.over:
-            forget_advantages(_flat(played), chosen.flat)
-        self._save(_flat(played), step)
+            forget_advantages(flat(played), chosen.flat)
+        if ranks.first:
+            write_step(flat(played), self.id.index, step, self.checkpoints.folder)
+            self.checkpoints.save(self.learner, self.rows)
 
     def _play(
         self, step: int, on_trajectory: Callable[[], None]
@@ -157,9 +161,9 @@ class Round:
             groups += batch
             credits = self._credit(batch)
             if step == 0 and len(groups) == len(batch) and self.second and self.learner.ranks.first:
-                # The last group shows what an assigner has kept of earlier ones, if it is not dead.
-                telling = [k for k, rows in enumerate(credits) if any(map(np.any, rows))] or [0]
-                again = self.second, batch[telling[-1]], credits[telling[-1]]
+                # State that an assigner carries between groups shows in the last living group.
+                living = [k for k, rows in enumerate(credits) if any(map(np.any, rows))] or [0]
+                again = self.second, batch[living[-1]], credits[living[-1]]
                 synced["order_dependent_credit"] = is_order_dependent(*again)
             advantages += [
                 group_advantages(group, credit, self.id.method, training)
@@ -196,25 +200,20 @@ class Round:
         ranks = self.learner.ranks
         return ranks.broadcast(assign_all(self.assigner, groups) if ranks.first else None)
 
-    def _report(self) -> dict[str, float]:
-        """The assigner's report for the log, from the first rank."""
-        ranks = self.learner.ranks
-        return dict(ranks.broadcast(self.assigner.report() if ranks.first else None))
-
     def choose(
         self, played: Sequence[Sequence[Trajectory]], advantages: Sequence[GroupAdvantages]
     ) -> Chosen:
-        """What the update is to use: groups that are not dead and, of these, what the filter keeps.
+        """The choice for the update: groups that are not dead, and the filter's choice of these.
 
-        A critic's advantages are no comparison within the group, so under a critic none is dead.
+        A critic's advantages do not compare trajectories, so under a critic no group is dead.
         """
         training, rule = self.learner.training, self.id.method.dead_groups
-        penalised = training.penalises_dead_groups(self.learner.kl.coefficient)
+        penalised = training.penalises_dead_groups(self.learner.kl_coefficient)
         critic = self.learner.critic is not None
         take_part = [critic or takes_part(each.dead, rule, penalised) for each in advantages]
         entropies = None
         if training.filter is not None and training.filter.needs_entropies:
-            rows = self.learner.entropies(training_sequences(_flat(played)))
+            rows = self.learner.score(training_sequences(flat(played)), entropies=True)
             ends = np.cumsum([len(group) for group in played])[:-1]
             entropies = np.split(np.array([float(row.mean()) for row in rows]), ends)
         return choose(played, take_part, training, entropies)
@@ -223,7 +222,7 @@ class Round:
         self, played: Sequence[Sequence[Trajectory]], chosen: Chosen, step: int
     ) -> None:
         """Apply the rules for stopping to the step; a run that they end takes no further update."""
-        training, won = self.learner.training, [t.success for t in _flat(played)]
+        training, won = self.learner.training, [t.success for t in flat(played)]
         self.learner.stop = after_collection(
             self.learner.stop,
             training.stops,
@@ -238,8 +237,7 @@ class Round:
     ) -> dict[str, float | None]:
         """Log entries of the run's first step and each round's last, if `training.collapse` is set.
 
-        It comes before the update, so the policy is still the one that played, at first the SFT
-        policy.
+        Call it before the update, while the policy is the one that played.
         """
         training = self.learner.training
         last = step == training.steps_per_round - 1 or self.learner.stop.over
@@ -247,12 +245,12 @@ class Round:
         if training.collapse is None or not (first or last):
             return {}
         return measure_step(
-            _flat(played),
+            flat(played),
             training.collapse.pairs,
             (self.id.seed, self.id.index, step),
             self.learner.policy.conversation,
             self.collector.engine.max_length,
-            self.learner.logprobs,
+            self.learner.score,
         )
 
     def _update(
@@ -263,7 +261,9 @@ class Round:
         step: int,
     ) -> dict:
         """Update on the chosen trajectories, in random order; return diagnostics."""
-        self._set_lr(step)
+        # The warm-up counts steps across rounds.
+        warmup = max(1, self.learner.training.warmup_steps)
+        set_lr([self.learner.optimiser], min(1.0, (self._step_of_run(step) + 1) / warmup))
         rng = generator("minibatches", self.id.seed, self.id.index, step)
         used = np.flatnonzero(chosen.flat)
         order = used[rng.permutation(len(used))].tolist()
@@ -273,7 +273,7 @@ class Round:
         if rms is not None:
             row = {"advantage_factor": scale_living(played, advantages, chosen, rms)}
         weigh(played, chosen.weights)
-        return row | self.learner.update(training_sequences(_flat(played)), order)
+        return row | self.learner.update(training_sequences(flat(played)), order)
 
     def _update_both(
         self,
@@ -284,7 +284,7 @@ class Round:
         step: int,
     ) -> dict:
         """Take the advantages from the critic, then update the critic and the policy."""
-        training, trajectories = self.learner.training, _flat(played)
+        training, trajectories = self.learner.training, flat(played)
         sequences = training_sequences(trajectories)
         critic.calibrate(np.array([trajectory.env_return for trajectory in trajectories]))
         before = critic.values(sequences)
@@ -302,19 +302,3 @@ class Round:
 
     def _step_of_run(self, step: int) -> int:
         return (self.id.index - 1) * self.learner.training.steps_per_round + step
-
-    def _set_lr(self, step: int) -> None:
-        """Set the learning rate, with a linear warm-up that counts steps across rounds."""
-        warmup = max(1, self.learner.training.warmup_steps)
-        factor = min(1.0, (self._step_of_run(step) + 1) / warmup)
-        set_lr([self.learner.optimiser], factor)
-
-    def _save(self, trajectories: Sequence[Trajectory], step: int) -> None:
-        """On the first rank, save the step's trajectories and the learner's state."""
-        if self.learner.ranks.first:
-            write_step(trajectories, self.id.index, step, self.checkpoints.folder)
-            self.checkpoints.save(self.learner, self.rows)
-
-
-def _flat(groups: Sequence[Sequence[Trajectory]]) -> list[Trajectory]:
-    return [trajectory for group in groups for trajectory in group]

@@ -8,16 +8,16 @@ from hgrpo.atomic import write_json
 from hgrpo.credit.base import ORDER_DEPENDENT
 from hgrpo.learning.checkpoints import write_state
 from hgrpo.learning.critic import save_critic
-from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.learning.log_row import SIZES
 from hgrpo.learning.round import Round
+from hgrpo.learning.scratch import CRITIC, TRAINER_STATE
 from hgrpo.policy.compatible import weights_digest
 from hgrpo.policy.precision import dtype_name
 from hgrpo.trajectories.log_row import all_play, in_summary
 from hgrpo.trajectories.store import join_steps
 
-# Columns of the log whose sums over the round go to the summary. In the log, the names in `_TOTALS`
-# have the prefix "n_".
+# Columns of the log that the summary sums up. In the log, the names in `_TOTALS` have the prefix
+# "n_".
 _COUNTS = ("inadmissible", "overlong", "empty", "dead_groups", "truncated", "context_overflow")
 _TOTALS = (
     *("groups", "trajectories", "turns", "action_tokens", "forward_tokens"),
@@ -49,7 +49,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
         "credit_caution": credit_caution(played),
         "ended": ended,
         "train_dtype": dtype_name(learner.autocast),
-        "final_kl_coef": learner.kl.coefficient,
+        "final_kl_coef": learner.kl_coefficient,
         "total_elapsed_s": sum(row["elapsed_s"] for row in rows),
         **origin,
         "policy": weights_digest(folder / "adapter"),
@@ -58,7 +58,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
 
 
 def credit_caution(played: Round) -> str:
-    """What is wrong with the round's turn credit, or ""; without a fit, it is only a stand-in."""
+    """The caution about the round's turn credit, or ""; before a fit, credit is a stand-in."""
     method, rows = played.id.method, played.rows
     unfitted = method.credit.declared.fits and played.id.index == 1
     if unfitted or not rows:
@@ -72,7 +72,7 @@ def credit_caution(played: Round) -> str:
 
 
 def totals(rows: Sequence[Mapping]) -> dict:
-    """Sums and means of log rows; a mean of nothing is None, also that of a round without steps.
+    """Sums and means of log rows; a mean over no row is None.
 
     `all_play` includes continuations; the sums whose names start with `total_` do not.
     """

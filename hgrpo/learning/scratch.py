@@ -12,32 +12,9 @@ from pathlib import Path
 
 from hgrpo.errors import UserError
 
-
-@contextmanager
-def locked_scratch(root: Path, key: str) -> Iterator[Path]:
-    """Lock `root`, yield the folder `root/key`, and remove this folder if the block succeeds.
-
-    The key comes from `resume_key`. Folders of other keys under `root` belong to superseded runs.
-    They are removed first.
-
-    Raises:
-        UserError: another process has locked `root`.
-    """
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / "lock").open("w", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{root}: another process is running this job") from None
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
-        for other in root.iterdir():
-            if other.is_dir() and other.name != key:
-                shutil.rmtree(other, ignore_errors=True)
-        folder = root / key
-        folder.mkdir(exist_ok=True)
-        yield folder
-        shutil.rmtree(folder, ignore_errors=True)
+# Files of a round that the next one reads: the critic's weights, and, in the folder of the policy,
+# the optimiser's state and what else training goes on with.
+CRITIC, TRAINER_STATE = "critic.safetensors", "trainer_state.pt"
 
 
 def step_folder(folder: Path, step: int) -> Path:
@@ -64,19 +41,35 @@ def scratch_root(option: Path | None, out: Path) -> Path:
 def job_scratch(option: Path | None, out: Path, key: str) -> Iterator[Path]:
     """Lock the scratch folder and yield the place for this job's steps.
 
-    A folder beside `out` is removed with its lock if the block succeeds. The folder of `--scratch`
-    stays: the run of the study empties it after its last job.
+    The place is removed if the block succeeds, and so is a scratch folder beside `out`. The folder
+    of `--scratch` stays: the run of the study empties it after its last job. Places of other keys
+    belong to superseded runs and are removed first.
 
     Args:
         option: the folder of `--scratch`, if any.
         out: the folder of the results.
         key: from `resume_key`.
+
+    Raises:
+        UserError: another process has locked the scratch folder.
     """
     root = scratch_root(option, out)
-    with locked_scratch(root, key) as folder:
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / "lock").open("w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{root}: another process is running this job") from None
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        for other in root.iterdir():
+            if other.is_dir() and other.name != key:
+                shutil.rmtree(other, ignore_errors=True)
+        folder = root / key
+        folder.mkdir(exist_ok=True)
         yield folder
+        shutil.rmtree(folder, ignore_errors=True)
         if option is None:
-            shutil.rmtree(folder, ignore_errors=True)
             # Still locked, so that no other process can have begun here.
             (root / "lock").unlink(missing_ok=True)
             with suppress(OSError):

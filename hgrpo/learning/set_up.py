@@ -17,14 +17,12 @@ from hgrpo.credit.settings import CreditSettings
 from hgrpo.games.environment import EnvSettings
 from hgrpo.games.kinds import load
 from hgrpo.games.panels import read_panels
-from hgrpo.learning.checkpoints import Checkpoints, read_state
+from hgrpo.learning.checkpoints import Checkpoints, files_in, read_state
 from hgrpo.learning.critic import Critic, check_critic, value_head
-from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
-from hgrpo.learning.kl import KlController
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.ranks import ALONE, Ranks
-from hgrpo.learning.resume_key import files_in
 from hgrpo.learning.round import Round, RoundId
+from hgrpo.learning.scratch import CRITIC, TRAINER_STATE
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.stops import greedy_validation
 from hgrpo.learning.update import Learner
@@ -55,10 +53,10 @@ class RoundInputs:
     Attributes:
         sft: the SFT policy, which is the reference of the KL penalty.
         policy: the policy that the round starts from. The folder may also hold the trainer's state.
-        fitted: what the fit after the previous round wrote; None if there was no fit.
+        fitted: folder of the previous round's fit; None without a fit.
         cache: folder for the answers of judges, shared by all jobs of a study.
         evaluations: summaries of the evaluations after the earlier rounds, in order.
-        critic: the file of the critic that the round goes on with; None if there is none yet.
+        critic: file of the previous round's critic; None in the first round and without a critic.
     """
 
     panels: Path
@@ -72,7 +70,7 @@ class RoundInputs:
     critic: Path | None = None
 
     def files(self) -> list[Path]:
-        """The files that decide what the round does, besides the base and the tasks."""
+        """The round's input files besides the base and the tasks."""
         folders = [folder for folder in (self.sft, self.policy, self.fitted) if folder]
         in_folders = (path for folder in folders for path in files_in(folder))
         critic = [self.critic] if self.critic else []
@@ -82,7 +80,7 @@ class RoundInputs:
 def round_inputs(
     method: MethodConfig, *, assets: Path, base: Path, policy: Path, **others: object
 ) -> RoundInputs:
-    """What a round of an arm reads, from a command's folders; packed ones are unpacked first.
+    """The inputs of an arm's round, from a command's folders; archives are unpacked first.
 
     Args:
         others: further fields of `RoundInputs`.
@@ -136,13 +134,17 @@ def set_up(
     learner = _learner(policy, id.method, settings, ranks)
     if id.method.uses_critic:
         learner.critic = _critic(learner, settings, inputs)
-    _carry_on(learner, inputs)
-    collector = _collector(policy, settings, inputs, id.method.credit.declared)
+    carried = inputs.policy / TRAINER_STATE
+    if carried.is_file():
+        learner.load_state(read_state(carried, Learner.STATE))
+        if learner.critic:
+            learner.critic.load_weights(load_file(inputs.critic))
+    declared = id.method.credit.declared
+    collector = _collector(policy, settings, inputs, declared)
     context = Context(
         settings.env.name, policy, policy.conversation, collector, inputs.cache, inputs.fitted
     )
     assigner = make_assigner(id.method.credit, context)
-    declared = id.method.credit.declared
     # Only credit from the turns alone is cheap to compute again.
     more = declared.plays or declared.needs_policy or declared.uses or declared.may_be_unreachable
     second = None if more else partial(make_assigner, id.method.credit, context)
@@ -160,8 +162,8 @@ def _learner(
     decay = training.weight_decay
     optimiser = AdamW(parameters, lr=training.lr, betas=training.betas, weight_decay=decay)
     autocast = autocast_dtype(settings.model, policy.device)
-    kl = KlController(training.kl)
-    return Learner(policy, optimiser, kl, training, autocast, ranks, objective=method.objective)
+    coefficient, objective = training.kl.init, method.objective
+    return Learner(policy, optimiser, coefficient, training, autocast, ranks, objective=objective)
 
 
 def _critic(learner: Learner, settings: RoundSettings, inputs: RoundInputs) -> Critic:
@@ -172,16 +174,6 @@ def _critic(learner: Learner, settings: RoundSettings, inputs: RoundInputs) -> C
     optimiser = AdamW([*(p for _, p in body.trainable), *head.parameters()], lr=config.lr)
     tokens, ranks = training.microbatch_tokens, learner.ranks
     return Critic(body, head, optimiser, config, tokens, learner.autocast, ranks)
-
-
-def _carry_on(learner: Learner, inputs: RoundInputs) -> None:
-    """Continue from the previous round's trainer state, if there is one."""
-    carried = inputs.policy / TRAINER_STATE
-    if not carried.is_file():
-        return
-    learner.load_state(read_state(carried, Learner.STATE))
-    if learner.critic:
-        learner.critic.load_weights(load_file(inputs.critic))
 
 
 def _collector(

@@ -41,6 +41,24 @@ class KlConfig(Strict):
         description="whether the coefficient follows the observed KL; otherwise it stays at `init`",
     )
 
+    def adapted(self, coefficient: float, observed: float) -> float:
+        """The coefficient after a step whose mean KL per token was `observed`, in nats.
+
+        The rule of Ziegler et al. 2019, "Fine-Tuning Language Models from Human Preferences",
+        https://arxiv.org/abs/1909.08593, in the stepwise form of H-GRPO, the reference system: a
+        KL above 1.5 x target multiplies the coefficient by 1.5, a KL below 0.5 x target divides it
+        by 1.5, within [minimum, maximum]. A coefficient of 0 stays 0: the penalty is off.
+        """
+        if not self.adaptive or coefficient == 0.0:
+            return coefficient
+        if observed > 1.5 * self.target:
+            factor = 1.5
+        elif observed < 0.5 * self.target:
+            factor = 1.0 / 1.5
+        else:
+            return coefficient
+        return min(max(coefficient * factor, self.minimum), self.maximum)
+
     @field_validator("form", mode="before")
     @classmethod
     def _teaches(cls, form: object) -> object:
@@ -66,8 +84,8 @@ class GaeConfig(Strict):
     truncation: Literal["end", "bootstrap"] = Field(
         "end",
         description="what follows where the turn cap or the context length ended an episode: end: "
-        "nothing, the cap is a rule of the game; bootstrap: what the critic expects of the state "
-        "after the last turn, so the cap only cuts the play short",
+        "nothing, the cap is a rule of the game; bootstrap: the critic's value of the state after "
+        "the last turn, so the cap only cuts the play short",
     )
 
 
@@ -230,16 +248,12 @@ class TrainingConfig(Strict):
     in_flight: int = Field(256, gt=0, description="trajectories played at the same time")
 
     @model_validator(mode="after")
-    def _divides_by_something(self) -> Self:
+    def _fits_together(self) -> Self:
         if (self.loss_reduction == "constant") != (self.loss_constant is not None):
             raise ValueError(
                 f"loss_constant: {self.loss_constant} with loss_reduction: {self.loss_reduction}; "
                 "the reduction `constant` needs one, and the others read none"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _has_groups_to_compare(self) -> Self:
         compares = []
         if self.filter and (setting := self.filter.compares):
             compares.append(f"filter.{setting} compares the trajectories of a group")

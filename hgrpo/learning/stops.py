@@ -25,7 +25,7 @@ Rule = Literal["", "reward_collapse", "low_validation", "empty_steps"]
 
 
 class RewardCollapse(Strict):
-    """Stops a run whose returns no longer differ within groups, compared with how it began.
+    """Stops a run if returns differ far less within groups than in its first steps.
 
     A step's deviation is the mean over its groups, before any filter, of the deviation of their
     returns. Steps of which the filter left nothing do not count.
@@ -70,7 +70,7 @@ class LowValidation(Strict):
 
 
 class EmptySteps(Strict):
-    """Stops a run of whose batches the filter leaves nothing."""
+    """Stops a run if the filter leaves its batches empty."""
 
     steps: int = Field(5, gt=0, description="empty steps in a row after which the run stops")
     solved_above: float = Field(

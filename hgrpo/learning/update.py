@@ -23,9 +23,8 @@ from hgrpo.formulas.reduction import token_weights
 from hgrpo.formulas.rule import GroupRule, Rule
 from hgrpo.learning.batch import SampledSequence, TrainingSequence, by_sequence, not_finite
 from hgrpo.learning.critic import Critic
-from hgrpo.learning.kl import KlController
 from hgrpo.learning.log_row import STEP_DIAGNOSTICS, SUMS, mismatch, over_steps
-from hgrpo.learning.objective import ObjectiveConfig
+from hgrpo.learning.method import ObjectiveConfig
 from hgrpo.learning.optimisers import descend
 from hgrpo.learning.ranks import ALONE, Ranks
 from hgrpo.learning.settings import TrainingConfig
@@ -44,7 +43,7 @@ _WATCHED = 8
 
 @dataclass
 class Learner:
-    """Updates the policy with an optimiser and a KL controller.
+    """Updates the policy with an optimiser and an adaptive KL coefficient.
 
     It also holds the critic, if there is one, and the state of the rules for stopping.
 
@@ -54,7 +53,7 @@ class Learner:
 
     policy: Policy
     optimiser: Optimizer
-    kl: KlController
+    kl_coefficient: float
     training: TrainingConfig
     autocast: torch.dtype | None
     ranks: Ranks = ALONE
@@ -74,7 +73,7 @@ class Learner:
         return {
             "weights": self.policy.trained_state(),
             "optimiser": self.optimiser.state_dict(),
-            "kl_coefficient": self.kl.coefficient,
+            "kl_coefficient": self.kl_coefficient,
             "critic": self.critic and self.critic.state(),
             # Text, because pickle writes equal strings in two ways: as one object or as several.
             "stop": json.dumps(asdict(self.stop)),
@@ -83,7 +82,7 @@ class Learner:
     def load_state(self, state: Mapping[str, object]) -> None:
         self.policy.load_trained_state(state["weights"])
         self.optimiser.load_state_dict(state["optimiser"])
-        self.kl.coefficient = state["kl_coefficient"]
+        self.kl_coefficient = state["kl_coefficient"]
         if self.critic:
             self.critic.load_state(state["critic"])
         entries = json.loads(state["stop"]).items()
@@ -106,20 +105,20 @@ class Learner:
                 further from the trainer's than `mismatch_limit`. Earlier steps are not undone.
         """
         observed = self._measure_kl(sequences)
-        row = {"observed_kl": observed, "kl_coef": self.kl.coefficient}
+        row = {"observed_kl": observed, "kl_coef": self.kl_coefficient}
         if not order:
             return dict.fromkeys(STEP_DIAGNOSTICS) | row | {"n_updates": 0}
         importance = self._correct_importance([sequences[i] for i in order])
         steps, before = self._take_steps(sequences, order, importance)
         if observed is not None:
-            self.kl.update(observed)
+            self.kl_coefficient = self.training.kl.adapted(self.kl_coefficient, observed)
         return over_steps(steps) | before | importance | row | {"n_updates": len(steps)}
 
     def _measure_kl(self, sequences: Sequence[TrainingSequence]) -> float | None:
         """Store the reference's log-probs; return the mean k3 of KL(policy || reference)."""
-        if not self.kl.coefficient and not self.training.kl.watch:
+        if not self.kl_coefficient and not self.training.kl.watch:
             return None
-        watched = sequences if self.kl.coefficient else sequences[::_WATCHED]
+        watched = sequences if self.kl_coefficient else sequences[::_WATCHED]
         self.score_reference(watched)
         behaviour = torch.cat([s.behaviour for s in watched])
         reference = torch.cat([s.reference for s in watched])
@@ -128,7 +127,7 @@ class Learner:
     def score_reference(self, sequences: Sequence[TrainingSequence]) -> None:
         """Store the reference's log-probs in the sequences."""
         with self.policy.reference() as model:
-            for sequence, values in zip(sequences, self._score(sequences, model), strict=True):
+            for sequence, values in zip(sequences, self.score(sequences, model), strict=True):
                 sequence.reference = values
 
     def _correct_importance(self, sequences: Sequence[TrainingSequence]) -> dict[str, float]:
@@ -140,8 +139,7 @@ class Learner:
         cap = self.training.importance_cap
         if cap is None:
             return {"importance_mean": 1.0, "importance_truncated": 0.0}
-        scored = self._score(sequences, self.policy.causal_lm)
-        for sequence, values in zip(sequences, scored, strict=True):
+        for sequence, values in zip(sequences, self.score(sequences), strict=True):
             sequence.old = values
         old = torch.cat([s.old for s in sequences])
         behaviour = torch.cat([s.behaviour for s in sequences])
@@ -160,40 +158,39 @@ class Learner:
         steps: list[dict[str, float]] = []
         before: dict[str, float] = {}
         for _ in range(self.training.epochs):
-            for part in minibatches(order, self.training, self._is_of_groups):
+            for part in minibatches(order, self.training, isinstance(self.rule, GroupRule)):
                 step, log_ratio = self._differentiate([sequences[i] for i in part], part)
                 if not steps:
                     # Before the first step engine and trainer hold the same weights, so any
                     # difference is numerical.
                     before = mismatch(log_ratio)
-                    self._check_mismatch((before | importance)["mismatch_mean"])
+                    mean, limit = (
+                        (before | importance)["mismatch_mean"],
+                        self.training.mismatch_limit,
+                    )
+                    if limit is not None and not mean <= limit:
+                        raise TrainingError(
+                            f"training.mismatch_limit: {limit}: the log-probabilities of engine "
+                            f"and trainer differ by {mean:.3g} a token on average"
+                        )
                 parameters = [parameter for _, parameter in self.policy.trainable]
                 norm = descend([self.optimiser], parameters, self.training.max_grad_norm)
                 steps.append(step | {"grad_norm": norm})
         return steps, before
 
-    @property
-    def _is_of_groups(self) -> bool:
-        return isinstance(self.rule, GroupRule)
-
-    def entropies(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
-        """The policy's entropy before each sampled token, [N] per sequence, in nats."""
-        return self._score(sequences, self.policy.causal_lm, entropies=True)
-
-    def logprobs(self, sequences: Sequence[SampledSequence]) -> list[Tensor]:
-        """The policy's log-prob of each sampled token, [N] per sequence, in nats."""
-        return self._score(sequences, self.policy.causal_lm)
-
     @torch.no_grad()
-    def _score(
+    def score(
         self,
         sequences: Sequence[SampledSequence],
-        model: "PreTrainedModel",
+        model: "PreTrainedModel | None" = None,
         entropies: bool = False,
     ) -> list[Tensor]:
-        """The log-probs, or `entropies`, [N] of each sequence; each rank scores some of them."""
+        """The log-prob, or the entropy before it, of each sampled token: [N] per sequence, in nats.
+
+        The policy scores unless there is another `model`. Each rank scores some of the sequences.
+        """
         return by_sequence(
-            lambda chosen: self._logprobs(model, chosen, entropies)[int(entropies)],
+            lambda part: self._logprobs(model or self.policy.causal_lm, part, entropies)[entropies],
             sequences,
             self.training.microbatch_tokens,
             self.ranks,
@@ -216,7 +213,9 @@ class Learner:
         lengths = torch.tensor([len(s.behaviour) for s in minibatch])
         reduction = self.training.loss_reduction, self.training.loss_constant
         weights = token_weights(lengths, *reduction).split(lengths.tolist())
-        of_groups = self._first_pass(minibatch, places) if self._is_of_groups else None
+        of_groups = None
+        if isinstance(self.rule, GroupRule):
+            of_groups = self._first_pass(minibatch, places)
         sums, ratios, bad = dict.fromkeys(SUMS, 0.0), [], ""
         sizes = [len(s.token_ids) for s in minibatch]
         for part in self.ranks.share(micro_batches(sizes, self.training.microbatch_tokens)):
@@ -239,7 +238,7 @@ class Learner:
         groups: dict[int, list[int]] = {}
         for index, place in enumerate(places):
             groups.setdefault(place // self.training.rollouts_per_task, []).append(index)
-        scores = torch.stack([values.sum() for values in self.logprobs(minibatch)])
+        scores = torch.stack([values.sum() for values in self.score(minibatch)])
         old = torch.stack([s.behaviour.sum() for s in minibatch])
         # All tokens of a trajectory have its advantage.
         skills = torch.stack([s.advantages[0] for s in minibatch])
@@ -277,10 +276,10 @@ class Learner:
             lengths = torch.tensor([s.sampled for s in sequences])
             policy_loss = (slopes.float().repeat_interleave(lengths) * logprobs).sum()
         kl_term = torch.zeros(())
-        if self.kl.coefficient:
+        if self.kl_coefficient:
             form, reference = self.training.kl.form, torch.cat([s.reference for s in sequences])
             penalty = kl_penalty(form, logprobs, reference, behaviour)
-            kl_term = self.kl.coefficient * (weights * penalty).sum()
+            kl_term = self.kl_coefficient * (weights * penalty).sum()
         loss = policy_loss + kl_term
         entropy_term = torch.zeros(())
         if bonus:
@@ -321,14 +320,6 @@ class Learner:
             "ratio_max": float(log_ratio.exp().max()),
             "ess": float(effective_sample_share(log_ratio, torch.zeros_like(log_ratio))),
         }, log_ratio
-
-    def _check_mismatch(self, mean: float) -> None:
-        limit = self.training.mismatch_limit
-        if limit is not None and not mean <= limit:
-            raise TrainingError(
-                f"training.mismatch_limit: {limit}: the log-probabilities of engine and trainer "
-                f"differ by {mean:.3g} a token on average"
-            )
 
     def _logprobs(
         self,

@@ -19,7 +19,7 @@ Read = TypeVar("Read")
 def read_hidden(
     policy: Policy, sequences: Sequence[Sequence[int]], read: Callable[[int, Tensor], Read]
 ) -> list[Read]:
-    """What `read` makes of each sequence's hidden states, in the order of the sequences.
+    """`read` of each sequence's hidden states, in the order of the sequences.
 
     The policy reads each sequence once, several at a time. `read` gets the index of a sequence and
     its states, float32 [L, hidden size] on the CPU, where L may exceed the sequence's length.

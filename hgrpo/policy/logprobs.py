@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
@@ -16,6 +17,8 @@ from hgrpo.policy.head import Head, decode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+    from hgrpo.policy.policy import Policy
 
 _MULTIPLE = 16
 # The number of logits in a chunk: 256 MiB of float32.
@@ -88,6 +91,32 @@ def sampled_logprobs(
     return torch.cat(logprobs), torch.cat(spreads) if entropies else None
 
 
+@torch.no_grad()
+def reply_entropies(
+    policy: "Policy",
+    token_ids: Sequence[int],
+    spans: Sequence[tuple[int, int]],
+    temperature: float = 1.0,
+) -> list[np.ndarray]:
+    """Entropy of the policy before each token of each reply, in nats; a float64 array per reply.
+
+    By the chain rule the sum over a reply has the reply's own entropy as its expectation, given
+    what was read before it. Costs one forward pass over the conversation. The conversation is read
+    on its own, so that the numbers do not depend on a batch.
+
+    Args:
+        token_ids: the whole conversation.
+        spans: the [start, end) parts of it that are replies.
+        temperature: the temperature at which the replies were sampled.
+    """
+    if not spans:
+        return []
+    batch = make_batch([token_ids], [spans], policy.device)
+    _, entropies = sampled_logprobs(policy.causal_lm, batch, temperature, entropies=True)
+    values = entropies.double().cpu().numpy()
+    return np.split(values, np.cumsum([end - start for start, end in spans])[:-1])
+
+
 def sampled_logits(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:
     """Logits, float32 [N, vocabulary], that predict the sampled tokens. No chunks: keep N small."""
     states, head = _states(model, batch)
@@ -98,12 +127,6 @@ def token_logprobs(logits: Tensor, batch: SequenceBatch, temperature: float = 1.
     """Log-probability [N] of each sampled token under softmax(logits / temperature)."""
     chosen = batch.token_ids[batch.rows, batch.columns]
     return _of_tokens(logits / temperature, chosen)
-
-
-def token_entropies(logits: Tensor) -> Tensor:
-    """Entropy [N], in nats, of softmax(logits [N, vocabulary])."""
-    logp = torch.log_softmax(logits, dim=1)
-    return -(logp.exp() * logp).sum(1)
 
 
 def micro_batches(lengths: Sequence[int], token_budget: int) -> list[list[int]]:
@@ -143,7 +166,8 @@ def _chosen_logprobs(
     logprobs = _of_tokens(scaled, chosen)
     if not entropies:
         return logprobs, None
-    return logprobs, token_entropies(scaled if entropies == "differentiable" else scaled.detach())
+    logp = torch.log_softmax(scaled if entropies == "differentiable" else scaled.detach(), dim=1)
+    return logprobs, -(logp.exp() * logp).sum(1)
 
 
 def _of_tokens(scaled: Tensor, chosen: Tensor) -> Tensor:

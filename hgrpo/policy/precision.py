@@ -7,7 +7,7 @@ from hgrpo.policy.settings import ModelConfig
 
 
 def base_dtype(config: ModelConfig) -> torch.dtype:
-    """The type that the base's weights are kept in."""
+    """The number type of the base's weights."""
     return getattr(torch, config.base_dtype)
 
 

@@ -73,15 +73,11 @@ class ModelConfig(Strict):
     )
 
     @model_validator(mode="after")
-    def _one_base(self) -> Self:
+    def _fits_together(self) -> Self:
         sources = [self.tiny, self.path, self.package]
         if sum(each is not None for each in sources) != 1:
             raise ValueError("tiny: give exactly one of `tiny`, `path` and `package`")
         refuse_unread(self, ("system", self.tiny is None, "a chat model, by `path` or `package`"))
-        return self
-
-    @model_validator(mode="after")
-    def _lora_is_read(self) -> Self:
         knobs = [(name, self.adapt == "lora", "adapt: lora") for name in LoraConfig.model_fields]
         refuse_unread(self.lora, *knobs, prefix="lora.")
         # Under full tuning the base is trained, and bfloat16 would lose small updates.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from matplotlib.colors import LinearSegmentedColormap, to_hex
 
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.credit.settings import CreditSettings
 from hgrpo.errors import UserError
 from hgrpo.evaluation.designs import alpha_sweep

@@ -84,8 +84,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 def _build(settings: Settings, job: Job, paths: Paths, out: Path) -> dict:
     from hgrpo.base_model.make import build
-    from hgrpo.learning.imitation import read_demonstrations, texts
-    from hgrpo.learning.pretrain import pretrain
+    from hgrpo.learning.imitation import pretrain, read_demonstrations, texts
 
     if settings.env is None or paths.expert is None:
         raise UserError(

@@ -56,7 +56,7 @@ def comparison(study: "Study") -> dict:
         "step_trajectories": study.step_trajectories,
         "methods": {
             name: method.model_dump(mode="json", exclude={"training"})
-            | {"label": method.shown_label}
+            | {"label": method.full_label}
             | {"training": study.training[name].model_dump(mode="json", include=keys)}
             for name, method in study.methods.items()
         },

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from hgrpo.atomic import atomic_folder, write_json
 from hgrpo.base_model.folder import open_base
 from hgrpo.config.strict import Strict
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.evaluation.settings import AgreementConfig
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
@@ -133,7 +133,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
         "reference": reference,
         "stream": study.methods[reference].stream if study.has_reference else 0,
         "methods": [
-            arm.model_dump(mode="json", include={"name", "credit"}) | {"label": arm.shown_label}
+            arm.model_dump(mode="json", include={"name", "credit"}) | {"label": arm.full_label}
             for arm in _credited(study).values()
         ],
         "updates": {

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from hgrpo.atomic import atomic_folder
 from hgrpo.config.strict import Strict
-from hgrpo.credit.kinds import load
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig, load
 from hgrpo.errors import UserError
 from hgrpo.progress import Bar
 from hgrpo.stages.files import fitted_files, round_folder

@@ -54,7 +54,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     return {
         "study": study.config.name,
         "arms": [
-            (name, arm.shown_label, study.training[name].steps_per_round)
+            (name, arm.full_label, study.training[name].steps_per_round)
             for name, arm in study.methods.items()
             if arm.train
         ],

@@ -25,7 +25,7 @@ from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.evaluation.gradients.settings import GradientsConfig
 from hgrpo.games.panels import ANALYSIS, read_panels
-from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
+from hgrpo.learning.scratch import CRITIC, TRAINER_STATE
 from hgrpo.progress import Bar
 from hgrpo.stages import rl_round
 from hgrpo.stages.files import policy_files, policy_folder
@@ -156,8 +156,7 @@ def settings_read(settings: Settings) -> dict:
 
 def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -> "Round":
     """Set up the next round; warm up an untrained critic."""
-    from hgrpo.learning.checkpoints import Checkpoints
-    from hgrpo.learning.resume_key import resume_key
+    from hgrpo.learning.checkpoints import Checkpoints, resume_key
     from hgrpo.learning.round import RoundId
     from hgrpo.learning.scratch import job_scratch
     from hgrpo.learning.set_up import RoundSettings, set_up
@@ -226,7 +225,7 @@ def _counts(groups: list) -> tuple["np.ndarray", "np.ndarray"]:
 def _products(after: "Round", groups: list, config: GradientsConfig, title: str) -> "GroupProducts":
     from hgrpo.evaluation.gradients.bucket_statistics import GroupProducts
     from hgrpo.learning.gradients.components import Measuring, group_gradients, group_products
-    from hgrpo.policy.count_sketch import CountSketch
+    from hgrpo.policy.score_sketch import CountSketch
 
     learner = after.learner
     length = sum(parameter.numel() for _, parameter in learner.policy.trainable)

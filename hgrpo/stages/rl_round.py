@@ -22,8 +22,8 @@ import yaml
 from hgrpo.atomic import atomic_folder
 from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import TrainingError, UserError
-from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
 from hgrpo.learning.method import MethodConfig
+from hgrpo.learning.scratch import CRITIC, TRAINER_STATE
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.progress import Bar, print_caution
 from hgrpo.provenance import provenance
@@ -133,9 +133,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         UserError: an option is out of range, a file is damaged, or training fails. The last
             finished step is kept.
     """
-    from hgrpo.learning.checkpoints import Checkpoints
+    from hgrpo.learning.checkpoints import Checkpoints, resume_key
     from hgrpo.learning.ranks import become_ranks, joined_ranks
-    from hgrpo.learning.resume_key import resume_key
     from hgrpo.learning.scratch import job_scratch, scratch_root
     from hgrpo.learning.set_up import check_inputs, round_inputs
 

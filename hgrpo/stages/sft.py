@@ -91,7 +91,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 def _take(settings: Settings, job: Job, paths: Paths) -> None:
     """Check and copy the user's adapter, and write a log without steps and a summary."""
-    from hgrpo.policy.given_adapter import given_digest, take_adapter, trained_on
+    from hgrpo.policy.outside_adapter import adapter_digest, take_adapter, trained_on
 
     base, env = open_base(paths.base), settings.env.name
     adapter = user_path(settings.sft.adapter, "sft.adapter")
@@ -99,7 +99,7 @@ def _take(settings: Settings, job: Job, paths: Paths) -> None:
         weights = take_adapter(adapter, settings.model, base, env, out / "adapter")
         summary = {
             "taken_from": settings.sft.adapter,
-            "given": given_digest(adapter),
+            "given": adapter_digest(adapter),
             "weights": weights,
             "trained_on": trained_on(base, env),
         } | provenance(job.code)
@@ -115,14 +115,13 @@ def _write(out: Path, rows: list[dict], settings: Settings, summary: dict) -> No
 
 def _imitate(settings: Settings, job: Job, paths: Paths) -> None:
     """Fine-tune from the newest checkpoint, and write policy, log and summary."""
-    from hgrpo.learning.checkpoints import Checkpoints
+    from hgrpo.learning.checkpoints import Checkpoints, resume_key
     from hgrpo.learning.imitation import imitate
     from hgrpo.learning.optimisers import sft_optimisers
-    from hgrpo.learning.resume_key import resume_key
     from hgrpo.learning.scratch import job_scratch
     from hgrpo.policy.compatible import weights_digest
-    from hgrpo.policy.given_adapter import trained_on
     from hgrpo.policy.load import load_policy
+    from hgrpo.policy.outside_adapter import trained_on
     from hgrpo.policy.precision import autocast_dtype, dtype_name
 
     model, sft = settings.model, settings.sft

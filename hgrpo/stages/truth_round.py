@@ -92,7 +92,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         UserError: there is no policy, a file is damaged, or the panel has too few games.
     """
     from hgrpo.evaluation.truth.measure import Measurement
-    from hgrpo.learning.resume_key import files_in, resume_key
+    from hgrpo.learning.checkpoints import files_in, resume_key
     from hgrpo.learning.scratch import job_scratch
     from hgrpo.policy.compatible import check_adapter, check_policy
     from hgrpo.policy.load import load_policy

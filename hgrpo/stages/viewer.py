@@ -63,7 +63,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
     truth = study.config.truth
     return {
         "study": study.config.name,
-        "labels": [(name, arm.shown_label) for name, arm in study.methods.items()],
+        "labels": [(name, arm.full_label) for name, arm in study.methods.items()],
         "seed": study.config.seeds[0],
         "truth_rounds": list(truth.after_rounds) if truth else [],
     }

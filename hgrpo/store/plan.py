@@ -281,10 +281,10 @@ def user_digest(study: Study, stage: str, results: Path) -> str | None:
 
         return source_digest(study.model.path, results / "base")
     if stage == "sft" and study.config.sft.adapter is not None:
-        from hgrpo.policy.given_adapter import given_digest
+        from hgrpo.policy.outside_adapter import adapter_digest
 
         try:
-            return given_digest(user_path(study.config.sft.adapter, "sft.adapter"))
+            return adapter_digest(user_path(study.config.sft.adapter, "sft.adapter"))
         except (UserError, OSError):
             return _recorded(results / "sft/summary.json", "given")
     return None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hgrpo.config.read import merge, read_yaml, validate
 from hgrpo.config.strict import Strict
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import TrainingConfig

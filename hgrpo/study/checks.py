@@ -52,11 +52,11 @@ def _check_known(
 def _check_labels(study: "Study", path: Path) -> None:
     owners: dict[str, str] = {}
     for name, method in study.methods.items():
-        other = owners.setdefault(method.shown_label, name)
+        other = owners.setdefault(method.full_label, name)
         if other != name:
             raise UserError(
                 f"{path}: methods: {other} and {name} have the same label "
-                f"{method.shown_label!r}; change one of the labels"
+                f"{method.full_label!r}; change one of the labels"
             )
 
 

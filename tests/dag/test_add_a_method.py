@@ -13,7 +13,7 @@ PROBE = """
 import json
 import numpy as np
 from hgrpo.trajectories.trajectory import Trajectory, Turn
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.games.base import Task
 

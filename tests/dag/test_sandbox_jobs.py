@@ -124,7 +124,7 @@ def test_nothing_runs_again_and_an_equal_arm_has_run_once(ran):
             FIGURES | {"Sandbox: the page"},
         ),
         (
-            "hgrpo/formulas/fresh_dg.py",
+            "hgrpo/formulas/dg_variants.py",
             "fresh * gates * seen.advantages",
             "2 * fresh * gates * seen.advantages",
             {

@@ -13,7 +13,7 @@ from hgrpo.base_model.make import build_tiny
 from hgrpo.base_model.settings import TinyModel
 from hgrpo.config.read import read_yaml
 from hgrpo.credit.base import Context, Group, make_assigner
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.credit.turnrd.model import build_model, save_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.errors import UserError

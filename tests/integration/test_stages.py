@@ -22,7 +22,7 @@ from hgrpo.archive import pack, unpacked
 from hgrpo.base_model.folder import open_base
 from hgrpo.errors import UserError
 from hgrpo.games.kinds import load
-from hgrpo.learning.scratch import locked_scratch
+from hgrpo.learning.scratch import job_scratch
 from hgrpo.policy.compatible import weights_digest
 from hgrpo.policy.load import load_policy
 from hgrpo.policy.settings import ModelConfig
@@ -433,7 +433,7 @@ def test_lora_on_a_pretrained_base(study, tmp_path):
 
 def test_a_second_process_on_the_same_round_is_refused(study, tmp_path):
     options = study.round_options(tmp_path / "round")
-    with locked_scratch(options["scratch"], "other"):
+    with job_scratch(options["scratch"], options["scratch"], "other"):
         assert "another process" in one_line_error(study.run("rl_round", **options))
 
 

@@ -6,7 +6,7 @@ import keys_page
 import pytest
 from pydantic import BaseModel, Field, create_model
 
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 
 
 def test_the_page_in_the_tree_is_that_of_the_code(project):

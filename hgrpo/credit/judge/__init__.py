@@ -39,7 +39,7 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
             raise UserError(complaint)
     from hgrpo.credit.judge.accounting import Account
     from hgrpo.credit.judge.assigner import JudgeCredit
-    from hgrpo.credit.judge.cache import Database, ScoreCache
+    from hgrpo.credit.judge.cache import Database
 
     database = Database(context.cache_dir / "judge.sqlite")
     account = Account(settings, database)
@@ -51,4 +51,4 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
         from hgrpo.credit.judge.endpoint import EndpointJudge
 
         judge = EndpointJudge(settings, key, account)
-    return JudgeCredit(settings, name, text, ScoreCache(database), judge, account)
+    return JudgeCredit(settings, name, text, database, judge, account)

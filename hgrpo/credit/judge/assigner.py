@@ -9,7 +9,7 @@ import numpy as np
 
 from hgrpo.credit.base import CreditAssigner, Group
 from hgrpo.credit.judge.accounting import Account
-from hgrpo.credit.judge.cache import Question, ScoreCache
+from hgrpo.credit.judge.cache import Database, Question
 from hgrpo.credit.judge.protocol import (
     FALLBACKS,
     PROMPT_VERSION,
@@ -37,7 +37,7 @@ class JudgeCredit(CreditAssigner):
     settings: Settings
     environment: str
     text: JudgeText
-    cache: ScoreCache
+    cache: Database
     judge: Judge
     account: Account
 

@@ -49,7 +49,10 @@ Result = TypeVar("Result")
 
 
 class Database:
-    """One connection to `path`, shared by all threads; UserError if SQLite cannot use the file."""
+    """One connection to `path`, shared by all threads.
+
+    Methods raise UserError if SQLite cannot use the file.
+    """
 
     def __init__(self, path: Path):
         self.path = Path(path)
@@ -61,6 +64,25 @@ class Database:
         """Run one statement as one transaction and return its rows."""
         with self._lock:
             return self._guarded(lambda: self._connection.execute(statement, values).fetchall())
+
+    def get(self, question: "Question") -> Judgement | None:
+        """The stored judgement of a question, or None."""
+        query = "SELECT scores, answered_by FROM answers WHERE key = ?"
+        for scores, answered_by in self.execute(query, (question.key,)):
+            return Judgement(json.loads(scores), answered_by)
+        return None
+
+    def put(self, question: "Question", judgement: Judgement) -> Judgement:
+        """Store a judgement, unless another job has stored one; return the stored judgement.
+
+        If the scores do not fit the turns, raise CallError and store nothing.
+        """
+        check(judgement.scores, question.turns)
+        self.execute(
+            "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (question.key, *question.judge, judgement.answered_by, json.dumps(judgement.scores)),
+        )
+        return self.get(question) or judgement
 
     def _open(self) -> sqlite3.Connection:
         # `execute` takes a lock, so threads can share the connection without Python's thread check.
@@ -129,34 +151,6 @@ class Question:
         """SHA-256 (hex) of every field; it covers all that the prompt shows of the trajectories."""
         content = [*self.judge, [_content(trajectory) for trajectory in self.trajectories]]
         return hashlib.sha256(json.dumps(content).encode("ascii")).hexdigest()
-
-
-class ScoreCache:
-    """Stores judgements by question. `get` and `put` raise UserError if the file cannot be used."""
-
-    def __init__(self, database: Database):
-        self._database = database
-
-    def get(self, question: Question) -> Judgement | None:
-        """The stored judgement of a question, or None."""
-        query = "SELECT scores, answered_by FROM answers WHERE key = ?"
-        rows = self._database.execute(query, (question.key,))
-        if not rows:
-            return None
-        ((scores, answered_by),) = rows
-        return Judgement(json.loads(scores), answered_by)
-
-    def put(self, question: Question, judgement: Judgement) -> Judgement:
-        """Store a judgement, unless another job has stored one; return the stored judgement.
-
-        If the scores do not fit the turns, raise CallError and store nothing.
-        """
-        check(judgement.scores, question.turns)
-        self._database.execute(
-            "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            (question.key, *question.judge, judgement.answered_by, json.dumps(judgement.scores)),
-        )
-        return self.get(question) or judgement
 
 
 def _content(trajectory: Trajectory) -> list[object]:

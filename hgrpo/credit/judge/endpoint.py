@@ -189,7 +189,7 @@ def _content_and_model(completion: object) -> tuple[str, str]:
     if not isinstance(content, str):
         raise CallError("malformed", "the answer has no text")
     if not isinstance(model, str) or not model:
-        raise CallError("malformed", "the answer does not say which model gave it")
+        raise CallError("malformed", "the answer names no model")
     return content, model
 
 

@@ -6,9 +6,22 @@ from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from hgrpo.credit.judge.prices import AS_OF, AT_OPENAI, OPENAI
 from hgrpo.credit.settings import SumsTo
 from hgrpo.credit.to_go import ToGoSettings
+
+# OpenAI's list prices, so that a method file only has to name a model. All of these models accept a
+# temperature and a strict JSON schema. Dated snapshots of a model may cost more or less.
+OPENAI = "https://api.openai.com/v1"
+AS_OF = "2026-08"
+
+# Model -> (dollars per million input tokens, dollars per million output tokens).
+AT_OPENAI = {
+    "gpt-4o-mini": (0.15, 0.60),
+    "gpt-4o": (2.50, 10.00),
+    "gpt-4.1-nano": (0.10, 0.40),
+    "gpt-4.1-mini": (0.40, 1.60),
+    "gpt-4.1": (2.00, 8.00),
+}
 
 RUBRIC = "offline-rubric"
 SERVICE = "service"
@@ -76,8 +89,8 @@ class Settings(ToGoSettings):
     )
     dollars_per_million_input: float = Field(
         ge=0,
-        description="price of a million input tokens; default: OpenAI's list price (prices.py), 0 "
-        "for `offline-rubric`",
+        description="price of a million input tokens; default: OpenAI's list price, 0 for "
+        "`offline-rubric`",
     )
     dollars_per_million_output: float = Field(
         ge=0, description="price of a million output tokens; default: as for input"

@@ -25,8 +25,7 @@ from hgrpo.credit.state_graph.normalise import (
     variance_gate,
 )
 from hgrpo.credit.state_graph.settings import Key, Settings, Term
-from hgrpo.credit.state_graph.steps import step_credit
-from hgrpo.credit.state_graph.values import returns_to_go, term_values
+from hgrpo.credit.state_graph.values import returns_to_go, step_credit, term_values
 from hgrpo.trajectories.trajectory import Trajectory
 
 GIGPO = Term(value="mc_mean", credit="G-V")
@@ -40,7 +39,7 @@ class StateGraphCredit(CreditAssigner):
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
-        self.settings, self._policy = settings, context.policy
+        super().__init__(settings, context)
         self._tally = Tally(settings)
 
     def assign(self, group: Group) -> list[np.ndarray]:
@@ -65,7 +64,7 @@ class StateGraphCredit(CreditAssigner):
             return np.zeros(len(turns))
         hidden = None
         if self.settings.needs_policy:
-            hidden = prompt_states(self._policy, trajectories)
+            hidden = prompt_states(self.context.policy, trajectories)
         graph_of = graphs(trajectories, turns, self.settings, hidden)
         # The diagnostics describe the graph of the first term that reads a graph. If no term reads
         # one, they use the key of the first term.
@@ -137,12 +136,10 @@ def mixed(parts: Sequence[Normalised], settings: Settings, turns: Turns) -> np.n
         return total
     weights = np.zeros(len(turns))
     for part, term in zip(parts, settings.terms, strict=True):
-        weight = term.weight * _present(part, term, turns, settings.drop_zero)
+        present = part.present & (turns.time >= term.key.history)
+        if settings.drop_zero:
+            present &= part.credit != 0
+        weight = term.weight * present
         total += weight * part.credit
         weights += weight
     return np.divide(total, weights, out=np.zeros(len(turns)), where=weights > 0)
-
-
-def _present(part: Normalised, term: Term, turns: Turns, drop_zero: bool) -> np.ndarray:
-    present = part.present & (turns.time >= term.key.history)
-    return present & (part.credit != 0) if drop_zero else present

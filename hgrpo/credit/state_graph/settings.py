@@ -115,7 +115,7 @@ class Term(Strict):
         "share of its returns' variance that lies between actions; null: by 1",
     )
     gae: Literal["none", "instances", "distinct", "path"] = Field(
-        "none", description="which later TD errors are added, see steps.py"
+        "none", description="which later TD errors are added, see values.py"
     )
     gae_lambda: float = Field(0.95, ge=0, le=1, description="decay of later TD errors, times gamma")
     scope: Literal["state", "task", "none"] = Field(

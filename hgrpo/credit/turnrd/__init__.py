@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgrpo.atomic import write_json
-from hgrpo.credit import counterfactual
 from hgrpo.credit.base import Context, Progress
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.errors import TrainingError, UserError
@@ -24,12 +23,10 @@ LOG = "train_log.json"
 
 
 def make(settings: Settings, context: Context) -> "TurnRDCredit":
-    """Make the assigner, with a player of counterfactuals if the settings have them."""
+    """Make the assigner."""
     from hgrpo.credit.turnrd.assigner import TurnRDCredit
 
-    play = settings.counterfactual
-    targets = None if play is None else counterfactual.make(play, context)
-    return TurnRDCredit(settings, context, targets)
+    return TurnRDCredit(settings, context)
 
 
 def fit(

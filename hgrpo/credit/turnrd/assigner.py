@@ -23,14 +23,14 @@ class TurnRDCredit(CreditAssigner):
     """Reads credit out of a fitted model; without a model, turns share the return equally.
 
     The context's `fitted` is the folder of the previous round's model, or None in the first round.
-    `targets` plays counterfactuals of every group, or is None. The next fit learns from the
-    counterfactuals' verdicts.
+    With `counterfactual`, counterfactuals of every group are played, and the next fit learns from
+    their verdicts.
     """
 
-    def __init__(
-        self, settings: Settings, context: Context, targets: CounterfactualCredit | None = None
-    ):
-        self._settings, self._context, self._targets = settings, context, targets
+    def __init__(self, settings: Settings, context: Context):
+        super().__init__(settings, context)
+        play = settings.counterfactual
+        self._targets = None if play is None else CounterfactualCredit(play, context)
         self._model = load_model(Path(context.fitted), settings) if context.fitted else None
         self._seen: list[tuple[np.ndarray, np.ndarray]] = []
 
@@ -43,8 +43,8 @@ class TurnRDCredit(CreditAssigner):
         played = [t for t in group.trajectories if t.turns]
         self._embed(played)
         if self._targets is not None:
-            self._teach(group)
-        return credit_to_go(self._read_out(group, played), self._settings.to_go)
+            self._targets.teach(group)
+        return credit_to_go(self._read_out(group, played), self.settings.to_go)
 
     def _read_out(self, group: Group, played: Sequence) -> list[np.ndarray]:
         """Credit by the read-out; `played` are the group's trajectories that have turns."""
@@ -60,7 +60,7 @@ class TurnRDCredit(CreditAssigner):
             alpha = output.alpha[row, :length].double().numpy()
             values = None if output.values is None else output.values[row, :length].double().numpy()
             self._seen.append((alpha, np.array([turn.progress for turn in trajectory.turns])))
-            credits.append(read_out(self._settings, alpha, values, trajectory.env_return))
+            credits.append(read_out(self.settings, alpha, values, trajectory.env_return))
         rows = iter(credits)
         return [next(rows) if t.turns else np.zeros(0) for t in group.trajectories]
 
@@ -77,27 +77,21 @@ class TurnRDCredit(CreditAssigner):
     def _embed(self, trajectories: Sequence) -> None:
         missing = [t for t in trajectories if t.turns[0].embedding is None]
         if missing:
-            rows = turn_embeddings(self._context.policy, missing)
+            rows = turn_embeddings(self.context.policy, missing)
             for trajectory, embeddings in zip(missing, rows, strict=True):
                 for turn, embedding in zip(trajectory.turns, embeddings, strict=True):
                     turn.embedding = embedding
-        if self._settings.model.film and any(t.goal_embedding is None for t in trajectories):
+        if self.settings.model.film and any(t.goal_embedding is None for t in trajectories):
             # The trajectories of a group share their task, so they share its goal.
             goal = trajectories[0].goal
-            shared = goal_embedding(self._context.policy, self._context.conversation, goal)
+            shared = goal_embedding(self.context.policy, self.context.conversation, goal)
             for trajectory in trajectories:
                 trajectory.goal_embedding = shared
-
-    def _teach(self, group: Group) -> None:
-        verdicts = self._targets.verdicts(group)
-        for trajectory, row in zip(group.trajectories, verdicts, strict=True):
-            for turn, verdict in zip(trajectory.turns, row, strict=True):
-                turn.target = None if np.isnan(verdict) else float(verdict)
 
     def _batch(self, trajectories: Sequence) -> TurnBatch:
         # Rounds store embeddings as float16. Rounding here gives stored rollouts the same credit.
         turns = [np.stack([turn.embedding for turn in t.turns]).astype("f2") for t in trajectories]
-        film = self._settings.model.film
+        film = self.settings.model.film
         return pad(turns, [np.float16(t.goal_embedding) for t in trajectories] if film else None)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def alpha_diagnostics(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-    """Mean diagnostics over trajectories, each given as a pair (alpha [T], progress [T]).
+    """Mean diagnostics over trajectories, from pairs (alpha [T], progress [T]).
 
     Returns:
         - alpha_mean, alpha_var, alpha_max: mean, variance and maximum within a trajectory

@@ -34,7 +34,7 @@ _COUNTS = "counts.json"
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement for one policy, in a folder from `locked_scratch`.
+    """A measurement for one policy, in a folder from `job_scratch`.
 
     Attributes:
         size: rollouts of each game, at least 2.

@@ -99,37 +99,7 @@ class FilterConfig(Strict):
     )
 
     @model_validator(mode="after")
-    def _is_read_and_in_range(self) -> Self:
-        self._refuse_unread()
-        if self.strategy == "top_k_abs":
-            if self.value != int(self.value):
-                raise ValueError(
-                    f"value: {self.value:g}: strategy top_k_abs takes a whole number of groups"
-                )
-        elif self.value > 1:
-            raise ValueError(
-                f"value: {self.value:g}: strategy {self.strategy} takes a share above 0 and at "
-                "most 1"
-            )
-        if self.low >= self.high:
-            raise ValueError(f"low: {self.low:g} is not below high, {self.high:g}")
-        if self.score in _SIGNED and (reader := self._takes_shares_of_scores):
-            raise ValueError(
-                f"score: {self.score} may be below 0, and {reader} takes shares of scores"
-            )
-        return self
-
-    @property
-    def _takes_shares_of_scores(self) -> str:
-        """The setting under which scores must not be below 0; empty if there is none."""
-        if self.soft:
-            return "soft: true"
-        if self.strategy == "min_p":
-            return "strategy: min_p"
-        linear = self.strategy == "top_p" and self.mode == "linear"
-        return "strategy: top_p with mode: linear" if linear else ""
-
-    def _refuse_unread(self) -> None:
+    def _fits_together(self) -> Self:
         strategy, hard = self.strategy, ("strategy", "value", "include_zero", "loss_scaling")
         refuse_unread(self, *((name, not self.soft, "soft: false") for name in hard))
         top_p = strategy == "top_p" and not self.soft
@@ -145,6 +115,29 @@ class FilterConfig(Strict):
             ("of", strategy == "top_k", "strategy: top_k"),
             ("order", ordered, "strategy: top_p, top_k, top_k_abs or min_p"),
         )
+        if self.strategy == "top_k_abs":
+            if self.value != int(self.value):
+                raise ValueError(
+                    f"value: {self.value:g}: strategy top_k_abs takes a whole number of groups"
+                )
+        elif self.value > 1:
+            raise ValueError(
+                f"value: {self.value:g}: strategy {self.strategy} takes a share above 0 and at "
+                "most 1"
+            )
+        if self.low >= self.high:
+            raise ValueError(f"low: {self.low:g} is not below high, {self.high:g}")
+        shares = {
+            "soft: true": self.soft,
+            "strategy: min_p": strategy == "min_p",
+            "strategy: top_p with mode: linear": strategy == "top_p" and linear,
+        }
+        reader = next((name for name, takes in shares.items() if takes), "")
+        if self.score in _SIGNED and reader:
+            raise ValueError(
+                f"score: {self.score} may be below 0, and {reader} takes shares of scores"
+            )
+        return self
 
     @property
     def needs_entropies(self) -> bool:

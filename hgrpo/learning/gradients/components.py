@@ -17,10 +17,10 @@ from hgrpo.formulas.kl import kl_penalty
 from hgrpo.formulas.reduction import token_weights
 from hgrpo.learning.batch import TrainingSequence
 from hgrpo.learning.settings import KlForm, Reduction, TrainingConfig
-from hgrpo.policy.count_sketch import CountSketch
 from hgrpo.policy.logprobs import make_batch, micro_batches, sampled_logprobs
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import cast
+from hgrpo.policy.score_sketch import CountSketch
 
 # The task's loss with the given advantages, and with advantages of 1; the KL to the reference; the
 # negative entropy. Coefficients are not in them.
@@ -53,7 +53,7 @@ class GroupGradients(NamedTuple):
         gradients: float32 [C, P], of each component, on the CPU. P counts trained parameters, or
             the numbers of a sketch.
         losses: float64 [C], of each component.
-        size: what both are to be divided by.
+        size: the divisor of both.
     """
 
     gradients: Tensor
@@ -62,7 +62,7 @@ class GroupGradients(NamedTuple):
 
 
 def group_size(lengths: Sequence[int], reduction: Reduction) -> int:
-    """What a sum over a group's tokens is divided by: its sampled tokens, or its trajectories.
+    """The divisor of a sum over a group's tokens: its sampled tokens, or its trajectories.
 
     With the reduction `constant`, the constant is in the weights of the tokens.
     """

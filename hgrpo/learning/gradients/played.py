@@ -16,9 +16,8 @@ from hgrpo.learning.batch import (
     training_returns,
     training_sequences,
 )
-from hgrpo.learning.chosen import Chosen, scale_living, where
-from hgrpo.learning.critic import Critic
-from hgrpo.learning.critic_advantages import FLOOR, estimates, store_advantages
+from hgrpo.learning.chosen import Chosen, flat, scale_living, where
+from hgrpo.learning.critic import FLOOR, Critic, estimates, store_advantages
 from hgrpo.learning.filters.batch import sample_deviation
 from hgrpo.learning.round import Round
 from hgrpo.trajectories.trajectory import Trajectory
@@ -26,15 +25,15 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a step would train on.
+    """The input of a training step on these groups.
 
     Attributes:
         groups: the trajectories of each group, in the form that the trainer reads. Their advantages
             are those before whitening and scaling.
         deviations: the sample's deviation of each group's returns, float64 [G].
-        chosen: what the filter would keep.
-        shift, scale: a step on these groups would use the advantages (A - shift) / scale. The
-            constants come from what the filter keeps, or from all groups if it keeps none.
+        chosen: the filter's choice.
+        shift, scale: the step would use the advantages (A - shift) / scale. The constants come from
+            the chosen trajectories, or from all if none is chosen.
     """
 
     groups: list[list[TrainingSequence]]
@@ -75,14 +74,14 @@ def prepare(of: Round, groups: Sequence[Group]) -> Prepared:
     # Some assigners play on from the groups, so the engine sleeps only now.
     of.collector.engine.sleep()
     chosen = of.choose(played, advantages)
-    flat = [trajectory for group in played for trajectory in group]
-    sequences = training_sequences(flat)
+    trajectories = flat(played)
+    sequences = training_sequences(trajectories)
     if of.learner.critic is None:
         rms = training.advantage_rms
         factor = 1.0 if rms is None else scale_living(played, advantages, chosen, rms)
         shift, scale = 0.0, 1.0 / factor
     else:
-        shift, scale = _estimated(of, of.learner.critic, flat, sequences, chosen)
+        shift, scale = _estimated(of, of.learner.critic, trajectories, sequences, chosen)
     of.learner.score_reference(sequences)
     ends = np.cumsum([len(group) for group in played])
     return Prepared(
@@ -97,19 +96,19 @@ def prepare(of: Round, groups: Sequence[Group]) -> Prepared:
 def _estimated(
     of: Round,
     critic: Critic,
-    flat: Sequence[Trajectory],
+    trajectories: Sequence[Trajectory],
     sequences: Sequence[TrainingSequence],
     chosen: Chosen,
 ) -> tuple[float, float]:
     """Give the sequences the critic's advantages before whitening; return training's constants."""
     training = of.learner.training
     # An untrained critic gets its units here, as in its first step of training.
-    critic.calibrate(np.array([trajectory.env_return for trajectory in flat]))
-    made = estimates(critic, flat, critic.values(sequences), of.id.method, training)
+    critic.calibrate(np.array([trajectory.env_return for trajectory in trajectories]))
+    made = estimates(critic, trajectories, critic.values(sequences), of.id.method, training)
     used = chosen.flat if chosen.flat.any() else np.ones_like(chosen.flat)
-    row = store_advantages(flat, sequences, made, used)
+    row = store_advantages(trajectories, sequences, made, used)
     rms = training.advantage_rms
-    factor = 1.0 if rms is None else scale_advantages(where(flat, used), rms)
+    factor = 1.0 if rms is None else scale_advantages(where(trajectories, used), rms)
     for sequence, each in zip(sequences, made, strict=True):
         sequence.advantages = torch.from_numpy(each.advantages).float()
     return row["advantage_mean"], max(row["advantage_deviation"], FLOOR) / factor

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from hgrpo.formulas.batch import Seen, seed_mean, taken
-from hgrpo.formulas.distillation import teacher_of, top1_agreement
+from hgrpo.formulas.distillation import overlap_at_k, teacher_of, top1_agreement
 from hgrpo.formulas.full_kl import entropy, forward_kl, reverse_kl
-from hgrpo.formulas.topk import overlap_at_k
 from hgrpo.sandbox import draws
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.opd.tasks import DistillTask

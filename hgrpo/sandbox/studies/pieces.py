@@ -74,7 +74,7 @@ PIECES = {
 
 
 def rule_classes(settings: Strict) -> list[str]:
-    """The classes of the run's rules, such as "hgrpo.formulas.dg:FreshDG"."""
+    """The classes of the run's rules, such as "hgrpo.formulas.dg_variants:FreshDG"."""
     classes = {type(rule) for rule in settings.rules}
     return sorted(f"{each.__module__}:{each.__name__}" for each in classes)
 

@@ -22,9 +22,7 @@ from hgrpo.errors import UserError
 from hgrpo.games.base import Task
 from hgrpo.games.panels import SPLITS
 from hgrpo.learning.checkpoints import Checkpoints, read_state, write_state
-from hgrpo.learning.kl import KlController
-from hgrpo.learning.scratch import locked_scratch
-from hgrpo.learning.settings import KlConfig
+from hgrpo.learning.scratch import job_scratch
 from hgrpo.learning.update import Learner
 from hgrpo.policy.load import load_player, load_policy
 from hgrpo.study.study import load_study
@@ -173,7 +171,7 @@ def learner(tmp_path):
     for _, parameter in policy.trainable:
         parameter.grad = torch.ones_like(parameter)
     optimiser.step()
-    return Learner(policy, optimiser, KlController(KlConfig()), None, None)
+    return Learner(policy, optimiser, 0.0, None, None)
 
 
 def same(one, other):
@@ -218,7 +216,7 @@ def test_no_flipped_bit_gives_another_state(learner, tmp_path):
 )
 def test_a_damaged_step_is_named_and_nothing_is_removed(learner, tmp_path, name, content):
     scratch = tmp_path / "scratch"
-    with pytest.raises(UserError) as caught, locked_scratch(scratch, "key") as folder:
+    with pytest.raises(UserError) as caught, job_scratch(scratch, scratch, "key") as folder:
         checkpoints = Checkpoints(folder)
         checkpoints.save(learner, [{"step": 0}])
         assert checkpoints.restore(learner) == [{"step": 0}]
@@ -228,14 +226,14 @@ def test_a_damaged_step_is_named_and_nothing_is_removed(learner, tmp_path, name,
         else:
             damaged.write_bytes(content)
         files = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-        learner.kl.coefficient = 0.5
+        learner.kl_coefficient = 0.5
         before = learner.policy.trained_state()
         checkpoints.restore(learner)
     assert str(caught.value).startswith(f"{damaged}: damaged (")
     assert f"remove {damaged.parent} to go on" in str(caught.value)
     assert {path: path.read_bytes() for path in files} == files
     # Nothing of the damaged file has reached the learner.
-    assert learner.kl.coefficient == 0.5
+    assert learner.kl_coefficient == 0.5
     assert same(learner.policy.trained_state(), before)
     # The remedy that the message names starts the round from the beginning.
     shutil.rmtree(damaged.parent)

@@ -14,7 +14,7 @@ from hgrpo.errors import UserError
 from hgrpo.games.base import Task
 from hgrpo.games.panels import PANELS
 from hgrpo.learning.checkpoints import write_state
-from hgrpo.learning.file_names import CRITIC, TRAINER_STATE
+from hgrpo.learning.scratch import CRITIC, TRAINER_STATE
 from hgrpo.learning.stops import greedy_validation
 from hgrpo.learning.update import Learner
 from hgrpo.stages import rl_round

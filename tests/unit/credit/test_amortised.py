@@ -10,15 +10,15 @@ from hgrpo.credit.amortised import (
     Values,
     fit,
     load_values,
-    losses,
+    loss,
     points,
     ridge,
     save_values,
 )
 from hgrpo.credit.base import Context, Group, make_assigner
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.credit.prompt_states import prompt_states
 from hgrpo.credit.replay import ReplayRow
-from hgrpo.credit.section import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.policy.head import decode
 from hgrpo.policy.logprobs import make_batch
@@ -47,7 +47,8 @@ def test_losses_by_hand():
     training = states, np.array([0.0, 2.0]), np.ones(2)
     validation = np.array([[2.0], [4.0]]), np.array([1.0, 4.0]), np.array([3.0, 1.0])
     # The line predicts 1 and 3, their mean 1 and 1; the second point has a quarter of the weight.
-    assert losses(training, validation, (0.0, np.inf)) == pytest.approx([0.25, 2.25])
+    errors = [loss(ridge(*training, penalty), *validation) for penalty in (0.0, np.inf)]
+    assert errors == pytest.approx([0.25, 2.25])
 
 
 def row(number, targets, env_return):

@@ -5,7 +5,7 @@ import pytest
 from assigner_checks import check_assigner, make_group
 
 from hgrpo.credit.base import CreditAssigner
-from hgrpo.credit.progress import ProgressCredit
+from hgrpo.credit.progress import ProgressCredit, Settings, progress
 from hgrpo.errors import UserError
 
 
@@ -35,7 +35,7 @@ def test_a_group_is_made_of_what_matters():
 
 
 def test_a_sound_assigner_passes_and_its_credit_comes_back():
-    first, second = check_assigner(ProgressCredit(), group())
+    first, second = check_assigner(ProgressCredit(Settings()), group())
     np.testing.assert_array_equal(first, [0.5, 0.0])
     np.testing.assert_array_equal(second, [0.25])
 
@@ -44,7 +44,7 @@ def changes_the_group(group):
     for trajectory in group.trajectories:
         for turn in trajectory.turns:
             turn.state = "elsewhere"
-    return ProgressCredit().assign(group)
+    return progress(group)
 
 
 def counts_calls(group, calls=[]):  # noqa: B006

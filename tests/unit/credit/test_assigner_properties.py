@@ -14,8 +14,8 @@ from tiny_policy import hall_tasks
 from hgrpo.agent.conversation import Conversation
 from hgrpo.config.read import read_yaml
 from hgrpo.credit.base import Context, Group, assign_all, make_assigner
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.credit.prompt_states import prompt_states
-from hgrpo.credit.section import CreditConfig
 from hgrpo.credit.state_graph.keys import cosine_clusters
 from hgrpo.credit.turnrd.model import build_model, save_model
 from hgrpo.credit.turnrd.settings import Settings

@@ -11,7 +11,7 @@ from tiny_policy import DOORS
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.counterfactual import draw_turns, uncertain_turns
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.learning.advantages import turn_advantages
 from hgrpo.learning.method import MethodConfig
 from hgrpo.rollout.branching import Start
@@ -47,6 +47,13 @@ def test_credit_is_the_return_less_what_the_policy_would_get(collector, group):
     turns = sum(len(t.turns) for t in group.trajectories)
     assert counts["cf_branches"] == counts["cf_replies"] == 60 * turns
     assert many.report()["cf_branches"] == 0
+
+
+def test_the_episode_is_no_alternative_of_its_own(collector, group):
+    one = assigner(collector, turns_per_trajectory=None, alternatives=1, horizon=1)
+    credit = np.concatenate(one.assign(group))
+    # Returns are 0 or 1, and so is one alternative.
+    assert set(np.abs(credit)) == {0.0, 1.0}
 
 
 def test_turns_that_were_not_chosen_get_nothing(collector, group):

@@ -10,7 +10,7 @@ import hgrpo.credit
 from hgrpo.credit import kinds
 from hgrpo.credit.base import Context, make_assigner
 from hgrpo.credit.judge.settings import OPENAI
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 
 MODEL = {"layers": 1, "hidden": 16, "heads": 2}
 TURNRD = {"kind": "turnrd", "model": MODEL}

@@ -8,7 +8,7 @@ import pytest
 
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.entropy import modulated, most_uncertain
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.games.base import Task
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
@@ -64,7 +64,7 @@ def gradients_of_all_groups(monkeypatch, mode: str, win: float, peers=4) -> tupl
     def entropies(policy, tokens, spans, temperature):
         return [np.array([0.5]), np.array([float(tokens[0])])]
 
-    monkeypatch.setattr("hgrpo.policy.entropies.reply_entropies", entropies)
+    monkeypatch.setattr("hgrpo.policy.logprobs.reply_entropies", entropies)
     config = CreditConfig(kind="entropy", rule="scaled", equal_returns=mode)
     assigner = make_assigner(config, Context("toy", collector=SimpleNamespace(temperature=1.0)))
     mean = square = 0.0

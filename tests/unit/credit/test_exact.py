@@ -10,8 +10,8 @@ from tiny_policy import make_policy
 from hgrpo.agent.conversation import Conversation
 from hgrpo.credit.base import Context, Group, make_assigner
 from hgrpo.credit.exact import Values
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.credit.oracle import command_shares
-from hgrpo.credit.section import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.games.kinds import load
 from hgrpo.games.streams import generator

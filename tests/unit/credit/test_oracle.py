@@ -10,8 +10,7 @@ from tiny_policy import make_policy
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.credit.base import Context, Group, make_assigner
-from hgrpo.credit.oracle import OracleCredit
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.games.base import Task
 from hgrpo.games.kinds import load
@@ -131,7 +130,8 @@ def test_a_worth_that_is_not_finite_is_named(context, group, value):
     def worths(env):
         return dict.fromkeys(env.admissible_commands(), value)
 
-    oracle = OracleCredit(CreditConfig(kind="oracle").declared, context, worths)
+    oracle = make_assigner(CreditConfig(kind="oracle"), context)
+    oracle._worths = worths
     task = group.trajectories[0].task.task_id
     with pytest.raises(UserError, match=rf"worths: task {task} turn 0: '.*' is {value!r};"):
         oracle.assign(group)

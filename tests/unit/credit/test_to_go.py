@@ -14,7 +14,7 @@ from places import PROJECT
 
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.credit.base import Context, Group, make_assigner
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.credit.to_go import ToGo, credit_to_go, peer_baselines, to_go
 from hgrpo.learning.advantages import blend, trajectory_advantages, turn_advantages
 from hgrpo.learning.method import MethodConfig

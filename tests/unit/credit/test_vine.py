@@ -7,7 +7,7 @@ from tiny_policy import hall_tasks
 
 from hgrpo.credit.altered import AlterableSettings, alter
 from hgrpo.credit.base import Context, Group, make_assigner
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.games.base import Task
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 

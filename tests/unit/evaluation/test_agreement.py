@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 from tiny_policy import TEXTS, hall_tasks
 
 from hgrpo.credit.base import Context, CreditAssigner
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.evaluation import shared_rollouts
 from hgrpo.evaluation.credit_correlation import check_row, correlations

@@ -16,7 +16,7 @@ from toy_round import imitate_random_doors
 from hgrpo.agent.conversation import Conversation
 from hgrpo.archive import pack
 from hgrpo.credit.base import Context, Group, make_assigner
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.credit.turnrd.model import build_model, save_model
 from hgrpo.credit.turnrd.settings import Settings
 from hgrpo.errors import UserError

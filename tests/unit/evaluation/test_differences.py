@@ -93,9 +93,10 @@ def test_a_fixed_policy_adds_its_games_but_no_runs(study):
     assert compared.estimate.standard_error == pytest.approx(error)
 
 
-def test_arms_with_other_seeds_are_not_pooled(study):
-    fewer = study["other", 0.0]
-    changed = study | {("other", 0.0): Outcomes(fewer.success[:4], fewer.returns[:4], SEEDS[:4])}
+@pytest.mark.parametrize("seeds", [SEEDS[:4], [*SEEDS[:-1], SEEDS[-1] + 1]], ids=["fewer", "other"])
+def test_arms_with_other_seeds_are_not_pooled(study, seeds):
+    arm, n = study["other", 0.0], len(seeds)
+    changed = study | {("other", 0.0): Outcomes(arm.success[:n], arm.returns[:n], seeds)}
     compared = runs_of(changed, None).difference("new", ("flat", 0.0))
     variance, _ = run_spread(means(study, "flat", "twin", "new")).difference(2, 0)
     assert compared.of_runs == pytest.approx(variance.item())

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.evaluation import thresholds
 from hgrpo.evaluation.designs import doses
 from hgrpo.evaluation.dose_response import responses

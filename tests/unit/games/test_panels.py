@@ -4,7 +4,13 @@ import pytest
 
 from hgrpo.errors import UserError
 from hgrpo.games.base import Task
-from hgrpo.games.panels import check_disjoint, check_filled, read_panels, write_panels
+from hgrpo.games.panels import (
+    check_disjoint,
+    check_filled,
+    panel_hash,
+    read_panels,
+    write_panels,
+)
 
 
 def task(number: int) -> Task:
@@ -26,6 +32,13 @@ def test_content_and_ids_are_unique(split):
     twin = Task("t0", "elsewhere", "another hash", "place")
     with pytest.raises(UserError, match=rf"{split}:t0 has the id of train:t0"):
         check_disjoint(panels | {split: [*panels[split], twin]})
+
+
+def test_the_hash_of_a_panel_depends_on_its_tasks_and_their_order():
+    tasks = [task(number) for number in range(3)]
+    assert panel_hash(tasks) == panel_hash([task(number) for number in range(3)])
+    others = [tasks[::-1], tasks[:2], [*tasks, task(3)]]
+    assert len({panel_hash(each) for each in [tasks, *others]}) == 4
 
 
 def test_an_empty_panel_is_an_error():

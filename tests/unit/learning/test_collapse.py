@@ -17,11 +17,14 @@ from hgrpo.learning.collapse import (
     chance,
     collapse_metrics,
     distinct,
+    draw,
+    draw_turn,
     information,
     marginal,
+    measure,
+    pair_of,
     retrieval,
 )
-from hgrpo.learning.collapse_pairs import draw, draw_turn, measure, pair_of
 from hgrpo.learning.round_outputs import write_round
 from hgrpo.learning.settings import CollapseConfig
 from hgrpo.learning.stops import RewardCollapse, StopConfig
@@ -174,13 +177,13 @@ def test_own_prompts_give_the_log_probs_with_which_replies_were_sampled(imitator
     conversation = learner.policy.conversation
     pairs = [pair_of(t, turn, conversation) for t in trajectories for turn in t.turns]
     sums = [sum(turn.logprobs) for t in trajectories for turn in t.turns]
-    numbers = measure(pairs, 10**6, learner.logprobs)
+    numbers = measure(pairs, 10**6, learner.score)
     assert numbers["matched"] == pytest.approx(np.mean(sums), abs=1e-4)
     assert numbers["tokens"] * len(pairs) == sum(t.action_tokens for t in trajectories)
     # The matrix by hand, one sequence at a time, in place of distinct replies in micro-batches.
     prompts = list(dict.fromkeys(pair.prompt for pair in pairs))
     example = training_sequences(trajectories[:1])[0]
-    assert learner.logprobs([example])[0].shape == example.behaviour.shape
+    assert learner.score([example])[0].shape == example.behaviour.shape
 
     def alone(prompt, z):
         ids = torch.tensor([[*prompt, *z]])
@@ -211,13 +214,13 @@ def test_a_thought_is_scored_without_its_tags(imitator, tmp_path):
         pair = pair_of(one, turn, talk)
         assert (pair.prompt, pair.lead, pair.z) == (tuple(opening), tuple(lead), tuple(z))
         assert pair.thought == bool(lead)
-        numbers = measure([pair], 10**6, play.learner.logprobs)
+        numbers = measure([pair], 10**6, play.learner.score)
         assert (numbers["thoughts"], numbers["tokens"]) == (int(bool(lead)), len(z))
         # The lead is a part of what is given.
         given_tokens = SampledSequence(
             [*opening, *lead, *z], [(len(opening) + len(lead), len(opening) + len(lead) + len(z))]
         )
-        (by_hand,) = play.learner.logprobs([given_tokens])
+        (by_hand,) = play.learner.score([given_tokens])
         assert numbers["matched"] == pytest.approx(float(by_hand.sum()), abs=1e-5)
 
 
@@ -230,9 +233,9 @@ def test_pairs_that_do_not_fit_the_context_are_left_out_and_counted(imitator, tm
     shortest = min(len(pair.prompt) for pair in pairs)
     short = sum(len(pair.prompt) == shortest for pair in pairs)
     assert 0 < short < len(pairs)
-    numbers = measure(pairs, shortest + most, play.learner.logprobs)
+    numbers = measure(pairs, shortest + most, play.learner.score)
     assert (numbers["pairs"], numbers["left_out"]) == (short, len(pairs) - short)
-    nothing = measure(pairs, most, play.learner.logprobs)
+    nothing = measure(pairs, most, play.learner.score)
     assert nothing == {"pairs": 0, "left_out": len(pairs), "thoughts": 0}
 
 

@@ -15,15 +15,16 @@ from hgrpo.learning.batch import training_sequences
 from hgrpo.learning.critic import (
     Critic,
     check_critic,
+    estimates,
     explained_variance,
     save_critic,
+    store_advantages,
     value_head,
     value_loss,
 )
-from hgrpo.learning.critic_advantages import estimates, store_advantages
-from hgrpo.learning.file_names import CRITIC
 from hgrpo.learning.gae import Estimate
 from hgrpo.learning.method import MethodConfig
+from hgrpo.learning.scratch import CRITIC
 from hgrpo.learning.settings import CriticConfig, GaeConfig, TrainingConfig
 
 PPO = MethodConfig(name="PPO", advantage="gae")

@@ -5,19 +5,20 @@ import math
 import pytest
 import torch
 
-from hgrpo.formulas.distillation import rewards_to_go, teacher_rewards
-from hgrpo.formulas.full_kl import entropy, forward_kl, reverse_kl
-from hgrpo.formulas.topk import (
+from hgrpo.formulas.distillation import (
     mass,
     membership,
     overlap_at_k,
     renormalised_reverse_kl,
+    rewards_to_go,
     support_mask,
     tail_reverse_kl,
+    teacher_rewards,
     top_k,
     truncated_forward_kl,
     truncated_reverse_kl,
 )
+from hgrpo.formulas.full_kl import entropy, forward_kl, reverse_kl
 
 LN2 = math.log(2)
 P = torch.tensor([0.5, 0.25, 0.25], dtype=torch.float64).log()

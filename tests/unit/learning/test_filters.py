@@ -11,8 +11,10 @@ from hgrpo.learning.filters.batch import (
     Measures,
     filter_batch,
     group_scores,
+    most_varied,
+    select_groups,
+    select_trajectories,
 )
-from hgrpo.learning.filters.groups import most_varied, select_groups, select_trajectories
 from hgrpo.learning.filters.settings import FilterConfig
 from hgrpo.learning.settings import TrainingConfig
 

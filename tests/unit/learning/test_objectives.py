@@ -13,7 +13,6 @@ from hgrpo.formulas.importance import (
 )
 from hgrpo.formulas.kl import kl_k3
 from hgrpo.formulas.reduction import token_weights
-from hgrpo.learning.kl import KlController
 from hgrpo.learning.settings import KlConfig
 
 
@@ -101,30 +100,18 @@ def test_engine_and_trainer_that_agree_weigh_nothing_anew():
     assert truncated_share(same, same, 1.0).item() == 0.0
 
 
-def controller(**keys) -> KlController:
-    return KlController(KlConfig(**keys))
-
-
 @pytest.mark.parametrize(
     ("observed", "expected"),
     [(0.2, 0.06), (0.151, 0.06), (0.15, 0.04), (0.05, 0.04), (0.01, 0.04 / 1.5)],
 )
-def test_controller_moves_only_outside_its_band(observed, expected):
-    kl = controller(init=0.04, target=0.1)
-    kl.update(observed)
-    assert kl.coefficient == pytest.approx(expected)
+def test_the_coefficient_moves_only_outside_its_band(observed, expected):
+    assert KlConfig(target=0.1).adapted(0.04, observed) == pytest.approx(expected)
 
 
-def test_controller_stays_within_bounds_and_off_stays_off():
-    kl = controller(init=0.9, target=0.1, maximum=1.0)
-    kl.update(5.0)
-    assert kl.coefficient == 1.0
-    off = controller(init=0.0)
-    off.update(5.0)
-    assert off.coefficient == 0.0
-    fixed = controller(init=0.3, adaptive=False)
-    fixed.update(5.0)
-    assert fixed.coefficient == 0.3
+def test_the_coefficient_stays_within_bounds_and_off_stays_off():
+    assert KlConfig(target=0.1, maximum=1.0).adapted(0.9, 5.0) == 1.0
+    assert KlConfig().adapted(0.0, 5.0) == 0.0
+    assert KlConfig(adaptive=False).adapted(0.3, 5.0) == 0.3
 
 
 def test_tensors_of_different_shapes_are_refused():

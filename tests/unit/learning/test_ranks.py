@@ -8,6 +8,7 @@ import sys
 import pytest
 import torch
 from places import PROJECT
+from rank_worker import measure
 
 from hgrpo.learning.ranks import ALONE, Ranks, joined_ranks
 
@@ -15,9 +16,9 @@ WORKER = PROJECT / "tests/rank_worker.py"
 CLOCKS = {"collect_s", "credit_s", "update_s", "elapsed_s"}
 
 
-def start(root, processes):
-    """Run the worker in so many processes and return what each of them saved."""
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+def start(root):
+    """Run the worker in two processes and return what each of them saved."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     path = os.environ.get("PYTHONPATH", "")
     done = subprocess.run(
         [sys.executable, *launcher, WORKER, root],
@@ -31,12 +32,15 @@ def start(root, processes):
         encoding="utf-8",
     )
     assert done.returncode == 0, done.stderr
-    return [torch.load(root / f"{i}_of_{processes}.pt") for i in range(processes)]
+    return [torch.load(root / f"rank_{index}/measured.pt") for index in range(2)]
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    return start(tmp_path_factory.mktemp("alone"), 1)[0]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield measure(tmp_path_factory.mktemp("alone"), ALONE)
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +50,7 @@ def root(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def both(root):
-    return start(root, 2)
+    return start(root)
 
 
 @pytest.mark.parametrize("kind", ["plain", "corrected"])

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hgrpo.learning.resume_key import resume_key
+from hgrpo.learning.checkpoints import resume_key
 from hgrpo.learning.set_up import RoundInputs
 
 

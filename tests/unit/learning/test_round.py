@@ -10,7 +10,7 @@ from hgrpo.credit.base import CreditAssigner
 from hgrpo.errors import TrainingError, UserError
 from hgrpo.games.base import Task
 from hgrpo.games.streams import generator
-from hgrpo.learning.scratch import locked_scratch
+from hgrpo.learning.scratch import job_scratch
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.learning.tasks import tasks_of_step
 from hgrpo.policy.load import load_policy
@@ -100,10 +100,10 @@ def test_a_killed_round_ends_as_if_it_had_not_been_killed(imitator, tmp_path, wh
 
 
 def test_steps_of_other_keys_are_removed(tmp_path):
-    with pytest.raises(KeyboardInterrupt), locked_scratch(tmp_path, "a"):
+    with pytest.raises(KeyboardInterrupt), job_scratch(tmp_path, tmp_path, "a"):
         raise KeyboardInterrupt
     assert (tmp_path / "a").is_dir()
-    with locked_scratch(tmp_path, "b"):
+    with job_scratch(tmp_path, tmp_path, "b"):
         assert not (tmp_path / "a").exists()
 
 
@@ -180,5 +180,5 @@ def test_no_task_comes_twice_in_a_step_that_begins_the_panel_again(seed, size):
 
 def test_a_step_of_more_tasks_than_the_panel_has_is_refused():
     training = TrainingConfig(tasks_per_step=8)
-    with pytest.raises(UserError, match="training.tasks_per_step: 8 tasks .* train panel has 7"):
+    with pytest.raises(UserError, match="training.tasks_per_step: 8, but the train panel has 7"):
         tasks_of_step(PANEL[:7], 11, 1, 0, training)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hgrpo.config.read import read_yaml
-from hgrpo.learning.advantages import offset_share, top_share
+from hgrpo.learning.advantages import advantage_shares
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.round import RoundId
 from hgrpo.learning.round_outputs import credit_caution, totals
@@ -111,23 +111,27 @@ def test_a_round_names_credit_of_an_unfit_size(alpha, turn_norm, sizes, caution)
     assert text.startswith(caution) and bool(text) == bool(caution)
 
 
+def share(name, advantages):
+    return advantage_shares(advantages)[f"{name}_share"]
+
+
 def test_the_share_of_the_largest_hundredth_of_turns():
     ones = np.ones(100)
-    assert top_share([ones]) == pytest.approx(0.01)
-    assert top_share([np.append(ones[1:], -10.0)]) == pytest.approx(100 / 199)
-    assert top_share([ones, np.append(ones[2:], [3.0, 4.0])]) == pytest.approx(25 / 223)
-    assert top_share([ones, ones, np.array([3.0, 4.0])]) == pytest.approx(25 / 225)
+    assert share("top", [ones]) == pytest.approx(0.01)
+    assert share("top", [np.append(ones[1:], -10.0)]) == pytest.approx(100 / 199)
+    assert share("top", [ones, np.append(ones[2:], [3.0, 4.0])]) == pytest.approx(25 / 223)
+    assert share("top", [ones, ones, np.array([3.0, 4.0])]) == pytest.approx(25 / 225)
     # Of fewer turns, one is more than a hundredth.
-    assert top_share([ones[1:]]) is None and top_share([]) is None
-    assert top_share([np.zeros(100)]) is None
+    assert share("top", [ones[1:]]) is None and share("top", []) is None
+    assert share("top", [np.zeros(100)]) is None
 
 
 def test_the_share_of_the_offset():
-    assert offset_share([np.array([2.0]), np.array([0.0, 4.0])]) == 1
+    assert share("offset", [np.array([2.0]), np.array([0.0, 4.0])]) == 1
     # |2 - 1 - 5| of 8
-    assert offset_share([np.array([2.0, -1.0]), np.array([-5.0])]) == pytest.approx(4 / 8)
-    assert offset_share([np.array([1.0, -1.0])]) == 0
-    assert offset_share([np.zeros(3)]) is None and offset_share([]) is None
+    assert share("offset", [np.array([2.0, -1.0]), np.array([-5.0])]) == pytest.approx(4 / 8)
+    assert share("offset", [np.array([1.0, -1.0])]) == 0
+    assert share("offset", [np.zeros(3)]) is None and share("offset", []) is None
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0])

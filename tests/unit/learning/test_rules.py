@@ -73,9 +73,8 @@ def test_the_gate_of_dg_by_hand(setting):  # noqa: F811
     assert row["policy_loss"] == pytest.approx(float(loss.detach()), rel=1e-4)
 
 
-@pytest.mark.parametrize("budget", [60, 100_000])
 @pytest.mark.parametrize("rule", OF_GROUPS)
-def test_two_passes_give_the_exact_gradient_of_whole_groups(setting, rule, budget):  # noqa: F811
+def test_two_passes_give_the_exact_gradient_of_whole_groups(setting, rule):  # noqa: F811
     """The loss over a group in one forward pass, against the learner with micro-batches."""
     policy, groups = setting
     batch = sequences(groups, FLAT)
@@ -88,7 +87,7 @@ def test_two_passes_give_the_exact_gradient_of_whole_groups(setting, rule, budge
         anchor = old.log_softmax(1) if rule == "TPO" else 0.0
         losses = -((anchor + skills).softmax(1) * now.log_softmax(1)).sum(1)
     expected = by_autograd(policy, losses.mean())
-    training = ALONE.model_copy(update={"microbatch_tokens": budget})
+    training = ALONE.model_copy(update={"microbatch_tokens": 60})
     order = np.random.default_rng(3).permutation(len(batch)).tolist()
     moved, row = gradient(policy, batch, training, order, rule=rule, eta=2.0)
     assert (expected - moved).norm() < 1e-3 * expected.norm()

@@ -5,30 +5,33 @@ import math
 import pytest
 import torch
 
-from hgrpo.formulas.aspo import aspo_weights
 from hgrpo.formulas.dg import dg_gates, dg_weights
-from hgrpo.formulas.dg_token import mean_to_go
-from hgrpo.formulas.entropy_guard import entropy_guard
-from hgrpo.formulas.fresh_dg import freshness
+from hgrpo.formulas.dg_variants import (
+    entropy_guard,
+    filtered_dg_weights,
+    freshness,
+    keep_probabilities,
+    kondo_keep,
+    mean_to_go,
+    shrunk_advantages,
+    uncertain_gates,
+)
 from hgrpo.formulas.group import centred, leave_one_out, z_scores
 from hgrpo.formulas.importance import ratios
-from hgrpo.formulas.kondo import keep_probabilities, kondo_keep
-from hgrpo.formulas.log_growth import log_growth_weights
-from hgrpo.formulas.maxrl import maxrl_advantages
 from hgrpo.formulas.pg import pg_weights, policy_gradient, traj_pg_weights
-from hgrpo.formulas.pmd_mean import mirror_descent
-from hgrpo.formulas.r2vpo import r2vpo_weights
-from hgrpo.formulas.tempo import prefix_values, tempo_advantages
+from hgrpo.formulas.pg_variants import (
+    log_growth_weights,
+    maxrl_advantages,
+    mirror_descent,
+    prefix_values,
+    tempo_advantages,
+)
+from hgrpo.formulas.ratio_rules import aspo_weights, r2vpo_weights
 from hgrpo.formulas.tpo import (
     group_pg,
     target_cross_entropy,
     tpo_target,
     unanchored_target,
-)
-from hgrpo.formulas.uncertain_dg import (
-    filtered_dg_weights,
-    shrunk_advantages,
-    uncertain_gates,
 )
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from tiny_policy import make_policy
 
-from hgrpo.policy.entropies import reply_entropies
+from hgrpo.policy.logprobs import reply_entropies
 
 
 @pytest.fixture(scope="module")

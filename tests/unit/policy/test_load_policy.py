@@ -1,4 +1,4 @@
-"""Bases, targets and attentions that do not load are named in one line."""
+"""Bases, targets and attentions that do not load are named; a fresh adapter follows its seed."""
 
 import importlib.util
 
@@ -68,3 +68,20 @@ def test_an_attention_that_is_not_installed_is_named(made):
     config = made.config.model_copy(update={"attention": "flash_attention_2"})
     with pytest.raises(UserError, match=r"^attention: 'flash_attention_2': \S.*installed"):
         load_policy(config, made.base_folder)
+
+
+def test_a_fresh_adapter_is_the_same_every_time_and_leaves_other_random_numbers_alone(made):
+    def fresh(seed=0):
+        config = made.config.model_copy(update={"adapt": "lora"})
+        return load_policy(config, made.base_folder, seed=seed).trained_state()
+
+    torch.manual_seed(1)
+    first, drawn = fresh(), torch.rand(1)
+    torch.manual_seed(1)
+    assert torch.rand(1) == drawn
+    second, other = fresh(), fresh(1)
+    for name, tensor in first.items():
+        assert torch.equal(tensor, second[name])
+        # The half that is not random is zero.
+        assert torch.equal(tensor, other[name]) == (not tensor.any())
+    assert {bool(tensor.any()) for tensor in first.values()} == {True, False}

@@ -258,7 +258,7 @@ def test_a_control_may_collapse(two_seeds, tmp_path):
 
 
 def zero_credit():
-    from hgrpo.credit.section import CreditConfig
+    from hgrpo.credit.kinds import CreditConfig
 
     return CreditConfig(kind="zero").declared
 

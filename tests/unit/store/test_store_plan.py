@@ -126,7 +126,7 @@ def different(before: dict[str, str], after: dict[str, str]) -> set[str]:
         ("rollout.torch.compiled", SFT_EVALUATIONS | trained() | MERGED),
         ("formulas.clip", trained() | MERGED),
         # Other rules, engines, environments and assigners; the sandbox; and what only plans.
-        ("formulas.aspo", set()),
+        ("formulas.ratio_rules", set()),
         ("rollout.vllm.engine", set()),
         ("games.webshop.env", set()),
         ("credit.judge.scores", set()),

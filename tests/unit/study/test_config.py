@@ -13,7 +13,7 @@ from stage_settings import stage_settings
 
 from hgrpo.config.read import read_yaml, validate
 from hgrpo.credit import kinds
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.games.kinds import load
 from hgrpo.learning.method import MethodConfig

@@ -8,7 +8,7 @@ from judge_cases import counted, failures, group, settings, trajectory
 
 from hgrpo.credit.judge.accounting import Account
 from hgrpo.credit.judge.assigner import JudgeCredit
-from hgrpo.credit.judge.cache import Database, Question, ScoreCache
+from hgrpo.credit.judge.cache import Database, Question
 from hgrpo.credit.judge.protocol import CallError, Judgement
 from hgrpo.errors import UserError
 from hgrpo.games.kinds import load
@@ -41,7 +41,7 @@ def make(tmp_path):
         chosen = settings(**changes)
         database = Database(tmp_path / "judge.sqlite")
         account = Account(chosen, database)
-        return JudgeCredit(chosen, "alfworld", text, ScoreCache(database), client, account)
+        return JudgeCredit(chosen, "alfworld", text, database, client, account)
 
     return build
 

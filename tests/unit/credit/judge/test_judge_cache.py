@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from judge_cases import failures
 
-from hgrpo.credit.judge.cache import Database, Question, ScoreCache
+from hgrpo.credit.judge.cache import Database, Question
 from hgrpo.credit.judge.protocol import CallError, Judgement
 from hgrpo.errors import UserError
 
@@ -22,12 +22,11 @@ HAMMER = """
 import random, sys
 from pathlib import Path
 from judge_cases import failures
-from hgrpo.credit.judge.cache import Question, ScoreCache
-from hgrpo.credit.judge.cache import Database
+from hgrpo.credit.judge.cache import Database, Question
 from hgrpo.credit.judge.protocol import CallError, Judgement
 number, path = int(sys.argv[1]), Path(sys.argv[2])
 sys.stdin.readline()
-cache = ScoreCache(Database(path))
+cache = Database(path)
 played = failures(150)
 random.Random(number).shuffle(played)
 for one in played:
@@ -50,17 +49,17 @@ def rows(path):
 
 
 def test_what_was_put_is_there_for_the_next_process(path):
-    cache = ScoreCache(Database(path))
+    cache = Database(path)
     assert cache.get(ASKED) is None
     assert cache.put(ASKED, ANSWER) == ANSWER
-    assert ScoreCache(Database(path)).get(ASKED) == ANSWER
+    assert Database(path).get(ASKED) == ANSWER
     (mode,) = sqlite3.connect(path).execute("PRAGMA journal_mode").fetchone()
     assert mode == "wal"
 
 
 @pytest.mark.parametrize("scores", [[[1.0, 2.0, 3.0]], [[1.0, 2.0, 3.0, float("nan")]]])
 def test_a_wrong_or_partial_judgement_is_never_stored(path, scores):
-    cache = ScoreCache(Database(path))
+    cache = Database(path)
     with pytest.raises(CallError):
         cache.put(ASKED, Judgement(scores, "model"))
     assert rows(path) == []
@@ -123,7 +122,7 @@ def test_processes_that_hammer_a_new_cache_lose_nothing(project, path):
         out, err = worker.communicate(timeout=120)
         assert (worker.returncode, out) == (0, "done\n"), err
     assert len(rows(path)) == 150
-    cache = ScoreCache(Database(path))
+    cache = Database(path)
     assert all(cache.get(replace(ASKED, trajectories=(p,))) for p in failures(150))
 
 
@@ -133,7 +132,7 @@ def test_a_file_that_another_job_is_writing_is_waited_for(path):
     other.execute("CREATE TABLE unrelated (x)")
     other.execute("BEGIN IMMEDIATE")  # SQLite then says "locked" at once, despite the time-out
     threading.Timer(0.3, lambda: other.execute("COMMIT")).start()
-    assert ScoreCache(Database(path)).put(ASKED, ANSWER) == ANSWER
+    assert Database(path).put(ASKED, ANSWER) == ANSWER
 
 
 def test_a_file_that_is_no_cache_is_named(path):

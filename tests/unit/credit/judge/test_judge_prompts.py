@@ -12,7 +12,8 @@ from hgrpo.credit.judge.protocol import PROMPT_VERSION, answer_format
 from hgrpo.credit.judge.rubric import read
 from hgrpo.games.kinds import load
 
-TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from('\n\r\u2028"{}\\'), max_size=60)
+# Every line break of Unicode, the characters of JSON, and letters of one to four bytes.
+TEXT = st.text('\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"{}[]:,\\aé猫\U0001f600', max_size=60)
 
 
 def test_goal_turns_and_outcome_are_shown():

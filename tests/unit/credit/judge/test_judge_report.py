@@ -50,4 +50,4 @@ def test_the_cost_table_has_all_that_a_judge_counts(inputs):
 )
 def test_the_label_depends_on_the_model(credit, label):
     method = MethodConfig(name="J", label="Judge", alpha=0.5, credit={"kind": "judge"} | credit)
-    assert method.shown_label == label
+    assert method.full_label == label

@@ -31,6 +31,9 @@ def test_a_group_s_answer_is_read_in_any_order(rows, data):
     assert parse(answer, [len(row) for row in rows]) == rows
 
 
+TWICE = json.dumps({"scores": [{"turn": turn, "score": 1} for turn in (0, 1, 1)]})
+
+
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
@@ -48,6 +51,7 @@ def test_a_group_s_answer_is_read_in_any_order(rows, data):
         ('{"scores": [1, 2, 3]}', "wrong_length"),
         ('{"scores": [{"turn": 2, "score": 1}, {"turn": 3, "score": 2}]}', "wrong_length"),
         ('{"scores": [{"turn": 1, "score": 1}, {"turn": 1, "score": 2}]}', "wrong_length"),
+        (TWICE, "wrong_length"),
         ('{"scores": [{"turn": 0, "score": 1}, {"turn": 1, "score": 10.01}]}', "out_of_range"),
     ],
 )

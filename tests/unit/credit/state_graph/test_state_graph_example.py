@@ -198,6 +198,18 @@ def test_bellman_values(gamma, depth, agg, mu, digits, expected):
     assert values[6:].tolist() == [1, 0]
 
 
+def test_one_backup_takes_q_from_the_mean_returns():
+    of = group(("B take", "success"), ("B b, D back, B take", "success"), ("B drop", "failure"))
+    turns = flatten(of.trajectories)
+    graph = build_graph(states(of.trajectories, Key(), []), turns)
+    values = bellman(graph, turns, 0.9, 1, 1, "count")
+    # Mean returns: (0.9 + 0.9^3 + 0.9 + 0) / 4 in B, 0.9^2 in D.
+    mean = (2 * 0.9 + 0.9**3) / 4
+    assert values.state[:2] == pytest.approx([mean, 0.9 * mean])
+    # Turns: take; b, back, take; drop.
+    assert values.action[graph.pair] == pytest.approx([0.9, 0.9**3, 0.9 * mean, 0.9, 0])
+
+
 @pytest.mark.parametrize(
     ("gae", "mu", "expected"),
     [

@@ -11,7 +11,7 @@ from tiny_policy import make_policy
 
 from hgrpo.agent.conversation import Conversation
 from hgrpo.credit.base import Context, Group, make_assigner
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.credit.turnrd.assigner import read_out, turn_embeddings, turn_ranges, uniform
 from hgrpo.credit.turnrd.model import build_model, load_model, save_model
 from hgrpo.credit.turnrd.settings import Settings

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from lamps import MAX_TOKENS, TURN_CAP, LampEnv, lamp_collector, write_lamp_study
 
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.errors import UserError
 from hgrpo.evaluation.truth.measure import Measurement
 from hgrpo.evaluation.truth.settings import TruthConfig

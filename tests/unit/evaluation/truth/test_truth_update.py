@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hgrpo.credit.base import Group
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.evaluation.truth.update import update_advantages
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
 from hgrpo.games.base import Task

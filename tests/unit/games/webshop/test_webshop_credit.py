@@ -11,7 +11,7 @@ from hgrpo.agent.conversation import Conversation
 from hgrpo.agent.tokenizer import train_tokenizer
 from hgrpo.config.read import read_yaml
 from hgrpo.credit.base import Context, Group, assign_all, make_assigner
-from hgrpo.credit.section import CreditConfig
+from hgrpo.credit.kinds import CreditConfig
 from hgrpo.games import streams
 from hgrpo.games.kinds import load
 from hgrpo.games.webshop.env import WebshopEnv

@@ -20,7 +20,7 @@ from hgrpo.learning.gradients.components import (
 )
 from hgrpo.learning.method import MethodConfig
 from hgrpo.learning.settings import KlConfig
-from hgrpo.policy.count_sketch import CountSketch
+from hgrpo.policy.score_sketch import CountSketch
 
 KL, BONUS = 0.1, 0.2
 PLAIN = TRAINING.model_copy(update={"kl": KlConfig(init=0.0, watch=False)})

@@ -10,9 +10,9 @@ FORMULAS = "hgrpo.formulas"
 
 
 def test_a_rule_reaches_its_own_formulas_and_helpers():
-    plain, fresh = (set(closure([f"{FORMULAS}.{name}"])) for name in ("pg", "fresh_dg"))
-    assert {f"{FORMULAS}.fresh_dg", f"{FORMULAS}.dg", f"{FORMULAS}.pg"} <= fresh
-    assert not {f"{FORMULAS}.fresh_dg", f"{FORMULAS}.dg"} & plain
+    plain, fresh = (set(closure([f"{FORMULAS}.{name}"])) for name in ("pg", "dg_variants"))
+    assert {f"{FORMULAS}.dg_variants", f"{FORMULAS}.dg", f"{FORMULAS}.pg"} <= fresh
+    assert not {f"{FORMULAS}.dg_variants", f"{FORMULAS}.dg"} & plain
 
 
 def test_runs_differ_by_settings_and_rule_but_not_by_what_only_permits_them():

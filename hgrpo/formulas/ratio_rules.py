@@ -1,4 +1,4 @@
-"""ASPO: asymmetric importance weights."""
+"""Rules that weigh a token by its importance ratio: ASPO by its inverse, R2VPO with a penalty."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from hgrpo.formulas.batch import Seen
 from hgrpo.formulas.importance import ratios
 from hgrpo.formulas.pg import policy_gradient
 from hgrpo.formulas.rule import TokenRule
-from hgrpo.formulas.tensors import Tensor, check_shapes, torch
+from hgrpo.formulas.tensors import Tensor, torch
 
 
 def aspo_weights(
@@ -19,7 +19,6 @@ def aspo_weights(
     A positive token that the policy already makes more likely (r > 1) weighs less, not more.
     "ASPO: Asymmetric Importance Sampling Policy Optimization", https://arxiv.org/abs/2510.06062.
     """
-    check_shapes(logprobs, advantages)
     ratio = ratios(logprobs, behaviour)
     up = ratio.reciprocal().clamp(max=1.0 + clip_high)
     down = ratio.clamp(min=1.0 - clip_low)
@@ -53,3 +52,34 @@ class ASPO(TokenRule):
             "weight_mean": aspo_weights(seen.logprobs, old, ones, self.low, self.high) * ones,
             "pos_frac": (advantages > 0).float(),
         }
+
+
+def r2vpo_weights(
+    logprobs: Tensor, behaviour: Tensor, advantages: Tensor, penalty: float
+) -> Tensor:
+    """r (A - 2 penalty (r - 1)): the gradient of r A - penalty (r - 1)^2. No ratio is capped.
+
+    The paper that names R2VPO: https://arxiv.org/abs/2601.03320.
+    """
+    ratio = ratios(logprobs, behaviour)
+    return ratio * (advantages.detach() - 2.0 * penalty * (ratio - 1.0))
+
+
+class R2VPO(TokenRule):
+    """The ratio weighs a token, and its variance is penalised.
+
+    Kept: a penalty on the variance of the ratio in place of a clip. Changed: its weight is fixed;
+    the paper adapts it by a primal-dual step.
+    """
+
+    agents = True
+    needs = ("off_policy",)
+
+    penalty: float = Field(1.0, ge=0, description="coefficient of (ratio - 1) squared")
+
+    def terms(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor:
+        return policy_gradient(logprobs, r2vpo_weights(logprobs, old, advantages, self.penalty))
+
+    def columns(self, seen: Seen) -> Mapping[str, Tensor]:
+        ratio = ratios(seen.logprobs, seen.rollout.behaviour)
+        return {"ratio_mean": ratio, "var_penalty_mean": (ratio - 1.0).square()}

@@ -11,8 +11,8 @@ from tiny_policy import make_policy
 from hgrpo.base_model.digest import write_summary
 from hgrpo.errors import UserError
 from hgrpo.policy.compatible import weights_digest
-from hgrpo.policy.given_adapter import given_digest, take_adapter, trained_on
 from hgrpo.policy.load import load_policy
+from hgrpo.policy.outside_adapter import adapter_digest, take_adapter, trained_on
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +78,9 @@ def test_another_origin_is_named(made, folder, take, key, value):
 
 
 def test_an_edited_folder_is_noticed(folder, take):
-    before = given_digest(folder)
+    before = adapter_digest(folder)
     edit(folder / "summary.json", weights="f" * 16)
-    assert given_digest(folder) != before
+    assert adapter_digest(folder) != before
     assert "its weights have the hash" in take()
 
 
@@ -157,9 +157,9 @@ def test_a_file_that_was_cut_off_is_named(folder, take):
 
 def test_weights_that_no_summary_records_count_in_the_digest(folder):
     change_weights(folder, lambda name, tensor: {})
-    before = given_digest(folder)
+    before = adapter_digest(folder)
     change_weights(folder, lambda name, tensor: {name: tensor + 1})
-    assert given_digest(folder) != before
+    assert adapter_digest(folder) != before
 
 
 def test_dropout_of_another_program_is_switched_off(made, folder, take, tmp_path):

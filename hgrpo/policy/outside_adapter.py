@@ -1,8 +1,8 @@
-"""An SFT policy that somebody trained elsewhere, taken in place of one's own fine-tuning.
+"""Takes an SFT policy that was trained elsewhere, in place of fine-tuning.
 
 Its folder is one that the stage `sft` wrote: `adapter/` with the weights, and `summary.json`, which
-records their base, tokenizer and environment. For a LoRA
-adapter from another program, write that file by hand (docs/how_to.md).
+records their base, tokenizer and environment. For a LoRA adapter from another program, write that
+file by hand (docs/how_to.md).
 """
 
 import hashlib
@@ -17,12 +17,12 @@ from hgrpo.errors import UserError
 from hgrpo.policy.compatible import LORA_CONFIG, check_policy, policy_files, weights_digest
 from hgrpo.policy.settings import ModelConfig
 
-# Policies train without dropout here, so that of a given adapter is switched off.
+# Policies train without dropout here, so the adapter's is switched off.
 _DROPOUT = "lora_dropout"
 
 
 def trained_on(base: Path, env: str) -> dict[str, str]:
-    """What `sft/summary.json` records, so that another study can check the adapter.
+    """The origin that `sft/summary.json` records, so that another study can check the adapter.
 
     Args:
         base: folder of the base model.
@@ -31,7 +31,7 @@ def trained_on(base: Path, env: str) -> dict[str, str]:
     return {**identity(base), "env": env}
 
 
-def given_digest(folder: Path) -> str:
+def adapter_digest(folder: Path) -> str:
     """Hash (16 hex digits) of all files that are taken from a policy's folder.
 
     Weights count by the hash that the summary records, because `take_adapter` compares it. If the
@@ -96,7 +96,7 @@ def take_adapter(folder: Path, model: ModelConfig, base: Path, env: str, out: Pa
 
 def _check_weights(model: ModelConfig, base: Path, adapter: Path) -> None:
     """Raise UserError unless the weights are finite and fit the base."""
-    # Imported here: planning calls `given_digest` and must not import torch.
+    # Imported here: planning calls `adapter_digest` and must not import torch.
     from hgrpo.policy.load import check_tensors
     from hgrpo.policy.saved_weights import finite_weights, load_model
 

@@ -1,0 +1,316 @@
+"""Rules that build on DG, for the sandbox: other credit, weights and screens, and labels.
+
+All but Kondo's screen and the cross-entropy are the original sandbox's own.
+"""
+
+from pydantic import Field
+
+from hgrpo.formulas.batch import Rollout, Seen, Term, seed_mean, taken
+from hgrpo.formulas.dg import DG, Gate, delight, dg_gates, dg_weights
+from hgrpo.formulas.distillation import rewards_to_go
+from hgrpo.formulas.full_kl import collision_probability
+from hgrpo.formulas.pg import policy_gradient, weighted
+from hgrpo.formulas.rule import Rule
+from hgrpo.formulas.tensors import Tensor, torch
+
+_ANSWERS = "the right answer at every token"
+_HALVINGS = 40
+# At 20 temperatures from its centre a sigmoid is within 3e-9 of 0 or 1.
+_FLAT = 20.0
+
+
+def mean_to_go(correct: Tensor, scored: Tensor) -> Tensor:
+    """Mean of `correct` over the scored positions from t on, in the shape of `correct`.
+
+    Where no scored position is left the mean is 0. With all positions scored this is the plain
+    mean of the remaining tokens.
+
+    Args:
+        correct: float [..., T], 1 for a right token.
+        scored: float [T], 1 where the reward reads the position.
+    """
+    return rewards_to_go(correct * scored) / rewards_to_go(scored).clamp(min=1.0)
+
+
+class DGToken(Gate):
+    """DG on the mean correctness from the token on, less the collision probability.
+
+    The credit is the original's own; it reads whether single tokens are right. Where the reward
+    does not read a position, nothing is subtracted there: as rewards to go are at least 0, any
+    token there is reinforced.
+    """
+
+    agents_lack = "a reward for every token"
+    needs = ("token_rewards", "clean")
+
+    def term(self, seen: Seen) -> Term:
+        advantages = self.token_credit(seen)
+        gates = dg_gates(seen.logprobs, advantages, self.eta)
+        to_go = mean_to_go(seen.correct, seen.scored)
+        return weighted(seen, gates * advantages, gate_mean=gates, rtg_mean=to_go)
+
+    def token_credit(self, seen: Seen) -> Tensor:
+        return above_chance(seen, mean_to_go(seen.correct, seen.scored))
+
+
+def above_chance(seen: Seen, credit: Tensor) -> Tensor:
+    """Credit [S, N, K, M, T] less the collision probability where the reward reads the position."""
+    return credit - torch.where(seen.scored > 0, collision_probability(seen.table), 0.0)
+
+
+def entropy_guard(logprobs: Tensor, advantages: Tensor, actions: int, strength: float) -> Tensor:
+    """1 - strength clip(p - 1 / actions, 0, 1) where A > 0, and 1 elsewhere; without a gradient.
+
+    A success whose token is already more likely than chance is reinforced less. `actions` is the
+    size of the vocabulary. The rule is the original sandbox's own.
+    """
+    excess = (logprobs.detach().exp() - 1.0 / actions).clamp(0.0, 1.0)
+    return torch.where(advantages > 0, 1.0 - strength * excess, torch.ones_like(excess))
+
+
+class DGEntropyGuard(Gate):
+    """DG, where successes that are likely already weigh less.
+
+    The brake is the original's own. It reads the probability of the sampled token alone.
+    """
+
+    strength: float = Field(0.5, ge=0, le=1, description="how much less a sure success weighs")
+
+    def term(self, seen: Seen) -> Term:
+        gates, actions = self.gates(seen), seen.table.shape[-1]
+        guard = entropy_guard(seen.logprobs, seen.advantages, actions, self.strength)
+        weights = guard * gates * seen.advantages
+        return weighted(seen, weights, gate_mean=gates, entropy_guard_mean=guard)
+
+
+def freshness(age: Tensor, decay: float) -> Tensor:
+    """exp(-decay age), in the shape of `age`, which counts training steps since sampling."""
+    return torch.exp(-decay * age.float())
+
+
+class FreshDG(Gate):
+    """DG, where the whole batch weighs less, the older it is.
+
+    The discount is the original's own.
+    """
+
+    needs = ("ages", "ages_vary")
+
+    decay: float = Field(0.02, ge=0, description="a batch of age a weighs exp(-decay a)")
+
+    def term(self, seen: Seen) -> Term:
+        fresh = seen.per_seed(freshness(seen.rollout.age, self.decay))
+        gates = self.gates(seen)
+        return weighted(
+            seen,
+            fresh * gates * seen.advantages,
+            gate_mean=gates,
+            freshness_weight=fresh,
+            batch_age=seen.per_seed(seen.rollout.age.float()),
+        )
+
+
+def uncertain_gates(
+    logprobs: Tensor, advantages: Tensor, uncertainty: Tensor, eta: float, scale: float
+) -> Tensor:
+    """sigmoid((A s - scale U) / eta).
+
+    The more rewards scatter, the more delight a token needs to pass.
+    """
+    return torch.sigmoid((delight(logprobs, advantages) - scale * uncertainty) / eta)
+
+
+def filtered_dg_weights(
+    logprobs: Tensor, advantages: Tensor, uncertainty: Tensor, eta: float, threshold: float
+) -> Tensor:
+    """The weights of `dg.dg_weights` where U <= threshold, and 0 elsewhere."""
+    return dg_weights(logprobs, advantages, eta) * (uncertainty <= threshold)
+
+
+def shrunk_advantages(advantages: Tensor, uncertainty: Tensor, scale: float) -> Tensor:
+    """A / (1 + scale U)."""
+    return advantages / (1.0 + scale * uncertainty)
+
+
+class Doubt(Gate):
+    """How much the deviation of rewards counts."""
+
+    scale: float = Field(1.0, ge=0, description="how much the deviation of rewards counts")
+
+
+class UncertaintyDG(Doubt):
+    """DG, where the gate subtracts the deviation of rewards.
+
+    The doubt is the original's own; no model estimates it.
+    """
+
+    def term(self, seen: Seen) -> Term:
+        doubt = uncertainty(seen)
+        gates = uncertain_gates(seen.logprobs, seen.advantages, doubt, self.eta, self.scale)
+        return weighted(seen, gates * seen.advantages, gate_mean=gates, uncertainty_mean=doubt)
+
+
+class RewardVarianceDG(Doubt):
+    """DG, where advantages shrink if rewards deviate.
+
+    The shrinkage is the original's own.
+    """
+
+    def term(self, seen: Seen) -> Term:
+        doubt = uncertainty(seen)
+        shrunk = shrunk_advantages(seen.advantages, doubt, self.scale)
+        gates = dg_gates(seen.logprobs, shrunk, self.eta)
+        return weighted(seen, gates * shrunk, gate_mean=gates, uncertainty_mean=doubt)
+
+
+class FilteredDG(Gate):
+    """DG without a gradient where rewards deviate by more than the threshold.
+
+    The filter is the original's own.
+    """
+
+    needs = ("filter_acts", "filter_compares")
+
+    threshold: float = Field(
+        0.5, ge=0, description="no gradient where rewards deviate by more than this"
+    )
+
+    def term(self, seen: Seen) -> Term:
+        doubt = uncertainty(seen)
+        surprising = (seen.logprobs, seen.advantages, doubt)
+        return weighted(
+            seen,
+            filtered_dg_weights(*surprising, self.eta, self.threshold),
+            gate_mean=self.gates(seen),
+            uncertainty_mean=doubt,
+            kept_frac=(doubt <= self.threshold).float(),
+        )
+
+
+def uncertainty(seen: Seen) -> Tensor:
+    """Deviation of rewards in the group or, without groups, in the seed's batch."""
+    rewards = seen.rollout.rewards
+    if seen.rollout.group_size > 1:
+        return seen.over_tokens(rewards.std(-1, correction=0, keepdim=True).expand_as(rewards))
+    return seen.per_seed(rewards.flatten(1).std(1, correction=0))
+
+
+def keep_probabilities(delight: Tensor, keep: float, eta: float) -> Tensor:
+    """sigmoid((delight - price) / eta), where the price makes the mean over `dim` -1 be `keep`.
+
+    Args:
+        delight: float [..., B], one number a sample.
+        keep: expected share of samples that pass, in (0, 1]; at 1 every sample passes.
+
+    Bisection finds the price to 2^-40 of its bracket. The paper that names the screen:
+    https://arxiv.org/abs/2603.20526.
+    """
+    if keep == 1.0:
+        return torch.ones_like(delight)
+    low = delight.amin(-1, keepdim=True) - _FLAT * eta
+    high = delight.amax(-1, keepdim=True) + _FLAT * eta
+    for _ in range(_HALVINGS):
+        price = (low + high) / 2
+        too_many = torch.sigmoid((delight - price) / eta).mean(-1, keepdim=True) > keep
+        low, high = torch.where(too_many, price, low), torch.where(too_many, high, price)
+    return torch.sigmoid((delight - (low + high) / 2) / eta)
+
+
+def kondo_keep(delight: Tensor, draws: Tensor, keep: float, eta: float) -> Tensor:
+    """1 for samples that pass, else 0, float [..., B]; the most delightful one always passes.
+
+    `draws` are uniform in [0, 1), [..., B]; a sample passes if its draw is below its probability.
+    """
+    passed = draws < keep_probabilities(delight, keep, eta)
+    best = delight == delight.amax(-1, keepdim=True)
+    first = best & (best.cumsum(-1) == 1)
+    return (passed | first).float()
+
+
+class Kondo(DG):
+    """DG on rollouts with much delight, which is advantage times surprisal.
+
+    Kept: the screen by a price of delight. A rollout counts as much as its most delightful token,
+    under the policy that sampled it, and chance decides near the price. Advantages in the screen
+    are rewards less the collision probability, whatever the run's `baseline`.
+    """
+
+    agents = False
+    needs = ("two_survivors",)
+    screens = True
+
+    keep: float = Field(0.5, gt=0, le=1, description="expected share of samples that pass")
+
+    def screen(self, rollout: Rollout, uniform: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        advantages = rollout.rewards[..., None, None] - rollout.collision
+        best = delight(rollout.behaviour, advantages).flatten(3).amax(-1).flatten(1)
+        chances = keep_probabilities(best, self.keep, self.eta)
+        keep = kondo_keep(best, uniform, self.keep, self.eta)
+        metrics = {"kept_frac": keep.mean(1), "gate_prob_mean": chances.mean(1)}
+        return keep.view_as(rollout.rewards), metrics
+
+
+class CE(Rule):
+    """The mean of -log p of the right tokens, each after the right prefix.
+
+    Supervised learning on the right answers. It reads no reward.
+    """
+
+    agents_lack = _ANSWERS
+    oracle = True
+
+    def term(self, seen: Seen) -> Term:
+        labels = seen.rollout.labels[:, :, None, None]
+        losses = -taken(seen.oracle, labels)
+        keep = seen.rollout.keep.amax(-1)[..., None, None, None]
+        return Term(seed_mean(losses, keep.expand_as(losses)))
+
+
+class Correction(Gate):
+    """The weight of a cross-entropy beside DG."""
+
+    agents_lack = _ANSWERS
+    needs = ("sequences", "clean")
+
+    alpha: float = Field(0.5, ge=0, description="weight of the cross-entropy to the labels")
+
+
+class SelfDistillDG(Correction):
+    """DG on the correctness of each token, and cross-entropy under the same gate.
+
+    DG's gate on the original's own credit and correction. The right answer stands in for a model
+    that corrects.
+    """
+
+    def term(self, seen: Seen) -> Term:
+        advantages = self.token_credit(seen)
+        gates = dg_gates(seen.logprobs, advantages, self.eta)
+        gradient = seen.mean(policy_gradient(seen.logprobs, gates * advantages))
+        distilled = seen.mean(gates * seen.label_losses)
+        metrics = {"gate_mean": seen.mean(gates), "distill_loss": distilled.detach()}
+        return Term(gradient + self.alpha * distilled, metrics)
+
+    def token_credit(self, seen: Seen) -> Tensor:
+        return above_chance(seen, seen.correct * seen.scored)
+
+
+class SCOPELite(Correction):
+    """DG, and cross-entropy on failures from their first wrong token on.
+
+    The original's own correction. The right answer stands in for a model that corrects. The
+    cross-entropy is a mean over the scored tokens of these suffixes.
+    """
+
+    def term(self, seen: Seen) -> Term:
+        gates = self.gates(seen)
+        gradient = seen.mean(policy_gradient(seen.logprobs, gates * seen.advantages))
+        wrong = (1.0 - seen.correct) * seen.scored
+        suffix = wrong.cummax(-1).values * seen.scored * seen.rollout.taken
+        correction = seed_mean(seen.label_losses, suffix)
+        failed = wrong.amax(-1, keepdim=True).expand_as(wrong)
+        metrics = {
+            "gate_mean": seen.mean(gates),
+            "correction_loss": correction.detach(),
+            "first_error_frac": seen.mean(failed),
+        }
+        return Term(gradient + self.alpha * correction, metrics)
